@@ -29,14 +29,14 @@ class CompiledLayer(LayerUpdate):
         from acoustic.training.natural_gradient import estimate_kernels, layer_kernels, layer_table  # noqa: F401
 
         self.twin, self.turn = twin, turn
-        self._fields, self._scratch_size = layer_table, estimate_kernels.scratch_size
+        self._table, self._scratch_size = layer_table, estimate_kernels.scratch_size
+        self._memory = np.zeros(layer_table.LAYER.itemsize, np.uint8)
+        self._layer = self._memory.view(layer_table.LAYER)[0]
         self._lock = threading.Lock()
         self._sides = [
             (side, fisher) for side, fisher in enumerate((twin.output_fisher, twin.input_fisher)) if fisher is not None
         ]
-        self._numbers = np.zeros(layer_table.HISTORY + 1)
-        self._table = np.zeros(layer_table.FIELDS, np.int64)
-        self._buffers: dict[int, Any] = {}
+        self._buffers: list[Any] = []
         self._frames = self._workers = 0
         self._parameters: tuple[Any, ...] = ()
         self._fill()
@@ -58,35 +58,34 @@ class CompiledLayer(LayerUpdate):
         return self.twin.bias
 
     def _fill(self) -> None:
-        """Write the table entries that do not change between minibatches."""
-        k, table, rule = self._fields, self._table, self.twin.rule
-        table[k.GEMM], table[k.WIDE] = blas.general_function()
-        table[k.EIGEN], table[k.NUMBERS] = blas.eigen_function() or 0, address_of(self._numbers)
-        self._numbers[k.ALPHA], self._numbers[k.HISTORY] = rule.alpha, rule.history
+        """Write the fields that do not change between minibatches."""
+        layer, rule = self._layer, self.twin.rule
+        layer["gemm"], layer["wide"] = blas.general_function()
+        layer["eigen"] = blas.eigen_function() or 0
+        layer["alpha"], layer["history"] = rule.alpha, rule.history
+        layer["rows"][:] = self.twin.plan.weight.value.shape
         for side, fisher in self._sides:
-            table[k.RANK + side] = fisher.rank
-            table[k.W + side], table[k.SCALES + side] = address_of(fisher.w), address_of(fisher.scales)
-        table[k.ROWS + k.OUT], table[k.ROWS + k.IN] = self.twin.plan.weight.value.shape
+            layer["rank"][side] = fisher.rank
+            layer["w"][side], layer["scales"][side] = address_of(fisher.w), address_of(fisher.scales)
 
     def begin(self, step: Step) -> None:
         """Set the values for the next minibatch."""
-        k, table, plan = self._fields, self._table, self.twin.plan
+        layer, plan = self._layer, self.twin.plan
         self.settle()
-        self._numbers[: k.LIMIT + 1] = step.rate, step.keep, step.limit
+        layer["rate"], layer["keep"], layer["limit"] = step.rate, step.keep, step.limit
         parameters = plan.weight.value, plan.bias.value if plan.bias is not None else None
         if not same(parameters, self._parameters):
             self._parameters = parameters
-            table[k.WEIGHT : k.BIAS + 1] = [0 if matrix is None else address_of(matrix) for matrix in parameters]
+            layer["weight"], layer["bias"] = (0 if matrix is None else address_of(matrix) for matrix in parameters)
         for side, fisher in self._sides:
-            table[k.UPDATES + side] = fisher.rank > 0 and fisher.rule.updates(fisher.count)
+            layer["updates"][side] = fisher.rank > 0 and fisher.rule.updates(fisher.count)
             fisher.advance()
 
     def settle(self) -> None:
         """Reorthogonalise the estimates that the loops have marked as doubtful."""
-        k, table = self._fields, self._table
         for side, fisher in self._sides:
-            if table[k.DOUBTFUL + side]:
-                table[k.DOUBTFUL + side] = 0
+            if self._layer["doubtful"][side]:
+                self._layer["doubtful"][side] = 0
                 fisher.reorthogonalise()
 
     def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
@@ -104,27 +103,29 @@ class CompiledLayer(LayerUpdate):
 
     def _do(self, name: str, arrays: list[Any], numbers: list[int]) -> None:
         if (recording := current()) is not None:
-            recording.work(name, self._table, arrays, numbers)
+            recording.work(name, self._memory, arrays, numbers)
             return
-        play(table_of(name, [address_of(self._table), *map(address_of, arrays), *numbers]))
+        play(table_of(name, [address_of(self._memory), *map(address_of, arrays), *numbers]))
 
     def _reserve(self, num_frames: int, workers: int) -> None:
         """Allocate buffers for this many frames and workers."""
         if num_frames <= self._frames and workers <= self._workers:
             return
         self._frames, self._workers = max(num_frames, self._frames), max(workers, self._workers)
-        k, frames, workers = self._fields, self._frames, self._workers
-        rows, cols = (int(self._table[k.ROWS + side]) for side in (k.OUT, k.IN))
-        self._buffers = {
-            k.SUMS: aligned_zeros(workers * k.NUM_SUMS, np.float64),
-            k.REDUCED_ONE: aligned_zeros(frames, np.float32),
-            k.BIAS_CHANGE: aligned_zeros(workers * k.aligned(4 * rows), np.uint8),
-        }
-        if self._table[k.RANK + k.IN]:
-            self._buffers[k.REDUCED] = aligned_zeros(cols * frames, np.float32)
+        layer, frames, workers = self._layer, self._frames, self._workers
+        rows, cols = (int(size) for size in layer["rows"])
+
+        def address(size: int, dtype: Any) -> int:
+            self._buffers.append(aligned_zeros(size, dtype))
+            return address_of(self._buffers[-1])
+
+        self._buffers = []
+        layer["sums"] = address(workers, self._table.SUMS)
+        layer["reduced_one"] = address(frames, np.float32)
+        layer["bias_change"] = address(workers * self._table.aligned(4 * rows), np.uint8)
+        if layer["rank"][1]:
+            layer["reduced"] = address(cols * frames, np.float32)
         for side, fisher in self._sides:
-            self._buffers[k.H + side] = aligned_zeros(fisher.rank * frames, np.float32)
-            self._buffers[k.J + side] = aligned_zeros(fisher.rank * fisher.dim * workers, np.float32)
-            self._buffers[k.SCRATCH + side] = aligned_zeros(self._scratch_size(fisher.rank), np.uint8)
-        for field, buffer in self._buffers.items():
-            self._table[field] = address_of(buffer)
+            layer["h"][side] = address(fisher.rank * frames, np.float32)
+            layer["j"][side] = address(fisher.rank * fisher.dim * workers, np.float32)
+            layer["scratch"][side] = address(self._scratch_size(fisher.rank), np.uint8)

@@ -2,40 +2,27 @@
 
 import numpy as np
 
+from acoustic.kernels.compiled.elementwise_loops import loop
 from acoustic.runtime.call_registry import table_call
 from acoustic.runtime.pointers import call_with_pointers, doubles, frames, whole_numbers
 from acoustic.training.natural_gradient.layer_table import (
-    AFTER,
-    ALPHA,
-    DOUBTFUL,
-    EIGEN,
-    FIELDS,
-    HISTORY,
-    NUMBERS,
-    RANK,
-    SCALES,
-    SCRATCH,
-    TAKEN,
-    UPDATES,
-    J,
-    W,
     aligned,
     dimension,
-    loop,
+    layer_at,
     multiply,
     reduction,
-    total,
+    scales_of,
+    squares_of,
 )
 from acoustic.training.natural_gradient.online import LARGEST_CONDITION, LARGEST_DEVIATION, SMALLEST
 
 
 @loop
-def update_estimate(table, side, count, workers):
+def update_estimate(layer, side, count, workers):
     """Compute the estimate of one side for the next minibatch. [eq. 54 to 66; see next_scales in online.py]"""
-    rank, dim, w, j = table[RANK + side], dimension(table, side), table[W + side], table[J + side]
-    scales, numbers = doubles(table[SCALES + side], rank + 2), doubles(table[NUMBERS], HISTORY + 1)
-    before = total(table, AFTER + side, workers) + total(table, TAKEN + side, workers)
-    eta = -np.expm1(-count / numbers[HISTORY])
+    rank, dim, w, j = layer.rank[side], dimension(layer, side), layer.w[side], layer.j[side]
+    scales, (before, _) = scales_of(layer, side), squares_of(layer, side, workers)
+    eta = -np.expm1(-count / layer.history)
     old = np.empty(rank, np.float32)
     for r in range(rank):
         old[r] = (scales[r] + scales[rank]) * (1 - eta) / eta * count
@@ -48,41 +35,41 @@ def update_estimate(table, side, count, workers):
             part = frames(j + 4 * rank * (dim * other + d), 1, rank)[0]
             for r in range(rank):
                 to[r] += part[r]
-    place = table[SCRATCH + side]
+    place = layer.scratch[side]
     squares, factor = frames(place, rank, rank), frames(place + aligned(4 * rank * rank), rank, rank)
-    multiply(table, b.T, b, squares.T)
-    doubtful = next_estimate(table, side, squares, factor, place + 2 * aligned(4 * rank * rank), before, eta, count)
+    multiply(layer, b.T, b, squares.T)
+    doubtful = next_estimate(layer, side, squares, factor, place + 2 * aligned(4 * rank * rank), before, eta, count)
     if doubtful < 0:
         return
-    multiply(table, factor, b.T, estimate.T)  # [eq. 64]
+    multiply(layer, factor, b.T, estimate.T)  # [eq. 64]
     if doubtful:
-        check_orthogonality(table, side)
+        check_orthogonality(layer, side)
 
 
 @loop
-def check_orthogonality(table, side):
+def check_orthogonality(layer, side):
     """Set DOUBTFUL if the rows of R are no longer orthonormal. [B.3.1]"""
-    rank = table[RANK + side]
-    w, products = frames(table[W + side], dimension(table, side), rank), frames(table[SCRATCH + side], rank, rank)
-    multiply(table, w.T, w, products.T)
-    root = np.sqrt(reduction(table, side))
+    rank = layer.rank[side]
+    w, products = frames(layer.w[side], dimension(layer, side), rank), frames(layer.scratch[side], rank, rank)
+    multiply(layer, w.T, w, products.T)
+    root = np.sqrt(reduction(layer, side))
     for r in range(rank):
         for s in range(rank):
             deviation = products[r, s] / (root[r] * root[s]) - (1.0 if r == s else 0.0)
             if not abs(deviation) <= LARGEST_DEVIATION:
-                table[DOUBTFUL + side] = 1
+                layer.doubtful[side] = 1
 
 
 @loop
-def next_estimate(table, side, squares, factor, scratch, before, eta, count):
+def next_estimate(layer, side, squares, factor, scratch, before, eta, count):
     """Write D and rho to the scales and A' [eq. 65] to `factor`.
 
     squares: B B', of which Z [eq. 54] is a multiple as long as the rows of R are orthonormal, and which brings them
     back to that if they are not quite. scratch: address of memory for Z and what follows it. Returns 1 if orthogonality
     is in doubt, -1 if nothing was changed because something is not finite, else 0.
     """
-    rank, dim, alpha = table[RANK + side], dimension(table, side), doubles(table[NUMBERS], HISTORY + 1)[ALPHA]
-    scales, e = doubles(table[SCALES + side], rank + 2), reduction(table, side)
+    rank, dim, alpha = layer.rank[side], dimension(layer, side), layer.alpha
+    scales, e = scales_of(layer, side), reduction(layer, side)
     new, kept, rho = eta / count, 1 - eta, scales[rank]
     inverse = 1 / np.sqrt(e)
     sum_d = 0.0
@@ -98,7 +85,7 @@ def next_estimate(table, side, squares, factor, scratch, before, eta, count):
             checked += row[s]
     if not np.isfinite(checked):
         return -1
-    if not eigenvectors(table[EIGEN], scratch, rank):
+    if not eigenvectors(layer.eigen, scratch, rank):
         return -1
     floor, doubtful, sum_root = (kept * rho) ** 2, 0, 0.0
     for r in range(rank):
@@ -153,8 +140,8 @@ def scratch_size(rank):
 
 @table_call
 def estimate_layer(p):
-    """p: table of the layer, frames, worker, workers, turn."""
-    table, workers = whole_numbers(p[0], FIELDS), p[3]
+    """p: record of the layer, frames, worker, workers, turn."""
+    layer, workers = layer_at(p[0]), p[3]
     for side in range(2):
-        if table[UPDATES + side] and p[2] == (p[4] + side) % workers:
-            update_estimate(table, side, p[1], workers)
+        if layer.updates[side] and p[2] == (p[4] + side) % workers:
+            update_estimate(layer, side, p[1], workers)

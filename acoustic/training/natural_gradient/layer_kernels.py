@@ -8,107 +8,87 @@ in the file of the called function.
 import numpy as np
 from numba import float32
 
+from acoustic.kernels.compiled.elementwise_loops import loop
 from acoustic.runtime.call_registry import table_call
-from acoustic.runtime.pointers import doubles, frames, singles, whole_numbers
+from acoustic.runtime.pointers import frames, singles
 from acoustic.training.natural_gradient.layer_table import (
-    AFTER,
-    BIAS,
-    BIAS_CHANGE,
-    BOUND,
-    FIELDS,
-    HISTORY,
     IN,
-    KEEP,
-    LIMIT,
-    NUM_SUMS,
-    NUMBERS,
     OUT,
-    RANK,
-    RATE,
-    REDUCED,
-    REDUCED_ONE,
-    ROWS,
-    SUMS,
-    TAKEN,
-    UPDATES,
-    WEIGHT,
-    H,
-    J,
-    W,
     aligned,
     dimension,
-    loop,
+    layer_at,
     matrix,
     multiply,
     reduction,
-    total,
+    squares_of,
+    sums_of,
 )
 
 BLOCK = 1 << 18  # elements processed at a time, so that they stay in the cache
 
 
 @loop
-def reduce_frames(table, x, y, first, count, worker):
+def reduce_frames(layer, x, y, first, count, worker):
     """Multiply frames by the inverse Fisher factors of both sides.
 
     x, y: addresses of the derivatives with respect to the outputs, changed in place, and of the inputs, whose result
     goes to REDUCED. first: index of the first frame in the minibatch.
     """
-    sums = doubles(table[SUMS] + 8 * NUM_SUMS * worker, NUM_SUMS)
-    sums[:] = 0
+    sums = sums_of(layer, worker)
+    sums.after[:], sums.taken[:] = 0, 0
     norms = np.empty((2, count), np.float32)
-    reduce_inputs(table, y, first, count, worker, sums, norms[IN])
-    reduce_outputs(table, x, first, count, worker, sums, norms[OUT])
+    reduce_inputs(layer, y, first, count, worker, sums, norms[IN])
+    reduce_outputs(layer, x, first, count, worker, sums, norms[OUT])
     bound = 0.0
     for t in range(count):
         bound += np.sqrt(norms[OUT, t] * norms[IN, t])
-    sums[BOUND] = bound
+    sums.bound = bound
 
 
 @loop
-def reduce_outputs(table, x, first, count, worker, sums, norms):
+def reduce_outputs(layer, x, first, count, worker, sums, norms):
     """Precondition the output derivatives; norms (count,) receives their squared norms."""
-    rows, rank = table[ROWS + OUT], table[RANK + OUT]
-    ones, change = singles(table[REDUCED_ONE] + 4 * first, count), bias_change(table, worker)
+    rows, rank = layer.rows[OUT], layer.rank[OUT]
+    ones, change = singles(layer.reduced_one + 4 * first, count), bias_change(layer, worker)
     change[:] = 0
     block = block_of(rows)
     for start in range(0, count, block):
         size, place = min(block, count - start), x + 4 * rows * start
         if rank:
-            project(table, OUT, place, first + start, size)
-            gather(table, OUT, place, first + start, size, worker, start)
-            take_away(table, OUT, place, first + start, size, np.float32(1))
+            project(layer, OUT, place, first + start, size)
+            gather(layer, OUT, place, first + start, size, worker, start)
+            take_away(layer, OUT, place, first + start, size, np.float32(1))
         stop = start + size
-        sums[AFTER + OUT] += squares_and_sum(frames(place, size, rows), norms[start:stop], ones[start:stop], change)
-        sums[TAKEN + OUT] += taken_squares(table, OUT, first + start, size)
+        sums.after[OUT] += squares_and_sum(frames(place, size, rows), norms[start:stop], ones[start:stop], change)
+        sums.taken[OUT] += taken_squares(layer, OUT, first + start, size)
 
 
 @loop
-def reduce_inputs(table, y, first, count, worker, sums, norms):
+def reduce_inputs(layer, y, first, count, worker, sums, norms):
     """Precondition the inputs; norms (count,) receives their squared norms, the constant 1 of the bias included."""
-    rows, rank, bias = table[ROWS + IN], table[RANK + IN], table[BIAS] != 0
-    ones = singles(table[REDUCED_ONE] + 4 * first, count)
+    rows, rank, bias = layer.rows[IN], layer.rank[IN], layer.bias != 0
+    ones = singles(layer.reduced_one + 4 * first, count)
     ones[:] = 1
     norms[:] = 1 if bias else 0
     if rank == 0:
-        sums[AFTER + IN] = add_squares(frames(y, count, rows), norms)
+        sums.after[IN] = add_squares(frames(y, count, rows), norms)
         return
-    column = singles(table[W + IN] + 4 * rank * rows, rank if bias else 0)
-    last = singles(table[J + IN] + 4 * rank * (dimension(table, IN) * worker + rows), rank if bias else 0)
+    column = singles(layer.w[IN] + 4 * rank * rows, rank if bias else 0)
+    last = singles(layer.j[IN] + 4 * rank * (dimension(layer, IN) * worker + rows), rank if bias else 0)
     last[:] = 0
     block = block_of(rows)
     for start in range(0, count, block):
         size, place, stop = min(block, count - start), y + 4 * rows * start, start + min(block, count - start)
-        project(table, IN, place, first + start, size)
+        project(layer, IN, place, first + start, size)
         if bias:
-            add_bias(column, last, frames(table[H + IN] + 4 * rank * (first + start), size, rank), ones[start:stop])
+            add_bias(column, last, projections(layer, IN, first + start, size), ones[start:stop])
             for t in range(start, stop):
                 norms[t] = ones[t] * ones[t]
-        gather(table, IN, place, first + start, size, worker, start)
-        reduced = table[REDUCED] + 4 * rows * (first + start)
-        take_away(table, IN, reduced, first + start, size, np.float32(0))
-        sums[AFTER + IN] += add_and_square(frames(place, size, rows), frames(reduced, size, rows), norms[start:stop])
-        sums[TAKEN + IN] += taken_squares(table, IN, first + start, size)
+        gather(layer, IN, place, first + start, size, worker, start)
+        reduced = layer.reduced + 4 * rows * (first + start)
+        take_away(layer, IN, reduced, first + start, size, np.float32(0))
+        sums.after[IN] += add_and_square(frames(place, size, rows), frames(reduced, size, rows), norms[start:stop])
+        sums.taken[IN] += taken_squares(layer, IN, first + start, size)
 
 
 @loop
@@ -118,10 +98,10 @@ def block_of(rows):
 
 
 @loop
-def bias_change(table, worker):
+def bias_change(layer, worker):
     """Return a worker's sum of the gradient of the bias, in cache lines of its own."""
-    rows = table[ROWS + OUT]
-    return singles(table[BIAS_CHANGE] + aligned(4 * rows) * worker, rows)
+    rows = layer.rows[OUT]
+    return singles(layer.bias_change + aligned(4 * rows) * worker, rows)
 
 
 @loop
@@ -179,13 +159,13 @@ def add_and_square(x, y, norms):
 
 
 @loop
-def taken_squares(table, side, first, count):
+def taken_squares(layer, side, first, count):
     """Return by how much preconditioning decreases the sum of squares: the sum of h' (2 I - E) h. [eq. 73]"""
-    rank = table[RANK + side]
+    rank = layer.rank[side]
     if rank == 0:
         return 0.0
-    h = frames(table[H + side] + 4 * rank * first, count, rank)
-    factors = 2 - reduction(table, side)
+    h = projections(layer, side, first, count)
+    factors = 2 - reduction(layer, side)
     sums, total = np.zeros(rank, np.float32), 0.0
     for t in range(count):
         row = h[t]
@@ -197,79 +177,84 @@ def taken_squares(table, side, first, count):
 
 
 @loop
-def project(table, side, x, first, count):
+def projections(layer, side, first, count):
+    """Frames of H' (count, rank)."""
+    rank = layer.rank[side]
+    return frames(layer.h[side] + 4 * rank * first, count, rank)
+
+
+@loop
+def project(layer, side, x, first, count):
     """H = W x without the bias. [eq. 75]"""
-    rows, rank = table[ROWS + side], table[RANK + side]
-    h = table[H + side] + 4 * rank * first
-    multiply(table, matrix(table[W + side], rank, rows), matrix(x, rows, count), matrix(h, rank, count))
+    w, h = matrix(layer.w[side], layer.rank[side], layer.rows[side]), projections(layer, side, first, count)
+    multiply(layer, w, matrix(x, layer.rows[side], count), h.T)
 
 
 @loop
-def gather(table, side, x, first, count, worker, start):
+def gather(layer, side, x, first, count, worker, start):
     """Add to a worker's part of J = H x', if the estimate is updated; start: frames of this worker so far. [eq. 77]"""
-    if table[UPDATES + side]:
-        rows, rank = table[ROWS + side], table[RANK + side]
-        h = matrix(table[H + side] + 4 * rank * first, rank, count)
-        j = matrix(table[J + side] + 4 * rank * dimension(table, side) * worker, rank, rows)
-        multiply(table, h, matrix(x, rows, count).T, j, 1.0, float32(start > 0))
+    if layer.updates[side]:
+        rows, rank = layer.rows[side], layer.rank[side]
+        h = projections(layer, side, first, count)
+        j = matrix(layer.j[side] + 4 * rank * dimension(layer, side) * worker, rank, rows)
+        multiply(layer, h.T, matrix(x, rows, count).T, j, 1.0, float32(start > 0))
 
 
 @loop
-def take_away(table, side, to, first, count, keep):
+def take_away(layer, side, to, first, count, keep):
     """to = keep to - W' H. [eq. 76]"""
-    rows, rank = table[ROWS + side], table[RANK + side]
-    w, h = matrix(table[W + side], rank, rows), matrix(table[H + side] + 4 * rank * first, rank, count)
-    multiply(table, w.T, h, matrix(to, rows, count), -1.0, keep)
+    w, h = matrix(layer.w[side], layer.rank[side], layer.rows[side]), projections(layer, side, first, count)
+    multiply(layer, w.T, h.T, matrix(to, layer.rows[side], count), -1.0, keep)
 
 
 @loop
-def norm_factor(table, side, workers):
+def norm_factor(layer, side, workers):
     """Return gamma. [eq. 37]"""
-    after = total(table, AFTER + side, workers)
-    before = after + total(table, TAKEN + side, workers)
+    before, after = squares_of(layer, side, workers)
     return np.sqrt(before / after) if after > 0 else 1.0
 
 
 @loop
-def change(table, x, y, count, worker, workers):
+def change(layer, x, y, count, worker, workers):
     """Update one worker's part of the weights, which are divided along their longer side, and its rows of the bias.
 
     x, y: addresses of the preconditioned output derivatives and of the inputs; count: frames of the minibatch.
     """
-    rows, cols = table[ROWS + OUT], table[ROWS + IN]
-    numbers = doubles(table[NUMBERS], HISTORY + 1)
-    scale = norm_factor(table, OUT, workers) * norm_factor(table, IN, workers)
-    bound, rate = scale * total(table, BOUND, workers), numbers[RATE]
-    if bound * rate > numbers[LIMIT]:  # [eq. 85]
-        rate = numbers[LIMIT] / bound if np.isfinite(bound) else 0.0
-    step, keep = np.float32(-rate * scale), np.float32(numbers[KEEP])
-    weight, outputs = matrix(table[WEIGHT], rows, cols), matrix(x, rows, count)
-    inputs = matrix(table[REDUCED] if table[RANK + IN] else y, cols, count)
+    rows, cols = layer.rows[OUT], layer.rows[IN]
+    scale = norm_factor(layer, OUT, workers) * norm_factor(layer, IN, workers)
+    bound, rate = 0.0, layer.rate
+    for other in range(workers):
+        bound += scale * sums_of(layer, other).bound
+    if bound * rate > layer.limit:  # [eq. 85]
+        rate = layer.limit / bound if np.isfinite(bound) else 0.0
+    step, keep = np.float32(-rate * scale), np.float32(layer.keep)
+    weight, outputs = matrix(layer.weight, rows, cols), matrix(x, rows, count)
+    inputs = matrix(layer.reduced if layer.rank[IN] else y, cols, count)
     if rows > cols:
         parts = rows // 16  # whole lines of the cache, but for the last worker
         start = 16 * (parts * worker // workers)
         stop = rows if worker == workers - 1 else 16 * (parts * (worker + 1) // workers)
-        multiply(table, outputs[start:stop], inputs.T, weight[start:stop], step, keep)
+        multiply(layer, outputs[start:stop], inputs.T, weight[start:stop], step, keep)
     else:
         start, stop = cols * worker // workers, cols * (worker + 1) // workers
-        multiply(table, outputs, inputs[start:stop].T, weight[:, start:stop], step, keep)
-    if table[BIAS]:
-        bias = singles(table[BIAS], rows)
+        multiply(layer, outputs, inputs[start:stop].T, weight[:, start:stop], step, keep)
+    if layer.bias:
+        bias = singles(layer.bias, rows)
         for r in range(rows * worker // workers, rows * (worker + 1) // workers):
             bias[r] *= keep
         for other in range(workers):
-            part = bias_change(table, other)
+            part = bias_change(layer, other)
             for r in range(rows * worker // workers, rows * (worker + 1) // workers):
                 bias[r] += step * part[r]
 
 
 @table_call
 def reduce_layer(p):
-    """p: table of the layer, derivatives of its outputs, inputs, first frame, frames, worker."""
-    reduce_frames(whole_numbers(p[0], FIELDS), p[1], p[2], p[3], p[4], p[5])
+    """p: record of the layer, derivatives of its outputs, inputs, first frame, frames, worker."""
+    reduce_frames(layer_at(p[0]), p[1], p[2], p[3], p[4], p[5])
 
 
 @table_call
 def change_layer(p):
-    """p: table of the layer, derivatives of its outputs, inputs, frames, worker, workers."""
-    change(whole_numbers(p[0], FIELDS), p[1], p[2], p[3], p[4], p[5])
+    """p: record of the layer, derivatives of its outputs, inputs, frames, worker, workers."""
+    change(layer_at(p[0]), p[1], p[2], p[3], p[4], p[5])

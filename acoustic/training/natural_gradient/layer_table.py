@@ -1,29 +1,53 @@
-"""The table through which Python passes a layer to the compiled loops, and helpers of these loops.
+"""The record through which Python passes a layer to the compiled loops, and helpers of these loops.
 
-The table (int64) holds sizes, flags and addresses of matrices in Fortran order. A side is the outputs or the inputs of
-the layer; its Fisher factor has rank 0 if it is not estimated. Numba's cache does not notice changes of this file:
-after one, remove __pycache__ of the files that import it.
+A side is the outputs or the inputs of the layer; its Fisher factor has rank 0 if it is not estimated. Numba's cache
+does not notice changes of this file: after one, remove __pycache__ of the files that import it.
 """
 
 import numpy as np
-from numba import float32
+from numba import carray, float32
 
 from acoustic.kernels.compiled.elementwise_loops import loop
 from acoustic.runtime import gemm_calls
 from acoustic.runtime.memory import LINE_BYTES
-from acoustic.runtime.pointers import doubles, frames
+from acoustic.runtime.pointers import doubles, frames, pointer
 
-# Fields of the table. A field with one value per side occupies two places: FIELD + OUT and FIELD + IN.
-GEMM, WIDE, EIGEN, WEIGHT, BIAS, SUMS, NUMBERS = range(7)
-ROWS, RANK, W, SCALES, H, J, UPDATES, DOUBTFUL, SCRATCH = range(8, 26, 2)
-REDUCED, REDUCED_ONE = 26, 27  # preconditioned inputs, and the preconditioned constant 1 of the bias
-BIAS_CHANGE = 28  # per worker: the gradient of the bias
-FIELDS = 29
-OUT, IN = 0, 1
-RATE, KEEP, LIMIT, ALPHA, HISTORY = range(5)  # places in NUMBERS
-# Places in the sums of a worker: squared norm after preconditioning and the decrease, per side; bound of the change.
-AFTER, TAKEN, BOUND = 0, 2, 4
-NUM_SUMS = 8
+OUT, IN = 0, 1  # sides
+ADDRESSES = "gemm eigen weight bias sums reduced reduced_one bias_change"
+OF_BOTH_SIDES = "rows rank w scales h j updates doubtful scratch"
+# Addresses of functions and of matrices in Fortran order, sizes, flags, and numbers of the update. wide: whether gemm
+# takes dimensions of 64 bits; reduced, reduced_one: the preconditioned inputs and constant 1 of the bias; bias_change:
+# per worker, the gradient of the bias.
+LAYER = np.dtype(
+    [(name, np.int64) for name in ("wide", *ADDRESSES.split())]
+    + [(name, np.int64, 2) for name in OF_BOTH_SIDES.split()]
+    + [(name, np.float64) for name in ("rate", "keep", "limit", "alpha", "history")]
+)
+# Sums of a worker: squared norms after preconditioning, their decrease by it, and a bound of the change.
+SUMS = np.dtype([("after", np.float64, 2), ("taken", np.float64, 2), ("bound", np.float64), ("line", np.float64, 3)])
+
+
+@loop
+def layer_at(address):
+    """The record at an address."""
+    return carray(pointer(address), (1,), LAYER)[0]
+
+
+@loop
+def sums_of(layer, worker):
+    """The sums of a worker."""
+    return carray(pointer(layer.sums), (worker + 1,), SUMS)[worker]
+
+
+@loop
+def squares_of(layer, side, workers):
+    """Sums of the squared norms of all workers' vectors, before and after preconditioning."""
+    after, taken = 0.0, 0.0
+    for worker in range(workers):
+        sums = sums_of(layer, worker)
+        after += sums.after[side]
+        taken += sums.taken[side]
+    return after + taken, after
 
 
 @loop
@@ -33,39 +57,35 @@ def matrix(address, rows, cols):
 
 
 @loop
-def multiply(table, a, b, out, scale=1.0, keep=0.0):
+def multiply(layer, a, b, out, scale=1.0, keep=0.0):
     """out = scale a b + keep out."""
-    gemm_calls.multiply(table[GEMM], table[WIDE] != 0, a, b, out, float32(scale), float32(keep))
+    gemm_calls.multiply(layer.gemm, layer.wide != 0, a, b, out, float32(scale), float32(keep))
 
 
 @loop
-def dimension(table, side):
+def dimension(layer, side):
     """Return the dimension of a side: that of its vectors, plus 1 for the inputs of a layer with a bias."""
-    return table[ROWS + side] + (1 if side == IN and table[BIAS] else 0)
+    return layer.rows[side] + (1 if side == IN and layer.bias else 0)
 
 
 @loop
-def reduction(table, side):
+def scales_of(layer, side):
+    """The scales of a Fisher factor: D, rho and the number of minibatches."""
+    return doubles(layer.scales[side], layer.rank[side] + 2)
+
+
+@loop
+def reduction(layer, side):
     """Return the diagonal of E. [eq. 34, 40]"""
-    rank, dim = table[RANK + side], dimension(table, side)
-    scales, numbers = doubles(table[SCALES + side], rank + 2), doubles(table[NUMBERS], HISTORY + 1)
+    rank, scales = layer.rank[side], scales_of(layer, side)
     total = 0.0
     for r in range(rank):
         total += scales[r]
-    beta = scales[rank] * (1 + numbers[ALPHA]) + numbers[ALPHA] / dim * total
+    beta = scales[rank] * (1 + layer.alpha) + layer.alpha / dimension(layer, side) * total
     e = np.empty(rank)
     for r in range(rank):
         e[r] = 1 / (beta / scales[r] + 1)
     return e
-
-
-@loop
-def total(table, which, workers):
-    """Return one of the sums, over all workers."""
-    found = 0.0
-    for worker in range(workers):
-        found += doubles(table[SUMS] + 8 * NUM_SUMS * worker, NUM_SUMS)[which]
-    return found
 
 
 @loop
