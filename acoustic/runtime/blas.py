@@ -40,16 +40,19 @@ SEQUENTIAL = 1  # MKL computes on the calling thread
 
 
 @cache
+def _numpys_library() -> Any:
+    """The library behind numpy, through its extension module; None if that is not found."""
+    with contextlib.suppress(AttributeError, OSError):
+        return ctypes.CDLL(np._core._multiarray_umath.__file__)
+    return None
+
+
+@cache
 def _thread_calls() -> tuple[Any, Any] | None:
     """The functions that get and set the number of threads of numpy's BLAS; None for an unknown library."""
-    try:
-        library = ctypes.CDLL(np._core._multiarray_umath.__file__)
-    except (AttributeError, OSError):
-        return None
-    for name in THREAD_CALLS:
-        with contextlib.suppress(AttributeError):
-            return getattr(library, name.format("get")), getattr(library, name.format("set"))
-    return None
+    library = _numpys_library()
+    known = [name for name in THREAD_CALLS if hasattr(library, name.format("get"))]
+    return (getattr(library, known[0].format("get")), getattr(library, known[0].format("set"))) if known else None
 
 
 def controllable() -> bool:
@@ -168,14 +171,8 @@ def general_function() -> tuple[int, bool] | None:
 @cache
 def eigen_function() -> int | None:
     """The address of LAPACK's dsyevd in MKL or numpy's library; None if there is no known library."""
-    libraries = [mkl_library()] if mkl_library() is not None else []
-    with contextlib.suppress(AttributeError, OSError):
-        libraries.append(ctypes.CDLL(np._core._multiarray_umath.__file__))
-    for library in libraries:
-        for name in EIGEN_CALLS:
-            with contextlib.suppress(AttributeError):
-                return address_of(getattr(library, name))
-    return None
+    found = [(one, name) for one in (mkl_library(), _numpys_library()) for name in EIGEN_CALLS if hasattr(one, name)]
+    return address_of(getattr(*found[0])) if found else None
 
 
 def address_of(function: Any) -> int:
@@ -202,14 +199,9 @@ def _numpys_gemm(dtype: np.dtype) -> Callable[..., None] | None:
     if dtype not in kinds:
         return None
     letter, real = kinds[dtype]
-    try:
-        library = ctypes.CDLL(np._core._multiarray_umath.__file__)
-    except (AttributeError, OSError):
-        return None
-    for name, number in PRODUCT_CALLS:
-        with contextlib.suppress(AttributeError):
-            return _declared(getattr(library, name.format(letter)), number, real)
-    return None
+    library, calls = _numpys_library(), [(name.format(letter), number) for name, number in PRODUCT_CALLS]
+    found = [(name, number) for name, number in calls if hasattr(library, name)]
+    return _declared(getattr(library, found[0][0]), found[0][1], real) if found else None
 
 
 def _declared(gemm: Any, number: Any, real: Any) -> Callable[..., None]:

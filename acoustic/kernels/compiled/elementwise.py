@@ -11,7 +11,7 @@ from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.kernels.compiled import elementwise_loops as loops
 from acoustic.kernels.compiled.group import CompiledGroupKernels
 from acoustic.kernels.compiled.image import CompiledImageKernels
-from acoustic.kernels.compiled.operands import flat, frames
+from acoustic.kernels.compiled.operands import copied, flat, frames
 from acoustic.kernels.compiled.sequence import CompiledSequenceKernels
 from acoustic.kernels.compiled.word import CompiledWordKernels
 from acoustic.runtime.recorder import call, current
@@ -21,17 +21,6 @@ from acoustic.runtime.thread_team import Team
 def columns(*matrices: Any) -> list[Any]:
     """Columns (rows, 1) of any type as float32 vectors."""
     return [np.ascontiguousarray(matrix[:, 0], dtype=np.float32) for matrix in matrices]
-
-
-def copied(x: Any, out: Any) -> Any:
-    """Copy x to out and return out, because kernels work in place."""
-    if out is x:
-        return out
-    if current() is None and not (x.flags.f_contiguous and out.flags.f_contiguous):
-        np.copyto(out, x)
-    else:
-        call(loops.copy, flat(x), flat(out))
-    return out
 
 
 class CompiledKernels(

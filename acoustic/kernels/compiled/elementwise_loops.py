@@ -234,19 +234,27 @@ def log_softmax(frames):
             frames[t, i] -= shift
 
 
+@inline
+def frame_cross_entropy(labels, z, out, lanes):
+    """out = exp(z - largest element); returns the sums of labels and of out, and -sum of labels * log softmax(z)."""
+    top = largest(z, lanes)
+    total, mass, match = ZERO, ZERO, ZERO
+    for i in range(z.shape[0]):
+        shifted = z[i] - top
+        e = exp32(shifted)
+        out[i] = e
+        total += e
+        mass += labels[i]
+        match += labels[i] * shifted
+    return mass, total, mass * np.log(total) - match
+
+
 @loop
 def cross_entropy_softmax(labels, z, loss):
     """loss[0] = -sum of labels * log softmax(z), summed in double over the frames."""
-    total_loss, lanes = 0.0, np.empty(16, np.float32)
+    total_loss, lanes, scratch = 0.0, np.empty(16, np.float32), np.empty(z.shape[1], np.float32)
     for t in range(z.shape[0]):
-        top = largest(z[t], lanes)
-        total, mass, match = float32(0), float32(0), float32(0)
-        for i in range(z.shape[1]):
-            shifted = z[t, i] - top
-            total += exp32(shifted)
-            mass += labels[t, i]
-            match += labels[t, i] * shifted
-        total_loss += mass * np.log(total) - match
+        total_loss += frame_cross_entropy(labels[t], z[t], scratch, lanes)[2]
     loss[0] = total_loss
 
 
@@ -255,16 +263,8 @@ def cross_entropy_softmax_error(labels, z, error, loss):
     """The same, and error = softmax(z) * (sum of a frame's labels) - labels."""
     total_loss, lanes = 0.0, np.empty(16, np.float32)
     for t in range(z.shape[0]):
-        top = largest(z[t], lanes)
-        total, mass, match = float32(0), float32(0), float32(0)
-        for i in range(z.shape[1]):
-            shifted = z[t, i] - top
-            e = exp32(shifted)
-            error[t, i] = e
-            total += e
-            mass += labels[t, i]
-            match += labels[t, i] * shifted
-        total_loss += mass * np.log(total) - match
+        mass, total, found = frame_cross_entropy(labels[t], z[t], error[t], lanes)
+        total_loss += found
         scale = mass / total
         for i in range(z.shape[1]):
             error[t, i] = error[t, i] * scale - labels[t, i]

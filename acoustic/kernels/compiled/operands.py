@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.runtime.recorder import current
+from acoustic.kernels.compiled.elementwise_loops import copy
+from acoustic.runtime.recorder import call, current
 from acoustic.runtime.thread_team import Team
 
 SPLIT_FROM = 1 << 15  # elements: below this, waking another thread costs more than it saves
@@ -21,6 +22,17 @@ def frames(matrix: Any) -> Any:
 def flat(matrix: Any) -> Any:
     """A view of the elements, column by column."""
     return frames(matrix).reshape(-1)
+
+
+def copied(x: Any, out: Any) -> Any:
+    """Copy x to out and return out, because kernels work in place."""
+    if out is x:
+        return out
+    if current() is None and not (x.flags.f_contiguous and out.flags.f_contiguous):
+        np.copyto(out, x)
+    else:
+        call(copy, flat(x), flat(out))
+    return out
 
 
 def share_columns(team: Team | None, elements: int, count: int, work: Callable[[slice], Any]) -> list[Any]:
