@@ -143,18 +143,22 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
         A hash of (key, first + i), 64 and 32 bits, decides on element i, counted column by column.
         """
         xp = self.xp
-        words = xp.arange(first, first + x.size, dtype=xp.uint32) * xp.uint32(0x9E3779B9)
-        words = self._mix(words ^ xp.uint32(key & 0xFFFFFFFF))
-        words = self._mix(words + xp.uint32(key >> 32))
+        words = hashed(xp, xp.arange(first, first + x.size, dtype=xp.uint32), key)
         keep = (words >= xp.uint32(int(rate * 2**32))).reshape(x.shape, order="F")
         xp.multiply(x, keep * x.dtype.type(1 / (1 - rate)), out=out)
 
-    def _mix(self, words: Any) -> Any:
-        """A 32-bit finaliser: every bit of the input affects every bit of the output."""
-        xp = self.xp
-        words ^= words >> xp.uint32(16)
-        words *= xp.uint32(0x21F0AAAD)
-        words ^= words >> xp.uint32(15)
-        words *= xp.uint32(0x735A2D97)
-        words ^= words >> xp.uint32(15)
-        return words
+
+def hashed(xp: Any, counter: Any, key: int) -> Any:
+    """A hash of 32 bits of each (key, counter), of 64 and 32 bits."""
+    words = _mix(xp, counter * xp.uint32(0x9E3779B9) ^ xp.uint32(key & 0xFFFFFFFF))
+    return _mix(xp, words + xp.uint32(key >> 32))
+
+
+def _mix(xp: Any, words: Any) -> Any:
+    """A 32-bit finaliser, in place: every bit of the input affects every bit of the output."""
+    words ^= words >> xp.uint32(16)
+    words *= xp.uint32(0x21F0AAAD)
+    words ^= words >> xp.uint32(15)
+    words *= xp.uint32(0x735A2D97)
+    words ^= words >> xp.uint32(15)
+    return words

@@ -301,13 +301,18 @@ def mix(word):
     return word
 
 
+@inline
+def hashed(counter, low, high):
+    """A hash of 32 bits of (key, counter); low, high: words of the key."""
+    word = mix(uint32(uint32(counter * uint32(0x9E3779B9)) ^ low))
+    return mix(uint32(word + high))
+
+
 @loop
 def dropout(x, first, low, high, limit, scale):
     """Element i becomes 0 when the hash of (key, first + i) is below limit, else x[i] * scale."""
     for i in range(x.shape[0]):
-        word = mix(uint32(uint32(uint32(first + i) * uint32(0x9E3779B9)) ^ low))
-        word = mix(uint32(word + high))
-        x[i] = float32(0) if word < limit else x[i] * scale
+        x[i] = ZERO if hashed(uint32(first + i), low, high) < limit else x[i] * scale
 
 
 table_calls(

@@ -1,10 +1,9 @@
 """AdjustAfterEpoch: control of the learning rate by the improvement of the criterion (CNTK book 3.3.1.2; 2016 tool)."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from acoustic.training.control.base import Control, Decision, Trial, finite_or_none, or_infinite
+from acoustic.training.control.base import Control, Decision, Trial, or_infinite
 from readers.common.report import Log
 
 
@@ -22,13 +21,20 @@ class AdjustAfterEpoch(Control):
     that a repeated epoch uses the reduced rate even if the schedule lists a rate for it.
     """
 
+    saved: ClassVar = {
+        **dict.fromkeys(("factor", "total"), float),
+        **dict.fromkeys(("reducing", "finished"), bool),
+        "previous": or_infinite,
+        "count": int,
+    }
+
     def __init__(self, options: Any) -> None:
         super().__init__(options)
         self.interval, self.rolls_back = self.auto.interval, self.auto.load_best
         self.factor = 1.0
         self.previous = math.inf
         self.reducing = False
-        self._total, self._count = 0.0, 0  # of this interval
+        self.total, self.count = 0.0, 0  # of this interval
 
     def before_epoch(self, epoch: int, trial: Trial, log: Log) -> float:
         return self.options.epoch(min(epoch, self.num_listed - 1)).learning_rate * self.factor
@@ -43,12 +49,12 @@ class AdjustAfterEpoch(Control):
         return epoch >= self.num_listed and (epoch + 1) % self.interval == 0
 
     def after_epoch(self, epoch: int, criterion: float) -> Decision:
-        self._total += criterion
-        self._count += 1
+        self.total += criterion
+        self.count += 1
         if (epoch + 1) % self.interval:
             return Decision()
-        average = self._total / self._count
-        self._total, self._count = 0.0, 0
+        average = self.total / self.count
+        self.total, self.count = 0.0, 0
         decision = self._decide(average) if self._acts(epoch) else Decision()
         if not decision.roll_back:
             self.previous = average
@@ -70,19 +76,3 @@ class AdjustAfterEpoch(Control):
             change = "reduced" if small else "increased" if large else ""
         self.factor *= {"": 1.0, "reduced": self.auto.decrease, "increased": self.auto.increase}[change]
         return Decision(roll_back, change=change)
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "factor": self.factor,
-            "previous": finite_or_none(self.previous),
-            "reducing": self.reducing,
-            "finished": self.finished,
-            "total": self._total,
-            "count": self._count,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.factor = float(state.get("factor", 1.0))
-        self.previous = or_infinite(state.get("previous"))
-        self.reducing, self.finished = bool(state.get("reducing", False)), bool(state.get("finished", False))
-        self._total, self._count = float(state.get("total", 0.0)), int(state.get("count", 0))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from readers.common.report import Log
 
@@ -27,7 +27,35 @@ class Decision:
     change: str = ""
 
 
-class Control:
+class Resumable:
+    """An object whose state is saved in checkpoints.
+
+    Attributes
+    ----------
+    saved : dict
+        Names of the attributes to save, with functions that convert the saved values.
+    """
+
+    saved: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+
+    def state(self) -> dict[str, Any]:
+        """Return the state as values that JSON can hold; None stands for a number that is not finite."""
+        values = {name: getattr(self, name) for name in self.saved}
+        odd = [name for name, value in values.items() if isinstance(value, float) and not math.isfinite(value)]
+        return values | dict.fromkeys(odd)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore a state; missing entries keep their initial values."""
+        for name, convert in self.saved.items():
+            if name in state:
+                setattr(self, name, convert(state[name]))
+
+
+def or_infinite(value: float | None) -> float:
+    return math.inf if value is None else float(value)
+
+
+class Control(Resumable):
     """Follows the learning rate schedule unchanged: `autoAdjustLR=none`.
 
     Parameters
@@ -66,19 +94,3 @@ class Control:
     def after_epoch(self, epoch: int, criterion: float) -> Decision:
         """Decide what follows an epoch; `criterion` is its value per frame, NaN if it was not finite."""
         return Decision()
-
-    def state(self) -> dict[str, Any]:
-        """Return the state as values that JSON can hold."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore a state; missing entries keep their initial values."""
-
-
-def finite_or_none(value: float) -> float | None:
-    """Return None for a value that is not finite, because JSON has no infinity."""
-    return value if math.isfinite(value) else None
-
-
-def or_infinite(value: float | None) -> float:
-    return math.inf if value is None else float(value)

@@ -1,16 +1,17 @@
 """Adaptive minibatch size: the largest size that learns as well as a small one (CNTK book 3.3.1.2)."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
+from acoustic.training.control.base import Resumable
 from readers.common.report import Log
 
 GROWTH = math.sqrt(2.0)  # from one trial's size to the next
 MULTIPLE = 64  # frames
 
 
-class AdaptiveMinibatch:
+class AdaptiveMinibatch(Resumable):
     """Searches a minibatch size for the epochs beyond the listed sizes.
 
     It takes the largest size, in steps of sqrt(2) rounded to multiples of 64, whose short training has a criterion at
@@ -28,6 +29,8 @@ class AdaptiveMinibatch:
     epoch_frames : int
         Frames of an epoch, if the options have no epoch_size; 0 if unknown.
     """
+
+    saved: ClassVar = {"previous": int, "first_rate": float}
 
     def __init__(self, options: Any, epoch_frames: int = 0) -> None:
         self.options, self.auto = options, options.auto_adjust
@@ -84,10 +87,3 @@ class AdaptiveMinibatch:
                 good = tried
             size *= GROWTH
         return good
-
-    def state(self) -> dict[str, Any]:
-        return {"previous": self.previous, "first_rate": self.first_rate}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.previous = int(state.get("previous", 0))
-        self.first_rate = float(state.get("first_rate", 0.0))

@@ -1,10 +1,9 @@
 """SearchBeforeEpoch: the learning rate is found by short trials (CNTK book 3.3.1.2; 2016 tool)."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from acoustic.training.control.base import Control, Decision, Trial, finite_or_none, or_infinite
+from acoustic.training.control.base import Control, Decision, Trial, or_infinite
 from readers.common.report import Log
 from readers.errors import ModelError
 
@@ -21,6 +20,8 @@ class SearchBeforeEpoch(Control):
     trial's criterion is at most max(r p + (1 - r) b, b). The first `best_epochs` epochs then refine it: of this rate
     and 0.01 / minibatch size, the one with the worse criterion moves towards the other by 0.618 until they are close.
     """
+
+    saved: ClassVar = {"previous": or_infinite, "rates": lambda rates: [float(rate) for rate in rates]}
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
@@ -93,13 +94,6 @@ class SearchBeforeEpoch(Control):
                 left /= STEP
                 left_criterion = trial(left)
         return left if left_criterion < right_criterion else right
-
-    def state(self) -> dict[str, Any]:
-        return {"previous": finite_or_none(self.previous), "rates": self.rates}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.previous = or_infinite(state.get("previous"))
-        self.rates = [float(rate) for rate in state.get("rates", [])]
 
 
 def trial_frames(options: Any, epoch: int) -> int:

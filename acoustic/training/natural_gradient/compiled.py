@@ -33,9 +33,7 @@ class CompiledLayer(LayerUpdate):
         self._memory = np.zeros(layer_table.LAYER.itemsize, np.uint8)
         self._layer = self._memory.view(layer_table.LAYER)[0]
         self._lock = threading.Lock()
-        self._sides = [
-            (side, fisher) for side, fisher in enumerate((twin.output_fisher, twin.input_fisher)) if fisher is not None
-        ]
+        self._sides = list(enumerate(twin.fishers.values()))  # the outputs, then the inputs
         self._buffers: list[Any] = []
         self._frames = self._workers = 0
         self._parameters: tuple[Any, ...] = ()
@@ -46,7 +44,7 @@ class CompiledLayer(LayerUpdate):
         """Return whether the compiled loops support this layer and backend."""
         if not is_possible(backend) or twin.plan.input_axis != 1 or twin.rule.method == SIMPLE:
             return False
-        return blas.eigen_function() is not None or not any(fisher.rank for fisher in twin.factors)
+        return blas.eigen_function() is not None or not any(fisher.rank for fisher in twin.fishers.values())
 
     @property
     def is_ready(self) -> bool:

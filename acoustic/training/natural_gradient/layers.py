@@ -91,22 +91,16 @@ def _bias_of(network: Network, weight: Node, product: Node, users: dict[str, lis
 class ArrayLayer(LayerUpdate):
     """Update of a layer in array operations.
 
-    output_fisher, input_fisher: the Fisher factors, None if they are not estimated over minibatches.
+    fishers: the Fisher factors of the sides "output" and "input"; empty if they are not estimated over minibatches.
     """
 
     def __init__(self, xp: Any, dtype: Any, plan: LayerPlan, rule: NaturalGradient) -> None:
         self.xp, self.plan, self.rule = xp, plan, rule
-        self.output_fisher: OnlineFisher | None = None
-        self.input_fisher: OnlineFisher | None = None
-        if rule.method == ONLINE:
-            self.output_fisher = OnlineFisher(xp, dtype, plan.dims[0], rule.rank_out, rule)
-            self.input_fisher = OnlineFisher(xp, dtype, plan.dims[1], rule.rank_in, rule)
+        sides = zip(("output", "input"), plan.dims, (rule.rank_out, rule.rank_in))
+        self.fishers = {side: OnlineFisher(xp, dtype, dim, rank, rule) for side, dim, rank in sides}
+        if rule.method != ONLINE:
+            self.fishers.clear()
         self.step = Step()
-
-    @property
-    def factors(self) -> list[OnlineFisher]:
-        """The Fisher factors that are estimated."""
-        return [fisher for fisher in (self.output_fisher, self.input_fisher) if fisher is not None]
 
     @property
     def bias(self) -> str | None:
@@ -114,13 +108,10 @@ class ArrayLayer(LayerUpdate):
 
     def tensors(self) -> dict[str, Any]:
         """Return the matrices kept between minibatches, by name."""
-        if self.output_fisher is None or self.input_fisher is None:
-            return {}
         return {
-            "output Fisher factor": self.output_fisher.w,
-            "output Fisher scales": self.output_fisher.scales,
-            "input Fisher factor": self.input_fisher.w,
-            "input Fisher scales": self.input_fisher.scales,
+            f"{side} Fisher {name}": matrix
+            for side, fisher in self.fishers.items()
+            for name, matrix in (("factor", fisher.w), ("scales", fisher.scales))
         }
 
     def update(self, a: Any, b: Any, worker: int, count: int) -> None:
@@ -136,8 +127,8 @@ class ArrayLayer(LayerUpdate):
         y = xp.empty((self.plan.dims[1], given.shape[1]), weight.dtype, order="F")
         y[: given.shape[0]] = given
         y[given.shape[0] :] = 1
-        scale_x, norms_x = self._precondition(x, self.output_fisher)
-        scale_y, norms_y = self._precondition(y, self.input_fisher)
+        scale_x, norms_x = self._precondition(x, self.fishers.get("output"))
+        scale_y, norms_y = self._precondition(y, self.fishers.get("input"))
         scale = scale_x * scale_y
         bound = scale * float(xp.sqrt(norms_x * norms_y).sum())  # [eq. 84]
         rate = self.step.scaled_rate(bound) * scale

@@ -65,15 +65,8 @@ class IterationFiles:
 
     def save(self, network: Network, iteration: Iteration) -> None:
         """Write checkpoint and model of an iteration, and remove the files that it replaces."""
-        metadata = {
-            "format": FORMAT,
-            "version": VERSION,
-            "number": iteration.number,
-            "plan": iteration.plan,
-            "figures": iteration.figures,
-            "num_frames": iteration.num_frames,
-            "scalars": iteration.scalars,
-        }
+        state = {name: value for name, value in vars(iteration).items() if name != "tensors"}
+        metadata = {"format": FORMAT, "version": VERSION, **state}
         save_tensors(self.checkpoint(iteration.number), iteration.tensors, metadata)
         save_model(network, self.model(iteration.number))
         for number in self._numbers():

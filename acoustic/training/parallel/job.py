@@ -18,6 +18,7 @@ from acoustic.network.model_file import load_model, load_tensors, save_tensors
 from acoustic.network.network import Network
 from acoustic.runtime.engine_options import engines_with
 from acoustic.runtime.thread_team import computing_with
+from acoustic.training.evaluation import EvaluationTotals
 from acoustic.training.learner import Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
 from readers.errors import ArgonautError, ModelError
@@ -79,8 +80,7 @@ class Job:
 class JobResult:
     """Result of a job: sums over its frames, shared numbers of the update rule, and seconds with reading the data."""
 
-    figures: dict[str, float]
-    num_frames: int
+    totals: EvaluationTotals
     scalars: dict[str, float]
     seconds: float
 
@@ -126,8 +126,7 @@ def run_job(job: Job) -> JobResult:
         require_finite(network, job.title)
         seconds = time.perf_counter() - begin
         save_tensors(job.output, _tensors(network, learner, job), {"format": FORMAT})
-        scalars = dict(learner.updater.scalars)
-        return JobResult(totals.figures, totals.num_frames, scalars, seconds)
+        return JobResult(totals, dict(learner.updater.scalars), seconds)
 
 
 def _tensors(network: Network, learner: Learner, job: Job) -> dict[str, Any]:

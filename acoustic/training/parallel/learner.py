@@ -151,12 +151,14 @@ class ParallelLearner(Learner):
 
         def done(result: JobResult) -> None:
             if each is not None:
-                each(result.figures, result.num_frames)
+                each(result.totals.figures, result.totals.num_frames)
 
         jobs = list(self._make_jobs(number, now))
         results = self._jobs.run(jobs, done)
-        for result in results:
-            totals.add(result.figures, result.num_frames)
+        together = EvaluationTotals(self.names)
+        for sums in (totals, together):
+            for result in results:
+                sums.add(result.totals.figures, result.totals.num_frames)
         learned = time.perf_counter()
         chosen = self._choose(number, results)
         self._combine([job.output for job in jobs] if chosen is None else [jobs[chosen].output])
@@ -168,8 +170,15 @@ class ParallelLearner(Learner):
             "iteration": number + 1,
             "epoch": epoch + 1,
             "learning_rate_per_sample": rate,
-            "training": _sum(self.names, results).averages(),
-            "jobs": [self._row(result) for result in results],
+            "training": together.averages(),
+            "jobs": [
+                {
+                    "training": result.totals.averages(),
+                    "samples": result.totals.num_frames,
+                    "seconds": round(result.seconds, 3),
+                }
+                for result in results
+            ],
             "taken": AVERAGE if chosen is None else chosen + 1,
             "seconds": round(averaged - begin, 3),
             "averaging_seconds": round(averaged - learned, 3),
@@ -206,7 +215,7 @@ class ParallelLearner(Learner):
         """Return the job with the best criterion on its share if its model is to be used, or None for the average."""
         if len(results) == 1 or number > 0 or not self.parallel.best_first:
             return None
-        means = [result.figures[self.criterion] / result.num_frames for result in results]
+        means = [result.totals.averages()[self.criterion] for result in results]
         best = int(np.argmin(means))
         self.log(
             f"Outer iteration {number + 1}: uses the model of job {best + 1} with {self.criterion} {means[best]:.6g}; "
@@ -236,17 +245,3 @@ class ParallelLearner(Learner):
     def _set_values(self, tensors: dict[str, np.ndarray]) -> None:
         for name in self.network.stored_values():
             self.network[name].assign(self.network.backend.asarray(tensors[name]))
-
-    def _row(self, result: JobResult) -> dict[str, Any]:
-        return {
-            "training": _sum(self.names, [result]).averages(),
-            "samples": result.num_frames,
-            "seconds": round(result.seconds, 3),
-        }
-
-
-def _sum(names: Sequence[str], results: Sequence[JobResult]) -> EvaluationTotals:
-    totals = EvaluationTotals(names)
-    for result in results:
-        totals.add(result.figures, result.num_frames)
-    return totals

@@ -7,6 +7,7 @@ It runs on the GPU and in double precision, and is the reference for tests of th
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from acoustic.kernels.arrays.elementwise import hashed
 from acoustic.training.rules.base import Step
 
 FLOOR = 1e-16  # of AdaGrad's squares
@@ -159,7 +160,7 @@ class ArrayRules:
         """
         xp = self.xp
         counter = xp.arange(first, first + weight.size, dtype=xp.uint32)
-        uniform = [self._hash(counter, key ^ salt).astype(xp.float64) for salt in (0, SALT)]
+        uniform = [hashed(xp, counter, key ^ salt).astype(xp.float64) for salt in (0, SALT)]
         radius = xp.sqrt(-2 * xp.log((uniform[0] + 1) / 2**32))
         noise = deviation * radius * xp.cos(2 * xp.pi / 2**32 * uniform[1])
         weight += noise.reshape(weight.shape, order="F").astype(weight.dtype)
@@ -174,21 +175,6 @@ class ArrayRules:
     def _mean(self, factor: Any, counted: Any) -> float:
         count = int(counted.sum())
         return float(self.xp.where(counted, factor, 0).sum()) / count if count else 1.0
-
-    def _hash(self, counter: Any, key: int) -> Any:
-        """Hash each 32-bit counter with a 64-bit key to 32 bits."""
-        xp = self.xp
-        words = self._mix((counter * xp.uint32(0x9E3779B9)) ^ xp.uint32(key & 0xFFFFFFFF))
-        return self._mix(words + xp.uint32(key >> 32))
-
-    def _mix(self, words: Any) -> Any:
-        """32-bit finaliser: every input bit affects every output bit."""
-        xp = self.xp
-        words = words ^ (words >> xp.uint32(16))
-        words = words * xp.uint32(0x21F0AAAD)
-        words = words ^ (words >> xp.uint32(15))
-        words = words * xp.uint32(0x735A2D97)
-        return words ^ (words >> xp.uint32(15))
 
 
 SALT = 0x5851F42D4C957F2D  # the key of the second uniform number differs from that of the first by these bits

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import float32, float64, uint32
 
-from acoustic.kernels.compiled.elementwise_loops import inline, loop, mix
+from acoustic.kernels.compiled.elementwise_loops import hashed, inline, loop
 from acoustic.runtime.call_registry import real, table_calls, vector
 from acoustic.training.rules import arrays
 
@@ -189,12 +189,6 @@ def adamw(weight, gradient, mean, squares, scale, penalty, settings):
         mean[i], squares[i] = p, q
         step = settings.rate * p / (np.sqrt(q) + settings.epsilon)
         weight[i] = shrunk(w - settings.decay * w - step, penalty.shrink)
-
-
-@inline
-def hashed(counter, low, high):
-    word = mix(uint32(uint32(counter * uint32(0x9E3779B9)) ^ low))
-    return mix(uint32(word + high))
 
 
 @loop

@@ -29,7 +29,7 @@ def compiled_layer(updater, draw):
     layer = updater.layers["W"]
     if not CompiledLayer.fits(layer, updater_backend(updater)):
         pytest.skip("nothing is compiled here")
-    for fisher, rows in ((layer.output_fisher, ROWS), (layer.input_fisher, COLS + 1)):
+    for fisher, rows in zip(layer.fishers.values(), (ROWS, COLS + 1)):
         fisher.precondition(np.asfortranarray(draw(rows, 64)))
     return next(iter(updater._compiled.values()))
 
@@ -61,7 +61,7 @@ def test_rows_stay_orthonormal_over_a_thousand_minibatches(workers):
             compiled.update(a, b, worker, workers)
     compiled.settle()
     assert np.isfinite(weights).all()
-    for fisher in (updater.layers["W"].output_fisher, updater.layers["W"].input_fisher):
+    for fisher in updater.layers["W"].fishers.values():
         assert fisher.count == 1001
         assert np.abs(fisher.r @ fisher.r.T - np.eye(fisher.rank)).max() < 1e-3
         assert (np.diff(fisher.d) <= 0).all()
@@ -84,7 +84,7 @@ def test_degenerate_minibatches_do_no_harm(kind):
         compiled.update(a, b, 0, 1)
     assert np.isfinite(weights).all() == (kind != "not finite")
     assert (weights == before).all() == (kind in ("zeros", "tiny"))  # such changes are beyond single precision
-    for fisher in (updater.layers["W"].output_fisher, updater.layers["W"].input_fisher):
+    for fisher in updater.layers["W"].fishers.values():
         assert np.isfinite(fisher.w).all()
         assert np.isfinite(fisher.scales).all()
         assert fisher.rho > 0

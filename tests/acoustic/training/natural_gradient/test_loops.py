@@ -62,7 +62,7 @@ def test_compiled_loops_give_what_others_give(kind):
     compiled, updater = trained(kind, "float", rule)
     plain, _ = trained(kind, "double", rule)
     unscaled, _ = trained(kind, "double", NaturalGradient(method="plain"))
-    counts = {name: layer.output_fisher.count for name, layer in updater.layers.items()}
+    counts = {name: layer.fishers["output"].count for name, layer in updater.layers.items()}
     assert set(counts.values()) == {15}
     assert {"c.Wi", "c.Rf"} <= counts.keys() if kind == "lstm" else counts.keys() == {"c.W", "c.R"}
     for node in plain.parameters():
