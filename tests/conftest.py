@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import settings
 from tests.compile_once import compile_once
 
 # The tests run side by side, in processes of their own, on networks so small that most threads would only wait for each
-# other.  The engine computes with two threads, whatever the machine has; a test that needs another number sets it.
+# other.  The engine computes with two threads, whatever the machine has; whole trainings and recipes compute with one
+# (`one_thread`).  A test that needs another number sets it.
 # numpy's BLAS, which has not been imported yet, uses one.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -22,6 +24,8 @@ sys.dont_write_bytecode = False
 
 settings.register_profile("untimed", deadline=None)  # tests never measure time, of a busy machine least of all
 settings.load_profile("untimed")
+
+os.fsync = lambda descriptor: None  # no test is about a power failure, and hundreds of small files wait for the disk
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell's `&` hands down, to commands that tests interrupt
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -42,6 +46,14 @@ def compiled_once(tmp_path_factory) -> None:
     """Processes of pytest-xdist wait for each other's compiled kernels."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         compile_once(tmp_path_factory.getbasetemp().parent)
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """The engine computes with one thread; a second one would spend CPU time on waiting when the network is a toy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,11 @@ def without_pictures(quick_pictures) -> None:
     """All tests below; those that look at a picture ask for `drawn`."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def with_one_thread(one_thread) -> None:
+    """All tests below."""
+
+
 @pytest.fixture(scope="session")
 def small_system(tmp_path_factory) -> Path:
     """Where the small system lies; not to be written to."""

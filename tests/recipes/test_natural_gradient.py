@@ -5,12 +5,14 @@ import dataclasses
 
 import pytest
 
+from acoustic.training.parallel import executors
 from readers.config.config import load_config
 from readers.errors import ConfigError, FormatError
 from recipes.cli.main import main
 from recipes.natural_gradient.curves import Point, iteration_seconds, measured_iterations, read_curve, write_curve
 from recipes.natural_gradient.results import Run, draw, markdown, table
 from recipes.natural_gradient.run import CONFIG, Comparison, parse_runs
+from tests.acoustic.training.parallel.trainings import Here
 from tests.recipes.an4.test_an4 import make_corpus
 from tests.recipes.systems.small_system import STATES
 
@@ -116,7 +118,8 @@ SETTINGS = (f"NumStates={len(STATES)}", "HiddenLayers=12*2", "NumEpochs=3", "Min
 
 
 @pytest.mark.slow
-def test_all_of_it_on_tones_and_resume(toy_run, tmp_path, capsys):
+def test_all_of_it_on_tones_and_resume(toy_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(executors, "LocalProcesses", Here)
     corpus, out = make_corpus(tmp_path / "corpus"), tmp_path / "exp"
     options = ["--data", str(corpus), "--out", str(out), "--workers", "1", "--jobs", "1,2"]
     options += [word for setting in SETTINGS for word in ("--set", setting)]

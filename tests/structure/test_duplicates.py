@@ -43,16 +43,24 @@ def body_of(function):
 
 def duplicates(root, rooms):
     """Groups of functions, as "file:line name", with equal bodies."""
-    found = defaultdict(list)
+    alike = defaultdict(list)  # functions whose nodes have the same types, in the order of `ast.walk`
     for path in (path for room in rooms for path in sorted((root / room).rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
                 body = body_of(node)
                 inside = [one for statement in body for one in ast.walk(statement)]
                 if len(inside) >= NODES and sum(isinstance(one, ast.stmt) for one in inside) >= STATEMENTS:
-                    renamed = Renamed(node)
-                    key = "\n".join(ast.dump(renamed.visit(statement)) for statement in body)
-                    found[key].append(f"{path.relative_to(root)}:{node.lineno} {node.name}")
+                    place = f"{path.relative_to(root)}:{node.lineno} {node.name}"
+                    alike[tuple(type(one) for one in inside)].append((node, place))
+    return [group for several in alike.values() if len(several) > 1 for group in equal_bodies(several)]
+
+
+def equal_bodies(functions):
+    found = defaultdict(list)
+    for function, place in functions:
+        renamed = Renamed(function)
+        key = "\n".join(ast.dump(renamed.visit(statement)) for statement in body_of(function))
+        found[key].append(place)
     return [group for group in found.values() if len(group) > 1]
 
 

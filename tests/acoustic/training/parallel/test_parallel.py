@@ -1,8 +1,6 @@
 """Training by several jobs: it is the average of what each learns, and what dies on the way changes nothing else."""
 
 import json
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -16,33 +14,20 @@ from acoustic.training.evaluation import evaluate
 from acoustic.training.learner import Diverged, Learner
 from acoustic.training.parallel import ParallelOptions, executors
 from acoustic.training.parallel.files import IterationFiles
-from acoustic.training.parallel.job import close_reader
 from acoustic.training.reporting.log import read_history
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, NaturalGradient, RmsProp
 from acoustic.training.sgd import train
 from readers.errors import FormatError, ModelError
 from tests.acoustic.training.parallel.sources import Faulty, opened, small_network, small_options, write_task
-from tests.acoustic.training.parallel.trainings import COUNT, rows_of, run, same
+from tests.acoustic.training.parallel.trainings import COUNT, Here, rows_of, run, same
 from tests.acoustic.training.ring import Killed
 
 CRITERION = "CrossEntropyWithSoftmax"
 
 
-class Here:
-    """Jobs in a thread of this process, one after the other."""
-
-    def __init__(self, options):
-        self.executor = ThreadPoolExecutor(1)
-
-    def close(self):
-        self.executor.shutdown(cancel_futures=True)
-        close_reader()
-
-
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     monkeypatch.setattr(executors, "LocalProcesses", Here)
-    monkeypatch.setattr(os, "fsync", lambda file: None)  # hundreds of small files, each of which waits for the disk
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from acoustic.runtime.thread_team import computing_with
 from acoustic.training.parallel import ParallelOptions, executors
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import train
-from tests.acoustic.training.parallel.test_parallel import Here
+from tests.acoustic.training.parallel.trainings import Here
 from tests.acoustic.training.sources.test_utterances import CUT, LENGTHS, WHOLE, blocks, options, reader_of, recurrent
 
 __all__ = ["blocks"]  # a fixture

@@ -57,7 +57,7 @@ def test_a_worker_that_dies_costs_time_alone(task, processes):
 def test_a_job_that_always_dies_ends_the_run(task):
     examples, _ = task
     with pytest.raises(ModelError, match=r"^outer iteration 1, job 1: lost 2 times, the last by BrokenProcessPool: "):
-        run(examples, ParallelOptions(2, retries=1), source=partial(KilledAlways, examples), name="dead")
+        run(examples, ParallelOptions(2, retries=1, processes=1), source=partial(KilledAlways, examples), name="dead")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

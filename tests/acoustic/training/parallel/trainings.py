@@ -1,5 +1,6 @@
 """Whole trainings by jobs, and what they leave."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -8,11 +9,23 @@ import numpy as np
 from acoustic.network.model_file import load_tensors
 from acoustic.runtime.thread_team import computing_with
 from acoustic.training.parallel import ParallelOptions
+from acoustic.training.parallel.job import close_reader
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import train
 from tests.acoustic.training.parallel.sources import opened, small_network, small_options
 
 COUNT = 400  # examples
+
+
+class Here:
+    """In place of `LocalProcesses`: jobs in a thread of this process, one after the other."""
+
+    def __init__(self, options):
+        self.executor = ThreadPoolExecutor(1)
+
+    def close(self):
+        self.executor.shutdown(cancel_futures=True)
+        close_reader()
 
 
 def run(examples, parallel: ParallelOptions | None, options=None, source=None, name="m", lines=None, **more):

@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from acoustic.training.parallel import executors
 from acoustic.training.reporting.log import read_history
 from recipes.cli import cntk, main
+from tests.acoustic.training.parallel.trainings import Here
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +111,8 @@ def test_validation_knows_that_the_archives_are_made_before_they_are_read(ring, 
     assert "Train.reader.features.dim is 3; expected 2, as in train.egs" in capsys.readouterr().out
 
 
-def test_a_killed_run_goes_on_where_it_was(ring):
+def test_a_killed_run_goes_on_where_it_was(ring, monkeypatch):
+    monkeypatch.setattr(executors, "LocalProcesses", Here)  # but for the run that is killed
     assert run(ring, "command=Make:Train", "modelPath=$Exp$/whole") == 0
     models = ring / "net.parallel"
     arguments = [f"configFile={ring / 'ring.cntk'}", f"Exp={ring}", "command=Train", f"modelPath={ring}/net"]
@@ -163,8 +166,6 @@ def test_an_interrupt_ends_the_jobs_without_a_traceback(ring, number):
     ],
 )
 def test_what_cannot_be_is_one_line(ring, capsys, monkeypatch, arguments, message):
-    from acoustic.training.parallel import executors
-
     if "scheduler" in message and "tls" not in message and "nothing" not in message:
         pytest.importorskip("distributed")
     monkeypatch.setattr(executors, "CONNECTION_SECONDS", 1)
