@@ -25,11 +25,15 @@ from readers.results.timed_words import TimedWord
 
 
 class StreamStage(Protocol):
-    """A step of the pipeline: takes (rows, n) or samples (n,) and returns the columns (rows, n) that are complete."""
+    """A step of the pipeline from audio to scores, such as `FeatureStream` and `ScoreStream`."""
 
-    def push(self, data: np.ndarray) -> np.ndarray: ...
+    def push(self, data: np.ndarray) -> np.ndarray:
+        """Take samples (n,) or columns (rows, n); return the columns (rows, m) float32 that are complete."""
+        ...
 
-    def finish(self) -> np.ndarray: ...
+    def finish(self) -> np.ndarray:
+        """End the input; return the remaining columns."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -69,10 +73,19 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class RecognitionEvent:
-    """What has been recognised of an utterance between `start` and `end`, in seconds of the audio.
+    """What has been recognised of an utterance.
 
-    The first num_stable words cannot change any more.  is_final: the utterance has ended; reason: "" if a path reached
-    a final state, otherwise why the words are those of an unfinished path, or none.
+    Attributes
+    ----------
+    start, end : float
+        Seconds of the audio.
+    words : list of TimedWord
+    num_stable : int
+        Number of words, from the first one, that cannot change any more.
+    is_final : bool
+        Whether the utterance has ended.
+    reason : str
+        "" if a path reached a final state, otherwise why the words are those of an unfinished path, or none.
     """
 
     start: float

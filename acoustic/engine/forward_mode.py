@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Dual:
-    """A node's value and its derivative along the direction, matrices of one shape."""
+    """A dual number, whose parts are matrices of one shape.
+
+    Attributes
+    ----------
+    value : (rows, cols) array
+        The node's value.
+    tangent : (rows, cols) array
+        Its derivative along the direction.
+    """
 
     value: Any
     tangent: Any

@@ -25,7 +25,17 @@ EPSILON = 1e-4
 
 @dataclass(frozen=True)
 class GradientComparison:
-    """Slope of the criterion along a direction of a parameter: `computed` by reverse mode, `numeric` in another way."""
+    """The slope of the criterion along a direction of one parameter, computed in two ways.
+
+    Attributes
+    ----------
+    parameter : str
+        Name of the node.
+    computed : float
+        Slope by reverse mode.
+    numeric : float
+        Slope by differences, or by forward mode.
+    """
 
     parameter: str
     computed: float

@@ -79,9 +79,17 @@ def keep_image(shape: Shape, *operands: Shape) -> Shape:
 class ImageWindows:
     """The positions of windows on an image: one window for each of `rows` and each of `cols`, rows fastest.
 
-    rows, cols: first row and first column of the windows, negative if they begin outside the image; height: number of
-    consecutive rows of a window; offsets: its columns, relative to the first. Elements outside the image count as 0. A
-    packed window is a column in the order of an image: channel, row, column.
+    Elements outside the image count as 0. A packed window is a column in the order of an image: channel, row, column.
+
+    Attributes
+    ----------
+    image : Image
+    rows, cols : tuple of int
+        First row and first column of the windows; negative if they begin outside the image.
+    height : int
+        Number of consecutive rows of a window.
+    offsets : tuple of int
+        The columns of a window, relative to its first column.
     """
 
     image: Image

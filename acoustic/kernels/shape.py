@@ -7,7 +7,12 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class PerFrame:
-    """`columns` columns for every `frames` frames, in lowest terms and not 1 to 1: the result of reshaping."""
+    """`columns` columns for every `frames` frames, in lowest terms and not 1 to 1: the result of reshaping.
+
+    Attributes
+    ----------
+    columns, frames : int
+    """
 
     columns: int
     frames: int

@@ -12,7 +12,13 @@ from acoustic.runtime.thread_team import share_of
 
 
 class Accumulation(NamedTuple):
-    """Where products of a gradient are accumulated: matrix <- scale * gradient + keep * matrix."""
+    """Where products of a gradient are accumulated: ``matrix <- scale * gradient + keep * matrix``.
+
+    Attributes
+    ----------
+    matrix : (rows, cols) array
+    scale, keep : float
+    """
 
     matrix: Any
     scale: float
@@ -22,7 +28,18 @@ class Accumulation(NamedTuple):
 class GradientRoute:
     """How a parameter's gradient leaves the step that computes all of it.
 
-    The defaults leave it in its matrix.  A subclass sets one of the flags and overrides the method of that name.
+    The defaults leave it in its matrix. A subclass sets one of the flags and overrides the method of that name.
+
+    Attributes
+    ----------
+    takes_factors : bool
+        The route takes the two factors of a product over the frames, instead of the product.
+    takes_columns : bool
+        It takes the columns that are not zero, instead of the matrix.
+    takes_parts : bool
+        It takes some columns of the complete gradient at a time, from any thread.
+    accumulation : Accumulation or None
+        Where nodes that hand out parts may accumulate products; None for nowhere.
     """
 
     takes_factors = False  # the two factors of a product over the frames, instead of the product

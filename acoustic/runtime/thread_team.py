@@ -53,7 +53,13 @@ def share_of(worker: int, workers: int, count: int) -> slice:
 
 
 class Team:
-    """`size` threads including the caller's; the others start with the first work and end with the process."""
+    """Threads that share the work of a call; they start with the first work and end with the process.
+
+    Parameters
+    ----------
+    size : int
+        Number of threads, the caller's included.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -12,7 +12,16 @@ from readers.errors import ModelError, ShapeError
 
 @dataclass
 class EvaluationTotals:
-    """Sums of criterion and evaluation values over the frames of several minibatches."""
+    """Sums of criterion and evaluation values over the frames of several minibatches.
+
+    Attributes
+    ----------
+    names : sequence of str
+        The nodes.
+    figures : dict of str to float
+        Name of the node -> sum.
+    num_frames, num_minibatches : int
+    """
 
     names: Sequence[str]
     figures: dict[str, float] = field(init=False)  # node name: sum
@@ -23,6 +32,7 @@ class EvaluationTotals:
         self.figures = dict.fromkeys(self.names, 0.0)
 
     def add(self, values: dict[str, float], num_frames: int) -> None:
+        """Add the values of one minibatch, which are sums over its frames."""
         for name, value in values.items():
             self.figures[name] += value
         self.num_frames += num_frames

@@ -26,7 +26,17 @@ MAX_CELLS = 1 << 31  # back pointers of an utterance, two bytes each
 
 
 class AlignedSpan(NamedTuple):
-    """A part of an alignment: start, end: frames, end exclusive; visits first .. last-1; their cost."""
+    """A part of an alignment.
+
+    Attributes
+    ----------
+    start, end : int
+        Frames, end exclusive.
+    first, last : int
+        Visits of the alignment, last exclusive.
+    cost : float
+        Cost of these visits, -ln.
+    """
 
     start: int
     end: int
@@ -39,9 +49,19 @@ class AlignedSpan(NamedTuple):
 class Alignment:
     """An alignment as n visits of HMM states, in order.
 
-    position (n,) i4: of the graph; start, end (n,) i4: frames, end exclusive; cost (n,) f8: cost of each visit,
-    including the arc into it, its self-loops and its forward transition; total: their sum and the cost of ending; beam:
-    the beam in which the path was found, inf without one.
+    Attributes
+    ----------
+    graph : TranscriptGraph
+    position : (n,) int32
+        Position of the graph.
+    start, end : (n,) int32
+        Frames, end exclusive.
+    cost : (n,) float64
+        Cost of each visit, -ln: the arc into it, its self-loops and its forward transition.
+    total : float
+        The sum of these costs and the cost of ending.
+    beam : float
+        The beam in which the path was found, inf without one.
     """
 
     graph: TranscriptGraph

@@ -19,10 +19,17 @@ from readers.htk.trees import split_triphone
 
 @dataclass
 class BoundaryComparison:
-    """Result of `compare_boundaries`.
+    """Distances between the boundaries of two alignments.
 
-    distances: of each boundary, 100 ns ticks, hypothesis minus reference; num_unmatched: boundaries of labels without a
-    match; missing: utterances without a hypothesis, which are not counted.
+    Attributes
+    ----------
+    distances : (n,) float64
+        Hypothesis minus reference, 100 ns units, of each boundary whose label has a match.
+    num_unmatched : int
+        Boundaries of labels without a match.
+    num_utterances : int
+    missing : list of str
+        Utterances without a hypothesis, which are not counted.
     """
 
     distances: np.ndarray = field(default_factory=lambda: np.zeros(0))

@@ -27,14 +27,30 @@ _MAX_COUNT = 2**31 - 1  # positions, states and arcs are numbered with 32 bits
 
 
 class GraphArrays(NamedTuple):
-    """The arrays of S acceptor states, P positions, E emitting arcs, W word arcs.  Costs are f4, -ln, inf = impossible.
+    """The arrays of S acceptor states, P positions, E emitting arcs and W word arcs.
 
-    position_state (P,) i4: HMM state; position_exit (P,) i4: acceptor state entered when the position is left;
-    self_cost, forward_cost (P,): its transitions.  first_emitting (S+1,) i4: the emitting arcs of state s are
-    first_emitting[s] .. first_emitting[s+1]-1; emitting_target (E,) i4: position; emitting_cost (E,).
-    first_word (S+1,) i4: word arcs likewise; word_label, word_target (W,) i4: word id and acceptor state; word_cost
-    (W,).  final_cost (S,).  junction (S,) u1.  word_level (S,) i4: the most consecutive word arcs that can end in the
-    state.
+    Costs are -ln, inf if impossible. State s has the emitting arcs first_emitting[s] to first_emitting[s + 1] - 1;
+    word arcs are numbered in the same way.
+
+    Attributes
+    ----------
+    position_state, position_exit : (P,) int32
+        HMM state, and the acceptor state that is entered when the position is left.
+    self_cost, forward_cost : (P,) float32
+        Costs of the self-loop and of the forward transition.
+    first_emitting : (S + 1,) int32
+    emitting_target : (E,) int32
+        Position.
+    emitting_cost : (E,) float32
+    first_word : (S + 1,) int32
+    word_label, word_target : (W,) int32
+        Word id and acceptor state.
+    word_cost : (W,) float32
+    final_cost : (S,) float32
+    junction : (S,) uint8
+        Whether paths meet in the state.
+    word_level : (S,) int32
+        The largest number of consecutive word arcs that can end in the state.
     """
 
     position_state: np.ndarray
@@ -62,10 +78,22 @@ DTYPES = {
 class DecodingGraph:
     """A compiled graph; its arrays are read-only, whether it comes from a file or from memory.
 
-    start: acceptor state; words: word of each id; outputs: how each is written, "" for not at all;
-    states: name of each HMM state, without brackets;
-    models, state_model (H,) i4, state_index (H,) i4: the phone model of each HMM state and its index in the model;
-    lookahead (V,) f4: LM cost of each word that the graph has already charged; where: its name in messages.
+    Attributes
+    ----------
+    arrays : GraphArrays
+        The arrays that the search reads.
+    start : int
+        Acceptor state.
+    words, outputs : list of str
+        Word of each id, and how it is written, "" for not at all.
+    states, models : list of str
+        Names of the HMM states, without brackets, and of the phone models.
+    state_model, state_index : (H,) int32
+        The phone model of each HMM state, and its index in the model.
+    lookahead : (V,) float32
+        LM cost, -ln, of each word that the graph has already charged.
+    where : str
+        Its name in messages.
     """
 
     arrays: GraphArrays

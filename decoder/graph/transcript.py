@@ -29,10 +29,17 @@ Flow = dict[int, float]  # possible predecessor (position or BEGIN) -> cost afte
 
 @dataclass(frozen=True)
 class TranscriptUnit:
-    """One phone model of the graph.
+    """One phone model of a transcript's graph.
 
-    word: index of the transcript's label that it belongs to, -1 for inserted silence; phones: the pronunciation that it
-    is part of; output: how the word is written, "" for not at all.
+    Attributes
+    ----------
+    model : str
+    word : int
+        Index of the label in the transcript, -1 for inserted silence.
+    phones : tuple of str
+        The pronunciation of which the phone is a part.
+    output : str
+        How the word is written, "" for not at all.
     """
 
     model: str
@@ -43,13 +50,26 @@ class TranscriptUnit:
 
 @dataclass(frozen=True)
 class TranscriptGraph:
-    """A graph of P positions, approximately in the order of a path, and A arcs.
+    """A graph of P positions, approximately in the order of a path, and A arcs; costs are -ln, inf if impossible.
 
-    row (P,) i4: row of the scores; unit (P,) i4; state: name of each position's HMM state; stay, leave (P,) f8: cost of
-    its self-loop and of its forward transition; the arcs into p are first_arc[p] .. first_arc[p + 1] - 1, with
-    arc_source (A,) i4 and arc_cost (A,) f8, forward transitions not included; entry, final (P,) f8: cost of beginning
-    there, and of ending there after leaving it, inf if impossible; to_end (P,) i4: least number of frames after the
-    first one in p.
+    Attributes
+    ----------
+    units : list of TranscriptUnit
+    state : list of str
+        Name of each position's HMM state.
+    row, unit : (P,) int32
+        Row of the scores, and index of the phone model.
+    stay, leave : (P,) float64
+        Cost of the self-loop and of the forward transition.
+    first_arc : (P + 1,) int64
+        The arcs into position p are first_arc[p] .. first_arc[p + 1] - 1, from the positions arc_source.
+    arc_source : (A,) int32
+    arc_cost : (A,) float64
+        Cost of the arc without the forward transition.
+    entry, final : (P,) float64
+        Cost of beginning in the position, and of ending after it has been left.
+    to_end : (P,) int32
+        Least number of frames after the first one in the position.
     """
 
     units: list[TranscriptUnit]
@@ -73,10 +93,7 @@ class TranscriptGraph:
 
 @dataclass(frozen=True)
 class _Slot:
-    """A place in the transcript.
-
-    alternatives: (phones, cost, output); word: index in the transcript, or -1; skip: cost of leaving it out, or None.
-    """
+    """A place in the transcript; an alternative is (phones, cost, output), `skip` the cost of leaving the place out."""
 
     alternatives: list[tuple[tuple[str, ...], float, str]]
     word: int
@@ -159,8 +176,7 @@ class TranscriptGraphs:
         Raises GraphError for words without a pronunciation, or phones without a model.
         """
         slots = self._slots(list(transcript))
-        follows = self._follows(slots)
-        return _Builder(self).build(slots, follows)
+        return _Builder(self).build(slots, self._follows(slots))
 
     def _slots(self, transcript: list[str]) -> list[_Slot]:
         if not transcript:

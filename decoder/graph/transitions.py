@@ -16,10 +16,16 @@ from readers.htk.units import TICKS_PER_FRAME
 
 @dataclass(frozen=True)
 class TransitionEstimate:
-    """Estimated transitions.
+    """Transition probabilities estimated from alignments.
 
-    transitions: state -> (ln P(self), ln P(forward)), in the order of the states; runs, frames: how often each state
-    was entered, and how many frames it held.
+    Attributes
+    ----------
+    transitions : dict of str to (float, float)
+        State -> (ln P(self), ln P(forward)), in the order of the states.
+    runs : dict of str to int
+        State -> how often it was entered.
+    frames : dict of str to int
+        State -> number of its frames.
     """
 
     transitions: dict[str, tuple[float, float]]

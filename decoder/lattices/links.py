@@ -11,10 +11,19 @@ from readers.htk.slf import NULL_WORD, Lattice
 
 @dataclass(frozen=True)
 class ScoredLinks:
-    """A lattice with the scores of its links.
+    """A lattice with the scores of its L links.
 
-    acoustic (L,): scaled acoustic score with word penalty, natural log; total (L,): with the scaled LM score; leaving:
-    the links that leave each node; first, last: start and end node.
+    Attributes
+    ----------
+    acoustic : (L,) float64
+        Scaled acoustic score with the word penalty, natural logarithm.
+    total : (L,) float64
+        The same with the scaled LM score.
+    leaving : list of list of int
+        The links that leave each node.
+    first, last : int
+        Start and end node.
+    lattice : Lattice
     """
 
     acoustic: np.ndarray

@@ -12,9 +12,21 @@ from decoder.lm.language_model import SENTENCE_END, LanguageModel
 class Perplexity:
     """How well a model predicts a text.
 
-    num_words: without </s>; unknown: words that the model cannot represent, in order, not in the cost; num_as_unknown:
-    words scored as <UNK>; impossible: predictions of probability zero, as "word (sentence number)", not in the cost;
-    cost: sum of -ln P over the other words and </s>; num_predicted: their number.
+    Attributes
+    ----------
+    num_sentences : int
+    num_words : int
+        Words without </s>.
+    num_as_unknown : int
+        Words scored as <UNK>.
+    unknown : tuple of str
+        Words that the model cannot represent, in order; not in the cost.
+    impossible : tuple of str
+        Predictions of probability zero, as "word (sentence number)"; not in the cost.
+    cost : float
+        Sum of -ln P over the other words and </s>.
+    num_predicted : int
+        The number of terms of this sum.
     """
 
     num_sentences: int

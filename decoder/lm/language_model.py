@@ -32,16 +32,31 @@ def log10_of(probability: np.ndarray) -> np.ndarray:
 
 
 class LMArrays(NamedTuple):
-    """The automaton with S states and A arcs.  State 0 is the empty history; it lists every word, in order of the ids.
+    """The automaton of an n-gram model with S states and A arcs.
 
-    first_arc (S+1,) i8: the arcs of state s are first_arc[s] .. first_arc[s+1]-1, sorted by word.
-    word (A,) i4; cost (A,) f4, -ln P, inf = impossible; next_state (A,) i4.
-    backoff_cost (S,) f4, -ln of the back-off weight (may be negative), 0 for state 0; backoff_state (S,) i4.
+    State 0 is the empty history; it lists every word, in order of the ids. The arcs of state s are
+    ``first_arc[s] .. first_arc[s + 1] - 1``, sorted by word. In a mixture of n models (`open_collection`) these are the
+    arrays of the models, concatenated; for a single model the arrays from `weights` on are empty.
 
-    In a mixture of n models (decoder.lm.collection) these are the arrays of the models, concatenated, and there are:
-    weights (n,) f8: interpolation weights; roots (n,) i4: the empty history of each model; own_word (n, V) i4: each
-    model's id of word v, -1 for none, -2 - u for its unknown word u; history (S, n) i4: the state of each model after
-    the words of state s; length (S,) i4: the number of these words.  For a single model weights is empty.
+    Attributes
+    ----------
+    first_arc : (S + 1,) int64
+    word, next_state : (A,) int32
+    cost : (A,) float32
+        -ln P, inf if impossible.
+    backoff_cost : (S,) float32
+        -ln of the back-off weight, which may be negative; 0 for state 0.
+    backoff_state : (S,) int32
+    weights : (n,) float64
+        Interpolation weights.
+    roots : (n,) int32
+        The empty history of each model.
+    own_word : (n, V) int32
+        Each model's id of word v; -1 for none, -2 - u for its unknown word u.
+    history : (S, n) int32
+        The state of each model after the words of state s.
+    length : (S,) int32
+        The number of these words.
     """
 
     first_arc: np.ndarray

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class EditPenalties:
-    """Costs of the alignment's edits; a hit costs nothing."""
+    """Costs of the edits in the alignment of two word sequences; a hit costs nothing.
+
+    Attributes
+    ----------
+    substitution, deletion, insertion : int
+    """
 
     substitution: int
     deletion: int
@@ -81,11 +86,18 @@ class Score:
 
 @dataclass
 class ScoringResult:
-    """Result of scoring a set of utterances.
+    """Errors of a set of utterances.
 
-    alignments: utterance -> list of (reference word or None, hypothesis word or None); None marks an insertion or a
-    deletion.  missing: utterances of the reference without a hypothesis, all of whose words count as deletions.
-    unexpected: hypotheses without a reference, which are not counted.
+    Attributes
+    ----------
+    total : Score
+    utterances : dict of str to Score
+    alignments : dict of str to list
+        Utterance -> pairs (reference word, hypothesis word); None marks an insertion or a deletion.
+    missing : list of str
+        Utterances of the reference without a hypothesis, all of whose words count as deletions.
+    unexpected : list of str
+        Hypotheses without a reference, which are not counted.
     """
 
     total: Score = field(default_factory=Score)

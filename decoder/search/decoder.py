@@ -49,9 +49,23 @@ NO_LM = LMArrays(  # one state without arcs, for kernels that are called without
 class DecodingResult:
     """The result of the search for one utterance.
 
-    reason: "" when a path reached a final state, otherwise why none did; the path is then empty, or unfinished with
-    options.partial.  cost: of the whole path, -ln, inf without a path; path: its HMM states and word arcs.
-    tokens_per_frame: the average number of tokens kept, those between frames included.
+    Attributes
+    ----------
+    reason : str
+        "" if a path reached a final state, otherwise why none did; the path is then empty, or with `partial` of the
+        options unfinished.
+    num_frames : int
+        Frames of the utterance.
+    cost : float
+        Cost of the whole path, -ln; inf without a path.
+    path : SearchPath
+        HMM states and word arcs of the best path.
+    lattice : WordLattice or None
+        The lattice, if the options ask for one.
+    tokens_per_frame : float
+        Average number of tokens kept, those between frames included.
+    decoder : Decoder or None
+        The decoder, which names the words of the path.
     """
 
     reason: str

@@ -32,9 +32,20 @@ from decoder.search.path import begins_model
 class WordLattice:
     """A lattice of L links between N nodes in topological order; node 0 is the start, node N-1 the end.
 
-    time (N,) i4: frames before the node; start, end (L,) i4: nodes; word (L,): graph word id, -1 for none; cost (L,)
-    f8: -ln, complete; lm (L,) f8: ln P of the n-gram, unscaled, exact for every path through the link; states (L): HMM
-    states as (state id, first frame, last frame + 1).
+    Attributes
+    ----------
+    time : (N,) int32
+        Frames before the node.
+    start, end : (L,) int32
+        Nodes of each link.
+    word : (L,) int32
+        Word id of the graph, -1 for none.
+    cost : (L,) float64
+        Complete cost, -ln.
+    lm : (L,) float64
+        ln P of the n-gram, unscaled, exact for every path through the link.
+    states : list of tuple
+        For each link its HMM states as (state id, first frame, last frame + 1).
     """
 
     time: np.ndarray
@@ -47,10 +58,12 @@ class WordLattice:
 
     @property
     def num_nodes(self) -> int:
+        """N, the number of nodes."""
         return self.time.shape[0]
 
     @property
     def num_links(self) -> int:
+        """L, the number of links."""
         return self.start.shape[0]
 
     def best_path(self) -> tuple[float, list[int]]:

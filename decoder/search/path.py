@@ -16,11 +16,21 @@ from readers.common.kernels import njit
 class SearchPath:
     """A path of n steps.
 
-    label (n,) i4: position >= 0, or -2 - a for word arc a, or -1 for the end of the utterance; start, end (n,) i4:
-    frames, end exclusive (equal for words); acoustic (n,) f8: log-likelihood (natural log), unscaled; lm (n,) f8: ln P
-    of the word, unscaled; cost (n,) f8: cost of the step; the costs sum to that of the path.
+    The cost of a position includes the arc into it, its self-loops and its forward transition. The costs sum to that of
+    the path.
 
-    The cost of a position includes the arc into it, its self-loops and its forward transition.
+    Attributes
+    ----------
+    label : (n,) int32
+        Position p >= 0, or -2 - a for word arc a, or -1 for the end of the utterance.
+    start, end : (n,) int32
+        Frames, end exclusive; equal for words.
+    acoustic : (n,) float64
+        Log-likelihood, natural logarithm, unscaled.
+    lm : (n,) float64
+        ln P of the word, unscaled.
+    cost : (n,) float64
+        Cost of the step, -ln.
     """
 
     label: np.ndarray
@@ -46,7 +56,17 @@ class PathSteps(NamedTuple):
 
 
 class WordTimes(NamedTuple):
-    """A word as it is written; start, end: frames, end exclusive; cost: of its states and its word arc."""
+    """A word of a hypothesis with its times.
+
+    Attributes
+    ----------
+    word : str
+        The word as it is written.
+    start, end : int
+        Frames, end exclusive.
+    cost : float
+        Cost of its states and of its word arc, -ln.
+    """
 
     word: str
     start: int

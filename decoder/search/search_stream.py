@@ -26,9 +26,20 @@ MAX_OPEN_STEPS = 100  # stable steps after which finished words are put aside
 class PartialResult:
     """The best hypothesis so far.
 
-    words: with their frames; the last may still grow, and words that are not stable have no cost yet.  num_stable:
-    number of words that cannot change any more.  num_frames: frames searched; silence: number of final frames that are
-    silence; heard: whether any frame was not silence.  over: every token has crossed </s>, so that no word can follow.
+    Attributes
+    ----------
+    words : list of WordTimes
+        The last word may still grow, and words that are not stable have no cost yet.
+    num_stable : int
+        Number of words that cannot change any more.
+    num_frames : int
+        Frames searched.
+    silence : int
+        Number of final frames that are silence.
+    heard : bool
+        Whether any frame was not silence.
+    over : bool
+        Whether every token has crossed </s>, so that no word can follow.
     """
 
     words: list[WordTimes]

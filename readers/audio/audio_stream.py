@@ -27,8 +27,12 @@ STANDARD_INPUT = "-"
 class AudioStream(NamedTuple):
     """Audio in blocks.
 
-    rate: samples per second.
-    blocks: iterator of arrays (n,) float32, n > 0, on the 16-bit scale.
+    Attributes
+    ----------
+    rate : int
+        Samples per second.
+    blocks : iterator of (n,) float32
+        Samples on the scale of 16-bit integers, n > 0.
     """
 
     rate: int

@@ -20,8 +20,12 @@ _PLACE = re.compile(r"(.+?)(?::\d+)?(?:, entry \d+)?: ")
 class Findings:
     """Messages of faults in groups, for instance one group per command; each message is kept once.
 
-    group: name of the group to which the next fault is added.
-    faults: group -> messages, in the order in which they were found.
+    Attributes
+    ----------
+    group : str
+        Name of the group to which the next fault is added.
+    faults : dict of str to list of str
+        Group -> messages, in the order in which they were found.
     """
 
     def __init__(self) -> None:

@@ -42,7 +42,15 @@ REQUIRED: Any = object()
 
 @dataclass(frozen=True)
 class UnknownName:
-    """A name in a block that no option has, with its place and the most similar known name (None if there is none)."""
+    """A name in a block that no option has.
+
+    Attributes
+    ----------
+    name, where : str
+        The name with those of the enclosing blocks, and "file:line".
+    nearest : str or None
+        The most similar known name, None if there is none.
+    """
 
     name: str
     where: str
@@ -191,10 +199,7 @@ class Config(ConfigScope):
         return self._convert(name, default, lambda text, where, what: text)
 
     def path(self, name: str, default: Any = REQUIRED) -> Path:
-        """The value as a file name; backslashes separate directories, as in the examples of the book.
-
-        An empty value (`stderr=`) counts as the default.
-        """
+        """The value as a file name; backslashes separate directories. An empty value counts as the default."""
 
         def parse(text: str, where: str, what: str) -> Path | Any:
             return Path(text.replace("\\", "/")) if text else default

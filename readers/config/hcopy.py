@@ -18,8 +18,12 @@ _LINE = re.compile(r"(?:([A-Za-z]\w*)\s*:)?\s*([A-Za-z]\w*)\s*=\s*(.*)")
 class HCopyConfig(dict):
     """Settings of an HTK configuration: upper-case name -> text of its value, without quotes.
 
-    other_modules: (module, name, value, where) of settings for modules that HCopy does not use.
-    source: the file or files that were read, for messages.
+    Attributes
+    ----------
+    other_modules : list of (str, str, str, str)
+        (module, name, value, where) of settings for modules that HCopy does not use.
+    source : str
+        The file or files that were read, for messages.
     """
 
     def __init__(self, source: str = "configuration"):

@@ -30,7 +30,13 @@ _BARE_NAME = re.compile(r"[^\W\d][\w.\-]*")
 class ConfigEntry:
     """A name with its values: one plain value, or the blocks merged under it, in order.
 
-    The spelling and the place are those of its last occurrence.
+    Attributes
+    ----------
+    name : str
+        Spelled as in its last occurrence.
+    values : tuple of Span
+    where : str
+        "file:line" of its last occurrence.
     """
 
     name: str
@@ -39,6 +45,7 @@ class ConfigEntry:
 
     @property
     def value(self) -> Span:
+        """The last of the values."""
         return self.values[-1]
 
     def __str__(self) -> str:
@@ -50,7 +57,16 @@ _Chain = tuple[tuple["ConfigScope", ConfigEntry], ...]
 
 
 class ConfigScope:
-    """A block of names inside another (None for the outermost).  `where` is the place where it begins."""
+    """A block of names inside another.
+
+    Parameters
+    ----------
+    name : str
+    parent : ConfigScope, optional
+        The enclosing block; None for the outermost.
+    where : str
+        The place where the block begins.
+    """
 
     def __init__(self, name: str = "", parent: "ConfigScope | None" = None, where: str = "command line"):
         self.name = name

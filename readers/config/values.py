@@ -22,9 +22,13 @@ _FALSE = ("false", "f", "0", "")
 
 
 class Schedule(tuple):
-    """Values for epoch 0, 1, ...; an index beyond the end returns the last value (book 5.1.3.3).
+    """A tuple of values for epoch 0, 1, ...; an index beyond the end returns the last value.
 
     Length and iteration are those of the values that were written.
+
+    References
+    ----------
+    CNTK book, section 5.1.3.3.
     """
 
     def __getitem__(self, index):

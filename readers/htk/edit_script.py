@@ -19,9 +19,15 @@ _TB_STATE = re.compile(r"\.state\[(\d{1,3})\]")
 class Clustering:
     """A TB command: cluster one state of all models of a phone with the questions of the script.
 
-    phone, state: what to cluster; HTK counts emitting states from 2.
-    threshold: minimum increase in ln likelihood of a split.
-    prefix: prefix of the names of the tied states.
+    Attributes
+    ----------
+    threshold : float
+        Minimum increase in ln likelihood of a split.
+    prefix : str
+        Prefix of the names of the tied states.
+    phone : str
+    state : int
+        HTK counts emitting states from 2.
     """
 
     threshold: float

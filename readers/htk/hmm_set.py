@@ -27,7 +27,11 @@ MACRO_KINDS = {
 class MacroVector:
     """A mean, a diagonal covariance or stream weights.
 
-    values: (d,) float64.  macro: name of the macro if it is shared.
+    Attributes
+    ----------
+    values : (d,) float64
+    macro : str or None
+        Name of the macro if it is shared.
     """
 
     values: np.ndarray
@@ -38,7 +42,13 @@ class MacroVector:
 class GaussianComponent:
     """A Gaussian with diagonal covariance.
 
-    gconst: `ln((2 pi)^d |variance|)`, None if the file omits it.
+    Attributes
+    ----------
+    mean, variance : MacroVector
+    gconst : float or None
+        ``ln((2 pi)^d |variance|)``, None if the file omits it.
+    macro : str or None
+        Name of the macro if it is shared.
     """
 
     mean: MacroVector
@@ -49,9 +59,15 @@ class GaussianComponent:
 
 @dataclass(frozen=True, eq=False)
 class StreamMixture:
-    """A Gaussian mixture.
+    """The Gaussian mixture of one stream.
 
-    weights: (k,) that sum to 1; components: the k Gaussians.
+    Attributes
+    ----------
+    weights : tuple of float
+        Weights of the k Gaussians; their sum is 1.
+    components : tuple of GaussianComponent
+    macro : str or None
+        Name of the macro if it is shared.
     """
 
     weights: tuple[float, ...]
@@ -61,7 +77,17 @@ class StreamMixture:
 
 @dataclass(frozen=True, eq=False)
 class HmmState:
-    """An emitting state: one mixture for each stream, and the stream weights (None: all 1)."""
+    """An emitting state.
+
+    Attributes
+    ----------
+    streams : tuple of StreamMixture
+        One mixture for each stream.
+    stream_weights : MacroVector or None
+        None if all are 1.
+    macro : str or None
+        Name of the macro if it is shared.
+    """
 
     streams: tuple[StreamMixture, ...]
     stream_weights: MacroVector | None = None
@@ -70,7 +96,15 @@ class HmmState:
 
 @dataclass(frozen=True, eq=False)
 class TransitionMatrix:
-    """Transition matrix (n, n) float64: probability from state i to state j; the first and last state do not emit."""
+    """Transition probabilities of an HMM with n states.
+
+    Attributes
+    ----------
+    matrix : (n, n) float64
+        Probability from state i to state j; the first and last state do not emit.
+    macro : str or None
+        Name of the macro if it is shared.
+    """
 
     matrix: np.ndarray
     macro: str | None = None
@@ -111,10 +145,16 @@ class Hmm:
 class HmmOptions:
     """The global options of `~o`.
 
-    stream_widths: width of each stream, empty if not given.
-    vector_size: values per frame, None if not given.
-    kind, duration, covariance: kinds of the features (such as MFCC_D_A_0), durations and covariances.
-    name: name of the set.
+    Attributes
+    ----------
+    stream_widths : tuple of int
+        Width of each stream, empty if not given.
+    vector_size : int or None
+        Values per frame, None if not given.
+    kind, duration, covariance : str or None
+        Kinds of the features (such as MFCC_D_A_0), durations and covariances.
+    name : str or None
+        Name of the set.
     """
 
     stream_widths: tuple[int, ...] = ()

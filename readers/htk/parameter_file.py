@@ -87,6 +87,7 @@ class HTKHeader:
 
     @property
     def base_kind(self) -> int:
+        """The kind without its qualifiers, such as 6 for MFCC."""
         return self.kind & BASE_MASK
 
     @property

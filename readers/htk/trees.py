@@ -60,7 +60,14 @@ def phone_of(model: str) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """A question: whether the name of a model matches any of the patterns; * matches any text, ? any character."""
+    """A question: whether the name of a model matches any of the patterns.
+
+    Attributes
+    ----------
+    name : str
+    patterns : tuple of str
+        ``*`` matches any text, ``?`` any character.
+    """
 
     name: str
     patterns: tuple[str, ...]
@@ -75,10 +82,14 @@ class Question:
 
 @dataclass(frozen=True)
 class DecisionTree:
-    """A decision tree.
+    """The decision tree of one state of a phone.
 
-    nodes: (question, no, yes), the root first; no and yes are indices of nodes or names of leaves.
-    leaf: name of the only leaf of a tree without nodes.
+    Attributes
+    ----------
+    nodes : tuple of (str, int or str, int or str)
+        (question, no, yes), the root first; no and yes are indices of nodes or names of leaves.
+    leaf : str or None
+        Name of the only leaf of a tree without nodes.
     """
 
     nodes: tuple[tuple[str, int | str, int | str], ...]
@@ -86,6 +97,7 @@ class DecisionTree:
 
     @property
     def leaves(self) -> list[str]:
+        """Names of all leaves."""
         if self.leaf is not None:
             return [self.leaf]
         return [child for _, *children in self.nodes for child in children if isinstance(child, str)]

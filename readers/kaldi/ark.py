@@ -50,6 +50,7 @@ class ArkEntry(NamedTuple):
 
     @property
     def key(self) -> str:
+        """The name, as the key of an ScpEntry."""
         return self.name
 
     @property
@@ -59,6 +60,7 @@ class ArkEntry(NamedTuple):
 
     @property
     def place(self) -> str:
+        """The archive with the byte offset, for messages; the name if there is no archive."""
         return f"{self.path}:{self.offset}" if self.path else self.name
 
     @property
@@ -68,6 +70,7 @@ class ArkEntry(NamedTuple):
 
     @property
     def where(self) -> str:
+        """The place where the entry was read, for messages."""
         return f"{self.source_file}:{self.line}" if self.line else f"{self.path}: {self.name}"
 
 

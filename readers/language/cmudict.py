@@ -11,7 +11,17 @@ _NUMBERED = re.compile(r"(.+)\(\d+\)")
 
 
 class CmuEntry(NamedTuple):
-    """A pronunciation: word without its number, phones with stress marks, line number from 1."""
+    """A pronunciation of the CMU dictionary.
+
+    Attributes
+    ----------
+    word : str
+        Without the number of the pronunciation.
+    phones : tuple of str
+        With stress marks.
+    line : int
+        Line number, from 1.
+    """
 
     word: str
     phones: tuple[str, ...]

@@ -18,7 +18,16 @@ from readers.errors import FormatError
 
 @dataclass(frozen=True)
 class VocabularyWord:
-    """A word with its count and its class, from 0; its number is its index in the vocabulary."""
+    """A word of a vocabulary; its number is its index there.
+
+    Attributes
+    ----------
+    word : str
+    count : int
+        How often it occurs.
+    word_class : int
+        Number of its class, from 0.
+    """
 
     word: str
     count: int

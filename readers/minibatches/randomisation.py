@@ -20,11 +20,17 @@ _CHUNKS, _GROUP, _BLOCK = range(3)  # purpose of a random generator, part of its
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """The division of the frames 0..N-1 of a corpus, in their original order, into chunks.
+    """The division of the N frames of a corpus, in their original order, into C chunks.
 
-    first_frame: (C + 1,) int64, first frame of each chunk of consecutive frames, and N.
-    chunks_per_group: number of chunks that are shuffled together.
-    shuffle: if False, frames are visited in their original order.
+    Attributes
+    ----------
+    first_frame : (C + 1,) int64
+        First frame of each chunk of consecutive frames, and N.
+    chunks_per_group : int
+        Number of chunks that are shuffled together.
+    seed : int
+    shuffle : bool
+        If False, frames are visited in their original order.
     """
 
     first_frame: np.ndarray
@@ -34,10 +40,12 @@ class ChunkPlan:
 
     @property
     def num_chunks(self) -> int:
+        """C, the number of chunks."""
         return len(self.first_frame) - 1
 
     @property
     def num_frames(self) -> int:
+        """N, the number of frames."""
         return int(self.first_frame[-1])
 
 

@@ -20,7 +20,19 @@ __all__ = ["PackedSequences", "SequencePiece", "pack_truncated", "pack_whole"]
 
 
 class SequencePiece(NamedTuple):
-    """Frames first..first+count-1 of a sequence, which occupy the steps step..step+count-1 of a slot."""
+    """Consecutive frames of a sequence in consecutive steps of a slot.
+
+    Attributes
+    ----------
+    sequence : int
+        Index of the sequence.
+    first : int
+        Its first frame here.
+    count : int
+        Number of frames.
+    slot, step : int
+        Slot of the minibatch, and step of the first frame.
+    """
 
     sequence: int
     first: int
@@ -30,7 +42,13 @@ class SequencePiece(NamedTuple):
 
 
 class PackedSequences(NamedTuple):
-    """A minibatch: its layout and the pieces in it; all other columns are gaps."""
+    """A minibatch of sequences; columns without a piece are gaps.
+
+    Attributes
+    ----------
+    layout : SequenceLayout
+    pieces : list of SequencePiece
+    """
 
     layout: SequenceLayout
     pieces: list[SequencePiece]

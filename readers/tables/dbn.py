@@ -29,7 +29,15 @@ MAX_TEXT = 4096
 
 @dataclass(frozen=True, eq=False)
 class DbnLayer:
-    """A layer: kind (one of KINDS), weights (outputs, inputs) and bias (outputs,), float32."""
+    """A layer of a model of dbn.exe.
+
+    Attributes
+    ----------
+    kind : str
+        One of KINDS.
+    weights : (outputs, inputs) float32
+    bias : (outputs,) float32
+    """
 
     kind: str
     weights: np.ndarray

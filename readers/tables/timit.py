@@ -15,7 +15,14 @@ from readers.errors import FormatError
 
 
 class Segment(NamedTuple):
-    """A phone, word or sentence from sample start to end (exclusive)."""
+    """A phone, word or sentence.
+
+    Attributes
+    ----------
+    start, end : int
+        Samples, end exclusive.
+    name : str
+    """
 
     start: int
     end: int

@@ -126,6 +126,7 @@ class BuilderOptions:
 
     @property
     def num_hidden(self) -> int:
+        """Number of hidden layers."""
         return len(self.layer_sizes) - 2
 
     def layer_type(self, layer: int) -> str:

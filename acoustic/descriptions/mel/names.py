@@ -21,7 +21,15 @@ NODE_NAME = re.compile(r"""[^\s,;=#"$()\[\]{}.][^\s,;="$()\[\]{}]*""")
 
 @dataclass
 class EditedModel:
-    """A network in a script, and the names that its descriptions gave to nodes."""
+    """A network that a script edits, and the names that its descriptions gave to nodes.
+
+    Attributes
+    ----------
+    name : str
+        The model's name in the script.
+    network : Network
+    scope : Scope
+    """
 
     name: str
     network: Network

@@ -16,7 +16,16 @@ def _where() -> str:
 
 @dataclass(frozen=True)
 class Number:
-    """A number: its text and its value."""
+    """A number.
+
+    Attributes
+    ----------
+    text : str
+        As it is written.
+    value : int or float
+    where : str
+        "file:line".
+    """
 
     text: str
     value: int | float
@@ -28,7 +37,16 @@ class Number:
 
 @dataclass(frozen=True)
 class Name:
-    """A variable, parameter or node, possibly dotted, or an option's word (`uniform`); quoted or bare."""
+    """A variable, parameter or node, possibly dotted, or the word of an option such as `uniform`.
+
+    Attributes
+    ----------
+    text : str
+    quoted : bool
+        Whether it was written in quotes.
+    where : str
+        "file:line".
+    """
 
     text: str
     quoted: bool = False
@@ -40,7 +58,14 @@ class Name:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a call; `name` is None for a positional one."""
+    """An argument of a call.
+
+    Attributes
+    ----------
+    name : str or None
+        None for a positional argument.
+    value : Number, Name or Call
+    """
 
     name: str | None
     value: "Expression"
@@ -51,7 +76,15 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function or macro."""
+    """A call of a function or macro.
+
+    Attributes
+    ----------
+    function : str
+    arguments : tuple of Argument
+    where : str
+        "file:line".
+    """
 
     function: str
     arguments: tuple[Argument, ...]
@@ -62,10 +95,12 @@ class Call:
 
     @property
     def positional(self) -> list["Expression"]:
+        """Values of the positional arguments."""
         return [argument.value for argument in self.arguments if argument.name is None]
 
     @property
     def named(self) -> list[tuple[str, "Expression"]]:
+        """Names and values of the named arguments."""
         return [(argument.name, argument.value) for argument in self.arguments if argument.name is not None]
 
 
@@ -74,7 +109,16 @@ Expression = Number | Name | Call
 
 @dataclass(frozen=True)
 class Assignment:
-    """``name = value``; the name of a call that stands alone is empty."""
+    """``name = value``, or a call that stands alone.
+
+    Attributes
+    ----------
+    name : str
+        "" for a call that stands alone.
+    value : Number, Name or Call
+    where : str
+        "file:line".
+    """
 
     name: str
     value: Expression
@@ -86,7 +130,16 @@ class Assignment:
 
 @dataclass(frozen=True)
 class NodeList:
-    """A node array, ``FeatureNodes = (a, b)``: its name as written and its members."""
+    """A node array, ``FeatureNodes = (a, b)``.
+
+    Attributes
+    ----------
+    name : str
+        As it is written.
+    members : tuple of Name
+    where : str
+        "file:line".
+    """
 
     name: str
     members: tuple[Name, ...]
@@ -101,7 +154,16 @@ Statement = Assignment | NodeList
 
 @dataclass(frozen=True)
 class Macro:
-    """A macro: its name, parameter names and statements."""
+    """A macro.
+
+    Attributes
+    ----------
+    name : str
+    parameters : tuple of str
+    body : tuple of Assignment or NodeList
+    where : str
+        "file:line".
+    """
 
     name: str
     parameters: tuple[str, ...]
@@ -116,7 +178,14 @@ class Macro:
 
 @dataclass(frozen=True)
 class NdlScript:
-    """Statements in order, and the macros defined among them."""
+    """A network description.
+
+    Attributes
+    ----------
+    statements : tuple of Assignment or NodeList
+    macros : tuple of Macro
+        The macros defined among the statements.
+    """
 
     statements: tuple[Statement, ...] = ()
     macros: tuple[Macro, ...] = ()

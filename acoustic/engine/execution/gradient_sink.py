@@ -18,7 +18,11 @@ class LayerUpdate:
     """Changes a parameter from the factors of its gradient a b', a product over the frames.
 
     `count` workers call `frames`, each in its thread, and then, when all have done so, `update`.
-    bias: the name of another parameter that the layer changes, or None.
+
+    Attributes
+    ----------
+    bias : str or None
+        The name of another parameter that is changed with it.
     """
 
     bias: str | None = None

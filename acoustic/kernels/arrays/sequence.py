@@ -12,9 +12,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class SequenceMarks:
-    """The sequences of a minibatch: (steps, slots) bool each, on the host; step t of slot s is column t * slots + s.
+    """The sequences of a minibatch, on the host; step t of slot s is column t * slots + s.
 
-    starts, ends: the first and last step of a sequence in the minibatch; frames: whether the column is no gap.
+    Attributes
+    ----------
+    starts, ends : (steps, slots) bool
+        The first and last step of a sequence in the minibatch.
+    frames : (steps, slots) bool
+        Whether the column is no gap.
     """
 
     starts: np.ndarray

@@ -13,10 +13,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class ClassLabels:
-    """The label rows of class-based models: int64 (T,) each, on the host.
+    """The label rows of class-based models, for T frames, on the host.
 
-    word: its number; word_class: the number of its class; first, behind: the class holds the words first to behind - 1;
-    first equals behind in a gap.
+    Attributes
+    ----------
+    word : (T,) int64
+        Number of the word.
+    word_class : (T,) int64
+        Number of its class.
+    first, behind : (T,) int64
+        The class holds the words first to behind - 1; equal in a gap.
     """
 
     word: np.ndarray

@@ -25,10 +25,18 @@ VERSION = 2
 
 @dataclass
 class Checkpoint:
-    """State of a training after `epoch` epochs.
+    """State of a training after some epochs.
 
-    total_samples: frames seen so far; tensors: state of the update rule (see Updater); state: JSON values that a
-    resumed run needs, by owner ("update", ...).
+    Attributes
+    ----------
+    epoch : int
+        Number of finished epochs.
+    total_samples : int
+        Frames seen so far.
+    tensors : dict of str to array
+        State of the update rule (see `Updater`).
+    state : dict
+        JSON values that a resumed run needs, by owner ("update", ...).
     """
 
     epoch: int

@@ -29,15 +29,28 @@ Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame
 
 @dataclass
 class ReaderSummary:
-    """Figures of a reader.
+    """Figures of a reader and its data.
 
-    streams: rows of each stream whose dimension is known; where: file:line of it.
-    keys: keys of the utterances, in order.
-    files: feature files.
-    unit: unit of num_usable, "utterances" or "records".
-    num_frames: frames of the usable utterances.
-    period: 100 ns units per frame.
-    num_words_and_classes: figures of the vocabulary of class labels.
+    Attributes
+    ----------
+    streams : dict of str to int
+        Rows of each stream whose dimension is known.
+    where : dict of str to str
+        "file:line" of each stream.
+    keys : list of str
+        Keys of the utterances, in order.
+    files : set of str
+        Feature files.
+    num_usable : int
+        Number of usable utterances or records.
+    num_frames : int
+        Frames of the usable utterances.
+    period : int
+        Time between frames in 100 ns units.
+    unit : str
+        Unit of num_usable, "utterances" or "records".
+    num_words_and_classes : (int, int) or None
+        Size of the vocabulary of class labels, and number of its classes.
     """
 
     streams: dict[str, int] = field(default_factory=dict)
@@ -51,9 +64,11 @@ class ReaderSummary:
     num_words_and_classes: tuple[int, int] | None = None
 
     def dims(self) -> dict[str, int]:
+        """Rows of each stream, as `Reader.dims`."""
         return self.streams
 
     def places(self) -> dict[str, str]:
+        """Place of each stream in the configuration, as `Reader.places`."""
         return self.where
 
 

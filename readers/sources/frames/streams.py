@@ -33,11 +33,24 @@ LABEL_NAMES = (
 class CorpusFeatures:
     """Features of all utterances of an SCP.
 
-    dim: rows delivered, with the context window.
-    left, right: frames of context.
-    native_dim: values per frame in the files.
-    period: 100 ns units per frame.
-    expand: whether each file contains one frame, which is repeated for the whole utterance.
+    Attributes
+    ----------
+    name : str
+    dim : int
+        Rows delivered, with the context window.
+    entries : list of ScpEntry
+    scp, where : str
+        The file that lists the utterances, and "file:line" of the dimension in the configuration.
+    context : (int, int) or None
+        Frames of context as configured, None if not configured.
+    expand : bool
+        Whether each file contains one frame, which is repeated for the whole utterance.
+    left, right : int
+        Frames of context.
+    native_dim : int
+        Values per frame in the files.
+    period : int
+        Time between frames in 100 ns units.
     """
 
     name: str
@@ -190,10 +203,21 @@ class CorpusFeatures:
 class CorpusLabels:
     """Class labels of all utterances.
 
-    num_classes: labelDim.
-    dim: rows delivered; num_classes for one-hot columns.
-    targets: (dim, num_classes) float32, the column to deliver for each class; None for one-hot columns.
-    state_ids: class of each label; None if the MLF contains class numbers.
+    Attributes
+    ----------
+    name : str
+    num_classes : int
+        `labelDim` of the configuration.
+    dim : int
+        Rows delivered; num_classes for one-hot columns.
+    mlf_paths : list of str
+    where, dim_where : str
+        "file:line" of the label files, and of the dimension, in the configuration.
+    state_ids : dict of str to int, or None
+        Class of each label; None if the MLF contains class numbers.
+    targets : (dim, num_classes) float32, or None
+        The column to deliver for each class; None for one-hot columns.
+    mlf : MLF
     """
 
     name: str
@@ -279,6 +303,7 @@ class CorpusLabels:
 
     @property
     def source(self) -> str:
+        """The MLF files, for messages."""
         return ", ".join(self.mlf_paths)
 
     def classes(self, entry: ScpEntry, period: int) -> np.ndarray | None:

@@ -32,10 +32,17 @@ MAX_DIM = 1 << 24
 class CachedStream:
     """A stream of a cache.
 
-    file, start: source file, and the first column of the stream in it.
-    dim: values per record.
-    num_classes: number of classes, None for numbers.
-    labels: names of the classes; empty if the text contained class numbers.
+    Attributes
+    ----------
+    name : str
+    file, start : int
+        Index of the source file, and the first column of the stream in it.
+    dim : int
+        Values per record.
+    num_classes : int or None
+        Number of classes, None for numbers.
+    labels : tuple of str
+        Names of the classes; empty if the text contained class numbers.
     """
 
     name: str
@@ -48,7 +55,16 @@ class CachedStream:
 
 @dataclass(frozen=True)
 class CachedSource:
-    """State of a source file when the cache was made; mtime_ns: modification time in nanoseconds since 1970."""
+    """State of a source file when the cache was made.
+
+    Attributes
+    ----------
+    path : str
+    size : int
+        Bytes.
+    mtime_ns : int
+        Modification time in nanoseconds since 1970.
+    """
 
     path: str
     size: int
@@ -56,16 +72,24 @@ class CachedSource:
 
     @classmethod
     def of(cls, path: Path) -> "CachedSource":
+        """The present state of a file."""
         found = path.stat()
         return cls(str(path.resolve()), found.st_size, found.st_mtime_ns)
 
 
 @dataclass(frozen=True, eq=False)
 class RecordCache:
-    """An open cache.
+    """An open cache of N records.
 
-    columns[stream]: memory map (N, dim) float32, or (N,) int32 for classes.
-    settings: options with which the text was read.
+    Attributes
+    ----------
+    path : Path
+    streams : tuple of CachedStream
+    sources : tuple of CachedSource
+    settings : dict of str to str
+        Options with which the text was read.
+    columns : dict of str to array
+        Stream -> memory map, (N, dim) float32, or (N,) int32 for classes.
     """
 
     path: Path

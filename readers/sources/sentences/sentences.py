@@ -37,13 +37,20 @@ WITHOUT_EFFECT = {
 
 @dataclass(frozen=True, eq=False)
 class WordStream:
-    """A stream of columns made from numbered words.
+    """A stream of N columns made from numbered words.
 
-    names: names of the stream, which share one matrix.
-    ids: (contexts, N) int32, words of every frame.
-    size: number of words.
-    table: (rows, size) float32, column of each word; None for one-hot columns, stacked for the contexts.
-    where: file:line of its block.
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the stream, which share one matrix.
+    ids : (contexts, N) int32
+        Words of every frame.
+    size : int
+        Number of words.
+    where : str
+        "file:line" of its block.
+    table : (rows, size) float32, or None
+        Column of each word; None for one-hot columns, stacked for the contexts.
     """
 
     names: tuple[str, ...]
@@ -54,6 +61,7 @@ class WordStream:
 
     @property
     def dim(self) -> int:
+        """Rows of a column."""
         return len(self.ids) * (self.size if self.table is None else len(self.table))
 
     def matrix(self, frames: np.ndarray, gaps: np.ndarray | None) -> np.ndarray | Indicators:
@@ -73,10 +81,16 @@ class WordStream:
 class SentenceOrder:
     """The order of sentences.
 
-    shuffle: random order.
-    parallel: number of parallel sentences for each epoch; 0 for as many as give minibatchSize words.
-    same_length: only sentences of equal length are parallel.
-    block: number of words among which sentences of equal length are searched.
+    Attributes
+    ----------
+    shuffle : bool
+        Random order.
+    parallel : Schedule
+        Number of parallel sentences for each epoch; 0 for as many as give `minibatchSize` words.
+    same_length : bool
+        Whether only sentences of equal length are parallel.
+    block : int
+        Number of words among which sentences of equal length are searched.
     """
 
     shuffle: bool
@@ -86,6 +100,7 @@ class SentenceOrder:
 
     @classmethod
     def from_config(cls, config: Config, same_length: bool = True, fewest: int = 1) -> "SentenceOrder":
+        """Read the options of a reader; raises ConfigError for fewer than `fewest` parallel sentences."""
         shuffle = config.choice("randomize", ("auto", "none", "true", "false"), "auto") in ("auto", "true")
         parallel, block = config.ints("nbruttsineachrecurrentiter", "1"), config.int("cacheBlockSize", 50000)
         for name, values, least in (("nbruttsineachrecurrentiter", parallel, fewest), ("cacheBlockSize", [block], 1)):
