@@ -13,7 +13,7 @@ import numpy as np
 from acoustic.runtime import blas
 from acoustic.runtime.memory import aligned_empty
 from acoustic.runtime.products import multiply
-from acoustic.runtime.thread_team import Team, default_threads
+from acoustic.runtime.thread_team import ThreadTeam, default_threads
 from readers.errors import ConfigError
 from readers.minibatches.indicators import Indicators
 
@@ -97,10 +97,10 @@ class Backend:
         return ArrayKernels(self.xp)
 
     @cached_property
-    def team(self) -> Team:
+    def team(self) -> ThreadTeam:
         """The threads that divide work: a single one on a GPU, or if the threads of BLAS cannot be controlled."""
         alone = self.xp is not np or not (blas.controllable() or blas.mkl_sgemm())
-        return Team(1 if alone else self.threads or default_threads())
+        return ThreadTeam(1 if alone else self.threads or default_threads())
 
     def empty(self, rows: int, cols: int) -> Any:
         """Return an uninitialised matrix (rows, cols) in Fortran order."""

@@ -43,8 +43,8 @@ class Run:
     seed: tuple[int, ...] = (0,)
     first_column: int = 0
     sequences: Sequences | None = None
-    xp: Any = field(init=False)
-    kernels: Any = field(init=False)
+    xp: Any = field(init=False)  # numpy or cupy
+    kernels: Any = field(init=False)  # ArrayKernels or CompiledKernels
 
     def __post_init__(self) -> None:
         self.xp, self.kernels = self.backend.xp, self.backend.kernels

@@ -9,15 +9,15 @@ import numpy as np
 
 from acoustic.runtime import blas
 from acoustic.runtime.recorder import current, is_compiled, product_call, table_of
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 
 SHARE_FROM = 1 << 21  # multiplications, about 25 us: for fewer, waking another thread costs more than it saves
-ALONE = Team(1)
+ALONE = ThreadTeam(1)
 _sharing = threading.local()
 
 
 @contextlib.contextmanager
-def products_by(team: Team | None) -> Iterator[None]:
+def products_by(team: ThreadTeam | None) -> Iterator[None]:
     """While the body runs, a team divides the large products of the calling thread; None: no team does.
 
     Each thread then uses one BLAS thread, because the library's own threads would compete with the team's.
@@ -30,7 +30,7 @@ def products_by(team: Team | None) -> Iterator[None]:
         _sharing.team = before
 
 
-def sharing_team() -> Team:
+def sharing_team() -> ThreadTeam:
     """The team that divides the calling thread's large products; a team of one if there is none."""
     return getattr(_sharing, "team", ALONE)
 
@@ -64,7 +64,7 @@ def multiply_alone(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, 
         np.add(scale * np.dot(b.T, a.T).T, keep * out if keep else 0, out=out)
 
 
-def _play_product(team: Team, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
+def _play_product(team: ThreadTeam, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
     """Compute out = scale a b + keep out, columns divided among a team; return False if that is not possible."""
 
     def make() -> list[np.ndarray] | None:

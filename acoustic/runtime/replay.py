@@ -24,7 +24,7 @@ import numpy as np
 from acoustic.runtime import blas
 from acoustic.runtime.products import products_by
 from acoustic.runtime.recorder import Recording, address_of, is_compiled, play, table_of
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 
 
 class Stored(Protocol):
@@ -129,7 +129,7 @@ def _run_all(steps: Sequence[Step], told: Any, inputs: Mapping[str, Any]) -> Non
 
 
 def replay_together(
-    team: Team,
+    team: ThreadTeam,
     count: int,
     work: Callable[[int], None],
     replays: Sequence[Replay],
@@ -150,7 +150,7 @@ def replay_together(
     team.run(one, count)
 
 
-def joined_by_meeting(team: Team, worker: int, count: int, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+def joined_by_meeting(team: ThreadTeam, worker: int, count: int, before: np.ndarray, after: np.ndarray) -> np.ndarray:
     """A table that makes the calls of one table, lets `count` threads of a team meet, and makes those of another table.
 
     The caller holds the team's threads. Both tables must outlive the result.

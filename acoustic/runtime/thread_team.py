@@ -52,7 +52,7 @@ def share_of(worker: int, workers: int, count: int) -> slice:
     return slice(count * worker // workers, count * (worker + 1) // workers)
 
 
-class Team:
+class ThreadTeam:
     """Threads that share the work of a call; they start with the first work and end with the process.
 
     Parameters

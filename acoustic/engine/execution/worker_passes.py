@@ -10,13 +10,13 @@ from acoustic.engine.execution.inputs import Feed
 from acoustic.nodes.base import Run
 from acoustic.runtime.blas import one_thread
 from acoustic.runtime.replay import joined_by_meeting
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 
 
 class WorkerPasses:
     """Runs the workers of programs, each in a thread of a team, on what a feed holds."""
 
-    def __init__(self, team: Team, feed: Feed) -> None:
+    def __init__(self, team: ThreadTeam, feed: Feed) -> None:
         self.team, self.feed = team, feed
 
     def forward(self, program: Program, names: list[str]) -> None:

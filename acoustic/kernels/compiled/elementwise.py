@@ -15,7 +15,7 @@ from acoustic.kernels.compiled.operands import copied, flat, frames
 from acoustic.kernels.compiled.sequence import CompiledSequenceKernels
 from acoustic.kernels.compiled.word import CompiledWordKernels
 from acoustic.runtime.recorder import call, current
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 
 
 def columns(*matrices: Any) -> list[Any]:
@@ -30,11 +30,11 @@ class CompiledKernels(
 
     Parameters
     ----------
-    team : Team, optional
+    team : ThreadTeam, optional
         Threads that divide long operations.
     """
 
-    def __init__(self, team: Team | None = None) -> None:
+    def __init__(self, team: ThreadTeam | None = None) -> None:
         super().__init__(np)
         self.team = team
 

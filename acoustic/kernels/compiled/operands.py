@@ -7,7 +7,7 @@ import numpy as np
 
 from acoustic.kernels.compiled.elementwise_loops import copy
 from acoustic.runtime.recorder import call, current
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 
 SPLIT_FROM = 1 << 15  # elements: below this, waking another thread costs more than it saves
 
@@ -35,7 +35,7 @@ def copied(x: Any, out: Any) -> Any:
     return out
 
 
-def share_columns(team: Team | None, elements: int, count: int, work: Callable[[slice], Any]) -> list[Any]:
+def share_columns(team: ThreadTeam | None, elements: int, count: int, work: Callable[[slice], Any]) -> list[Any]:
     """The results of work(part) for parts of `count` columns, divided among the team if there are many elements."""
     if team is None or team.size == 1 or elements < SPLIT_FROM:
         return [work(slice(0, count))]
@@ -48,7 +48,7 @@ def share_columns(team: Team | None, elements: int, count: int, work: Callable[[
     return results
 
 
-def share_elements(team: Team | None, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
+def share_elements(team: ThreadTeam | None, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
     """Run a loop over the elements of matrices of one shape, divided among the team if there are many.
 
     Returns the results of the calls in the order of the elements.

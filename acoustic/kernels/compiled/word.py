@@ -12,13 +12,13 @@ import numpy as np
 from acoustic.kernels.arrays.word import ArrayWordKernels, ClassLabels
 from acoustic.kernels.compiled import word_loops
 from acoustic.kernels.compiled.operands import frames, share_columns
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 
 
 class CompiledWordKernels(ArrayWordKernels):
     """Mixed into the compiled kernels; team: threads that divide the columns."""
 
-    team: Team | None = None
+    team: ThreadTeam | None = None
 
     def _share(self, matrix: Any, work: Callable[[slice], Any]) -> list[Any]:
         """work(part) for parts of the columns of a matrix."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from acoustic.kernels.compiled.operands import flat, frames, share_columns, share_elements
 from acoustic.runtime.recorder import call
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 from acoustic.training.rules import compiled_loops
 from acoustic.training.rules.arrays import SALT, AdamSettings, ArrayRules, RmsSettings
 from acoustic.training.rules.base import Step
@@ -19,7 +19,7 @@ from acoustic.training.rules.base import Step
 class CompiledRules(ArrayRules):
     """Compiled counterpart of ArrayRules; `team` holds the threads that share long updates."""
 
-    def __init__(self, team: Team | None = None) -> None:
+    def __init__(self, team: ThreadTeam | None = None) -> None:
         super().__init__(np)
         self.team = team
 

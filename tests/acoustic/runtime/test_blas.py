@@ -7,7 +7,7 @@ from acoustic.kernels.backend import matmul_into
 from acoustic.runtime import blas
 from acoustic.runtime.products import products_by
 from acoustic.runtime.recorder import is_compiled
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 
 WAYS = {"as installed": (), "numpy's library": ("single_product",), "no library": ("single_product", "_numpys_gemm")}
 
@@ -56,7 +56,7 @@ def shared_work(team, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [2, 3])
 def test_large_products_are_shared_by_a_team_and_small_ones_are_not(dtype, size, monkeypatch):
-    team = Team(size)
+    team = ThreadTeam(size)
     shares = shared_work(team, monkeypatch)
     rng = np.random.default_rng(0)
     for m, k, n in ((200, 150, 101), (20, 15, 10), (300, 9000, 1), (150, 100, 151)):
@@ -81,7 +81,7 @@ def test_networks_whose_frames_cannot_be_shared_out_share_their_products(monkeyp
     from acoustic.network.network import Network
 
     network = Network("double", seed=1)
-    network.backend.__dict__["team"] = Team(2)
+    network.backend.__dict__["team"] = ThreadTeam(2)
     network.add("Input", "x", rows=200)
     for name, rows, cols in (("W", 120, 200), ("g", 120, 1), ("s", 120, 1)):
         network.add("Parameter", name, rows=rows, cols=cols)

@@ -6,7 +6,7 @@ import pytest
 from acoustic.kernels.backend import matmul_into
 from acoustic.runtime import blas
 from acoustic.runtime.products import products_by
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_blas_uses_one_thread_while_somebody_is_inside(threads_of_blas):
 
 
 def test_blas_has_no_threads_of_its_own_beside_a_team(threads_of_blas):
-    with products_by(Team(2)):
+    with products_by(ThreadTeam(2)):
         assert threads_of_blas() == 1
     with products_by(None):
         assert threads_of_blas() == 2

@@ -15,7 +15,7 @@ from acoustic.runtime import blas, recorder, replay
 from acoustic.runtime.products import multiply_alone
 from acoustic.runtime.recorder import Recording
 from acoustic.runtime.replay import Replay, ReplayedSteps
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, AdamW, Momentum
 from acoustic.training.update import Updater
@@ -323,7 +323,7 @@ def test_other_threads_are_not_written_down():
 
     x = np.ones((4, 64), np.float32, order="F")
     with Recording({}) as recording:
-        Team(2).run(lambda worker: worker and CompiledKernels().sigmoid(x, x))
+        ThreadTeam(2).run(lambda worker: worker and CompiledKernels().sigmoid(x, x))
     assert len(recording._table) == 0
 
 

@@ -14,14 +14,14 @@ from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, separate,
 from acoustic.runtime import thread_team
 from acoustic.runtime.recorder import Recording, is_compiled
 from acoustic.runtime.replay import joined_by_meeting
-from acoustic.runtime.thread_team import Team, default_threads
+from acoustic.runtime.thread_team import ThreadTeam, default_threads
 
 compiled = pytest.mark.skipif(not is_compiled(), reason="nothing is compiled")
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_every_worker_works_once_in_a_thread_of_its_own(size):
-    team, seen = Team(size), []
+    team, seen = ThreadTeam(size), []
     for _ in range(50):
         team.run(lambda worker: seen.append((worker, threading.get_ident())))
     assert sorted(worker for worker, _ in seen) == sorted(list(range(size)) * 50)
@@ -30,14 +30,14 @@ def test_every_worker_works_once_in_a_thread_of_its_own(size):
 
 
 def test_only_as_many_as_asked():
-    team, seen = Team(4), []
+    team, seen = ThreadTeam(4), []
     for count in (4, 2, 1, 3, 4):
         team.run(seen.append, count)
     assert sorted(seen) == sorted([0, 1, 2, 3, 0, 1, 0, 0, 1, 2, 0, 1, 2, 3])
 
 
 def test_workers_that_have_gone_to_sleep_wake():
-    team, seen = Team(3), []
+    team, seen = ThreadTeam(3), []
     for _ in range(3):
         team.run(seen.append)
         time.sleep(0.02)  # longer than they look out for work
@@ -45,7 +45,7 @@ def test_workers_that_have_gone_to_sleep_wake():
 
 
 def test_an_error_reaches_the_caller_and_does_no_harm():
-    team, seen = Team(3), []
+    team, seen = ThreadTeam(3), []
 
     def work(worker):
         seen.append(worker)
@@ -112,7 +112,7 @@ def assert_waits(team):
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("size", [2, 3])
 def test_an_interrupt_waits_until_all_are_done(size, after):
-    team, seen = Team(size), []
+    team, seen = ThreadTeam(size), []
     team.run(lambda worker: None)
     lock = team._done[1] = Interrupted(team._done[1], "acquire", after)
 
@@ -131,7 +131,7 @@ def test_an_interrupt_waits_until_all_are_done(size, after):
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("size", [2, 3])
 def test_an_interrupt_leaves_nobody_asleep(size, after):
-    team, seen = Team(size), []
+    team, seen = ThreadTeam(size), []
     team.run(lambda worker: None)
     fall_asleep(team)
     team._given[1] = Interrupted(team._given[1], "release", after)
@@ -144,7 +144,7 @@ def test_an_interrupt_leaves_nobody_asleep(size, after):
 @compiled
 @pytest.mark.parametrize("after", [False, True])
 def test_an_interrupt_leaves_no_calls_unmade(after):
-    team, rows = Team(3), np.zeros((2, 3, 10), np.float32)
+    team, rows = ThreadTeam(3), np.zeros((2, 3, 10), np.float32)
     tables = recorded(
         team, 3, lambda recording, worker, meet: recording.call("copy", [rows[0, worker], rows[1, worker]])
     )
@@ -162,7 +162,7 @@ def test_an_interrupt_leaves_no_calls_unmade(after):
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_phase_begins_before_all_have_ended_the_one_before(size):
-    team, seen = Team(size), []
+    team, seen = ThreadTeam(size), []
 
     def phase(number):
         def work(worker):
@@ -182,7 +182,7 @@ def test_no_phase_begins_before_all_have_ended_the_one_before(size):
 
 @pytest.mark.parametrize("failing", range(3))
 def test_an_error_in_a_phase_ends_those_that_wait(failing):
-    team, seen = Team(3), []
+    team, seen = ThreadTeam(3), []
 
     def first(worker):
         if worker == failing:
@@ -196,13 +196,13 @@ def test_an_error_in_a_phase_ends_those_that_wait(failing):
 
 
 def test_work_within_work_runs_joined_by_meeting():
-    team, seen = Team(2), []
+    team, seen = ThreadTeam(2), []
     team.run(lambda outer: team.run(lambda inner: seen.append((outer, inner))))
     assert sorted(seen) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 def test_shares_cover_everything_once():
-    team = Team(3)
+    team = ThreadTeam(3)
     for count in (0, 1, 2, 3, 100):
         pieces = [team.share(worker, count) for worker in range(3)]
         assert [i for piece in pieces for i in range(count)[piece]] == list(range(count))
@@ -267,7 +267,7 @@ def recorded(team, count, work):
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_calls_of_several_threads_meet(size):
     """In turn each worker copies what the one before it has."""
-    team, rows = Team(size), np.zeros((size + 1, 1000), np.float32)
+    team, rows = ThreadTeam(size), np.zeros((size + 1, 1000), np.float32)
     with team.hold() as count:
         assert count == size
 
@@ -288,7 +288,7 @@ def test_calls_of_several_threads_meet(size):
 
 @compiled
 def test_calls_and_work_in_python_take_turns():
-    team, row, seen = Team(2), np.ones((2, 10), np.float32), []
+    team, row, seen = ThreadTeam(2), np.ones((2, 10), np.float32), []
     tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", [row[worker], row[worker]]))
     row[...] = 1
     for number in range(20):
@@ -300,7 +300,7 @@ def test_calls_and_work_in_python_take_turns():
 
 @compiled
 def test_calls_are_made_in_turn_while_others_have_the_threads():
-    team, row = Team(2), np.ones((2, 10), np.float32)
+    team, row = ThreadTeam(2), np.ones((2, 10), np.float32)
     tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", [row[worker], row[worker]]))
     row[...] = 1
 
@@ -323,7 +323,7 @@ def test_those_who_sleep_are_woken_however_many_there_are(monkeypatch):
     """Of 70 threads, of which there are only the locks that they would sleep at."""
     from acoustic.runtime import thread_sync
 
-    team, asleep = Team(70), {40, 63, 64, 69}
+    team, asleep = ThreadTeam(70), {40, 63, 64, 69}
     team.flags, team._process = np.zeros(thread_sync.FLAGS + thread_sync.SLOT * team.size, np.int64), os.getpid()
     for worker in asleep:
         team.flags[thread_sync.slot(worker) + thread_sync.ASLEEP] = 1
@@ -338,7 +338,7 @@ def test_those_who_sleep_are_woken_however_many_there_are(monkeypatch):
 def test_calls_in_turn_hold_when_the_known_ones_are_forgotten(monkeypatch):
     """What a call of worker 0 reads stays there while those of the others are made."""
     monkeypatch.setattr(thread_team, "TABLES_KEPT", 1)
-    team, rows = Team(3), np.zeros((4, 1000), np.float32)
+    team, rows = ThreadTeam(3), np.zeros((4, 1000), np.float32)
     team.run(lambda worker: None)
     tables = recorded(team, 3, lambda recording, worker, meet: recording.call("copy", [rows[worker], rows[worker + 1]]))
     turns = [joined_by_meeting(team, worker, 3, table, table) for worker, table in enumerate(tables)]

@@ -7,7 +7,7 @@ import pytest
 
 from acoustic.kernels.backend import Backend
 from acoustic.network.network import Network
-from acoustic.runtime.thread_team import Team
+from acoustic.runtime.thread_team import ThreadTeam
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import (
     RULES,
@@ -213,7 +213,7 @@ def run_rule(rule, kernels, dtype, shape, settings, updates=4):
 @pytest.mark.parametrize(("shape", "threads"), [((5, 3), 1), ((257, 200), 1), ((257, 200), 3)])
 @pytest.mark.parametrize("rule", RULE_LIST, ids=str)
 def test_compiled_rules_against_the_plain_ones_in_double(rule, shape, threads, settings):
-    ours = run_rule(rule, CompiledRules(Team(threads)), np.float32, shape, settings)
+    ours = run_rule(rule, CompiledRules(ThreadTeam(threads)), np.float32, shape, settings)
     expected = run_rule(rule, ArrayRules(np), np.float64, shape, settings)
     for mine, theirs in zip(ours, expected):
         assert mine.dtype == np.float32
