@@ -47,7 +47,7 @@ def extract(samples: np.ndarray, config: FeatureConfig, sample_rate: float) -> n
     ShapeError
         For samples that are not one channel, not finite or shorter than a window.
     ConfigError
-        For options that do not match the sample rate.
+        For options that do not match the sample rate, such as SOURCERATE.
 
     References
     ----------
@@ -97,6 +97,7 @@ class Plan:
 
     @classmethod
     def make(cls, config: FeatureConfig, sample_rate: float) -> Self:
+        check_source_rate(config, sample_rate)
         spectrum = Spectrum.make(config, sample_rate)
         if config.base_kind == "MFCC":
             return cls(config, spectrum, mfcc_matrix(config).astype(np.float32))
@@ -140,6 +141,15 @@ class Plan:
         if self.config.has("0"):
             cepstra = np.vstack([cepstra, np.log(error)])
         return np.asfortranarray(cepstra, np.float32)
+
+
+def check_source_rate(config: FeatureConfig, sample_rate: float) -> None:
+    """Check that SOURCERATE, if given, agrees with the file within 0.1 % (users write 453.5 for 22050 Hz)."""
+    if config.source_rate and abs(config.source_rate * sample_rate / TICKS_PER_SECOND - 1.0) > 1e-3:
+        raise ConfigError(
+            f"sample rate {sample_rate:g} Hz; expected {TICKS_PER_SECOND / config.source_rate:g} Hz, "
+            f"from SOURCERATE = {config.source_rate:g}"
+        )
 
 
 make_plan = functools.lru_cache(maxsize=32)(Plan.make)
@@ -187,12 +197,3 @@ def add_dynamics(static: np.ndarray, config: FeatureConfig) -> np.ndarray:
         features[row : row + len(block)] = block
         row += len(block)
     return features
-
-
-def check_source_rate(config: FeatureConfig, sample_rate: float) -> None:
-    """Check that SOURCERATE, if given, agrees with the file within 0.1 % (users write 453.5 for 22050 Hz)."""
-    if config.source_rate and abs(config.source_rate * sample_rate / TICKS_PER_SECOND - 1.0) > 1e-3:
-        raise ConfigError(
-            f"sample rate {sample_rate:g} Hz; expected {TICKS_PER_SECOND / config.source_rate:g} Hz, "
-            f"from SOURCERATE = {config.source_rate:g}"
-        )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from features.config import FeatureConfig
-from features.extraction import add_dynamics, check_source_rate, frame_period, make_plan
+from features.extraction import add_dynamics, frame_period, make_plan
 from readers.errors import ConfigError, ShapeError
 
 PIECE = 1 << 17  # samples per step, some seconds; limits the memory of intermediate results
@@ -80,7 +80,6 @@ class FeatureStream:
                 f"ADDDITHER = {config.dither:g} is noise that depends on all samples; expected 0 or a negative value "
                 "for a stream"
             )
-        check_source_rate(config, sample_rate)
         self.config, self.sample_rate = config, sample_rate
         self.period = frame_period(config, sample_rate)
         self._plan = make_plan(config, float(sample_rate))

@@ -1,4 +1,4 @@
-"""Audio files: WAV, FLAC and NIST SPHERE through libsndfile, HTK waveforms directly.
+"""Audio files: WAV, FLAC, NIST SPHERE, MP3 and others through libsndfile, HTK waveforms directly.
 
 The first bytes determine the format, not the name: TIMIT's `.WAV` files are NIST SPHERE.
 """
@@ -11,15 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from readers.audio.sphere import read_sphere_header, sphere_header
+from readers.common.audio_format import HEAD_SIZE, NIST_SPHERE, WAV, audio_format
 from readers.common.files import atomic_write
 from readers.errors import FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
 from readers.htk.units import TICKS_PER_SECOND
 
 FULL_SCALE = 32768.0
-# Formats by their first four bytes; HTK waveforms have no magic number.
-SNDFILE_MAGIC = (b"RIFF", b"RIFX", b"RF64", b"fLaC", b"FORM", b".snd", b"OggS", b"caff")
-SPHERE_MAGIC = b"NIST"
 # Encodings of at most 16 bits are read exactly as 16-bit integers; others would be truncated.
 NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
 
@@ -30,7 +28,7 @@ def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.
     Parameters
     ----------
     path : path
-        WAV, FLAC, NIST SPHERE or HTK waveform.
+        WAV, FLAC, NIST SPHERE, HTK waveform, or another format that libsndfile decodes: AIFF, AU, Ogg, MP3, CAF, VOC.
     channel : int, optional
         Channel to read, counted from 0; required if there are several.
 
@@ -49,17 +47,18 @@ def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.
         SPHERE), and a missing channel.
     """
     with Path(path).open("rb") as file:
-        magic = file.read(4)
-    if not magic:
+        head = file.read(HEAD_SIZE)
+    if not head:
         raise FormatError(f"{path}: empty file; expected audio")
-    if magic == SPHERE_MAGIC:
+    form = audio_format(head)
+    if form is None:
+        samples, rate = _read_htk_waveform(path)
+    elif form == NIST_SPHERE:
         samples, rate = _read_sphere(path)
-    elif magic in SNDFILE_MAGIC:
-        if magic == b"RIFF":
+    else:
+        if form == WAV:
             check_riff(path)
         samples, rate = _read_sndfile(path)
-    else:
-        samples, rate = _read_htk_waveform(path)
     samples = _choose_channel(samples, channel, path)
     if not samples.size:
         raise FormatError(f"{path}: no samples; expected at least one")
@@ -99,6 +98,8 @@ def check_riff(path) -> None:
     """Raise FormatError for a WAV file whose data chunk is longer than the file, which libsndfile accepts."""
     size = Path(path).stat().st_size
     with Path(path).open("rb") as file:
+        if file.read(4) != b"RIFF":  # RIFX is big-endian, and RF64 has its lengths in another chunk
+            return
         file.seek(12)
         while len(head := file.read(8)) == 8:
             name, length = head[:4], struct.unpack("<I", head[4:])[0]

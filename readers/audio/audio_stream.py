@@ -14,8 +14,9 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from readers.audio.audio_file import FULL_SCALE, NARROW_CODINGS, SNDFILE_MAGIC, SPHERE_MAGIC, check_riff, read_audio
+from readers.audio.audio_file import FULL_SCALE, NARROW_CODINGS, check_riff, read_audio
 from readers.audio.sphere import read_sphere_header
+from readers.common.audio_format import HEAD_SIZE, MP3, NIST_SPHERE, WAV, audio_format
 from readers.errors import ConfigError, FormatError
 
 PCM, EXTENSIBLE = 1, 0xFFFE  # format tags of WAV
@@ -79,13 +80,13 @@ def open_audio(path: str | os.PathLike, block: int, rate: int | None = None) -> 
 
 def _from_file(path, block: int) -> AudioStream:
     with Path(path).open("rb") as file:
-        magic = file.read(4)
-    if magic == SPHERE_MAGIC:
-        read_sphere_header(path)
-    elif magic not in SNDFILE_MAGIC:
+        form = audio_format(file.read(HEAD_SIZE))
+    if form in (None, MP3):  # soundfile seeks after each block, after which the decoder of MP3 makes errors
         samples, rate = read_audio(path)
         return AudioStream(rate, iter([samples[i : i + block] for i in range(0, len(samples), block)]))
-    elif magic == b"RIFF":
+    if form == NIST_SPHERE:
+        read_sphere_header(path)
+    elif form == WAV:
         check_riff(path)
     import soundfile
 
@@ -124,8 +125,8 @@ def _from_pipe(file: BinaryIO, where: str, block: int, rate: int | None) -> Audi
     if begin == b"RIFF":
         rate, length = _read_wav_header(file, where)
         return AudioStream(rate, _pcm_blocks(file, where, block, b"", length))
-    if begin in SNDFILE_MAGIC or begin == SPHERE_MAGIC:
-        raise FormatError(f"{where}: begins with {begin!r}; expected WAV or raw 16-bit samples in a pipe")
+    if form := audio_format(begin):
+        raise FormatError(f"{where}: {form} audio; expected WAV or raw 16-bit samples in a pipe")
     if rate is None:
         raise ConfigError(f"{where}: raw samples; expected a WAV header, or their sampling rate")
     return AudioStream(rate, _pcm_blocks(file, where, block, begin, None))

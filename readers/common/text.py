@@ -7,11 +7,13 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from readers.common.audio_format import HEAD_SIZE, refuse_audio
 from readers.errors import ConfigError, FormatError
 
 GZIP_MAGIC = b"\x1f\x8b"
 MOST_EXPANSION = 100  # text expands to ten times its compressed size, crafted data to a thousand times
 ALWAYS_ALLOWED = 1 << 28  # bytes, whatever the compressed size
+NOT_AUDIO = "a text file, such as a list with one audio file per line"
 LIMIT_VARIABLE = "ARGONAUT_MAX_EXPANDED"
 _ESCAPES = re.compile(r"\\([0-7]{3})|\\(.)", re.DOTALL)
 _NEEDS_QUOTES = re.compile(r"""[\s"'\\]|[^\x20-\x7e]""")
@@ -89,12 +91,14 @@ def decode_text(raw: bytes, path: str | os.PathLike) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
+        refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
         line = raw.count(b"\n", 0, fault.start) + 1
         raise FormatError(
             f"{path}:{line}: byte 0x{raw[fault.start]:02x} is not UTF-8; expected UTF-8 text; "
             "convert text in another encoding with iconv"
         ) from fault
     if "\0" in text:  # binary data or UTF-16; moreover, file names cannot contain it
+        refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
         line = text.count("\n", 0, text.index("\0")) + 1
         raise FormatError(f"{path}:{line}: byte 0x00 is not text; expected UTF-8 text, not binary data or UTF-16")
     if "\r" in text:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from readers.common.audio_format import HEAD_SIZE, refuse_audio
 from readers.common.files import atomic_write
 from readers.errors import FormatError, ShapeError
 from readers.htk.coding import COMPRESSION_FRAMES, SHORT_MAX, checksum, compress
@@ -40,21 +41,9 @@ HAS_E, HAS_N, HAS_D, HAS_A = 0o100, 0o200, 0o400, 0o1000
 HAS_C, HAS_Z, HAS_K, HAS_0 = 0o2000, 0o4000, 0o10000, 0o20000
 HAS_V, HAS_T = 0o40000, 0o100000
 # In the order in which HTK writes them.
-QUALIFIERS = {
-    "E": HAS_E,
-    "D": HAS_D,
-    "N": HAS_N,
-    "A": HAS_A,
-    "T": HAS_T,
-    "C": HAS_C,
-    "K": HAS_K,
-    "Z": HAS_Z,
-    "0": HAS_0,
-    "V": HAS_V,
-}
+QUALIFIERS = {"E": HAS_E, "D": HAS_D, "N": HAS_N, "A": HAS_A, "T": HAS_T}
+QUALIFIERS |= {"C": HAS_C, "K": HAS_K, "Z": HAS_Z, "0": HAS_0, "V": HAS_V}
 SHORT_KINDS = (WAVEFORM, IREFC, DISCRETE)
-# Magic numbers of files that are often listed by mistake.  As a number of frames, each would exceed 10**9.
-AUDIO = {b"RIFF": "WAV", b"RIFX": "WAV", b"RF64": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"NIST": "NIST SPHERE"}
 GUID_SIZE = 16  # CNTK's FESTREAM files (kind 12) have an identifier of this size after the header
 
 
@@ -273,16 +262,21 @@ def write_htk(
 
 
 def _read_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
-    """Read and check the header; leaves the file positioned after its 12 bytes."""
+    """Read and check the header.  The message for an audio file names its format."""
+    try:
+        return _parse_header(file, path)
+    except FormatError:
+        file.seek(0)
+        use = "argonaut hcopy makes one from it, and argon --features reads audio directly"
+        refuse_audio(file.read(HEAD_SIZE), path, f"an HTK feature file; {use}")
+        raise
+
+
+def _parse_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
     size = os.fstat(file.fileno()).st_size
     raw = file.read(HEADER_SIZE)
     if len(raw) < HEADER_SIZE:
         raise FormatError(f"{path}: {size} bytes; expected at least the {HEADER_SIZE}-byte HTK header")
-    if raw[:4] in AUDIO:
-        raise FormatError(
-            f"{path}: {AUDIO[raw[:4]]} audio; expected an HTK feature file; argonaut hcopy makes one from "
-            "it, and argon --features reads audio directly"
-        )
     order, num_samples, period, sample_size, kind = _unpack_header(raw, size)
     base = kind & BASE_MASK
     if base >= len(BASE_KINDS) or num_samples < 0 or period <= 0:

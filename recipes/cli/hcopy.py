@@ -15,8 +15,8 @@ writes the feature files, using all cores, and ends with
 With --scp train.scp it also writes a list of the feature files, which `cntk` and `argon` can read:
   cen1-fash-b.fbank=feat/cen1-fash-b.fbank[0,247]
 
-The audio may be WAV, FLAC, NIST SPHERE or an HTK waveform; the format is detected from each file, not
-taken from SOURCEFORMAT.
+The audio may be WAV, FLAC, NIST SPHERE, an HTK waveform, or another format that libsndfile decodes, such as
+Ogg and MP3; the format is detected from each file, not taken from SOURCEFORMAT.
 """
 
 import argparse

@@ -85,10 +85,10 @@ def describe(path: str, verbose: int = 0) -> tuple[str, Figures]:
 def _binary_kind(path: str, head: bytes) -> Kind | None:
     from decoder.graph.graph_file import MAGIC
     from decoder.lm.mapped_model import FORMAT
-    from readers.audio.audio_file import SNDFILE_MAGIC, SPHERE_MAGIC
+    from readers.common.audio_format import audio_format
     from readers.htk.parameter_file import WAVEFORM, read_htk_header
 
-    if head[:4] in SNDFILE_MAGIC or head[:4] == SPHERE_MAGIC:
+    if audio_format(head):
         return "audio", sound.audio
     if head.startswith(MAGIC):
         return "compiled decoding graph", graphs.graph

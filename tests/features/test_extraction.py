@@ -149,6 +149,7 @@ def test_extract_not_finite_samples_is_an_error(value):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"source_rate": 625.0}, "sample rate 8000 Hz; expected 16000 Hz, from SOURCERATE = 625"),
         ({"high_frequency": 4001.0}, "HIFREQ = 4001; expected at most 4000 Hz"),
         ({"low_frequency": 4000.0}, "LOFREQ = 4000; expected less than 4000 Hz"),
         ({"num_channels": 128}, r"NUMCHANS = 128: filter \d+ \([\d.]+ to [\d.]+ Hz\) contains no spectrum bin"),

@@ -1,5 +1,7 @@
 """Figures of feature and audio files."""
 
+from pathlib import Path
+
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures, all_finite, seconds
 
@@ -30,9 +32,13 @@ def features(path: str) -> Figures:
 
 def audio(path: str) -> Figures:
     from readers.audio.audio_file import read_audio
+    from readers.common.audio_format import HEAD_SIZE, audio_format
 
     samples, rate = read_audio(path)
+    with Path(path).open("rb") as file:
+        form = audio_format(file.read(HEAD_SIZE))
     return [
+        ("format", form or "HTK waveform"),
         ("samples", f"{len(samples)} ({len(samples) / rate:.2f} s)"),
         ("rate", f"{rate} Hz"),
         ("range", f"{samples.min():g} to {samples.max():g} of 16 bits"),

@@ -149,6 +149,19 @@ def test_audio_where_features_are_expected(user):
     assert message.format(0) in user.train().fault
 
 
+def test_audio_where_a_list_is_expected(user):
+    source = f"audio/{FIRST_OF_TEST}.wav"
+    fault = f"{source}: WAV audio; expected a text file, such as a list with one audio file per line"
+    assert user.decode("--features", "hcopy.config", infiles=source).fault == fault
+
+
+def test_audio_at_another_rate_than_the_configuration(user):
+    user.write("slow.config", (user.root / "hcopy.config").read_text() + "SOURCERATE = 1250\n")
+    outcome = user.decode("--features", "slow.config", infiles="audio.list")
+    assert outcome.status == 2
+    assert f"{FIRST_OF_TEST}.wav: sample rate 16000 Hz; expected 8000 Hz, from SOURCERATE = 1250" in outcome.err[0]
+
+
 # --- labels
 
 

@@ -161,6 +161,7 @@ def test_audio(tmp_path, container):
         write_htk(tmp_path / "a", samples[None], 0, 625)
     kind, figures = figures_of(tmp_path / "a")
     assert kind == "audio"
+    assert figures.pop("format") == ("NIST SPHERE" if container == "sphere" else "HTK waveform")
     assert figures == {"samples": "16000 (1.00 s)", "rate": "16000 Hz", "range": "-5 to 1 of 16 bits"}
 
 
