@@ -147,7 +147,7 @@ class Config(ConfigScope):
         messages = []
         for key, entry in self._entries.items():
             meant = nearest(entry.name, known, cutoff)
-            if meant and key not in asked | read and not is_block(entry.value.text):
+            if meant and key not in asked | read and not is_block(entry.value):
                 messages.append(f"{entry.where}: {self.full_name(entry.name)} is not used; did you mean {meant}")
         return messages
 
@@ -307,7 +307,7 @@ class Config(ConfigScope):
         if value is None:
             default = self._missing(name, default)
             return parse(default, "default", self.full_name(name)) if isinstance(default, str) else default
-        if is_block(value.text):
+        if is_block(value):
             raise ConfigError(f"{value.where}: {self.full_name(name)} is a block; expected a plain value")
         text = unquote(value).text
         if not text and default is REQUIRED:

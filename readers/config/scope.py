@@ -40,7 +40,7 @@ class ConfigEntry:
     """
 
     name: str
-    values: tuple[Span, ...]
+    values: list[Span]
     where: str
 
     @property
@@ -98,7 +98,7 @@ class ConfigScope:
                     "a value with commas or semicolons needs quotes or braces"
                 )
             value = Source([("true", record.where)]).span
-        elif is_block(value.text):
+        elif is_block(value):
             end = find_closing(value, 0) + 1
             value, rest = value.part(0, end), value.part(end).strip()
         if not name.text or re.search(r"\s", name.text):
@@ -106,13 +106,14 @@ class ConfigScope:
         if name.text.lower() == "include":
             raise ConfigError(f"{record.where}: include= within a line; expected it on a line of its own")
         self._set(name.text, value, record.where)
-        return rest if rest is not None and rest.text else None
+        return None if rest is None or rest.is_empty else rest
 
     def _set(self, name: str, value: Span, where: str) -> None:
         """Set a name.  A plain value and a block replace each other; CNTK appends a block to the text before it."""
         before = self._entries.get(name.lower())
-        keep = before.values if before and is_block(value.text) else ()
-        self._entries[name.lower()] = ConfigEntry(name, (*keep, value), where)
+        values = before.values if before and is_block(value) else []
+        values.append(value)
+        self._entries[name.lower()] = ConfigEntry(name, values, where)
 
     # Lookup
 
@@ -164,7 +165,7 @@ class ConfigScope:
         pieces: list[Span] = []
         for value in entry.values:
             reference = whole_variable(value.text)
-            if is_block(value.text):
+            if is_block(value):
                 pieces.append(value)
             elif reference is not None:
                 scope, target = self._target(reference, value.where, chain)
@@ -180,7 +181,7 @@ class ConfigScope:
         unchanged, because references inside them are resolved from inside.
         """
         value = entry.value
-        if "$" not in value.text or is_block(value.text):
+        if "$" not in value.text or is_block(value):
             return value
         chain = (*chain, (self, entry))
         reference = whole_variable(value.text)

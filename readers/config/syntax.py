@@ -18,6 +18,8 @@ RECORD_ENDS = "\n,"
 OWN_SEPARATORS = "`~!@$%^&*_-+|:;,?."
 # A name starts with a letter or underscore and contains no special character of the language.
 _VARIABLE = re.compile(r"""\$([^\W\d][^,/<>?;':"\[\]{}\\|!@#$%^&*()+=~`\s]*)\$""")
+_NO_BLANK = re.compile(r"\S")
+_ASSIGNMENT = re.compile(r'[=\[{("]')
 _BRACE_BLOCK = re.compile(r"\{\s*[^\W\d]\w*\s*[=\[{]")
 # After an opening brace, these begin a value and not a custom separator: a path, a reference, a signed number.
 _VALUE_AT_BRACE = re.compile(r"\.\.|\.\\|\./|~/|[-+.]\d|[-+]\.\d")
@@ -87,6 +89,15 @@ class Span:
         return self.source.text[self.start : self.end]
 
     @property
+    def first(self) -> str:
+        """The first character, "" for an empty span."""
+        return self.source.text[self.start : min(self.start + 1, self.end)]
+
+    @property
+    def is_empty(self) -> bool:
+        return self.start >= self.end
+
+    @property
     def where(self) -> str:
         """The place of the first character."""
         return self.source.place(self.start)
@@ -97,9 +108,19 @@ class Span:
 
     def strip(self) -> "Span":
         """Return the span without blanks and newlines at its ends."""
-        text = self.text
-        left = len(text) - len(text.lstrip())
-        return Span(self.source, self.start + left, self.start + max(len(text.rstrip()), left))
+        text, end = self.source.text, self.end
+        while end > self.start and text[end - 1].isspace():
+            end -= 1
+        word = _NO_BLANK.search(text, self.start, end)
+        return Span(self.source, word.start() if word else end, end)
+
+    def match(self, pattern: re.Pattern) -> re.Match | None:
+        """Match a pattern at the beginning; its positions count from the beginning of the source."""
+        return pattern.match(self.source.text, self.start, self.end)
+
+    def after(self, match: re.Match) -> "Span":
+        """Return the characters after a match, without blanks at the ends."""
+        return Span(self.source, match.end(), self.end).strip()
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Yield (text, place) of each line."""
@@ -120,7 +141,7 @@ def strip_comment(line: str) -> str:
     for position, character in enumerate(line):
         if character == '"':
             # An unclosed quote has no effect here; find_closing reports it.
-            quoted = not quoted and '"' in line[position + 1 :]
+            quoted = not quoted and line.find('"', position + 1) >= 0
         elif character == "#" and not quoted and (position == 0 or line[position - 1].isspace()):
             return line[:position].rstrip()
     return line.rstrip()
@@ -133,48 +154,46 @@ def find_closing(span: Span, offset: int) -> int:
     nothing reads it, a quote without another one on its line is text.  Raises ConfigError, with the line, for an
     unbalanced or unclosed bracket.
     """
-    text = span.text
+    text, first = span.source.text, span.start
     stack: list[int] = []
     lone_quote = None
-    position = offset
-    while position < len(text):
+    position = first + offset
+    is_block = text[position] == "["
+    while position < span.end:
         character = text[position]
         if character == '"':
-            line_end = text.find("\n", position)
-            close = text.find('"', position + 1, None if line_end < 0 else line_end)
-            if close >= 0:
+            close = text.find('"', position + 1, span.end)
+            if close >= 0 and text.find("\n", position, close) < 0:
                 position = close
-            elif stack and text[offset] == "[":
+            elif stack and is_block:
                 lone_quote = position if lone_quote is None else lone_quote
             else:
-                raise _lone_quote(span, position)
+                raise _lone_quote(span.source, position)
         elif character in CLOSING:
             stack.append(position)
         elif character in OPENING:
             if text[stack[-1]] != OPENING[character]:
                 if lone_quote is not None:
-                    raise _lone_quote(span, lone_quote)
-                opened = span.part(stack[-1])
+                    raise _lone_quote(span.source, lone_quote)
                 raise ConfigError(
-                    f"{span.part(position).where}: found {character}; expected {CLOSING[text[stack[-1]]]} "
-                    f"to close the {text[stack[-1]]} of {opened.where}"
+                    f"{span.source.place(position)}: found {character}; expected {CLOSING[text[stack[-1]]]} "
+                    f"to close the {text[stack[-1]]} of {span.source.place(stack[-1])}"
                 )
             stack.pop()
         if not stack:
-            return position
+            return position - first
         position += 1
     if lone_quote is not None:
-        raise _lone_quote(span, lone_quote)
-    opened = span.part(stack[-1])
+        raise _lone_quote(span.source, lone_quote)
     bracket = text[stack[-1]]
     raise ConfigError(
-        f"{opened.where}: {bracket} is opened and not closed before {span.source.place(span.end)}; "
+        f"{span.source.place(stack[-1])}: {bracket} is opened and not closed before {span.source.place(span.end)}; "
         f"expected a {CLOSING[bracket]}"
     )
 
 
-def _lone_quote(span: Span, offset: int) -> ConfigError:
-    return ConfigError(f'{span.part(offset).where}: a quote is opened and not closed; expected another " on this line')
+def _lone_quote(source: Source, offset: int) -> ConfigError:
+    return ConfigError(f'{source.place(offset)}: a quote is opened and not closed; expected another " on this line')
 
 
 def split_records(span: Span, separators: str) -> Iterator[Span]:
@@ -223,17 +242,17 @@ def split_assignment(record: Span) -> tuple[Span, Span | None]:
 
     The value keeps its brackets, with or without `=`.  Blanks around `=` do not count.
     """
-    match = re.search(r'[=\[{("]', record.text)
+    match = _ASSIGNMENT.search(record.source.text, record.start, record.end)
     if match is None:
         return record, None
-    at = match.start()
+    at = match.start() - record.start
     value = record.part(at + 1 if match.group() == "=" else at)
     return record.part(0, at).strip(), value.strip()
 
 
-def is_block(text: str) -> bool:
+def is_block(value: Span) -> bool:
     """Whether a value is a block: in `[...]`, or in `{...}` if it begins with a name and a value, unlike an array."""
-    return text.startswith("[") or _BRACE_BLOCK.match(text) is not None
+    return value.first == "[" or value.match(_BRACE_BLOCK) is not None
 
 
 def unquote(span: Span) -> Span:

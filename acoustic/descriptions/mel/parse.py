@@ -41,12 +41,12 @@ def parse_script(source: Source) -> MelScript:
     statements = list(_statements(source.span))
     lists = {"load": None, "edit": None}
     for statement in list(statements):
-        match = _HEAD.match(statement.span.text) if isinstance(statement, Description) else None
+        match = statement.span.match(_HEAD) if isinstance(statement, Description) else None
         key = match.group(1).lower() if match and match.group(2) == "=" else ""
         if key in lists:
             if lists[key] is not None:
                 raise ConfigError(f"{statement.where}: {key}= occurs twice; expected one list, name:name")
-            lists[key] = split_array(statement.span.part(match.end()).strip(), key)
+            lists[key] = split_array(statement.span.after(match), key)
             statements.remove(statement)
     sections = {one.name.lower(): one for one in statements if isinstance(one, Snippet)}
     load, edit = (_named(sections, names, key) for key, names in lists.items())
@@ -73,39 +73,39 @@ def _named(sections: dict[str, Snippet], names: list[Span] | None, key: str) -> 
 def _statements(span: Span) -> Iterable[Statement]:
     for record in split_records(span, ";"):
         rest = record
-        while rest.text:
+        while not rest.is_empty:
             statement, rest = _statement(rest)
             yield statement
 
 
 def _statement(record: Span) -> tuple[Statement, Span]:
     """Return the statement at the beginning of a record, and what follows its closing bracket."""
-    match = _HEAD.match(record.text)
+    match = record.match(_HEAD)
     if match is None or match.group(2) == "{" or not match.group(2):
         raise ConfigError(
             f"{record.where}: found {shorten(record.text)!r}; expected Command(...), name=... or name=[...]"
         )
     name, sign = match.groups()
-    value = record.part(match.end(1)).strip()
+    value = record.part(match.end(1) - record.start).strip()
     if sign == "=":
         value = value.part(1).strip()
-        sign = value.text[:1] if value.text[:1] == "[" else "="
+        sign = "[" if value.first == "[" else "="
     if sign == "[":
         end = find_closing(value, 0)
         return Snippet(name, value.part(1, end), record.where), value.part(end + 1).strip()
     if sign == "(":
         return _command(name, value, "", record)
-    call = _CALL.match(value.text)
+    call = value.match(_CALL)
     if call and is_command(call.group(1)):
-        return _command(call.group(1), value.part(call.end()), name, record)
-    return Description(record), record.part(len(record.text))
+        return _command(call.group(1), value.after(call), name, record)
+    return Description(record), record.part(record.end - record.start)
 
 
 def _command(name: str, value: Span, target: str, record: Span) -> tuple[Command, Span]:
     """Parse a call; `value` begins at its opening parenthesis."""
     end = find_closing(value, 0)
     rest = value.part(end + 1).strip()
-    if not is_command(name) and rest.text[:1] in ("=", "{"):
+    if not is_command(name) and rest.first in ("=", "{"):
         raise ConfigError(
             f"{record.where}: macro {name} defined in a script; expected it in a snippet name=[...], in a section that "
             "load= names, or in a file that ndlMacros names"
@@ -113,9 +113,9 @@ def _command(name: str, value: Span, target: str, record: Span) -> tuple[Command
     spec = find_command(name, record.where)
     arguments, options = [], {}
     for part in split_records(value.part(1, end), ""):
-        match = _KEYWORD.match(part.text)
+        match = part.match(_KEYWORD)
         if match:
-            text = unquote(part.part(match.end()).strip()).text
+            text = unquote(part.after(match)).text
             options[spec.option(match.group(1), text, part.where)] = text
         elif options:
             raise ConfigError(f"{part.where}: {name}: {part.text!r} after an option; expected options last")

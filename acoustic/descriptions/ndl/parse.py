@@ -135,19 +135,19 @@ class _Parser:
     def _push(self, rest: Span) -> None:
         """Keep the text after a closing bracket as the next statement, as in ``T1=F(a) T2=F(b)`` (book 7.1.7)."""
         rest = rest.strip()
-        if rest.text:
+        if not rest.is_empty:
             assert self._ahead is None
             self._ahead = rest
 
     def _part(self, record: Span) -> Statement | Macro | tuple[str, Span]:
-        match = _NAME.match(record.text)
+        match = record.match(_NAME)
         if match is None:
             raise ConfigError(
                 f"{record.where}: found {shorten(record.text)!r}; expected name=value, a call or a macro, and names "
                 "that begin with a letter"
             )
-        name, rest = match.group(), record.part(match.end()).strip()
-        sign = rest.text[:1]
+        name, rest = match.group(), record.after(match)
+        sign = rest.first
         if sign == "=":
             return self._assignment(name, rest.part(1).strip(), record)
         if sign == "(" and name.lower() in NODE_LISTS:  # EvalNodes(a, b)
@@ -165,14 +165,14 @@ class _Parser:
         return name, value.part(1, end)
 
     def _assignment(self, name: str, value: Span, record: Span) -> Statement | tuple[str, Span]:
-        if not value.text:
+        if value.is_empty:
             raise ConfigError(f"{record.where}: {name}= has no value; expected a number, a name or a call")
-        if value.text[0] == "[":
+        if value.first == "[":
             return self._section(name, value)
         if name.lower() in NODE_LISTS:
             return self._node_list(name, value, record)
         expression, rest = parse_expression(value)
-        if rest.text and not isinstance(expression, Call):
+        if not rest.is_empty and not isinstance(expression, Call):
             raise ConfigError(
                 f"{rest.where}: found {shorten(rest.text)!r} after {name}={expression}; expected the end of the line"
             )
@@ -180,10 +180,10 @@ class _Parser:
         return Assignment(name, expression, record.where)
 
     def _node_list(self, name: str, value: Span, record: Span) -> NodeList:
-        if value.text[0] == "(":
+        if value.first == "(":
             end = find_closing(value, 0)
             rest = value.part(end + 1).strip()
-            if rest.text[:1] in ("=", *_BODY):
+            if not rest.is_empty and rest.first in ("=", *_BODY):
                 raise ConfigError(f"{record.where}: macro {name} has a reserved name; expected another one")
             self._push(rest)
             members = [_whole(member, parse_name) for member in split_records(value.part(1, end), ":")]
@@ -194,25 +194,25 @@ class _Parser:
     def _call_or_macro(self, name: str, rest: Span, record: Span) -> Statement | Macro:
         end = find_closing(rest, 0)
         arguments, after = rest.part(1, end), rest.part(end + 1).strip()
-        if after.text[:1] == "=":
+        if after.first == "=":
             after = after.part(1).strip()
             self._refuse_within(name, record)
-            if not after.text:
+            if after.is_empty:
                 after = self._expect_body(name, record)
-            elif after.text[0] not in _BODY:
+            elif after.first not in _BODY:
                 expression, left = parse_expression(after)
                 self._push(left)
                 parameters = _parameters(arguments)
                 # As M=F(x) in a body, unless a parameter has that name.
                 own = "" if name.lower() in (parameter.lower() for parameter in parameters) else name
                 return Macro(name, parameters, (Assignment(own, expression, after.where),), record.where)
-        elif not after.text:
+        elif after.is_empty:
             following = self._next()
-            if following is not None and following.text[0] in _BODY:
+            if following is not None and following.first in _BODY:
                 after = following
             else:
                 self._ahead = following
-        if after.text and after.text[0] in _BODY:
+        if not after.is_empty and after.first in _BODY:
             self._refuse_within(name, record)
             end = find_closing(after, 0)
             self._push(after.part(end + 1))
@@ -226,7 +226,7 @@ class _Parser:
 
     def _expect_body(self, name: str, record: Span) -> Span:
         following = self._next()
-        if following is None or following.text[0] not in _BODY:
+        if following is None or following.first not in _BODY:
             raise ConfigError(f"{record.where}: macro {name}(...)= has no body; expected a call or {{...}}")
         return following
 
@@ -269,11 +269,11 @@ def parse_arguments(span: Span, depth: int) -> tuple[Argument, ...]:
         raise ConfigError(f"{span.where}: calls nested more than {MAX_DEPTH} deep; expected fewer")
     arguments: list[Argument] = []
     for part in _split(span):
-        match = _NAME.match(part.text)
-        rest = part.part(match.end()).strip() if match else part
-        if match and rest.text[:1] == "=":
+        match = part.match(_NAME)
+        rest = part.after(match) if match else part
+        if match and rest.first == "=":
             value = rest.part(1).strip()
-            if not value.text:
+            if value.is_empty:
                 raise ConfigError(f"{part.where}: {match.group()}= has no value; expected one")
             arguments.append(Argument(match.group(), _whole(value, parse_expression, depth)))
         else:
@@ -284,7 +284,7 @@ def parse_arguments(span: Span, depth: int) -> tuple[Argument, ...]:
 def _whole(span: Span, parse, *arguments):
     """Return what `parse` reads from the span. Raises ConfigError if anything is left."""
     value, rest = parse(span, *arguments)
-    if rest.text:
+    if not rest.is_empty:
         raise ConfigError(f"{rest.where}: found {shorten(rest.text)!r} after {shorten(str(value))}; expected a comma")
     return value
 
@@ -299,15 +299,14 @@ def parse_name(span: Span) -> tuple[Name, Span]:
 
 def parse_expression(span: Span, depth: int = 0) -> tuple[Expression, Span]:
     """Return the number, name or call at the beginning of a span, and the stripped rest."""
-    text = span.text
-    if text[:1] == '"':
+    if span.first == '"':
         end = find_closing(span, 0) + 1
         return Name(unquote(span.part(0, end)).text, True, span.where), span.part(end).strip()
-    match = _TOKEN.match(text)
+    match = span.match(_TOKEN)
     if match is None:
-        raise ConfigError(f"{span.where}: found {shorten(text)!r}; expected a number, a name or a call")
-    token, rest = match.group(), span.part(match.end()).strip()
-    if rest.text[:1] == "(":
+        raise ConfigError(f"{span.where}: found {shorten(span.text)!r}; expected a number, a name or a call")
+    token, rest = match.group(), span.after(match)
+    if rest.first == "(":
         if not _NAME.fullmatch(token):
             raise ConfigError(f"{span.where}: {shorten(token)!r} is called; expected the name of a function or macro")
         end = find_closing(rest, 0)
