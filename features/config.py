@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from features.settings import REFUSED, SETTINGS, is_harmless
+from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT, is_default
 from readers.errors import ConfigError
 
 BASE_KINDS = ("FBANK", "MELSPEC", "MFCC", "PLP")
 CEPSTRAL_KINDS = ("MFCC", "PLP")
 QUALIFIERS = "E0NDATZCK"  # HTK's qualifiers of a target kind, except V (vector quantisation)
-SOURCE_FORMATS = ("WAV", "FLAC", "NIST", "HTK", "AIFF", "SUNAU8")
+SOURCE_FORMATS = ("WAV", "WAVE", "FLAC", "NIST", "HTK", "AIFF", "SUNAU8")
 OTHER_KINDS = ("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "USER", "DISCRETE", "ANON")
 MAX_DELTA_WINDOW = 1000  # frames on either side; protects the memory from a typing error
 
@@ -41,8 +41,12 @@ class FeatureConfig:
         Sample period, 100 ns units; 0 for that of the file, else it must agree with the file.
     source_kind, source_format, target_format : str
         WAVEFORM; format of the audio, which is only informative; HTK.
+    channel : int or None
+        Channel of the audio, counted from 0; None for audio that has one.
     save_compressed, save_with_crc : bool
         Add _C and _K to the kind of the file.
+    natural_write_order : bool
+        Write files in the byte order of the machine, not big-endian.
     dither : float
         Amplitude of uniform noise; below 0, the same noise for every utterance.
     seed : int
@@ -55,6 +59,8 @@ class FeatureConfig:
         Number of filters.
     low_frequency, high_frequency : float
         Limits of the filterbank, Hz; below 0, no limit.
+    double_fft : bool
+        Twice the FFT length that the window needs.
     use_power : bool
         Power instead of magnitude spectrum.
     warp, warp_low_cutoff, warp_high_cutoff : float
@@ -86,12 +92,15 @@ class FeatureConfig:
     source_kind: str = "WAVEFORM"
     source_format: str = ""
     target_format: str = "HTK"
+    channel: int | None = None
     save_compressed: bool = False
     save_with_crc: bool = True
+    natural_write_order: bool = False
     dither: float = 0.0
     zero_mean_source: bool = False
     window_size: float = 256_000.0
     use_hamming: bool = True
+    double_fft: bool = False
     preemphasis: float = 0.97
     num_channels: int = 20
     low_frequency: float = -1.0
@@ -122,6 +131,7 @@ class FeatureConfig:
     def from_hcopy(cls, settings: Mapping[str, str], **overrides) -> Self:
         """Return the options for HTK names and the text of their values, as `read_hcopy_config` returns them.
 
+        Names without effect are ignored (`features.settings.WITHOUT_EFFECT`).
         settings: may have a method `where(name) -> "file:line"` and an attribute `source`, the name of the file, for
         messages. overrides: fields of this class.
         Raises ConfigError for unknown names (with the nearest known one), unsupported names (with the reason) and
@@ -131,7 +141,7 @@ class FeatureConfig:
         source = getattr(settings, "source", "configuration")
         values = {}
         for name, text in settings.items():
-            if is_harmless(name, text):
+            if name in WITHOUT_EFFECT or is_default(name, text):
                 continue
             field_name, parse = look_up(name, text, where(name))
             try:
@@ -181,7 +191,7 @@ def look_up(name: str, text: str, place: str):
         return SETTINGS[name]
     if name in REFUSED:
         raise ConfigError(f"{place}: {name} = {text} is not supported: {REFUSED[name]}")
-    nearest = difflib.get_close_matches(name, [*SETTINGS, *REFUSED], n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(name, [*SETTINGS, *WITHOUT_EFFECT, *REFUSED], n=1, cutoff=0.5)
     hint = f"the nearest is {nearest[0]}" if nearest else "see `argonaut hcopy --help` for the list"
     raise ConfigError(f"{place}: unknown name {name}; expected a name of HTK's configuration; {hint}")
 

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import multiprocessing
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
@@ -82,9 +83,10 @@ def hcopy(
 
 def copy_file(source: str, target: str, config: FeatureConfig) -> int:
     """Write the features of one audio file as an HTK file; return the number of frames."""
-    samples, sample_rate = read_audio(source)
+    samples, sample_rate = read_audio(source, config.channel)
     frames = extract(samples, config, sample_rate)
-    write_htk(target, frames, parse_kind(config.file_kind), frame_period(config, sample_rate))
+    byte_order = "<" if config.natural_write_order and sys.byteorder == "little" else ">"
+    write_htk(target, frames, parse_kind(config.file_kind), frame_period(config, sample_rate), byte_order)
     return frames.shape[1]
 
 

@@ -1,4 +1,4 @@
-"""The names of HTK's configuration in HCopy: those that are supported, and those that are not, with the reason.
+"""The names of HTK's configuration: supported, without effect, and refused, the last two with the reason.
 
 Source: HTK Book 3.4, chapter "Configuration Variables" and section 5.18.  Defaults are in features/config.py.
 """
@@ -41,20 +41,31 @@ def parse_int(text: str) -> int:
     return int(number)
 
 
+def parse_channel(text: str) -> int:
+    """Return the channel, counted from 0, of STEREOMODE."""
+    word = parse_word(text)
+    if word not in ("LEFT", "RIGHT"):
+        raise ValueError("expected LEFT or RIGHT")
+    return int(word == "RIGHT")
+
+
 # HTK name -> (field of FeatureConfig, parser of its text).
 SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "SOURCEFORMAT": ("source_format", parse_word),
     "SOURCEKIND": ("source_kind", parse_word),
     "SOURCERATE": ("source_rate", parse_float),
+    "STEREOMODE": ("channel", parse_channel),
     "TARGETFORMAT": ("target_format", parse_word),
     "TARGETKIND": ("target_kind", parse_word),
     "TARGETRATE": ("target_rate", parse_float),
     "SAVECOMPRESSED": ("save_compressed", parse_bool),
     "SAVEWITHCRC": ("save_with_crc", parse_bool),
+    "NATURALWRITEORDER": ("natural_write_order", parse_bool),
     "ADDDITHER": ("dither", parse_float),
     "ZMEANSOURCE": ("zero_mean_source", parse_bool),
     "WINDOWSIZE": ("window_size", parse_float),
     "USEHAMMING": ("use_hamming", parse_bool),
+    "DOUBLEFFT": ("double_fft", parse_bool),
     "PREEMCOEF": ("preemphasis", parse_float),
     "NUMCHANS": ("num_channels", parse_int),
     "LOFREQ": ("low_frequency", parse_float),
@@ -77,82 +88,63 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "SIMPLEDIFFS": ("simple_differences", parse_bool),
 }
 
-_LIVE = "it controls live audio input, and hcopy reads files"
-_SILENCE = "the silence detector works on live audio, and hcopy reads whole files"
-_CLUSTER = "normalisation with cluster files is not supported; use _Z, or PerDimMeanVarNormalization in the network"
-_RAW_FORMAT = "the header of the audio file contains this; headerless formats are not supported"
-_LABELS = "hcopy converts audio to features and does not process labels"
-_MODELS = "it belongs to HTK's model tools, not to feature extraction"
+_HEADER = "the header of each audio file contains this"
+_LIVE = "it controls live audio, and features are computed from files"
+_SILENCE = "it belongs to the silence detector, which USESILDET = T would switch on"
+_VECTORS = "it belongs to vector quantisation, which the kind of the features does not include"
+_LABELS = "labels are not processed"
+_MODELS = "it belongs to programs that read HMMs, networks or dictionaries"
+_CONSTRUCTION = "it belongs to programs that expand word networks"
+_SHELL = "it concerns the handling of files, messages and faults, not the features"
 
-# Unsupported HTK name -> reason.
-REFUSED: dict[str, str] = {
-    "V1COMPAT": "the arithmetic of HTK version 1 is not supported",
-    "DOUBLEFFT": "the FFT length is the smallest power of two that is not below the window length",
-    "VQTABLE": "vector quantisation (_V) is not supported",
-    "SAVEASVQ": "vector quantisation (_V) is not supported",
-    "MATTRANFN": "linear transforms belong in the network, as a parameter matrix",
-    "HPARMFILTER": "filter programs are not supported; filter the files beforehand",
-    "HPARMOFILTER": "filter programs are not supported; filter the files afterwards",
-    "HWAVEFILTER": "filter programs are not supported; filter the files beforehand",
-    "NATURALWRITEORDER": "HTK files are written big-endian, the standard byte order",
-    "NATURALREADORDER": "the header of a source file determines its byte order",
-    "BYTEORDER": "the header of a source file determines its byte order",
-    "STEREOMODE": "sources have one channel; split the channels beforehand",
-    "HEADERSIZE": _RAW_FORMAT,
-    "NSAMPLES": _RAW_FORMAT,
-    "AUDIOSIG": _LIVE,
-    "LINEIN": _LIVE,
-    "MICIN": _LIVE,
-    "LINEOUT": _LIVE,
-    "PHONESOUT": _LIVE,
-    "SPEAKEROUT": _LIVE,
-    "USESILDET": _SILENCE,
-    "MEASURESIL": _SILENCE,
-    "OUTSILWARN": _SILENCE,
-    "SILMEAN": _SILENCE,
-    "SILSTD": _SILENCE,
-    "SILENERGY": _SILENCE,
-    "SILDISCARD": _SILENCE,
-    "SILGLCHCOUNT": _SILENCE,
-    "SILSEQCOUNT": _SILENCE,
-    "SILMARGIN": _SILENCE,
-    "SPEECHTHRESH": _SILENCE,
-    "SPCSEQCOUNT": _SILENCE,
-    "SPCGLCHCOUNT": _SILENCE,
-    "CALWINDOW": _SILENCE,
-    "CMEANDIR": _CLUSTER,
-    "CMEANMASK": _CLUSTER,
-    "CMEANPATHMASK": _CLUSTER,
-    "VARSCALEDIR": _CLUSTER,
-    "VARSCALEMASK": _CLUSTER,
-    "VARSCALEPATHMASK": _CLUSTER,
-    "VARSCALEFN": _CLUSTER,
-    "SIDEXFORM": _CLUSTER,
-    "SOURCELABEL": _LABELS,
-    "TARGETLABEL": _LABELS,
-    "LABELFORMAT": _LABELS,
-    "STRIPTRIPHONES": _LABELS,
-    "TRANSALT": _LABELS,
-    "TRANSLEV": _LABELS,
-    "TRACE": "the option -v of the command prints messages",
-    "MAXTRYOPEN": "a file that cannot be opened is reported, and the others go on",
-    "EXTENDFILENAMES": "list lines are `source target`; archives with [start,end] are read by the feature readers",
-    "NONUMESCAPES": _LABELS,
-    "KEEPDISTINCT": _MODELS,
-    "SAVEBINARY": _MODELS,
-    "HMMDEFFILTER": _MODELS,
+
+def _each(names: str, reason: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), reason)
+
+
+# HTK name -> why it has no effect, whatever its value.
+WITHOUT_EFFECT: dict[str, str] = {
+    "BYTEORDER": _HEADER,
+    "NATURALREADORDER": _HEADER,
+    "HEADERSIZE": "audio files without a header are refused, whatever the size",
+    "NSAMPLES": _HEADER,
+    **_each("AUDIOSIG LINEIN MICIN LINEOUT PHONESOUT SPEAKEROUT", _LIVE),
+    **_each("MEASURESIL OUTSILWARN SELFCALSILDET SILENERGY SILMEAN SILSTD SILDISCARD SPEECHTHRESH", _SILENCE),
+    **_each("SPCSEQCOUNT SPCGLCHCOUNT SILSEQCOUNT SILGLCHCOUNT SILMARGIN CALWINDOW", _SILENCE),
+    **_each("VQTABLE NSTREAMS", _VECTORS),
+    "FOURTHWINDOW": "no kind of features has fourth differentials",
+    **_each("SOURCELABEL TARGETLABEL LABELFORMAT STRIPTRIPHONES TRANSALT TRANSLEV", _LABELS),
+    **_each("HLABELFILTER HLABELOFILTER", _LABELS),
+    **_each("TRACE ABORTONERR NONUMESCAPES EXTENDFILENAMES MAXTRYOPEN PROTECTSTAKS", _SHELL),
+    **_each("KEEPDISTINCT SAVEBINARY SAVEGLOBOPTS ORPHANMACFILE CHKHMMDEFS HMMSETKIND HMMDEFFILTER", _MODELS),
+    **_each("HMMDEFOFILTER HMMLISTFILTER HMMLISTOFILTER HDICTFILTER HDICTOFILTER HNETFILTER HNETOFILTER", _MODELS),
+    **_each("HLANGMODFILTER HLANGMODOFILTER RAWMITFORMAT", _MODELS),
+    **_each("ALLOWCXTEXP ALLOWXWRDEXP FORCECXTEXP FORCELEFTBI FORCERIGHTBI FORCEOUT CFWORDBOUNDARY", _CONSTRUCTION),
+    **_each("FACTORLM REMDUPPRON MARKSUBLAT", _CONSTRUCTION),
 }
 
-# Unsupported names that are harmless at HTK's default, which many configurations set explicitly.
-HARMLESS = dict.fromkeys(
-    ("V1COMPAT", "DOUBLEFFT", "SAVEASVQ", "NATURALWRITEORDER", "USESILDET", "MEASURESIL", "SAVEBINARY"), FALSE_WORDS
-)
-HARMLESS["MAXTRYOPEN"] = ("1",)
+_CLUSTER = "normalisation with cluster files is not supported; use _Z, or PerDimMeanVarNormalization in the network"
+_TRANSFORM = "linear transforms belong in the network, as a parameter matrix"
+
+# HTK name -> reason why it is refused.
+REFUSED: dict[str, str] = {
+    "V1COMPAT": "the arithmetic of HTK version 1 is not supported",
+    "USESILDET": "silence is not removed; cut the audio files beforehand",
+    "SAVEASVQ": "vector quantisation (_V) is not supported",
+    "CEPSCALE": "the scale of the cepstra is fixed; scale them in the network",
+    **_each("MATTRANFN MATTRAN", _TRANSFORM),
+    **_each("SIDEXFORM SIDEXFORMMASK SIDEXFORMEXT", _TRANSFORM),
+    "HPARMFILTER": "filter programs are not supported; filter the files beforehand",
+    "HWAVEFILTER": "filter programs are not supported; filter the files beforehand",
+    "HPARMOFILTER": "filter programs are not supported; filter the files afterwards",
+    "HWAVEOFILTER": "filter programs are not supported; filter the files afterwards",
+    **_each("CMEANDIR CMEANMASK CMEANPATHMASK VARSCALEDIR VARSCALEMASK VARSCALEPATHMASK VARSCALEFN", _CLUSTER),
+}
+
+# Refused names that are accepted at HTK's default, which many configurations set explicitly.
+DEFAULTS = dict.fromkeys(("V1COMPAT", "USESILDET", "SAVEASVQ"), FALSE_WORDS) | {"CEPSCALE": ("1", "1.0")}
 
 
-TALK = ("TRACE",)  # concerns only messages, so any value is harmless
-
-
-def is_harmless(name: str, text: str) -> bool:
-    """Whether an unsupported name has a value without effect."""
-    return name in TALK or parse_word(text) in HARMLESS.get(name, ())
+def is_default(name: str, text: str) -> bool:
+    """Whether a refused name has HTK's default value."""
+    return parse_word(text) in DEFAULTS.get(name, ())

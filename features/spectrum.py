@@ -37,7 +37,7 @@ class Spectrum:
     @classmethod
     def make(cls, config: FeatureConfig, sample_rate: float) -> Self:
         length, hop = window_samples(config, sample_rate)
-        fft_length = 1 << (length - 1).bit_length()
+        fft_length = 1 << (length - 1).bit_length() + config.double_fft
         weights = filter_weights(config, sample_rate, fft_length)
         if config.use_power:
             weights = np.repeat(weights, 2, axis=0)

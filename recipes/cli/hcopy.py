@@ -30,10 +30,15 @@ from readers.errors import ConfigError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from features.settings import SETTINGS
+    from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT
 
-    parser.epilog = "parameters of the configuration:\n" + textwrap.fill(
-        ", ".join(sorted(SETTINGS)), initial_indent="  ", subsequent_indent="  "
+    parser.epilog = "\n".join(
+        f"{title}\n" + textwrap.fill(", ".join(sorted(names)), initial_indent="  ", subsequent_indent="  ")
+        for title, names in (
+            ("parameters of the configuration:", SETTINGS),
+            ("accepted without effect (-v shows why):", WITHOUT_EFFECT),
+            ("refused, with the reason, unless they have HTK's default:", REFUSED),
+        )
     )
     parser.add_argument("-C", "--config", metavar="FILE", required=True, help="configuration file of HCopy")
     parser.add_argument("-S", "--script", metavar="LIST", help="list with a line `source target` for each file")
@@ -60,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = read_hcopy_config(arguments.config)
     config = FeatureConfig.from_hcopy(settings)
     pairs = read_all_pairs(arguments)
+    show_settings_without_effect(settings, arguments.verbose)
     if arguments.verbose:
         print(f"{config.target_kind}: {config.dim} values a frame", file=sys.stderr)
         for module, name, value, where in settings.other_modules:
@@ -85,6 +91,19 @@ def run(arguments: argparse.Namespace) -> int:
     show_losses(report, report_path, arguments.verbose, arguments.script or "")
     print(report.summary())
     return report.exit_status
+
+
+def show_settings_without_effect(settings, verbose: int) -> None:
+    """Print the names of an HCopyConfig that have no effect: in one line, or if verbose with the reason for each."""
+    from features.settings import WITHOUT_EFFECT
+
+    names = [name for name in settings if name in WITHOUT_EFFECT]
+    if verbose:
+        for name in names:
+            text = f"{settings.where(name)}: {name} = {settings[name]} has no effect: {WITHOUT_EFFECT[name]}"
+            print(text, file=sys.stderr)
+    elif names:
+        print(f"{settings.source}: no effect: {', '.join(names)}; -v shows the reasons", file=sys.stderr)
 
 
 def read_all_pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:

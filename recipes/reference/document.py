@@ -35,11 +35,26 @@ builders and in SGD, a warning in the blocks of readers and writers, and is igno
 [parallel training](../how_to/parallel.md) those of `parallelTrain`, and [readers and writers](readers.md) those of the
 readers.  The [tour](../getting_started/tour.md) shows the actions.
 """
+HCOPY_SETTINGS = """\
+`argonaut hcopy`, `argon --features` and `FeatureConfig.from_hcopy` read configurations of HTK's HCopy: lines
+`NAME = value` or `MODULE: NAME = value`, with comments after `#`.  Settings of modules that HCopy does not use, such as
+`HNET: TRACE = 1`, are ignored.  This page lists the names that HTK 3.4 reads when it computes features, and names for
+other programs that configurations often share with HCopy.  A name that is not listed here is an error, because it may
+be misspelled; HTK would ignore it.
+
+Times are in units of 100 ns, frequencies in Hz.  The header of each audio file determines its format, byte order and
+sample rate; `SOURCERATE`, if given, must agree with it.  `STEREOMODE` is `LEFT` or `RIGHT`; streams have one channel.
+"""
 
 
 def pages() -> dict[str, str]:
     """Return name -> Markdown of each generated page."""
-    made = {"ndl_functions": _functions(), "mel_commands": _commands(), "parameters": _parameters()}
+    made = {
+        "ndl_functions": _functions(),
+        "mel_commands": _commands(),
+        "parameters": _parameters(),
+        "hcopy_settings": _hcopy_settings(),
+    }
     return {name: "\n".join(lines).rstrip("\n") + "\n" for name, lines in made.items()}
 
 
@@ -145,3 +160,35 @@ def _place(place: Place) -> Iterator[str]:
         yield "Accepted without effect, or refused:\n"
         rows = [(f"`{one.name}`", f"{one.state}: {one.reason}") for one in others]
         yield from _table(("parameter", "reason"), rows)
+
+
+# Settings of HCopy
+
+
+def _hcopy_settings() -> Iterator[str]:
+    from features.config import FeatureConfig
+    from features.settings import DEFAULTS, REFUSED, SETTINGS, WITHOUT_EFFECT
+
+    yield "# Settings of HCopy\n"
+    yield GENERATED
+    yield HCOPY_SETTINGS
+    yield "## Supported\n"
+    plain = FeatureConfig()
+    rows = []
+    for name, (field, _) in SETTINGS.items():
+        default = getattr(plain, field)
+        text = "" if default in (None, "") else f"`{_htk_text(default)}`"
+        rows.append((f"`{name}`", "required" if name == "TARGETKIND" else text))
+    yield from _table(("setting", "default"), rows)
+    yield "## Accepted without effect\n"
+    yield "`argonaut hcopy` prints the names of these settings, and with `-v` the reasons.\n"
+    yield from _table(("setting", "reason"), ((f"`{name}`", reason) for name, reason in WITHOUT_EFFECT.items()))
+    yield "## Refused\n"
+    yield "These would change the features. HTK's default of a setting, if there is one, is accepted.\n"
+    rows = [(f"`{name}`", f"`{DEFAULTS[name][0]}`" if name in DEFAULTS else "", why) for name, why in REFUSED.items()]
+    yield from _table(("setting", "HTK's default", "reason"), rows)
+
+
+def _htk_text(value: object) -> str:
+    """Return a value as HTK's configurations write it."""
+    return "FT"[value] if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

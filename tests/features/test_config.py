@@ -3,7 +3,7 @@
 import pytest
 
 from features.config import FeatureConfig, SettingError
-from features.settings import REFUSED, SETTINGS, TALK
+from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT
 from readers.config.hcopy import HCopyConfig
 from readers.errors import ConfigError
 
@@ -62,25 +62,62 @@ def test_unknown_name_like_nothing_points_to_the_help():
         FeatureConfig.from_hcopy({"TARGETKIND": "MFCC", "XYZZY": "1"})
 
 
-@pytest.mark.parametrize("name", [name for name in REFUSED if name not in TALK])
+@pytest.mark.parametrize("name", REFUSED)
 def test_refused_names_say_why(name):
     with pytest.raises(ConfigError, match=rf"hcopy\.config:2: {name} = something is not supported: \w+ \w+"):
         FeatureConfig.from_hcopy(Placed(TARGETKIND="MFCC", **{name: "something"}))
 
 
 def test_refused_names_at_htks_default_ask_for_nothing():
-    settings = {"TARGETKIND": "MFCC", "V1COMPAT": "F", "SAVEASVQ": "FALSE", "NATURALWRITEORDER": "f", "TRACE": "3"}
+    settings = {"TARGETKIND": "MFCC", "V1COMPAT": "F", "SAVEASVQ": "FALSE", "USESILDET": "f", "CEPSCALE": "1.0"}
     assert FeatureConfig.from_hcopy(settings) == FeatureConfig(target_kind="MFCC")
 
 
-def test_no_name_is_both_known_and_refused():
-    assert not set(SETTINGS) & set(REFUSED)
+@pytest.mark.parametrize("name", WITHOUT_EFFECT)
+def test_names_without_effect_are_accepted_with_any_value(name):
+    settings = Placed(TARGETKIND="MFCC", **{name: "whatever"})
+    assert FeatureConfig.from_hcopy(settings) == FeatureConfig(target_kind="MFCC")
+
+
+# The names of HTK 3.4 in HParm, HWave, HAudio, HShell and HCopy: HTK Book 3.4, tables of chapter 18.
+HTK_NAMES = """
+SOURCEKIND SOURCEFORMAT SOURCERATE ZMEANSOURCE TARGETKIND TARGETFORMAT TARGETRATE SAVECOMPRESSED SAVEWITHCRC WINDOWSIZE
+USEHAMMING PREEMCOEF USEPOWER NUMCHANS LOFREQ HIFREQ WARPFREQ WARPLCUTOFF WARPUCUTOFF LPCORDER COMPRESSFACT CEPLIFTER
+NUMCEPS CEPSCALE RAWENERGY ENORMALISE ESCALE SILFLOOR DELTAWINDOW ACCWINDOW SIMPLEDIFFS USESILDET SELFCALSILDET
+SPEECHTHRESH SILDISCARD SILENERGY SPCSEQCOUNT SPCGLCHCOUNT SILGLCHCOUNT SILSEQCOUNT SILMARGIN MEASURESIL OUTSILWARN
+AUDIOSIG V1COMPAT VQTABLE ADDDITHER DOUBLEFFT VARSCALEFN CMEANDIR CMEANMASK CMEANPATHMASK VARSCALEDIR VARSCALEMASK
+VARSCALEPATHMASK SIDEXFORMMASK SIDEXFORMEXT MATTRANFN MATTRAN THIRDWINDOW FOURTHWINDOW
+NSAMPLES HEADERSIZE BYTEORDER STEREOMODE LINEIN MICIN LINEOUT PHONESOUT SPEAKEROUT
+NATURALREADORDER NATURALWRITEORDER HPARMFILTER HPARMOFILTER HWAVEFILTER HWAVEOFILTER HLABELFILTER HLABELOFILTER
+TRACE ABORTONERR NONUMESCAPES EXTENDFILENAMES MAXTRYOPEN
+NSTREAMS SAVEASVQ SOURCELABEL TARGETLABEL
+""".split()
+
+
+@pytest.mark.parametrize("name", HTK_NAMES)
+def test_every_name_of_htk_is_decided_once(name):
+    assert [name in SETTINGS, name in WITHOUT_EFFECT, name in REFUSED].count(True) == 1
+
+
+def test_no_name_is_decided_twice():
+    names = [*SETTINGS, *WITHOUT_EFFECT, *REFUSED]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_stereo_mode_is_the_channel():
+    channels = [
+        FeatureConfig.from_hcopy({"TARGETKIND": "MFCC", **more}).channel
+        for more in ({}, {"STEREOMODE": "left"}, {"STEREOMODE": "RIGHT"})
+    ]
+    assert channels == [None, 0, 1]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("USEPOWER", "maybe", "expected T or F"),
+        ("NATURALWRITEORDER", "VAX", "expected T or F"),
+        ("STEREOMODE", "BOTH", "expected LEFT or RIGHT"),
         ("NUMCHANS", "many", "expected a number"),
         ("NUMCHANS", "24.5", "expected a whole number"),
         ("NUMCHANS", "inf", "expected a number"),
@@ -97,7 +134,7 @@ def test_no_name_is_both_known_and_refused():
         ("TARGETKIND", "MFCC_E_N", "expected _D where _N is"),
         ("TARGETKIND", "FBANK_0", "expected _0 with MFCC or PLP only"),
         ("TARGETKIND", "MFCC_D_D", "expected each qualifier once"),
-        ("SOURCEFORMAT", "ALIEN", "expected one of WAV, FLAC, NIST, HTK"),
+        ("SOURCEFORMAT", "ALIEN", "expected one of WAV, WAVE, FLAC, NIST, HTK"),
         ("SOURCEKIND", "MFCC", "expected WAVEFORM"),
         ("TARGETFORMAT", "ESIG", "expected HTK"),
         ("SOURCERATE", "-1", "expected a sample period"),

@@ -33,6 +33,7 @@ CASES = {
     "fbank-zero-mean": {"TARGETKIND": "FBANK_Z_D_A", "ZMEANSOURCE": True, "NUMCHANS": 16},
     "fbank-energy": {"TARGETKIND": "FBANK_E_D", "NUMCHANS": 16},
     "fbank-rectangular": {"TARGETKIND": "FBANK", "USEHAMMING": False, "PREEMCOEF": 0.0},
+    "fbank-double-fft": {"TARGETKIND": "FBANK", "DOUBLEFFT": True, "LOFREQ": 64.0},
     "melspec": {"TARGETKIND": "MELSPEC", "LOFREQ": 100.0, "HIFREQ": 3600.0},
     "melspec-power-energy": {"TARGETKIND": "MELSPEC_E", "USEPOWER": True, "ENORMALISE": False},
     "mfcc-zero-mean-raw-energy": {"TARGETKIND": "MFCC_E_D_A_T", "ZMEANSOURCE": True},

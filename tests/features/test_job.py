@@ -1,6 +1,8 @@
 """The HCopy job and its command: files in parallel, losses named, nothing half-written."""
 
+import dataclasses
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -8,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from features import FeatureConfig, extract, hcopy
 from features.job import BLAS_THREAD_VARIABLES, FILES_PER_TASK
-from features.settings import SETTINGS
+from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT
 from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.errors import ConfigError
-from readers.htk.parameter_file import kind_name, read_htk
+from readers.htk.parameter_file import kind_name, read_htk, read_htk_header
 from recipes.cli.main import main
 
 CONFIG = FeatureConfig(target_kind="FBANK_D", num_channels=12, save_with_crc=False)
@@ -201,7 +204,7 @@ def test_command_nothing_done_is_status_2(tmp_path, capsys):
     ("config", "message"),
     [
         ("TARGETKIND = MFCC\nNUMCHAN = 3\n", r"hcopy.config:2: unknown name NUMCHAN"),
-        ("TARGETKIND = MFCC\nVQTABLE = x\n", r"hcopy.config:2: VQTABLE = x is not supported"),
+        ("TARGETKIND = MFCC\nMATTRANFN = x\n", r"hcopy.config:2: MATTRANFN = x is not supported"),
         ("TARGETKIND = MFCC_D_T\n", r"hcopy.config:1: TARGETKIND = MFCC_D_T; expected _A"),
     ],
 )
@@ -231,5 +234,28 @@ def test_command_faulty_arguments(tmp_path, capsys, arguments, message):
 def test_help_lists_every_configuration_name(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["hcopy", "--help"])
-    printed = capsys.readouterr().out.replace("\n", " ").split("parameters of the configuration:")[1]
-    assert {name.strip(" ,") for name in printed.split()} == set(SETTINGS)
+    titles = ("parameters of the configuration:", "(-v shows why):", "unless they have HTK's default:")
+    parts = re.split("|".join(map(re.escape, titles)), capsys.readouterr().out.replace("\n", " "))
+    for part, names in zip(parts[1:], (SETTINGS, WITHOUT_EFFECT, REFUSED), strict=True):
+        assert set(names) <= {name.strip(" ,") for name in part.split()}
+
+
+def test_natural_write_order_is_that_of_the_machine(tmp_path):
+    pairs = write_audio(tmp_path, 1)
+    config = dataclasses.replace(CONFIG, natural_write_order=True)
+    assert hcopy(pairs, config, 1).exit_status == 0
+    header = read_htk_header(pairs[0][1])
+    assert header.byte_order == ("<" if sys.byteorder == "little" else ">")
+    np.testing.assert_array_equal(read_htk(pairs[0][1]).frames, extract(read_audio(pairs[0][0])[0], CONFIG, RATE))
+    assert hcopy(pairs, CONFIG, 1).exit_status == 0
+    assert read_htk_header(pairs[0][1]).byte_order == ">"
+
+
+def test_stereo_mode_selects_a_channel(tmp_path):
+    samples = np.random.default_rng(3).integers(-3000, 3000, (2000, 2)).astype(np.int16)
+    soundfile.write(tmp_path / "two.wav", samples, RATE)
+    pairs = [(tmp_path / "two.wav", tmp_path / "two.fbank")]
+    for channel in (0, 1):
+        assert hcopy(pairs, dataclasses.replace(CONFIG, channel=channel), 1).exit_status == 0
+        np.testing.assert_array_equal(read_htk(pairs[0][1]).frames, extract(samples[:, channel], CONFIG, RATE))
+    assert "2 channels; expected one" in hcopy(pairs, CONFIG, 1).lost[0][2]

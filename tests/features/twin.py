@@ -13,6 +13,7 @@ DEFAULTS = {
     "TARGETRATE": 100000,
     "WINDOWSIZE": 256000,
     "USEHAMMING": True,
+    "DOUBLEFFT": False,
     "PREEMCOEF": 0.97,
     "NUMCHANS": 20,
     "NUMCEPS": 12,
@@ -82,6 +83,8 @@ def filterbank(frame, rate, o):
     energy = raw if o["RAWENERGY"] else sum(s * s for s in frame)
     size = 1
     while size < length:
+        size *= 2
+    if o["DOUBLEFFT"]:
         size *= 2
     n = np.arange(length)
     bank = [0.0] * (o["NUMCHANS"] + 1)  # entry 0 unused: filters count from 1

@@ -97,7 +97,7 @@ class NetworkSource:
             raise ConfigError(
                 f"{entry.where}: frame range [{entry.start},{entry.end}] of an audio file; expected the whole file"
             )
-        samples, rate = read_audio(entry.path)
+        samples, rate = read_audio(entry.path, self.config.channel)
         return extract(samples, self.config, rate), frame_period(self.config, rate)
 
 

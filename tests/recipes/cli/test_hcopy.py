@@ -1,6 +1,9 @@
 """`argonaut hcopy --scp`: the list of what was written."""
 
-from readers.htk.parameter_file import read_htk_header
+import numpy as np
+import pytest
+
+from readers.htk.parameter_file import read_htk, read_htk_header
 from readers.htk.scp import read_scp
 
 
@@ -30,3 +33,36 @@ def test_hcopys_own_flags_to_be_told_more(user):
     shown = user.run("hcopy", "-A", "-D", "-T", 1, *arguments).err
     assert [line for line in shown if "FeatureConfig" in line]
     assert not [line for line in brief if "FeatureConfig" in line]
+
+
+PLAIN = "TARGETKIND = MFCC_0_D_A\nTARGETRATE = 100000.0\nWINDOWSIZE = 250000.0\nNUMCHANS = 26\nSAVEWITHCRC = F\n"
+# What configurations of HTK's tutorial, of recognisers and of synthesis systems set besides.
+AS_THEY_COME = {
+    "WAV on a PC": "SOURCEFORMAT = WAV\nBYTEORDER = VAX\nUSEHAMMING = T\nPREEMCOEF = 0.97\nCEPLIFTER = 22\n",
+    "natural order": "SOURCEKIND = WAVEFORM\nHSHELL: NATURALREADORDER = TRUE\nNATURALWRITEORDER = TRUE\n",
+    "shared with HVite": "FORCECXTEXP = T\nALLOWXWRDEXP = F\nHNET: TRACE = 1\nSAVEBINARY = T\nKEEPDISTINCT = T\n",
+    "live audio": "MEASURESIL = T\nUSESILDET = F\nSPEECHTHRESH = 9.0\nSILENERGY = 0.0\nLINEIN = T\nMICIN = F\n",
+    "all defaults": "V1COMPAT = F\nSAVEASVQ = F\nDOUBLEFFT = F\nMAXTRYOPEN = 3\nTRACE = 0\nCEPSCALE = 1.0\n",
+}
+
+
+@pytest.mark.parametrize("name", AS_THEY_COME)
+def test_configurations_as_they_come_give_the_same_features(user, name):
+    user.write("plain.config", PLAIN)
+    user.write("foreign.config", PLAIN + AS_THEY_COME[name])
+    for config in ("plain", "foreign"):
+        arguments = ("-C", f"{config}.config", "audio/utt00.wav", f"{config}.mfc", "--report", "report")
+        outcome = user.run("hcopy", *arguments, "-j", 1)
+        assert outcome.out == ["files: 1 done, 0 skipped, 0 failed"]
+    np.testing.assert_array_equal(read_htk("foreign.mfc").frames, read_htk("plain.mfc").frames)
+
+
+def test_settings_without_effect_are_named_once_and_explained_on_request(user):
+    user.write("foreign.config", f"BYTEORDER = VAX\n{PLAIN}MEASURESIL = T\n")
+    arguments = ("hcopy", "-C", "foreign.config", "audio/utt00.wav", "new/utt00.mfc", "-j", 1)
+    assert user.run(*arguments).err == ["foreign.config: no effect: BYTEORDER, MEASURESIL; -v shows the reasons"]
+    assert user.run(*arguments, "-v").err[:2] == [
+        "foreign.config:1: BYTEORDER = VAX has no effect: the header of each audio file contains this",
+        "foreign.config:7: MEASURESIL = T has no effect: it belongs to the silence detector, which USESILDET = T would "
+        "switch on",
+    ]

@@ -17,7 +17,7 @@ from recipes.reference.source_names import names_read
 from tests.docs.pages import DOCS, page_text
 
 BOOK = Path(__file__).with_name("book_names.txt")
-GENERATED = ("ndl_functions", "mel_commands", "parameters")
+GENERATED = ("ndl_functions", "mel_commands", "parameters", "hcopy_settings")
 
 
 @cache
