@@ -158,6 +158,7 @@ class FeatureConfig:
 
     @property
     def base_kind(self) -> str:
+        """The kind of the features without qualifiers, such as FBANK."""
         return self.target_kind.split("_")[0]
 
     def has(self, qualifier: str) -> bool:

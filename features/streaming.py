@@ -92,6 +92,7 @@ class FeatureStream:
 
     @property
     def delay(self) -> int:
+        """Number of frames by which the output lags behind the samples."""
         return self._dynamics.reach
 
     def push(self, samples: np.ndarray) -> np.ndarray:

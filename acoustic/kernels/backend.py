@@ -78,10 +78,12 @@ class Backend:
 
     @cached_property
     def xp(self) -> Any:
+        """The array module: numpy or cupy."""
         return array_module(self.device)
 
     @property
     def dtype(self) -> type:
+        """numpy.float32 or numpy.float64."""
         return DTYPES[self.precision]
 
     @cached_property

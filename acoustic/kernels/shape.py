@@ -46,6 +46,7 @@ class Shape(NamedTuple):
         return not isinstance(self.cols, int)
 
     def with_columns(self, num_columns: int) -> "Shape":
+        """The shape with a number of columns, if it has a column per frame."""
         return self if self.cols is not None else Shape(self.rows, num_columns)
 
     def with_rows(self, num_rows: int) -> "Shape | None":

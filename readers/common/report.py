@@ -32,20 +32,25 @@ class RunReport:
     lost: list[tuple[str, str, str]] = field(default_factory=list)
 
     def done(self, count: int = 1) -> None:
+        """Count items that are done."""
         self.num_done += count
 
     def skip(self, name: str, reason: str) -> None:
+        """List an item that was skipped."""
         self.lost.append((name, "skipped", reason))
 
     def fail(self, name: str, reason: str) -> None:
+        """List an item that failed."""
         self.lost.append((name, "failed", reason))
 
     @property
     def num_skipped(self) -> int:
+        """Number of skipped items."""
         return sum(outcome == "skipped" for _, outcome, _ in self.lost)
 
     @property
     def num_failed(self) -> int:
+        """Number of failed items."""
         return sum(outcome == "failed" for _, outcome, _ in self.lost)
 
     @property

@@ -62,6 +62,7 @@ class CheckedConfig(Config):
 
     @property
     def findings(self) -> Findings:
+        """The faults found so far."""
         return self._shared.findings
 
     def check(self, make: Callable[[], T]) -> T | None:

@@ -35,8 +35,6 @@ from readers.config.values import (
 )
 from readers.errors import ConfigError
 
-__all__ = ["REQUIRED", "Config", "Schedule", "UnknownName", "load_config"]
-
 REQUIRED: Any = object()
 
 
@@ -211,12 +209,15 @@ class Config(ConfigScope):
         return path
 
     def int(self, name: str, default: Any = REQUIRED) -> int:
+        """The value as an integer."""
         return self._convert(name, default, parse_int)
 
     def float(self, name: str, default: Any = REQUIRED) -> float:
+        """The value as a number."""
         return self._convert(name, default, parse_float)
 
     def bool(self, name: str, default: Any = REQUIRED) -> bool:
+        """The value as true or false."""
         return self._convert(name, default, parse_bool)
 
     def choice(self, name: str, choices: Sequence[str], default: Any = REQUIRED) -> str:
@@ -234,9 +235,11 @@ class Config(ConfigScope):
         return elements
 
     def ints(self, name: str, default: Any = REQUIRED) -> Schedule:
+        """The value as a schedule of integers."""
         return self._convert_array(name, default, parse_int, Schedule)
 
     def floats(self, name: str, default: Any = REQUIRED) -> Schedule:
+        """The value as a schedule of numbers."""
         return self._convert_array(name, default, parse_float, Schedule)
 
     def block(self, name: str, default: Any = REQUIRED) -> Config:
@@ -272,10 +275,7 @@ class Config(ConfigScope):
             scope = scope.parent
 
     def written(self, name: str) -> str:
-        """The plain value of a name as it would be written in a file, with quotes where needed.
-
-        References are replaced as far as they can be resolved in this block.
-        """
+        """The value of a name as a file would have it, quoted if needed, with the references that can be resolved."""
         found = self.find(name)
         if found is None:
             return self._missing(name, REQUIRED)

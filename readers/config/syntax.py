@@ -65,6 +65,7 @@ class Source:
 
     @property
     def span(self) -> "Span":
+        """The whole text."""
         return Span(self, 0, len(self.text))
 
 
@@ -86,6 +87,7 @@ class Span:
 
     @property
     def text(self) -> str:
+        """The characters of the span."""
         return self.source.text[self.start : self.end]
 
     @property
@@ -95,6 +97,7 @@ class Span:
 
     @property
     def is_empty(self) -> bool:
+        """Whether the span has no characters."""
         return self.start >= self.end
 
     @property

@@ -60,6 +60,7 @@ class ScpEntry(NamedTuple):
 
     @property
     def where(self) -> str:
+        """The place of the entry, `file:line`."""
         return f"{self.source_file}:{self.line}"
 
 

@@ -86,10 +86,12 @@ class Lattice:
 
     @property
     def num_nodes(self) -> int:
+        """Number of nodes."""
         return len(self.time)
 
     @property
     def num_links(self) -> int:
+        """Number of links."""
         return len(self.start)
 
     def scale(self, name: str, default: float) -> float:

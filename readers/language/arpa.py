@@ -64,6 +64,7 @@ class Arpa:
 
     @property
     def order(self) -> int:
+        """The largest n of the n-grams."""
         return len(self.orders)
 
 

@@ -52,6 +52,7 @@ class Acceptor:
 
     @property
     def num_arcs(self) -> int:
+        """Number of arcs."""
         return len(self.source)
 
     @property

@@ -42,6 +42,7 @@ class Indicators:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
         return len(self.numbers) * self.size, self.numbers.shape[1]
 
     def columns(self, which: Any) -> "Indicators":

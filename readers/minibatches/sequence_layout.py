@@ -75,6 +75,7 @@ class SequenceLayout:
 
     @property
     def num_columns(self) -> int:
+        """Number of columns of the minibatch."""
         return self.num_steps * self.num_sequences
 
     @property

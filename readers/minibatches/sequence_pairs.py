@@ -58,6 +58,7 @@ class PairLayout:
 
     @property
     def num_pairs(self) -> int:
+        """Number of pairs of sequences."""
         return int(self.target.starts.sum())
 
     @cached_property

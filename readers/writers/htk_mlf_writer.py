@@ -76,6 +76,7 @@ class HTKMLFWriter(Writer):
 
     @property
     def nodes(self) -> list[str]:
+        """Names of the nodes that are written."""
         return list(self.outputs)
 
     def output_files(self) -> list[str]:

@@ -5,7 +5,9 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 from typing import get_args, get_type_hints
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from tests.structure.test_imports import ROOMS, ROOT, modules_of
 
 EXPECTED = Path(__file__).parent / "public_names.txt"
+MEMBERS = (FunctionType, property, cached_property, classmethod, staticmethod)
 FACES = sorted(name for name, path in modules_of(ROOT, ROOMS).items() if path.name == "__init__.py")
 
 
@@ -43,6 +46,16 @@ def test_every_public_name_is_there_and_says_what_it_is(name):
             assert value.__doc__, f"{name}.{public} has no docstring"
 
 
+def test_every_member_of_a_public_class_says_what_it_is():
+    missing = [
+        f"{name}.{member}"
+        for name, value in public_values().items()
+        for member, method in (vars(value) if inspect.isclass(value) else {}).items()
+        if not member.startswith("_") and isinstance(method, MEMBERS) and not inspect.getdoc(getattr(value, member))
+    ]
+    assert not missing
+
+
 def public_values() -> dict[str, object]:
     """`package.name` -> value of every public name."""
     packages = [importlib.import_module(name) for name in FACES]
@@ -60,12 +73,8 @@ def signatures(name: str, value: object) -> Iterator[tuple[str, object]]:
         if kind.__module__.split(".")[0] in ROOMS:
             for member, method in vars(kind).items():
                 if member == "__init__" or not member.startswith("_"):
-                    for attribute in (
-                        "fget",
-                        "func",
-                        "__func__",
-                    ):  # of properties, cached ones, class methods
-                        method = getattr(method, attribute, None) or method
+                    for function in ("fget", "func", "__func__"):  # of properties, cached ones, class methods
+                        method = getattr(method, function, None) or method
                     yield f"{name}.{member}", method
 
 

@@ -28,6 +28,7 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
         self.xp = xp
 
     def copy(self, x: Any, out: Any) -> None:
+        """out = x."""
         self.xp.copyto(out, x)
 
     def accumulate(self, total: Any, x: Any) -> None:
@@ -63,6 +64,7 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
         self.xp.multiply(grad, value * (1 - value), out=out)
 
     def tanh(self, x: Any, out: Any) -> None:
+        """out = tanh(x)."""
         self.xp.tanh(x, out=out)
 
     def tanh_gradient(self, grad: Any, value: Any, out: Any) -> None:
@@ -70,6 +72,7 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
         self.xp.multiply(grad, 1 - value * value, out=out)
 
     def relu(self, x: Any, out: Any) -> None:
+        """out = max(x, 0)."""
         self.xp.maximum(x, 0, out=out)
 
     def relu_gradient(self, grad: Any, value: Any, out: Any) -> None:

@@ -39,6 +39,7 @@ class CompiledKernels(
         self.team = team
 
     def copy(self, x: Any, out: Any) -> None:
+        """out = x."""
         copied(x, out)
 
     def accumulate(self, total: Any, x: Any) -> None:
@@ -66,9 +67,11 @@ class CompiledKernels(
         call(loops.sigmoid, flat(copied(x, out)))
 
     def tanh(self, x: Any, out: Any) -> None:
+        """out = tanh(x)."""
         call(loops.tanh, flat(copied(x, out)))
 
     def relu(self, x: Any, out: Any) -> None:
+        """out = max(x, 0)."""
         call(loops.relu, flat(copied(x, out)))
 
     def sigmoid_gradient(self, grad: Any, value: Any, out: Any) -> None:

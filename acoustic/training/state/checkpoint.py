@@ -68,6 +68,7 @@ class TrainingFiles:
         return self.model_path if epoch == self.max_epochs else Path(f"{self.model_path}.{epoch}")
 
     def checkpoint(self, epoch: int) -> Path:
+        """Return the path of the checkpoint of an epoch."""
         return Path(f"{self.model(epoch)}.ckp")
 
     def newest_epoch(self) -> int | None:
@@ -103,6 +104,7 @@ class TrainingFiles:
         return removed
 
     def load(self, epoch: int, precision: str | None = None, device: str | None = None) -> Network:
+        """Read the model of an epoch, as `load_model`."""
         return load_model(self.model(epoch), precision, device)
 
     def load_checkpoint(self, epoch: int) -> Checkpoint | None:
@@ -136,6 +138,7 @@ class TrainingFiles:
                     self.checkpoint(earlier).unlink(missing_ok=True)
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint without a model."""
         epoch, samples = checkpoint.epoch, checkpoint.total_samples
         metadata = {"format": FORMAT, "version": VERSION, "epoch": epoch, "total_samples": samples}
         save_tensors(self.checkpoint(epoch), checkpoint.tensors, metadata | {"state": checkpoint.state})
@@ -152,6 +155,7 @@ class TrainingFiles:
             file.write(text)
 
     def save_initial(self, network: Network) -> None:
+        """Write the model of epoch 0, before the training."""
         save_model(network, self.model(0))
 
 

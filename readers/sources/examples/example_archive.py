@@ -251,6 +251,7 @@ class ExampleArchive:
         self._block, self._parts, self._memory = -1, [], bytearray()
 
     def close(self) -> None:
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -48,6 +48,7 @@ class RecordStream:
 
     @property
     def dim(self) -> int:
+        """Rows delivered: values per record, or classes."""
         return self.values.shape[1] if self.num_classes is None else self.num_classes
 
     def matrix(self, rows: np.ndarray | slice) -> np.ndarray:

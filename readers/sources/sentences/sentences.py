@@ -206,6 +206,7 @@ class SentenceReader(Reader):
 
     @property
     def order(self) -> SentenceOrder:
+        """The options that determine the order of sentences."""
         return self._options
 
     @property
