@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.structure.test_imports import statements
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +47,7 @@ def duplicates(root, rooms):
     """Groups of functions, as "file:line name", with equal bodies."""
     alike = defaultdict(list)  # functions whose nodes have the same types, in the order of `ast.walk`
     for path in (path for room in rooms for path in sorted((root / room).rglob("*.py"))):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
                 body = body_of(node)
                 inside = [one for statement in body for one in ast.walk(statement)]
