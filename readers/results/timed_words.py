@@ -128,29 +128,49 @@ def write_json(path: str | os.PathLike, utterances: Utterances) -> None:
         file.write("\n")
 
 
-def write_textgrid(path: str | os.PathLike, words: Sequence[TimedWord], tier: str = "words") -> None:
-    """Write one utterance in Praat's long text format: one interval per word, and empty intervals between words."""
-    end = max((word.end for word in words), default=0.0)
+def write_textgrid(
+    path: str | os.PathLike,
+    words: Sequence[TimedWord],
+    phones: Sequence[TimedWord] | None = None,
+    duration: float = 0.0,
+) -> None:
+    """Write one utterance in Praat's long text format: a tier of words and, if they are given, one of phones.
+
+    A tier has one interval per word, and empty intervals between them.  All tiers end at `duration` (seconds) or with
+    the last word, whichever is later.
+    """
+    tiers = {"words": words} if phones is None else {"words": words, "phones": phones}
+    # Praat does not allow empty intervals.
+    end = max([0.001, duration, *(word.end for tier in tiers.values() for word in tier)])
+    lines = ['File type = "ooTextFile"\nObject class = "TextGrid"\n\n', f"xmin = 0\nxmax = {end:.3f}\n"]
+    lines.append(f"tiers? <exists>\nsize = {len(tiers)}\nitem []:\n")
+    for item, (name, tier) in enumerate(tiers.items(), 1):
+        intervals = _intervals(tier, end)
+        lines.append(f'    item [{item}]:\n        class = "IntervalTier"\n        name = "{name}"\n')
+        lines.append(f"        xmin = 0\n        xmax = {end:.3f}\n        intervals: size = {len(intervals)}\n")
+        for number, (start, stop, text) in enumerate(intervals, 1):
+            lines.append(
+                f"        intervals [{number}]:\n            xmin = {start:.3f}\n            xmax = {stop:.3f}\n"
+            )
+            lines.append(f'            text = "{_praat(text)}"\n')
+    with atomic_write(path, "w") as file:
+        file.writelines(lines)
+
+
+def _intervals(words: Sequence[TimedWord], end: float) -> list[tuple[float, float, str]]:
+    """Return (start, end, text) of the words and of the empty intervals between them, which together fill 0 .. end."""
     intervals: list[tuple[float, float, str]] = []
     time = 0.0
     for word in words:
         if word.start > time:
             intervals.append((time, word.start, ""))
         time = max(time, word.start)
-        if word.end > time:  # Praat does not allow empty intervals
+        if word.end > time:
             intervals.append((time, word.end, word.word))
             time = word.end
-    intervals = intervals or [(0.0, max(end, 0.001), "")]
-    span = f"xmin = 0\n{{indent}}xmax = {intervals[-1][1]:.3f}\n"
-    lines = ['File type = "ooTextFile"\nObject class = "TextGrid"\n\n', span.format(indent="")]
-    lines += ["tiers? <exists>\nsize = 1\nitem []:\n    item [1]:\n"]
-    lines += [f'        class = "IntervalTier"\n        name = "{_praat(tier)}"\n        {span.format(indent=" " * 8)}']
-    lines.append(f"        intervals: size = {len(intervals)}\n")
-    for number, (start, stop, text) in enumerate(intervals, 1):
-        lines.append(f"        intervals [{number}]:\n            xmin = {start:.3f}\n            xmax = {stop:.3f}\n")
-        lines.append(f'            text = "{_praat(text)}"\n')
-    with atomic_write(path, "w") as file:
-        file.writelines(lines)
+    if round(end, 3) > round(time, 3):
+        intervals.append((time, end, ""))
+    return intervals
 
 
 def write_srt(path: str | os.PathLike, words: Sequence[TimedWord]) -> None:
@@ -198,7 +218,12 @@ def check_form(path: str | os.PathLike) -> str:
     return form
 
 
-def write_words(path: str | os.PathLike, utterances: Utterances) -> list[Path]:
+def write_words(
+    path: str | os.PathLike,
+    utterances: Utterances,
+    phones: Utterances | None = None,
+    durations: Mapping[str, float] | None = None,
+) -> list[Path]:
     """Write words with times, in the format that the suffix of a name selects.
 
     Parameters
@@ -207,6 +232,11 @@ def write_words(path: str | os.PathLike, utterances: Utterances) -> list[Path]:
         `words.ctm`, `.stm`, `.json`: one file for all utterances.  `subtitles.srt`, `.vtt`, `.TextGrid`: a directory
         `subtitles` with one file per utterance.
     utterances : mapping of str to sequence of TimedWord
+        Words of each utterance.
+    phones : mapping of str to sequence of TimedWord, optional
+        Phones of utterances, for the second tier of a TextGrid; other formats have no place for them.
+    durations : mapping of str to float, optional
+        Durations of utterances in seconds, where a TextGrid ends; by default it ends with the last word.
 
     Returns
     -------
@@ -228,7 +258,10 @@ def write_words(path: str | os.PathLike, utterances: Utterances) -> list[Path]:
     files = []
     for name, words in utterances.items():
         files.append(directory / f"{names[name]}.{SUFFIXES.get(form, form)}")
-        ALONE[form](files[-1], words)
+        if form == "textgrid":
+            write_textgrid(files[-1], words, (phones or {}).get(name), (durations or {}).get(name, 0.0))
+        else:
+            ALONE[form](files[-1], words)
     return files
 
 

@@ -13,7 +13,7 @@ class AlignmentPipeline:
 
     def __init__(self, arguments: argparse.Namespace):
         from decoder.alignment.aligner import Aligner, check_outputs
-        from readers.htk.mlf import read_mlf
+        from recipes.cli.argon.transcripts import read_transcripts
 
         for name in ("lm", "lm_collection", "lattice_prefix", "partial"):
             if getattr(arguments, name):
@@ -27,23 +27,32 @@ class AlignmentPipeline:
         self.where = arguments.alignmlf
         graphs = open_graphs(arguments)
         self.aligner = Aligner(graphs, arguments.acweight, arguments.beam)
-        self.transcripts = read_mlf(arguments.alignmlf)
         self.source, self.words = open_source(arguments), arguments.words
+        self.transcripts = read_transcripts(arguments.alignmlf, self.source.entries(), self.source.list)
         if self.source.num_outputs is not None:
             check_outputs(graphs, self.source.num_outputs, self.source.name)
 
     def __call__(self, numbered) -> Decoded:
         from decoder.outputs import alignment_labels
+        from readers.htk.trees import split_triphone
 
         _, entry = numbered
-        labels = self.transcripts.lookup(entry.key)
+        name = f"{entry.key}.lab"  # an extension to be cut, since keys may contain dots
+        labels = self.transcripts.lookup(name)
         if labels is None:
-            raise ConfigError(f"{self.where}: no transcript; {self.transcripts.expected_entry(entry.key)}")
+            raise ConfigError(f"{self.where}: no transcript; {self.transcripts.expected_entry(name)}")
         with naming(entry):
-            scores, period = self.source.scores(entry)
+            scores, period, seconds = self.source.scores(entry)
             alignment = self.aligner.align([label.name for label in labels], scores)
-        words = timed(alignment_labels(alignment, "word", period)) if self.words else None
-        return Decoded(scores.shape[1], period, "", alignment_labels(alignment, self.level, period), 0.0, words)
+
+        def labels_at(level: str) -> list:
+            return alignment_labels(alignment, level, period)
+
+        words = phones = None
+        if self.words:
+            phones = [one._replace(word=split_triphone(one.word)[1]) for one in timed(labels_at("phone"))]
+            words = timed(labels_at("word"))
+        return Decoded(scores.shape[1], period, "", labels_at(self.level), 0.0, words, phones, seconds)
 
 
 def open_graphs(arguments: argparse.Namespace):

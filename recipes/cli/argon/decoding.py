@@ -21,7 +21,8 @@ from recipes.cli.console import one_line, progress_display, show_losses
 class Decoded:
     """Result of one utterance.
 
-    labels is None if there is nothing to write; words (list of TimedWord) is None if no output needs them.
+    labels is None if there is nothing to write; words and phones (lists of TimedWord) are None if no output needs them.
+    seconds is the duration of the utterance.
     """
 
     num_frames: int
@@ -30,6 +31,8 @@ class Decoded:
     labels: list | None
     tokens_per_frame: float
     words: list | None = None
+    phones: list | None = None
+    seconds: float = 0.0
 
 
 class Pipeline:
@@ -47,7 +50,7 @@ class Pipeline:
 
         number, entry = numbered
         with naming(entry):
-            scores, period = self.source.scores(entry)
+            scores, period, seconds = self.source.scores(entry)
             result = self.decoder.decode(scores)
         labels = words = None
         if not result.reason or self.arguments.partial:
@@ -55,7 +58,7 @@ class Pipeline:
             words = timed(word_labels(result, period)) if self.arguments.words else None
         if result.lattice is not None:
             self.write_lattice(number, entry, result.lattice, period)
-        return Decoded(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words)
+        return Decoded(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words, None, seconds)
 
     def labels(self, result, period: int) -> list:
         from decoder.outputs import state_labels, word_labels
@@ -123,6 +126,13 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
         return decoding.close()
 
 
+def note_files(path: str, written: list[Path]) -> None:
+    """Tell the user where the words are, if they are not in the file that --words names."""
+    if written and written != [Path(path)]:
+        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
+        print(f"words: {written[0]}{more}", file=sys.stderr)
+
+
 def index_path(arguments: argparse.Namespace) -> str:
     """Return the index file, which maps lattice files to utterances; "" without lattices."""
     return f"{arguments.lattice_prefix}.index" if arguments.lattice_prefix else ""
@@ -153,6 +163,8 @@ class Run:
         self.num_written = 0
         self.lattices: list[str] = []
         self.words: dict[str, list] = {}
+        self.phones: dict[str, list] = {}
+        self.durations: dict[str, float] = {}
         self.started = time.monotonic()
 
     def results(self, show) -> Iterator[tuple[str, list]]:
@@ -169,6 +181,9 @@ class Run:
                 self.count(number, entry, result)
                 if result.words is not None:
                     self.words[entry.key] = result.words
+                    self.durations[entry.key] = result.seconds
+                if result.phones is not None:
+                    self.phones[entry.key] = result.phones
                 if result.labels is not None:
                     self.num_written += 1
                     yield mlf_name(entry.key), result.labels
@@ -220,7 +235,8 @@ class Run:
 
         seconds = time.monotonic() - self.started
         if self.words:
-            write_words(self.arguments.words, self.words)
+            written = write_words(self.arguments.words, self.words, self.phones, self.durations)
+            note_files(self.arguments.words, written)
         if self.lattices:
             with atomic_write(index_path(self.arguments), "w") as file:
                 file.writelines(self.lattices)

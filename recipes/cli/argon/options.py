@@ -155,8 +155,8 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         aligning,
         "alignmlf",
         "FILE",
-        "transcripts in words of --dict, or in phones without --dict; -graph must be in an output directory of "
-        "`argonaut graph`",
+        "transcripts (MLF, Kaldi's text, trn, or one line per line of -infiles) in words of --dict, or in phones "
+        "without --dict; -graph must be in an output directory of `argonaut graph`",
     )
     aligning.add_argument(
         "--level",

@@ -2,11 +2,26 @@
 
 import argparse
 import contextlib
+from typing import Any, NamedTuple
 
 from readers.errors import ArgonautError, ConfigError
+from readers.htk.units import TICKS_PER_SECOND
 
 NETWORK_OPTIONS = ("am", "infiles", "features", "output_node", "chunks", "priors")
 LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
+
+
+class Scores(NamedTuple):
+    """Acoustic scores of one utterance.
+
+    matrix: (num_outputs, T), scaled log-likelihoods.
+    period: frame period in 100 ns units.
+    seconds: duration of the audio or, if features or scores are read, of the frames.
+    """
+
+    matrix: Any
+    period: int
+    seconds: float
 
 
 @contextlib.contextmanager
@@ -23,7 +38,7 @@ def open_source(arguments: argparse.Namespace):
     """Return the source that the options select.  All threads share it.  Its attributes:
 
     name: the model or archive, for messages; num_outputs; entries(): the entries to process;
-    scores(entry): log-likelihoods (num_outputs, T) and the frame period in 100 ns units.
+    scores(entry): the Scores of one entry.
     """
     if not arguments.scores:
         return NetworkSource(arguments)
@@ -80,16 +95,16 @@ class NetworkSource:
         return read_scp(self.list)
 
     def scores(self, entry):
-        frames, period = self.read(entry)
-        return self.scorer.score(frames), period
+        frames, period, seconds = self.read(entry)
+        return Scores(self.scorer.score(frames), period, seconds)
 
     def read(self, entry):
-        """Return the frames (dim, T) and the frame period in 100 ns units."""
+        """Return the frames (dim, T), the frame period in 100 ns units, and the duration in seconds."""
         if self.config is None:
             from readers.htk.parameter_file import read_htk
 
             file = read_htk(entry.path, entry.start or 0, entry.end)
-            return file.frames, file.period
+            return file.frames, file.period, file.frames.shape[1] * file.period / TICKS_PER_SECOND
         from features import extract, frame_period
         from readers.audio.audio_file import read_audio
 
@@ -98,7 +113,7 @@ class NetworkSource:
                 f"{entry.where}: frame range [{entry.start},{entry.end}] of an audio file; expected the whole file"
             )
         samples, rate = read_audio(entry.path, self.config.channel)
-        return extract(samples, self.config, rate), frame_period(self.config, rate)
+        return extract(samples, self.config, rate), frame_period(self.config, rate), len(samples) / rate
 
 
 class ArchiveSource:
@@ -133,4 +148,5 @@ class ArchiveSource:
     def scores(self, entry):
         from readers.kaldi.ark import read_matrix
 
-        return read_matrix(entry.path, entry.offset, entry.start or 0, entry.end).T, self.period
+        matrix = read_matrix(entry.path, entry.offset, entry.start or 0, entry.end).T
+        return Scores(matrix, self.period, matrix.shape[1] * self.period / TICKS_PER_SECOND)

@@ -19,6 +19,7 @@ from readers.common.report import RunReport
 from readers.common.stop_signals import stopping_signal
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
+from recipes.cli.argon.decoding import note_files
 from recipes.cli.argon.scores import open_features, open_scorer
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
@@ -134,7 +135,9 @@ class Streaming:
         from readers.results.timed_words import write_words
 
         if self.arguments.words:
-            write_words(self.arguments.words, {self.name: self.words})
+            seconds = self.recognition.num_frames * self.period / TICKS_PER_SECOND
+            written = write_words(self.arguments.words, {self.name: self.words}, durations={self.name: seconds})
+            note_files(self.arguments.words, written)
         if self.arguments.outmlf:
             labels = [Label(_ticks(word.start), _ticks(word.end), word.word) for word in self.words]
             write_mlf(self.arguments.outmlf, [(f"*/{self.name}.rec", labels)])

@@ -48,6 +48,21 @@ def test_textgrid_covers_the_time_without_holes(tmp_path):
     assert f"intervals: size = {len(spans)}" in text
 
 
+def test_a_textgrid_ends_with_the_sound(tmp_path):
+    phones = {"u": [TimedWord("sil", 0.0, 0.5), TimedWord("e", 0.5, 3.7)]}
+    (path,) = write_words(tmp_path / "w.TextGrid", {"u": WORDS}, phones, {"u": 4.2501})
+    text = path.read_text()
+    assert re.findall(r'name = "(.*)"', text) == ["words", "phones"]
+    head, *tiers = text.split("class")[1:]
+    assert "xmax = 4.250\ntiers? <exists>\nsize = 2\n" in head
+    for tier in tiers:
+        assert "        xmin = 0\n        xmax = 4.250\n" in tier
+        spans = re.findall(r"intervals \[\d+\]:\n +xmin = ([\d.]+)\n +xmax = ([\d.]+)\n", tier)
+        assert spans[-1][1] == "4.250"
+        assert all(first[1] == second[0] for first, second in itertools.pairwise(spans))
+    assert re.findall('text = "(.*)"', tiers[1]) == ["sil", "e", ""]
+
+
 def test_subtitles_end_at_pauses(tmp_path):
     assert written(tmp_path, "w.srt") == (
         '1\n00:00:00,500 --> 00:00:01,250\nENTER SIX"ty\n\n2\n00:00:03,000 --> 00:00:03,500\n<&>\n\n'

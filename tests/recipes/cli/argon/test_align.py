@@ -1,7 +1,10 @@
 """`argon -alignmlf` and `argonaut score --boundaries` on the small system, whose states are tones of known times."""
 
+import re
+
 import pytest
 
+from readers.audio.audio_file import read_audio
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.results.timed_words import read_ctm
 from tests.recipes.systems.small_system import GRAPH
@@ -45,6 +48,47 @@ def test_words_with_times_whatever_the_level(user):
     assert align(user, "-alignmlf", "words.mlf", "--dict", "dict", "--level", "state", "--words", "w.ctm").status == 0
     found = read_ctm("w.ctm").values()
     assert [[(w.word, round(w.start * 1e7), round(w.end * 1e7)) for w in words] for words in found] == expected
+
+
+FORMS = {
+    "trn": lambda names, texts: [f"<s> {text} </s> ({name})" for name, text in zip(names, texts)],
+    "Kaldi's text": lambda names, texts: [f"{name} {text}" for name, text in reversed(list(zip(names, texts)))],
+    "plain text": lambda _, texts: texts,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_transcripts_as_text(user, form):
+    words = read_mlf("words.mlf")
+    names = [key.split("/")[-1] for key in words]
+    texts = [" ".join(label.name for label in labels) for labels in words.values()]
+    assert align(user, "-alignmlf", "words.mlf", "--dict", "dict").status == 0
+    expected = (user.root / "aligned.mlf").read_bytes()
+    (user.root / "aligned.mlf").unlink()
+    user.write("words.txt", "".join(f"{line}\n" for line in FORMS[form](names, texts)))
+    outcome = align(user, "-alignmlf", "words.txt", "--dict", "dict")
+    assert outcome.status == 0, outcome.err
+    assert (user.root / "aligned.mlf").read_bytes() == expected
+
+
+def test_a_textgrid_has_tiers_of_words_and_phones_and_the_length_of_the_audio(user):
+    run = ("-alignmlf", "words.mlf", "--dict", "dict", "--words", "grids.TextGrid")
+    outcome = align(user, *run, "-infiles", "audio.list", "--features", "hcopy.config")
+    assert outcome.status == 0, outcome.err
+    assert "words: grids/utt24.TextGrid and 5 more" in outcome.err
+    words = read_mlf("words.mlf")
+    for key, labels in words.items():
+        name = key.split("/")[-1]
+        text = (user.root / f"grids/{name}.TextGrid").read_text()
+        samples, rate = read_audio(user.root / f"audio/{name}.wav")
+        assert set(re.findall(r"^ *xmax = (.*)", text.partition("intervals")[0], re.M)) == {
+            f"{len(samples) / rate:.3f}"
+        }
+        tiers = re.split(r"    item \[\d\]:\n", text)[1:]
+        assert [re.search(r'name = "(.*)"', tier)[1] for tier in tiers] == ["words", "phones"]
+        spelt = [[word for word in re.findall(r'text = "(.*)"', tier) if word not in ("", "sil")] for tier in tiers]
+        assert spelt[0] == [label.name for label in labels]
+        assert spelt[1] == list("".join(spelt[0]).lower())
 
 
 def test_training_alignment_is_found_again(user):
@@ -126,7 +170,11 @@ def test_utterances_that_cannot_be_aligned_are_named(user):
         (("-beam", "-2"), "alignment: beam -2.0; expected a number above 0"),
         (("-dnn_window_size", "2"), "window of 2 frames"),
         (("-alignmlf", "none.mlf"), "none.mlf: No such file"),
-        (("-alignmlf", "dict"), "dict:1: first line"),
+        (
+            ("-alignmlf", "states.list"),
+            "states.list: 8 lines of text without names of utterances; expected",
+        ),
+        (("-alignmlf", "audio/utt00.wav"), "audio/utt00.wav: WAV audio; expected a text file"),
         (("-outmlf", ""), "no output file; expected -outmlf"),
     ],
 )

@@ -1,0 +1,40 @@
+"""Transcripts for `argon -alignmlf`, in the formats of several programs."""
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from readers.common.text import read_lines
+from readers.errors import FormatError
+from readers.htk.mlf import HEADER, MLF, Label, read_mlf
+from readers.results.trn import is_trn, read_named_lines, read_trn
+
+
+def read_transcripts(path: str, entries: Sequence, list_name: str) -> MLF:
+    """Read the transcripts of the entries of a list; the content decides the format.
+
+    It is an MLF, NIST's trn (lines `words (utterance)`), Kaldi's text (lines `utterance words`), or plain text with one
+    line per entry, in the order of the list.  Raises FormatError for other files.
+    """
+    lines = read_lines(path)
+    if lines and lines[0].strip() == HEADER:
+        return read_mlf(path)
+    tails = {PurePosixPath(entry.key).name for entry in entries}
+    if is_trn(lines):
+        words = read_trn(path)
+    elif any(line.split()[0].rsplit("/", 1)[-1] in tails for line in lines if line.strip()):
+        words = read_named_lines(path)
+    elif len(lines) == len(entries):
+        return _as_mlf((entry.key, line.split()) for entry, line in zip(entries, lines))
+    else:
+        raise FormatError(
+            f"{path}: {len(lines)} lines of text without names of utterances; expected an MLF, lines `utterance words` "
+            f"or `words (utterance)`, or one line for each of the {len(entries)} entries of {list_name}"
+        )
+    return _as_mlf((f"*/{name}", found) for name, found in words.items())
+
+
+def _as_mlf(transcripts) -> MLF:
+    mlf = MLF()
+    for name, words in transcripts:
+        mlf.add(f"{name}.lab", [Label(None, None, word) for word in words])
+    return mlf
