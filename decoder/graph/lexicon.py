@@ -9,7 +9,7 @@ Homophones differ by their word arcs, so that no disambiguation symbols are need
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,8 +45,8 @@ class GraphOptions:
     pronunciation_scale : float
         Factor on -ln of the dictionary's pronunciation probabilities.
     drop_missing : bool
-        Leave out words that the language model does not know or that are impossible in it, instead of raising
-        GraphError.
+        Leave out words that the language model does not know or that are impossible in it, and pronunciations with
+        phones that have no model, instead of raising GraphError.
 
     Raises
     ------
@@ -176,6 +176,31 @@ def check_phones(lexicon: Lexicon, state_map: dict[str, Sequence[str]]) -> None:
     empty = [phone for phone, states in state_map.items() if not states]
     if empty:
         raise GraphError(f"model state map: '{empty[0]}' has no states; expected at least one")
+
+
+def drop_without_models(
+    words: Iterable[tuple[str, tuple[str, ...], float]], models: Collection[str]
+) -> tuple[list[tuple[str, tuple[str, ...], float]], list[tuple[str, str]], list[tuple[str, str]]]:
+    """Leave out the pronunciations with phones that have no model.
+
+    Returns the other pronunciations; (word, reason) of the words that have none left; and (word, reason) of the
+    pronunciations that are left out of words that have others.  Raises GraphError if no word is left.
+    """
+    kept, lacking = [], []
+    for word, phones, cost in words:
+        absent = next((phone for phone in phones if phone not in models), None)
+        if absent is None:
+            kept.append((word, phones, cost))
+        else:
+            lacking.append((word, f"no model for phone '{absent}'"))
+    if lacking and not kept:
+        raise GraphError(
+            f"graph: no dictionary word with models for its phones, such as {lacking[0][0]}: {lacking[0][1]}; "
+            "expected at least one"
+        )
+    left = {word for word, _, _ in kept}
+    dropped = {word: reason for word, reason in reversed(lacking) if word not in left}
+    return kept, list(dropped.items())[::-1], [(word, reason) for word, reason in lacking if word in left]
 
 
 def round_to_grid(cost: float) -> float:

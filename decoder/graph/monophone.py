@@ -6,8 +6,8 @@ probabilities: these are added when the decoder compiles the graph.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from decoder.graph.lexicon import (
     Lexicon,
     LexiconAcceptor,
     check_phones,
+    drop_without_models,
     lexicon_from_dictionary,
     phone_loop,
 )
@@ -52,6 +53,8 @@ class DecodingAcceptor:
         Words that were left out, and the reasons.
     silence : str or None
         The silence model.
+    dropped_pronunciations : list of (str, str)
+        Words that have fewer pronunciations than in the dictionary, and the reasons.
     """
 
     acceptor: Acceptor
@@ -60,6 +63,7 @@ class DecodingAcceptor:
     outputs: dict[str, str]
     dropped: list[tuple[str, str]]
     silence: str | None = None
+    dropped_pronunciations: list[tuple[str, str]] = field(default_factory=list)
 
 
 def build_monophone_graph(
@@ -108,10 +112,12 @@ def build_monophone_graph(
         lexicon = phone_loop(state_map, options)
     else:
         lexicon = lexicon_from_dictionary(dictionary, options)
-    check_phones(lexicon, state_map)
+    if not options.drop_missing:
+        check_phones(lexicon, state_map)
     if transitions is not None:
         require_transitions(state_map, transitions)
-    lookahead, dropped = lookahead_costs(lexicon, language_model, options.drop_missing)
+    lexicon, lookahead, dropped, dropped_pronunciations = usable_words(lexicon, language_model, options, state_map)
+    check_phones(lexicon, state_map)
     acceptor = lexicon_acceptor(lexicon, state_map, lookahead, options)
     arrays, sizes = optimise(acceptor.arrays(), progress)
     return DecodingAcceptor(
@@ -121,7 +127,27 @@ def build_monophone_graph(
         {word: output for word, output in lexicon.outputs.items() if word in lookahead},
         dropped,
         lexicon.silence,
+        dropped_pronunciations,
     )
+
+
+def usable_words(
+    lexicon: Lexicon, model: LanguageModel, options: GraphOptions, phones: Collection[str]
+) -> tuple[Lexicon, dict[str, float], list[tuple[str, str]], list[tuple[str, str]]]:
+    """The lexicon of the words in the language model, their look-ahead costs, and what was left out.
+
+    With `drop_missing`, pronunciations with other phones than `phones` are left out, too.  The lists are those of
+    DecodingAcceptor: (word, reason) of words and of single pronunciations.
+    """
+    lookahead, dropped = lookahead_costs(lexicon, model, options.drop_missing)
+    words = [entry for entry in lexicon.words if entry[0] in lookahead]
+    dropped_pronunciations: list[tuple[str, str]] = []
+    if options.drop_missing:
+        words, lacking, dropped_pronunciations = drop_without_models(words, phones)
+        dropped += lacking
+        gone = dict(lacking)
+        lookahead = {word: cost for word, cost in lookahead.items() if word not in gone}
+    return replace(lexicon, words=words), lookahead, dropped, dropped_pronunciations
 
 
 def lookahead_costs(

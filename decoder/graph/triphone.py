@@ -6,7 +6,7 @@ of a word of one phone), optional silence and short pause between words, and eve
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from decoder.graph.context import TriphoneTable
 from decoder.graph.cross_word import Between, Topology, cross_word_acceptor
 from decoder.graph.lexicon import GraphOptions, Lexicon, lexicon_from_dictionary, round_to_grid
-from decoder.graph.monophone import DecodingAcceptor, as_acceptor, lookahead_costs, optimise
+from decoder.graph.monophone import DecodingAcceptor, as_acceptor, optimise, usable_words
 from decoder.graph.openfst import ArcArrays
 from decoder.graph.phone_models import PhoneModels
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
@@ -86,9 +86,10 @@ def build_triphone_graph(
             raise GraphError(f"short pause: no model '{pause}' in the HMM set; expected one of its models")
         pause = None
     lexicon = normalised(lexicon, silence, pause or SHORT_PAUSE)
-    lookahead, dropped = lookahead_costs(lexicon, language_model, options.drop_missing)
-    words = [(word, phones, cost) for word, phones, cost in lexicon.words if word in lookahead]
-    _check_phones(words, models)
+    centres = {phone_of(name) for name in models.states}
+    lexicon, lookahead, dropped, dropped_pronunciations = usable_words(lexicon, language_model, options, centres)
+    words = lexicon.words
+    _check_phones(words, centres)
     arrays, symbols, word_of = _compile(models, words, lookahead, silence, pause, options, lexicon)
     arrays, sizes = optimise(arrays, progress)
     arrays = relabelled(arrays, word_of)
@@ -99,6 +100,7 @@ def build_triphone_graph(
         {word: output for word, output in lexicon.outputs.items() if word in lookahead},
         dropped,
         silence,
+        dropped_pronunciations,
     )
 
 
@@ -140,9 +142,8 @@ def _silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
     return silence
 
 
-def _check_phones(words: Sequence[tuple[str, tuple[str, ...], float]], models: PhoneModels) -> None:
+def _check_phones(words: Sequence[tuple[str, tuple[str, ...], float]], centres: Collection[str]) -> None:
     """Raise GraphError for words with phones that have no model (the first ten)."""
-    centres = {phone_of(name) for name in models.states}
     lacking = dict.fromkeys((word, phone) for word, phones, _ in words for phone in phones if phone not in centres)
     if lacking:
         shown = ", ".join(f"'{phone}' of {word}" for word, phone in list(lacking)[:10])

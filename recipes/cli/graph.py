@@ -25,10 +25,13 @@ Without --lm only stage one runs; with --hmms and without --mmf only stage two. 
 """
 
 import argparse
+from collections import Counter
 from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.errors import ConfigError, GraphError
+
+SHOWN_WORDS = 5  # of the words that are left out; the report lists all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +80,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     graph.add_argument(
         "--pron-scale", type=float, default=1.0, metavar="X", help="scale of ln pronunciation probabilities (1)"
     )
-    graph.add_argument("--drop-missing", action="store_true", help="leave out words that are not in the language model")
+    graph.add_argument(
+        "--drop-missing",
+        action="store_true",
+        help="leave out words that are not in the language model, and pronunciations with phones that have no model",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -152,11 +159,21 @@ def build(arguments: argparse.Namespace, models, from_model_set: bool, collectio
     except GraphError as fault:  # two of these files do not match: name all of them
         raise GraphError(f"{' + '.join(filter(None, (source, arguments.dict, arguments.lm)))}: {fault}") from fault
     report = write_graph(Path(arguments.out), graph, models, cntkmap, arguments.sil_topology)
-    for word, reason in graph.dropped[: None if arguments.verbose else 5]:
-        print(f"left out: {word}: {reason}")
+    show_dropped(graph.dropped, "words", arguments.verbose)
+    show_dropped(graph.dropped_pronunciations, "pronunciations of words that have others", arguments.verbose)
     print(f"graph: {arguments.out}: {graph.acceptor.num_states} states, {graph.acceptor.num_arcs} arcs")
     print(report.summary())
     return report.exit_status
+
+
+def show_dropped(dropped: list[tuple[str, str]], what: str, verbose: int) -> None:
+    """Print how many were left out for each reason, and the words themselves if they are few or verbose is set."""
+    if verbose or len(dropped) <= SHOWN_WORDS:
+        for word, reason in dropped:
+            print(f"left out: {word}: {reason}")
+    else:
+        for reason, number in Counter(reason for _, reason in dropped).most_common():
+            print(f"left out: {number} {what}: {reason}")
 
 
 def phone_models(arguments: argparse.Namespace):
@@ -264,6 +281,7 @@ def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None, topolo
             file.writelines(f"{word} [{output}]\n" for word, output in graph.outputs.items())
     with atomic_write(out / "report", "w") as file:
         file.write(f"# {report.summary()}\n")
+        file.writelines(f"# one pronunciation less: {word}: {why}\n" for word, why in graph.dropped_pronunciations)
         file.writelines(f"# {step}: {states} states, {arcs} arcs\n" for step, states, arcs in graph.sizes)
         file.writelines(f"{word}\t{outcome}\t{reason}\n" for word, outcome, reason in report.lost)
     write_acceptor(out / "graph.fsa.gz", graph.acceptor)

@@ -269,6 +269,36 @@ def test_word_missing_from_the_language_model_takes_the_cost_of_unk():
     assert build(dictionary, {"X": -0.5, "<UNK>": -1.5}).lookahead["ZEBRA"] == floor_cost(-1.5)
 
 
+ODD = [
+    Pronunciation("Q", None, None, ("a", "ng")),
+    Pronunciation("Q", None, None, ("zh",)),
+    Pronunciation("X", None, 0.5, ("b", "ng")),
+    Pronunciation("U", None, None, ("oy",)),
+]
+
+
+def test_words_without_models_for_their_phones_are_dropped_and_named():
+    graph = build([*SILENCES, *ODD, X], {"X": -0.5, "Q": -0.5}, drop_missing=True)
+    assert graph.dropped == [("U", "not in the language model"), ("Q", "no model for phone 'ng'")]
+    assert graph.dropped_pronunciations == [("X", "no model for phone 'ng'")]
+    assert set(graph.lookahead) == {"<s>", "</s>", "X"}
+    plain = build([*SILENCES, X], {"X": -0.5, "Q": -0.5})
+    assert acceptor_paths(graph.acceptor, 2, 40) == acceptor_paths(plain.acceptor, 2, 40)
+
+
+def test_without_any_model_for_the_words_there_is_no_graph():
+    with pytest.raises(
+        GraphError, match="no dictionary word with models for its phones, such as Q: no model for phone"
+    ):
+        build([*SILENCES, ODD[0]], {"Q": -0.5}, drop_missing=True)
+
+
+def test_silence_without_a_model_is_an_error_even_if_words_are_dropped():
+    silences = [Pronunciation(mark, "", None, ("pau",)) for mark in ("<s>", "</s>")]
+    with pytest.raises(GraphError, match="phones without a model: 'pau' of <s>"):
+        build([*silences, X], drop_missing=True)
+
+
 def test_impossible_word_is_named_or_dropped():
     dictionary = [*SILENCES, X, Pronunciation("Y", None, None, ("b",))]
     with pytest.raises(GraphError, match="probability 0 after every history for Y"):

@@ -333,6 +333,13 @@ def test_words_missing_from_the_language_model_can_be_left_out():
     assert words_of(graph) == {(), ("X",)}
 
 
+def test_words_without_models_for_their_phones_are_dropped_and_named():
+    graph = build([("X", "a"), ("X", "a q"), ("Z", "b q")], {"X": -1.0, "Z": -1.0}, drop_missing=True)
+    assert graph.dropped == [("Z", "no model for phone 'q'")]
+    assert graph.dropped_pronunciations == [("X", "no model for phone 'q'")]
+    assert words_of(graph) == {(), ("X",)}
+
+
 def test_phone_with_a_dash_in_its_name_is_no_triphone():
     models = PhoneModels({"ax-h": ("ax-h_s2",), "h": ("h_s2",), "h+": ("h+_s2",), **SILENCE})
     assert not has_context(models)

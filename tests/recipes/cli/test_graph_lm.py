@@ -68,6 +68,28 @@ def test_words_left_out_are_reported_and_change_the_exit_status(task, capsys):
     assert "Z\tskipped\tnot in the language model\n" in (task / "graph" / "report").read_text()
 
 
+def test_words_with_phones_without_models_are_counted_by_phone(task, capsys):
+    words = [f"W{i}" for i in range(6)]
+    (task / "text").write_text(f"X Y {' '.join(words)}\nY\n")
+    assert estimate(task) == 0
+    entries = "".join(f"{word} a {'ng' if i < 4 else 'zh'}\n" for i, word in enumerate(words))
+    (task / "dict").write_text(f"<s> [] sil\n</s> [] sil\nX a\nX b ng\nY b\n{entries}")
+    assert main(graph_arguments(task)) == 2
+    capsys.readouterr()
+    assert main(graph_arguments(task, "--drop-missing")) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in printed if line.startswith("left out")] == [
+        "left out: 4 words: no model for phone 'ng'",
+        "left out: 2 words: no model for phone 'zh'",
+        "left out: X: no model for phone 'ng'",
+    ]
+    assert printed[-1] == "words: 2 done, 6 skipped, 0 failed"
+    report = (task / "graph" / "report").read_text()
+    assert "W5\tskipped\tno model for phone 'zh'\n" in report
+    assert "# one pronunciation less: X: no model for phone 'ng'\n" in report
+    assert set(read_lookahead(task / "graph" / "lookahead")) == {"<s>", "</s>", "X", "Y"}
+
+
 def test_phone_loop_needs_the_silence_by_name(task, capsys):
     (task / "phones").write_text("a b a\nb\n")
     main(["lm", "estimate", "--text", str(task / "phones"), "-o", str(task / "lm.arpa")])
