@@ -5,20 +5,24 @@ the 2016 tool.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from acoustic.training.control.options import BEFORE, NONE, AutoAdjust
 from acoustic.training.rules import Momentum, Rule
-from readers.config.option_check import KeyedOptions, OptionFault, option
+from readers.config.option_check import KeyedOptions, OptionFault, not_negative, option, positive
 from readers.config.values import Schedule
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
 DECAY_STEPS = 16  # of the learning rate, in an epoch
-SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forward pass
+ENGINES = SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forward pass
 # Fields of TrainingOptions that give the learning rate or the momentum in different units.
 RATES = ("learning_rates_per_minibatch", "learning_rates_per_sample")
 MOMENTA = ("momentum_per_minibatch", "momentum_per_sample", "momentum_time_constant")
+
+
+def is_momentum(value: float) -> bool:
+    return 0 <= value < 1
 
 
 @dataclass(frozen=True)
@@ -76,34 +80,38 @@ class TrainingOptions(KeyedOptions):
         If a value is out of range or two options contradict each other.
     """
 
-    max_epochs: int = option("maxEpochs")
-    learning_rates_per_minibatch: Sequence[float] = option("learningRatesPerMB", ())
-    learning_rates_per_sample: Sequence[float] = option("learningRatesPerSample", ())
+    max_epochs: int = option("maxEpochs", fits=positive, expected="a number of epochs > 0")
+    learning_rates_per_minibatch: Sequence[float] = option("learningRatesPerMB", (), not_negative, "a rate >= 0")
+    learning_rates_per_sample: Sequence[float] = option("learningRatesPerSample", (), not_negative, "a rate >= 0")
     # At the end, in the unit of the given one; exponential decay; 0: none.
-    final_learning_rate: float = option("finalLearningRate", 0.0)
-    minibatch_size: Sequence[int] = option("minibatchSize", (256,))
-    momentum_per_minibatch: Sequence[float] = option("momentumPerMB", ())
-    momentum_per_sample: Sequence[float] = option("momentumPerSample", ())
-    momentum_time_constant: Sequence[float] = option("momentumAsTimeConstant", ())  # in frames
-    dropout_rate: Sequence[float] = option("dropoutRate", (0.0,))
+    final_learning_rate: float = option("finalLearningRate", 0.0, not_negative, "a rate > 0, or 0 for none")
+    minibatch_size: Sequence[int] = option("minibatchSize", (256,), positive, "a number of frames > 0")
+    momentum_per_minibatch: Sequence[float] = option("momentumPerMB", (), is_momentum, "0 <= momentum < 1")
+    momentum_per_sample: Sequence[float] = option("momentumPerSample", (), is_momentum, "0 <= momentum < 1")
+    # In frames.
+    momentum_time_constant: Sequence[float] = option("momentumAsTimeConstant", (), not_negative, "a number >= 0")
+    dropout_rate: Sequence[float] = option("dropoutRate", (0.0,), lambda v: 0 <= v < 1, "0 <= rate < 1")
     parallel: Sequence[int] = (1,)  # sequences side by side, as the reader gives them
     # minibatchSize is the number of steps of each of the sequences side by side.
     truncated: bool = option("truncated", False)
-    epoch_size: int = option("epochSize", 0)  # frames; 0: all the data once
-    clipping_threshold: float = option("clippingThresholdPerSample", math.inf)  # per frame of the minibatch
+    # Frames; 0: all the data once.
+    epoch_size: int = option("epochSize", 0, not_negative, "a number of frames, or 0 for all the data")
+    # Per frame of the minibatch.
+    clipping_threshold: float = option("clippingThresholdPerSample", math.inf, lambda v: v > 0, "a threshold > 0")
     # Clip elements, else the Frobenius norm of each gradient.
     clip_by_truncation: bool = option("gradientClippingWithTruncation", True)
-    l2_weight: float = option("L2RegWeight", 0.0)
-    l1_weight: float = option("L1RegWeight", 0.0)
+    l2_weight: float = option("L2RegWeight", 0.0, not_negative, "a weight >= 0")
+    l1_weight: float = option("L1RegWeight", 0.0, not_negative, "a weight >= 0")
     rule: Rule = Momentum()  # noqa: RUF009 (frozen)
     # Standard deviation of the noise added to weights after every update.
-    noise_deviation: float = option("gaussianNoiseInjectStd", 0.0)
+    noise_deviation: float = option("gaussianNoiseInjectStd", 0.0, not_negative, "a deviation >= 0")
     # Per frame; no updates at 1/100 of it and below.
     min_learning_rate: float = option("minLearningRatePerSample", 1e-9)
     auto_adjust: AutoAdjust = AutoAdjust()  # noqa: RUF009 (frozen)
     adaptation_weight: float = 0.0  # weight of a reference model's posteriors in the labels
     check_gradients: bool = option("gradientcheck", False)  # before the first update of every epoch
-    gradient_digits: int = option("sigFigs", 6)  # digits in which computed and numeric gradients must agree
+    # Digits in which computed and numeric gradients must agree.
+    gradient_digits: int = option("sigFigs", 6, lambda v: 0 < v <= 15, "1 to 15 digits")
     seed: int = 0  # of dropout masks and of the noise added to weights
     make_mode: bool = True  # continue after the newest model; else remove the models of an earlier training
     keep_checkpoints: bool = option("keepCheckPointFiles", False)
@@ -112,62 +120,28 @@ class TrainingOptions(KeyedOptions):
     # Compute statistics from all data, else from one epoch.
     precompute_all_data: bool = option("useAllDataForPreComputedNode", True)
     # Images that a convolution packs at a time; 0: the fastest number.
-    packed_samples: int = option("maxTempMemSizeInSamplesForCNN", 0)
+    packed_samples: int = option("maxTempMemSizeInSamplesForCNN", 0, not_negative, "a number >= 0")
     # ASYNCHRONOUS: branches of the network run at the same time.
-    execution_engine: str = option("executionEngine", SYNCHRONOUS)
+    execution_engine: str = option("executionEngine", SYNCHRONOUS, ENGINES.__contains__, " or ".join(ENGINES))
     trace_level: int = option("traceLevel", 0)
-    show_every: int = option("numMBsToShowResult", 10)  # minibatches
+    show_every: int = option("numMBsToShowResult", 10, positive, "a number of minibatches > 0")  # minibatches
     # Number of minibatches at the start of an epoch with a line each.
     show_first: int = option("firstMBsToShowResult", 0)
 
-    def __post_init__(self):
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(field.default, tuple):
-                value = value if isinstance(value, Sequence) else (value,)
-                object.__setattr__(self, field.name, Schedule(value))
-        self.require("max_epochs", self.max_epochs > 0, "a number of epochs > 0")
-        self.require("epoch_size", self.epoch_size >= 0, "a number of frames, or 0 for all the data")
-        self.require("show_every", self.show_every > 0, "a number of minibatches > 0")
-        self.require("packed_samples", self.packed_samples >= 0, "a number >= 0")
-        engine, engines = self.execution_engine.lower(), (SYNCHRONOUS, ASYNCHRONOUS)
-        self.require("execution_engine", engine in engines, " or ".join(engines))
-        object.__setattr__(self, "execution_engine", engine)
-        self._check_schedules()
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "execution_engine", self.execution_engine.lower())
+        super().__post_init__()
         self._check_rates()
-        self.require("clipping_threshold", self.clipping_threshold > 0, "a threshold > 0")
-        self.require("l2_weight", 0 <= self.l2_weight < math.inf, "a weight >= 0")
-        self.require("l1_weight", 0 <= self.l1_weight < math.inf, "a weight >= 0")
-        self.require("noise_deviation", 0 <= self.noise_deviation < math.inf, "a deviation >= 0")
         for field, neutral in (("clipping_threshold", math.inf), ("l1_weight", 0.0), ("noise_deviation", 0.0)):
             if self.keys[field][0] in self.rule.refuses and getattr(self, field) != neutral:
                 self._refuse(field, f"given; expected none beside gradUpdateType={self.rule.names[0]}")
         if not 0 <= self.adaptation_weight <= 1:
             raise OptionFault("adaptationRegWeight", f"{self.adaptation_weight}; expected 0 <= weight <= 1")
-        self.require("gradient_digits", 0 < self.gradient_digits <= 15, "1 to 15 digits")
         if 0 < self.epoch_size < max(self.minibatch_size):
             self._refuse("epoch_size", f"{self.epoch_size}; expected at least minibatchSize {max(self.minibatch_size)}")
 
     def _refuse(self, field: str, text: str) -> None:
         raise OptionFault(self.keys[field][0], text)
-
-    def _check_schedules(self) -> None:
-        """Check each value of the schedules."""
-        self._check_each("minibatch_size", lambda v: v > 0, "a number of frames > 0")
-        self._check_each("dropout_rate", lambda v: 0 <= v < 1, "0 <= rate < 1")
-        for field in MOMENTA[:2]:
-            self._check_each(field, lambda v: 0 <= v < 1, "0 <= momentum < 1")
-        self._check_each(MOMENTA[2], lambda v: 0 <= v < math.inf, "a number of frames >= 0")
-        for field in RATES:
-            self._check_each(field, lambda v: 0 <= v < math.inf, "a rate >= 0")
-
-    def _check_each(self, field: str, test: Callable[[float], bool], expected: str) -> None:
-        values = getattr(self, field)
-        if not values and field in ("minibatch_size", "dropout_rate"):
-            self._refuse(field, f"no value; expected {expected}")
-        for value in values:
-            if not test(value):
-                self._refuse(field, f"{value}; expected {expected}")
 
     def _check_rates(self) -> None:
         """Check that one kind of learning rate and at most one of momentum are given."""
@@ -183,7 +157,6 @@ class TrainingOptions(KeyedOptions):
 
     def _check_final_rate(self) -> None:
         final, field = self.final_learning_rate, "final_learning_rate"
-        self.require(field, 0 <= final < math.inf, "a rate > 0, or 0 for none")
         if final:
             given = [rate for rates in RATES for rate in getattr(self, rates)]
             self.require(field, len(given) == 1 and given[0] > 0, "one learning rate > 0 beside it, that of the start")

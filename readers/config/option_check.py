@@ -1,11 +1,13 @@
 """Checks of a configuration block: unknown names, values out of range."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, field
+from dataclasses import MISSING, Field, field, fields
 from typing import Any, ClassVar
 
 from readers.config.config import Config
+from readers.config.values import Schedule
 from readers.errors import ConfigError
 
 
@@ -21,7 +23,19 @@ class OptionFault(ConfigError):
 READ_BY = {int: "int", float: "float", bool: "bool", str: "text", Sequence[int]: "ints", Sequence[float]: "floats"}
 
 
-def option(name: str, default: Any = MISSING) -> Any:
+def positive(value: float) -> bool:
+    """Return whether a number is finite and above 0."""
+    return 0 < value < math.inf
+
+
+def not_negative(value: float) -> bool:
+    """Return whether a number is finite and not below 0."""
+    return 0 <= value < math.inf
+
+
+def option(
+    name: str, default: Any = MISSING, fits: Callable[[Any], bool] = lambda value: True, expected: str = ""
+) -> Any:
     """Declare a field of KeyedOptions.
 
     Parameters
@@ -29,9 +43,13 @@ def option(name: str, default: Any = MISSING) -> Any:
     name : str
         Name of the option in a configuration.
     default : optional
-        Its default; without one the option is required.
+        Its default; without one the option is required. A tuple declares a schedule.
+    fits : callable, optional
+        Whether a value, or each value of a schedule, is in range.
+    expected : str
+        The range, for messages.
     """
-    return field(default=default, metadata={"name": name})
+    return field(default=default, metadata={"name": name, "fits": fits, "expected": expected})
 
 
 class KeyedOptions:
@@ -49,6 +67,21 @@ class KeyedOptions:
         super().__init_subclass__()
         own = {name: one.metadata["name"] for name, one in vars(cls).items() if isinstance(one, Field) and one.metadata}
         cls.keys = cls.keys | {name: (key, READ_BY[cls.__annotations__[name]]) for name, key in own.items()}
+
+    def __post_init__(self) -> None:
+        """Make schedules of the options that have a tuple as default, and check the range of each option."""
+        for one in fields(self):
+            value, is_schedule = getattr(self, one.name), isinstance(one.default, tuple)
+            if is_schedule:
+                value = Schedule(value if isinstance(value, Sequence) else (value,))
+                object.__setattr__(self, one.name, value)
+            if one.metadata:
+                name, fits, expected = (one.metadata[key] for key in ("name", "fits", "expected"))
+                if is_schedule and one.default and not value:
+                    raise OptionFault(name, f"no value; expected {expected}")
+                for found in value if is_schedule else (value,):
+                    if not fits(found):
+                        raise OptionFault(name, f"{found}; expected {expected}")
 
     @classmethod
     def values_in(cls, block: Config) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from readers.config.config import Config
-from readers.config.option_check import KeyedOptions, check_keys, located_faults, option
+from readers.config.option_check import KeyedOptions, check_keys, located_faults, not_negative, option, positive
 from readers.errors import ConfigError
 from readers.minibatches.base import Reader
 
@@ -57,20 +57,15 @@ class ParallelOptions(KeyedOptions):
         If a value is out of range.
     """
 
-    num_jobs: int = option("numJobs")
-    samples: int = option("samplesPerIteration", 400_000)
-    threads: int = option("threadsPerJob", 1)
-    processes: int = option("maxProcesses", 0)
-    retries: int = option("jobRetries", 3)
-    keep: int = option("keepIterations", 0)
+    num_jobs: int = option("numJobs", fits=positive, expected="1 or more")
+    samples: int = option("samplesPerIteration", 400_000, positive, "1 or more")
+    threads: int = option("threadsPerJob", 1, positive, "1 or more")
+    processes: int = option("maxProcesses", 0, not_negative, "0 or more")
+    retries: int = option("jobRetries", 3, not_negative, "0 or more")
+    keep: int = option("keepIterations", 0, not_negative, "0 or more")
     best_first: bool = option("bestOfFirstIteration", True)
     scheduler: str = ""
     source: Callable[[], Reader] | None = None
-
-    def __post_init__(self) -> None:
-        least = {"num_jobs": 1, "samples": 1, "threads": 1, "processes": 0, "retries": 0, "keep": 0}
-        for field, smallest in least.items():
-            self.require(field, getattr(self, field) >= smallest, f"{smallest} or more")
 
     def plan(self, num_frames: int) -> tuple[int, int]:
         """Return the outer iterations of an epoch and the frames of each job in each of them.

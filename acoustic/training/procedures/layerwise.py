@@ -14,7 +14,7 @@ from acoustic.training.control.options import AutoAdjust
 from acoustic.training.options import TrainingOptions
 from readers.common.report import Log
 from readers.config.config import Config
-from readers.config.option_check import KeyedOptions, located_faults, option
+from readers.config.option_check import KeyedOptions, located_faults, not_negative, option
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,8 @@ class LayerwiseOptions(KeyedOptions):
         If a value is negative.
     """
 
-    epochs: int = option("layerwiseEpochs", 0)
-    epoch_size: int = option("layerwiseEpochSize", 0)
-
-    def __post_init__(self) -> None:
-        for name in self.keys:
-            self.require(name, getattr(self, name) >= 0, "a number >= 0")
+    epochs: int = option("layerwiseEpochs", 0, not_negative, "a number >= 0")
+    epoch_size: int = option("layerwiseEpochSize", 0, not_negative, "a number >= 0")
 
     def stage(self, options: TrainingOptions) -> TrainingOptions:
         """Return the options for training a smaller network before a training with the given options."""

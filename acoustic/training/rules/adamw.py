@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from acoustic.training.rules.arrays import AdamSettings
 from acoustic.training.rules.base import Rule, Step
-from readers.config.option_check import option
+from readers.config.option_check import not_negative, option, positive
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,10 @@ class AdamW(Rule):
     names: ClassVar = ("AdamW",)
     state: ClassVar = {"mean": 0.0, "squares": 0.0}
 
-    beta1: float = option("adamBeta1", 0.9)
-    beta2: float = option("adamBeta2", 0.999)
-    epsilon: float = option("adamEpsilon", 1e-8)
-    decay: float = option("adamWeightDecay", 0.01)
-
-    def __post_init__(self) -> None:
-        self.require("beta1", 0 <= self.beta1 < 1, "0 <= beta < 1")
-        self.require("beta2", 0 <= self.beta2 < 1, "0 <= beta < 1")
-        self.require("epsilon", 0 < self.epsilon < math.inf, "a small number > 0")
-        self.require("decay", 0 <= self.decay < math.inf, "a weight >= 0")
+    beta1: float = option("adamBeta1", 0.9, lambda v: 0 <= v < 1, "0 <= beta < 1")
+    beta2: float = option("adamBeta2", 0.999, lambda v: 0 <= v < 1, "0 <= beta < 1")
+    epsilon: float = option("adamEpsilon", 1e-8, positive, "a small number > 0")
+    decay: float = option("adamWeightDecay", 0.01, not_negative, "a weight >= 0")
 
     def update(
         self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step

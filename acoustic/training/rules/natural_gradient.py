@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from acoustic.training.rules.base import Rule
-from readers.config.option_check import option
+from readers.config.option_check import not_negative, option, positive
 
-ONLINE, SIMPLE, PLAIN = "online", "simple", "plain"  # methods
+METHODS = ONLINE, SIMPLE, PLAIN = "online", "simple", "plain"
 FIRST_UPDATES = 10  # minibatches that all update the estimates
 
 
@@ -42,24 +42,17 @@ class NaturalGradient(Rule):
     names: ClassVar = ("NaturalGradient",)
     refuses: ClassVar = ("clippingThresholdPerSample", "L1RegWeight", "gaussianNoiseInjectStd")
 
-    method: str = option("naturalGradientMethod", ONLINE)
-    alpha: float = option("naturalGradientAlpha", 4.0)
-    rank_in: int = option("naturalGradientRankIn", 20)
-    rank_out: int = option("naturalGradientRankOut", 80)
-    history: float = option("naturalGradientHistory", 2000.0)
-    period: int = option("naturalGradientUpdatePeriod", 4)
-    max_change: float = option("maxChangePerSample", 0.075)
+    method: str = option("naturalGradientMethod", ONLINE, METHODS.__contains__, "online, simple or plain")
+    alpha: float = option("naturalGradientAlpha", 4.0, positive, "a number > 0")
+    rank_in: int = option("naturalGradientRankIn", 20, not_negative, "a rank >= 0")
+    rank_out: int = option("naturalGradientRankOut", 80, not_negative, "a rank >= 0")
+    history: float = option("naturalGradientHistory", 2000.0, positive, "a number of frames > 0")
+    period: int = option("naturalGradientUpdatePeriod", 4, positive, "a number of minibatches > 0")
+    max_change: float = option("maxChangePerSample", 0.075, lambda v: v > 0, "a number > 0; inf: no limit")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", self.method.lower())
-        methods = (ONLINE, SIMPLE, PLAIN)
-        self.require("method", self.method in methods, ", ".join(methods[:-1]) + f" or {PLAIN}")
-        self.require("alpha", 0 < self.alpha < math.inf, "a number > 0")
-        self.require("rank_in", self.rank_in >= 0, "a rank >= 0")
-        self.require("rank_out", self.rank_out >= 0, "a rank >= 0")
-        self.require("history", 0 < self.history < math.inf, "a number of frames > 0")
-        self.require("period", self.period > 0, "a number of minibatches > 0")
-        self.require("max_change", self.max_change > 0, "a number > 0; inf: no limit")
+        super().__post_init__()
 
     @property
     def by_parts(self) -> bool:

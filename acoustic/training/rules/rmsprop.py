@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from acoustic.training.rules.arrays import RmsSettings
 from acoustic.training.rules.base import Rule, Step
-from readers.config.option_check import option
+from readers.config.option_check import option, positive
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,15 @@ class RmsProp(Rule):
     names: ClassVar = ("RmsProp",)
     state: ClassVar = {"squares": 0.0, "step": 0.02, "sign": 0.0}
 
-    gamma: float = option("rms_gamma", 0.99)
-    increase: float = option("rms_wgt_inc", 1.2)
-    decrease: float = option("rms_wgt_dec", 0.75)
+    gamma: float = option("rms_gamma", 0.99, lambda v: 0 <= v < 1, "0 <= gamma < 1")
+    increase: float = option("rms_wgt_inc", 1.2, lambda v: 1 <= v < math.inf, "a factor >= 1")
+    decrease: float = option("rms_wgt_dec", 0.75, lambda v: 0 < v <= 1, "a factor above 0, at most 1")
     largest: float = option("rms_wgt_max", 10.0)
-    smallest: float = option("rms_wgt_min", 0.1)
+    smallest: float = option("rms_wgt_min", 0.1, positive, "a scale > 0")
     normalise: bool = option("normWithAveMultiplier", True)
 
     def __post_init__(self) -> None:
-        self.require("gamma", 0 <= self.gamma < 1, "0 <= gamma < 1")
-        self.require("increase", 1 <= self.increase < math.inf, "a factor >= 1")
-        self.require("decrease", 0 < self.decrease <= 1, "a factor above 0, at most 1")
-        self.require("smallest", 0 < self.smallest < math.inf, "a scale > 0")
+        super().__post_init__()
         self.require("largest", self.smallest <= self.largest < math.inf, f"a scale >= rms_wgt_min {self.smallest:g}")
 
     @property

@@ -124,7 +124,7 @@ def test_what_is_off_or_without_effect_is_accepted(line):
         ("autoAdjust=[learnRateAdjustInterval=0]", r"autoAdjust\.learnRateAdjustInterval: 0; expected a number of epo"),
         ("autoAdjust=[learnRateDecreaseFactor=1]", r"learnRateDecreaseFactor: 1\.0; expected a factor between 0 and 1"),
         ("autoAdjust=[learnRateIncreaseFactor=0.5]", r"learnRateIncreaseFactor: 0\.5; expected a factor >= 1"),
-        ("autoAdjust=[numMiniBatch4LRSearch=10:0]", r"numMiniBatch4LRSearch: \(10, 0\); expected a number of"),
+        ("autoAdjust=[numMiniBatch4LRSearch=10:0]", r"numMiniBatch4LRSearch: 0; expected a number of"),
         ("autoAdjust=[minibatchSizeTuningMax=0]", r"minibatchSizeTuningMax: 0; expected a number of frames > 0"),
         ("autoAdjustLR=before", r"SGD\.autoAdjustLR stands outside a block autoAdjust; expected autoAdjust=\[autoAdj"),
         ("autoAdjustMinibatch=true", r"SGD\.autoAdjustMinibatch stands outside a block autoAdjust"),
