@@ -20,7 +20,7 @@ from acoustic.engine.execution.inputs import Feed
 from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.execution.worker_passes import WorkerPasses
 from acoustic.engine.planning.execution_graph import build_graph
-from acoustic.engine.planning.pass_plan import Key, lay_out
+from acoustic.engine.planning.pass_plan import MatrixKey, lay_out
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node, Shape
@@ -95,7 +95,7 @@ class Engine:
         self._workers = WorkerPasses(self.backend.team, self._feed)
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
         self._memory = EngineMemory(self.backend, self.graph, self.options)
-        self._owner: dict[int, Key] = {}  # the matrix that each slab holds now
+        self._owner: dict[int, MatrixKey] = {}  # the matrix that each slab holds now
         self._program: Program | None = None
         self._differentiable: str | None = None  # the criterion whose backward may follow
 

@@ -217,8 +217,8 @@ def lay_panels(transposed, m, k, matrix, distance, panels):
 
 @table_call
 def panels(p):
-    """`lay_panels` for tables of calls; p: its arguments in order."""
-    lay_panels(p[0], p[1], p[2], p[3], p[4], p[5])
+    """`lay_panels` for tables of calls; p: matrix and panels, then the other arguments in order."""
+    lay_panels(p[2], p[3], p[4], p[0], p[5], p[1])
 
 
 @njit(inline="always")

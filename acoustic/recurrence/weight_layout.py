@@ -11,7 +11,7 @@ import numpy as np
 
 from acoustic.recurrence.codes import PANELS
 from acoustic.runtime.memory import PLAIN, TRANSPOSED, aligned_empty
-from acoustic.runtime.recorder import current
+from acoustic.runtime.recorder import call_by_address
 
 LAID_OUT_FROM = 8  # steps: for fewer, copying parameters costs more than it saves
 
@@ -51,8 +51,4 @@ class Factor:
             size = panel_products.NUMBER_BYTES * panel_products.panels_size(*shape)
             self._memory = aligned_empty(size, np.uint8)
             self.shape, self.address, self.distance = shape, self._memory.ctypes.data, shape[0]
-        before = int(self.transposed), *shape
-        if (recording := current()) is not None:
-            recording.lay_out("panels", before, matrix, (distance, self.address), self._memory)
-        else:
-            panel_products.lay_panels(*before, matrix.ctypes.data, distance, self.address)
+        call_by_address("panels", [matrix, self._memory], [int(self.transposed), *shape, distance])

@@ -33,6 +33,17 @@ def call(kernel: Callable[..., Any], *arrays: Any, numbers: Sequence[Any] = ()) 
     kernel(*arrays, *numbers)
 
 
+def call_by_address(name: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
+    """Call a function of call_registry.py with the addresses of arrays and with integers; record it as `call` does.
+
+    The function reads the arrays when it is called: their contents may change from pass to pass.
+    """
+    if (recording := current()) is not None:
+        recording.call_by_address(name, arrays, numbers)
+    else:
+        play(table_of(name, [*map(address_of, arrays), *numbers]))
+
+
 class Recording:
     """Makes and records the calls of its thread while it is open.
 
@@ -82,19 +93,9 @@ class Recording:
         self._make(*found)
         return True
 
-    def lay_out(self, name: str, before: Sequence[int], matrix: Any, after: Sequence[int], out: Any) -> None:
-        """Call a function that copies a matrix to `out`; before, after: arguments before and after its address."""
-        self._keep_alive.append(out)
-        self._make(name, [*before, self._place(matrix, len(before)), *after])
-
-    def work(self, name: str, table: Any, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
-        """Call a function with the addresses of a table and of arrays, and with integers.
-
-        The function reads the table when it is called: its contents may change from pass to pass.
-        """
-        self._keep_alive.append(table)
-        places = [self._place(array, 1 + k) for k, array in enumerate(arrays)]
-        self._make(name, [address_of(table), *places, *numbers])
+    def call_by_address(self, name: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
+        """See the function of that name."""
+        self._make(name, [*(self._place(array, k) for k, array in enumerate(arrays)), *numbers])
 
     def _place(self, array: Any, position: int) -> int:
         """The address of an array that is an argument, at a position, of the call being recorded."""

@@ -40,7 +40,7 @@ class Step(Protocol):
     @property
     def stored(self) -> Sequence[Stored]: ...
 
-    def run(self, told: Any, inputs: Mapping[str, Any]) -> None: ...
+    def run(self, context: Any, inputs: Mapping[str, Any]) -> None: ...
 
     def forget(self) -> None:
         """Drop the inputs of the last pass."""
@@ -100,14 +100,14 @@ class ReplayedSteps:
             stored = list({node.name: node for step in part for node in step.stored}.values())
             self.parts.append((part, stored, Replay() if takes_part else None))
 
-    def run(self, told: Any, inputs: Mapping[str, Any], key: Hashable | None = ()) -> None:
+    def run(self, context: Any, inputs: Mapping[str, Any], key: Hashable | None = ()) -> None:
         """Make the pass.
 
-        told: first argument of the steps; inputs: the worker's columns of the inputs; key: equal in passes that make
+        context: first argument of the steps; inputs: the worker's columns of the inputs; key: equal in passes that make
         the same calls, None if that is unknown.
         """
         for steps, stored, replay in self.parts:
-            work = partial(_run_all, steps, told, inputs)
+            work = partial(_run_all, steps, context, inputs)
             if replay is None:
                 work()
             else:
@@ -121,9 +121,9 @@ class ReplayedSteps:
         return None if replay is None else replay.table(key, [node.value for node in stored], inputs)
 
 
-def _run_all(steps: Sequence[Step], told: Any, inputs: Mapping[str, Any]) -> None:
+def _run_all(steps: Sequence[Step], context: Any, inputs: Mapping[str, Any]) -> None:
     for step in steps:
-        step.run(told, inputs)
+        step.run(context, inputs)
     for step in steps:
         step.forget()
 

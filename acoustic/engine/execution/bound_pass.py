@@ -15,14 +15,14 @@ from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.execution.staleness import Placement
 from acoustic.engine.execution.steps import (
     BoundBackward,
+    FactorStep,
     ForwardStep,
     LateProducts,
     LateSum,
-    LayerLook,
     Operands,
     Taken,
 )
-from acoustic.engine.planning.pass_plan import BackwardStep, Key, Layout, gradient_of, value_of, work_of
+from acoustic.engine.planning.pass_plan import BackwardStep, Layout, MatrixKey, gradient_of, value_of, work_of
 from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.runtime import replay
@@ -38,19 +38,19 @@ class Worker:
     columns: slice
     forward: dict[str, ForwardStep] = field(default_factory=dict)
     backward: list[BoundBackward] = field(default_factory=list)
-    looks: dict[str, LayerLook] = field(default_factory=dict)  # by the node whose backward each follows
+    factor_steps: dict[str, FactorStep] = field(default_factory=dict)  # by the node whose backward each follows
     late: list[LateProducts | LateSum] = field(default_factory=list)
     forward_pass: ReplayedSteps | None = None
     backward_pass: ReplayedSteps | None = None
     late_pass: ReplayedSteps | None = None
-    told: tuple[Run, Run] | None = None  # the Run of the last pass, and this worker's copy of it
+    runs: tuple[Run, Run] | None = None  # the Run of the last pass, and this worker's copy of it
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
     scratch: Any = None
 
     @property
-    def backward_and_looks(self) -> list[BoundBackward | LayerLook]:
-        steps = [(one, self.looks.get(one.node.name)) for one in self.backward]
+    def backward_and_factors(self) -> list[BoundBackward | FactorStep]:
+        steps = [(one, self.factor_steps.get(one.node.name)) for one in self.backward]
         return [step for both in steps for step in both if step is not None]
 
 
@@ -100,13 +100,13 @@ class Program(Placement):
         """Whether a node is computed once, when all workers are done: it depends on sums over frames."""
         return self.split and node.name in self.graph.after_sums
 
-    def _shape(self, key: Key) -> Shape:
+    def _shape(self, key: MatrixKey) -> Shape:
         if key[0] != "work":
             return self.layout.shapes[key[1]]
         node = next(node for node in self.layout.forward if node.name == key[1])
         return node.work_shape(*self.graph.operand_shapes(node, self.layout.shapes))
 
-    def _view(self, key: Key, shape: Shape) -> Any:
+    def _view(self, key: MatrixKey, shape: Shape) -> Any:
         """The matrix of a key: one object for each slab and shape, so that `is` detects shared memory."""
         place = (self.slab_of[key], shape)
         if place not in self._views:
@@ -114,13 +114,13 @@ class Program(Placement):
             self._views[place] = flat.reshape(tuple(shape), order="F")
         return self._views[place]
 
-    def _full(self, key: Key, name: str) -> Any:
+    def _full(self, key: MatrixKey, name: str) -> Any:
         shape = self._shape(key)
         if key in self.slab_of:
             return self._view(key, shape)
         return self.memory.own_gradient(name, shape) if key[0] == "gradient" else self.memory.own_value(key, shape)
 
-    def _part(self, key: Key, name: str, worker: Worker | None) -> Any:
+    def _part(self, key: MatrixKey, name: str, worker: Worker | None) -> Any:
         """A worker's columns of a matrix; the whole matrix if it has no frames or there is one worker."""
         full = self._full(key, name)
         if worker is None or not self.split or not self.graph.has_frames(name):
@@ -197,14 +197,14 @@ class Program(Placement):
         # A single worker's products are divided among the threads, and not replayed.
         possible = self.memory.options.replay and self.split and replay.is_possible(self.backend)
 
-        def repeats(step: ForwardStep | BoundBackward | LayerLook | LateProducts | LateSum) -> bool:
+        def repeats(step: ForwardStep | BoundBackward | FactorStep | LateProducts | LateSum) -> bool:
             if isinstance(step, LateSum):
                 return possible
             return possible and step.node.repeats_calls(*self.graph.operand_shapes(step.node, self.layout.shapes))
 
         for worker in self.workers:
             worker.forward_pass = ReplayedSteps(list(worker.forward.values()), repeats)
-            worker.backward_pass = ReplayedSteps(worker.backward_and_looks, repeats)
+            worker.backward_pass = ReplayedSteps(worker.backward_and_factors, repeats)
             worker.late_pass = ReplayedSteps(worker.late, repeats)
 
     # ---- backward
@@ -234,7 +234,7 @@ class Program(Placement):
         last = self.steps[self.num_together :]
         self.last = [self._bind_backward(step, step.wanted, None, touched) for step in last]
         self.layer_products = [
-            (self.graph.operands[step.node.name][k], k, self._product_steps(step), self._looks(step))
+            (self.graph.operands[step.node.name][k], k, self._product_steps(step), self._factor_steps(step))
             for step in together
             for k in step.layer_products
         ]
@@ -253,13 +253,12 @@ class Program(Placement):
         self.taken_late = {one.parameter.name: one.parameter for one in taken}
 
     def _late_products(self, step: BackwardStep, worker: Worker, touched: set[str]) -> LateProducts:
-        bound = self._bind_backward(step, step.deferred, worker, touched, whole=True)
         parameters = {operand.name: operand for operand in self.graph.operands[step.node.name]}
         taken = []
         for name in step.finished_products:
             columns = share_of(worker.index, len(self.workers), self.layout.shapes[name].cols)
             taken.append(Taken(parameters[name], columns))
-        return LateProducts(bound, taken)
+        return self._bind_backward(step, step.deferred, worker, touched, LateProducts, taken)
 
     def _share_late_sums(self, together: Sequence[BackwardStep]) -> None:
         """Divide among the workers the sums that complete gradients of parameters which nothing reads any more."""
@@ -280,19 +279,17 @@ class Program(Placement):
         """The bound steps, one for each worker, that compute a step's products."""
         if step.deferred:
             late = [one for worker in self.workers for one in worker.late if isinstance(one, LateProducts)]
-            return [one.bound for one in late if one.bound.node is step.node]
+            return [one for one in late if one.node is step.node]
         return [bound for worker in self.workers for bound in worker.backward if bound.node is step.node]
 
-    def _looks(self, step: BackwardStep) -> list[LayerLook]:
-        """The steps that show each worker's frames to the layers of a step's products, if workers divide the frames."""
-        if not step.deferred:
-            return []
-        num_frames = self.columns or 0
-        return [
-            worker.looks.setdefault(step.node.name, LayerLook(bound, worker.columns, num_frames))
-            for worker in self.workers
-            for bound in [self._bind_backward(step, step.layer_products, worker, set(), looks=True)]
-        ]
+    def _factor_steps(self, step: BackwardStep) -> list[FactorStep]:
+        """The steps that give the workers' factors to the layers of a step's products, if workers divide the frames."""
+        found = []
+        for worker in self.workers if step.deferred else ():
+            more = FactorStep, worker.columns, self.columns or 0
+            bound = self._bind_backward(step, step.layer_products, worker, set(), *more)
+            found.append(worker.factor_steps.setdefault(step.node.name, bound))
+        return found
 
     def _bind_backward(
         self,
@@ -300,18 +297,18 @@ class Program(Placement):
         wanted: tuple[int, ...],
         worker: Worker | None,
         touched: set[str],
-        whole: bool = False,
-        looks: bool = False,
-    ) -> BoundBackward:
-        """Bind the computation of the gradients of the operands `wanted`.
+        kind: type[BoundBackward] = BoundBackward,
+        *more: Any,
+    ) -> Any:
+        """Bind the computation of the gradients of the operands `wanted` as a step of a kind.
 
-        worker: computes its columns or, with `whole`, its columns of products over all frames; None: computed once.
-        looks: nothing is added to a gradient.
+        worker: computes its columns or, if the kind is LateProducts, its columns of products over all frames; None:
+        computed once. A FactorStep adds nothing to a gradient. more: further fields of the step.
         """
-        share = (worker.index, len(self.workers)) if whole else None
-        lender, worker = worker, None if whole else worker
+        share = (worker.index, len(self.workers)) if kind is LateProducts else None
+        lender, worker = worker, None if kind is LateProducts else worker
         node, names = step.node, [operand.name for operand in self.graph.operands[step.node.name]]
-        to = None if looks else worker
+        to = None if kind is FactorStep else worker
         targets = [self._target(name, to) if k in wanted else None for k, name in enumerate(names)]
         fresh = [name not in touched for name in names]
         touched.update(names[k] for k in wanted)
@@ -323,7 +320,7 @@ class Program(Placement):
             work["work"] = self._work(node, worker) if WORK in reads else None
         rows = [shape.rows for shape in self.graph.operand_shapes(node, self.layout.shapes)]
         into = GradientTargets(self.backend, targets, fresh, self._scratch(lender), share, rows)
-        return BoundBackward(node, gradient, self._operands(node, worker, reads), value, work, into)
+        return kind(node, self._operands(node, worker, reads), gradient, value, work, into, *more)
 
     def _gradient(self, name: str, worker: Worker | None) -> Any:
         return self._part(gradient_of(name), name, worker)

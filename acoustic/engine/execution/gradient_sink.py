@@ -11,7 +11,7 @@ from acoustic.nodes.gradient_targets import Accumulation, GradientRoute
 
 if TYPE_CHECKING:
     from acoustic.engine.execution.bound_pass import Program
-    from acoustic.engine.execution.steps import BoundBackward, LayerLook
+    from acoustic.engine.execution.steps import BoundBackward, FactorStep
 
 
 class LayerUpdate:
@@ -267,10 +267,10 @@ class GradientRoutes:
         real = None if gaps is None else RealFrames.of_gaps(program.backend.xp, gaps, shares)
         for _, k, targets in (*program.handed_out, *program.touched_columns):
             targets.routes.pop(k, None)  # of the last pass, which may have had another sink
-        for parameter, k, steps, looks in program.layer_products:
+        for parameter, k, steps, factor_steps in program.layer_products:
             by_words = any(leaf.name in words for _, leaf in steps[0].operands.leaves)
             layer = None if by_words else sink.layer(parameter, steps[0].node, k)
-            self._connect_layer(parameter, layer, k, steps, looks, real)
+            self._connect_layer(parameter, layer, k, steps, factor_steps, real)
         self.key = () if not sink.takes_parts and not self.layers else sink.key
         in_layers = set(self._routes)
         handed_out = Accumulated if program.memory.options.direct_accumulation else HandedOut
@@ -291,20 +291,20 @@ class GradientRoutes:
         layer: LayerUpdate | None,
         k: int,
         steps: "Sequence[BoundBackward]",
-        looks: "Sequence[LayerLook]",
+        factor_steps: "Sequence[FactorStep]",
         real: RealFrames | None,
     ) -> None:
         """Let the workers' steps that make a parameter's gradient give its factors to a layer; None: to no layer."""
-        for one in (*steps, *(look.bound for look in looks)):
+        for one in (*steps, *factor_steps):
             one.into.routes.pop(k, None)
         if layer is None:
             return
         self.layers.append(layer)
         for worker, one in enumerate(steps):
-            share = looks[worker].columns if looks else None
+            share = factor_steps[worker].columns if factor_steps else None
             route = one.into.routes[k] = LayerFactors(layer, worker, len(steps), share, real)
-            if looks:
-                looks[worker].bound.into.routes[k] = LayerFrames(route, looks[worker].num_frames)
+            if factor_steps:
+                factor_steps[worker].into.routes[k] = LayerFrames(route, factor_steps[worker].num_frames)
         self._routes[parameter.name] = steps[0].into.routes[k]
         if layer.bias is not None:
             self._routes[layer.bias] = InLayer()

@@ -88,10 +88,10 @@ class Feed:
     def _take_run(self, training: bool, dropout_rate: float, seed: int | Sequence[int]) -> None:
         if not 0 <= dropout_rate < 1:
             raise ModelError(f"dropout rate {dropout_rate}; expected 0 <= rate < 1")
-        told = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed)
-        if told != (self.run.training, self.run.dropout_rate, self.run.seed):
+        given = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed)
+        if given != (self.run.training, self.run.dropout_rate, self.run.seed):
             self.time[RUN] = self.clock
-            self.run = Run(self.backend, *told)
+            self.run = Run(self.backend, *given)
         self.run.sequences = None
 
     def _take_sequences(self, layout: "SequenceLayout | None") -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 
-from acoustic.engine.planning.pass_plan import Graph, Key, Layout, value_of, work_of
+from acoustic.engine.planning.pass_plan import Graph, Layout, MatrixKey, value_of, work_of
 from acoustic.nodes.base import Node
 
 RUN = ("run",)  # key of the time at which training, dropout rate or seed last changed
@@ -24,20 +24,20 @@ class Placement:
         self.owners_after_backward = {slab: key for key, slab in placed if key[0] == "gradient"}
         self.destroys = {node.name: self._destroyed_later(node) for node in layout.forward}
 
-    def writes(self, name: str) -> list[tuple[int, Key]]:
+    def writes(self, name: str) -> list[tuple[int, MatrixKey]]:
         """The matrices that a node writes, each with its slab."""
         return [(self.slab_of[key], key) for key in (value_of(name), work_of(name)) if key in self.slab_of]
 
-    def holds(self, owner: Mapping[int, Key], name: str) -> bool:
+    def holds(self, owner: Mapping[int, MatrixKey], name: str) -> bool:
         """Whether a node's value is still in its slab."""
         slab = self.slab_of.get(value_of(name))
         return name in self._order and (slab is None or owner.get(slab) == value_of(name))
 
-    def intact(self, owner: Mapping[int, Key], name: str) -> bool:
+    def intact(self, owner: Mapping[int, MatrixKey], name: str) -> bool:
         """Whether a computed value and its workspace are still in their slabs."""
         return all(owner.get(slab) == key for slab, key in self.writes(name))
 
-    def due(self, time: Mapping[Hashable, int], owner: Mapping[int, Key]) -> list[str]:
+    def due(self, time: Mapping[Hashable, int], owner: Mapping[int, MatrixKey]) -> list[str]:
         """The nodes to compute now: those that kept values need and that are outdated or overwritten."""
         outdated: set[str] = set()
         for node in self.layout.forward:

@@ -39,9 +39,11 @@ class Operands:
             self.arrays[position] = None
 
 
-class _OnOperands:
-    """A step that reads operands."""
+@dataclass
+class OperandStep:
+    """A step of a node, which reads operands."""
 
+    node: Node
     operands: Operands
 
     @property
@@ -53,11 +55,9 @@ class _OnOperands:
 
 
 @dataclass
-class ForwardStep(_OnOperands):
+class ForwardStep(OperandStep):
     """A node with its operands and, by keyword, its buffers."""
 
-    node: Node
-    operands: Operands
     buffers: dict[str, Any]
 
     def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
@@ -65,12 +65,10 @@ class ForwardStep(_OnOperands):
 
 
 @dataclass
-class BoundBackward(_OnOperands):
-    """A node's backward: its gradient, the operands and value that it may read, its workspace, and its targets."""
+class BoundBackward(OperandStep):
+    """A node's backward: the operands, gradient and value that it may read, its workspace, and its targets."""
 
-    node: Node
     gradient: Any
-    operands: Operands
     value: Any
     work: dict[str, Any]
     into: GradientTargets
@@ -80,31 +78,16 @@ class BoundBackward(_OnOperands):
         self.node.backward(run, self.gradient, self.operands.resolve(inputs), self.value, self.into, **self.work)
 
 
-class _OnBound(_OnOperands):
-    """A step around a bound one."""
-
-    bound: BoundBackward
-
-    @property
-    def node(self) -> Node:
-        return self.bound.node
-
-    @property
-    def operands(self) -> Operands:
-        return self.bound.operands
-
-
 @dataclass
-class LayerLook(_OnBound):
+class FactorStep(BoundBackward):
     """Gives a layer, where there is one, a worker's columns of the factors of its gradient once they are computed."""
 
-    bound: BoundBackward
     columns: slice
     num_frames: int
 
     def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
-        if self.bound.into.routes:
-            self.bound.run(run, inputs)
+        if self.into.routes:
+            super().run(run, inputs)
 
 
 @dataclass
@@ -120,19 +103,18 @@ class Taken:
 
 
 @dataclass
-class LateProducts(_OnBound):
+class LateProducts(BoundBackward):
     """One worker's columns of products over all frames, and of the parameters whose gradients these complete."""
 
-    bound: BoundBackward
     taken: Sequence[Taken]
 
     @property
     def stored(self) -> list[Node]:
-        return [*self.bound.stored, *(one.parameter for one in self.taken)]
+        return [*super().stored, *(one.parameter for one in self.taken)]
 
-    def run(self, told: tuple[Run, GradientRoutes], inputs: Mapping[str, Any]) -> None:
-        run, routes = told
-        self.bound.run(run, inputs)
+    def run(self, context: tuple[Run, GradientRoutes], inputs: Mapping[str, Any]) -> None:
+        run, routes = context
+        super().run(run, inputs)
         for one in self.taken:
             one.hand_over(routes)
 
@@ -153,8 +135,8 @@ class LateSum:
     def forget(self) -> None:
         pass
 
-    def run(self, told: tuple[Run, GradientRoutes], inputs: Mapping[str, Any]) -> None:
-        _, routes = told
+    def run(self, context: tuple[Run, GradientRoutes], inputs: Mapping[str, Any]) -> None:
+        _, routes = context
         if routes.of(self.whole.parameter).takes_parts:
             for part in self.parts:
                 self.kernels.accumulate(self.gradient, part)

@@ -56,10 +56,10 @@ class WorkerPasses:
         """The feed's run, as a worker sees it."""
         if not worker.columns.start:
             return self.feed.run
-        if worker.told is None or worker.told[0] is not self.feed.run:
-            worker.told = self.feed.run, replace(self.feed.run, first_column=worker.columns.start)
-        worker.told[1].sequences = self.feed.run.sequences
-        return worker.told[1]
+        if worker.runs is None or worker.runs[0] is not self.feed.run:
+            worker.runs = self.feed.run, replace(self.feed.run, first_column=worker.columns.start)
+        worker.runs[1].sequences = self.feed.run.sequences
+        return worker.runs[1]
 
     def backward(self, program: Program, finish: Callable[[Iterable[str]], None], routes: GradientRoutes) -> None:
         """Run backward of the nodes that depend on inputs: each worker its frames, then its columns of products.
@@ -107,7 +107,7 @@ class WorkerPasses:
         if run.sequences is None:
             worker.backward_pass.run(run, worker.inputs, tuple(routes.layers))
         else:
-            for step in worker.backward_and_looks:
+            for step in worker.backward_and_factors:
                 step.run(run, worker.inputs)
 
     def _late_part(self, program: Program, routes: GradientRoutes, index: int) -> None:

@@ -9,18 +9,18 @@ from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, Plan, sep
 from acoustic.network.traversal import gradient_order
 from acoustic.nodes.base import VALUE, WORK, Node, Shape
 
-Key = tuple[str, str]  # ("value" | "work" | "gradient", node name)
+MatrixKey = tuple[str, str]  # ("value" | "work" | "gradient", node name)
 
 
-def value_of(name: str) -> Key:
+def value_of(name: str) -> MatrixKey:
     return ("value", name)
 
 
-def work_of(name: str) -> Key:
+def work_of(name: str) -> MatrixKey:
     return ("work", name)
 
 
-def gradient_of(name: str) -> Key:
+def gradient_of(name: str) -> MatrixKey:
     return ("gradient", name)
 
 
@@ -220,14 +220,14 @@ class _Lifetimes:
         self.split = split
         self.time = {node.name: t for t, node in enumerate(forward)}
         self.backward_time = {step.node.name: len(forward) + p for p, step in enumerate(steps)}
-        self.last_read: dict[Key, int] = {}
+        self.last_read: dict[MatrixKey, int] = {}
         self.kept = set(roots)
 
     def collect(self) -> tuple[list[Lifetime], set[str]]:
         self._find_last_reads()
         return self._values() + self._gradients(), self.kept
 
-    def _read(self, key: Key, now: int) -> None:
+    def _read(self, key: MatrixKey, now: int) -> None:
         self.last_read[key] = max(self.last_read.get(key, 0), now)
 
     def _find_last_reads(self) -> None:
@@ -257,7 +257,7 @@ class _Lifetimes:
         for name in self.roots:
             self._read(value_of(name), FOREVER)
 
-    def _lifetime(self, key: Key, shape: Shape, start: int, in_place: tuple[Key, ...] = ()) -> Lifetime:
+    def _lifetime(self, key: MatrixKey, shape: Shape, start: int, in_place: tuple[MatrixKey, ...] = ()) -> Lifetime:
         """The lifetime of a matrix.
 
         Workers reach a step at different times, so a worker's columns must be the same memory in all matrices of a

@@ -12,7 +12,7 @@ import numpy as np
 from acoustic.engine.execution.gradient_sink import LayerUpdate
 from acoustic.runtime import blas
 from acoustic.runtime.memory import aligned_zeros
-from acoustic.runtime.recorder import address_of, current, play, table_of
+from acoustic.runtime.recorder import address_of, call_by_address
 from acoustic.runtime.replay import is_possible, same
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step
 from acoustic.training.rules.natural_gradient import SIMPLE
@@ -92,18 +92,12 @@ class CompiledLayer(LayerUpdate):
             self._reserve(num_frames, count)
         assert a.flags.f_contiguous
         assert b.flags.f_contiguous
-        self._do("reduce_layer", [a, b], [first, size, worker])
+        call_by_address("reduce_layer", [self._memory, a, b], [first, size, worker])
 
     def update(self, a: Any, b: Any, worker: int, count: int) -> None:
-        self._do("change_layer", [a, b], [a.shape[1], worker, count])
+        call_by_address("change_layer", [self._memory, a, b], [a.shape[1], worker, count])
         if self._sides:
-            self._do("estimate_layer", [], [a.shape[1], worker, count, self.turn])
-
-    def _do(self, name: str, arrays: list[Any], numbers: list[int]) -> None:
-        if (recording := current()) is not None:
-            recording.work(name, self._memory, arrays, numbers)
-            return
-        play(table_of(name, [address_of(self._memory), *map(address_of, arrays), *numbers]))
+            call_by_address("estimate_layer", [self._memory], [a.shape[1], worker, count, self.turn])
 
     def _reserve(self, num_frames: int, workers: int) -> None:
         """Allocate buffers for this many frames and workers."""

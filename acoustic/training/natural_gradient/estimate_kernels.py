@@ -19,7 +19,7 @@ from acoustic.training.natural_gradient.online import LARGEST_CONDITION, LARGEST
 
 @loop
 def update_estimate(layer, side, count, workers):
-    """Compute the estimate of one side for the next minibatch. [eq. 54 to 66; see next_scales in online.py]"""
+    """Compute the estimate of one side for the next minibatch. [eq. 54 to 66; see OnlineFisher in online.py]"""
     rank, dim, w, j = layer.rank[side], dimension(layer, side), layer.w[side], layer.j[side]
     scales, (before, _) = scales_of(layer, side), squares_of(layer, side, workers)
     eta = -np.expm1(-count / layer.history)

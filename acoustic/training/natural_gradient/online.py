@@ -88,8 +88,9 @@ class OnlineFisher:
         return _on_host(l), _on_host(j @ j.T)
 
     def _e(self) -> np.ndarray:
-        """Return the diagonal of E. [eq. 40, 34]"""
-        return reduction(self.d, self.rho, self.rule.alpha, self.dim)
+        """Return the diagonal of E: the share that preconditioning removes along each row of R. [eq. 34, 40]"""
+        beta = self.rho * (1 + self.rule.alpha) + self.rule.alpha / self.dim * self.d.sum()
+        return 1 / (beta / self.d + 1)
 
     def initialise(self, x: Any) -> None:
         """Initialise the estimate with the covariance of the first minibatch. [B.3.2]"""
@@ -105,18 +106,33 @@ class OnlineFisher:
         """
         if not (np.isfinite(k).all() and np.isfinite(l).all() and math.isfinite(total)):
             return
-        e_before = self._e()
-        found = next_scales(self.d, self.rho, e_before, k, l, total, count, self.dim, self.rule)
-        d, rho, factor, doubtful = found
-        eta = self.rule.forgetting(count)
-        xp, kind = self.xp, self.w.dtype
+        xp, kind, eta = self.xp, self.w.dtype, self.rule.forgetting(count)
         old = (self.d + self.rho) * (count * (1 - eta) / eta)
         b = j + xp.asarray(old, dtype=kind)[:, None] * self.w  # [eq. 66]
-        w = xp.asarray(factor, dtype=kind) @ b  # [eq. 64]
-        self.scales[0, : self.rank], self.scales[0, self.rank] = d, rho
-        self._store(w)
+        factor, doubtful = self._advance_scales(k, l, total, count)
+        self._store(xp.asarray(factor, dtype=kind) @ b)  # [eq. 64]
         if doubtful:
             self.reorthogonalise()
+
+    def _advance_scales(self, k: np.ndarray, l: np.ndarray, total: float, count: int) -> tuple[np.ndarray, bool]:
+        """Compute D and rho for the next minibatch; return A [eq. 65], and whether orthogonality is in doubt."""
+        d, rho, eta = self.d, self.rho, self.rule.forgetting(count)
+        new, kept = eta / count, 1 - eta
+        inverse_root, old = 1 / np.sqrt(self._e()), d + rho
+        scaled_l = inverse_root[:, None] * l * inverse_root
+        z = new * new * (inverse_root[:, None] * k * inverse_root) + np.diag((kept * old) ** 2)
+        z += new * kept * (scaled_l * old + old[:, None] * scaled_l)  # [eq. 54]
+        c, u = np.linalg.eigh((z + z.T) / 2)
+        c, u = c[::-1], u[:, ::-1]
+        floor = (kept * rho) ** 2
+        doubtful = bool((c < floor).any())
+        c = np.maximum(c, floor)
+        doubtful = doubtful or bool(c[0] > LARGEST_CONDITION * c[-1])
+        root = np.sqrt(c)
+        found = (new * total + kept * (self.dim * rho + d.sum()) - root.sum()) / (self.dim - self.rank)  # [eq. 56]
+        self.scales[0, : self.rank] = np.maximum(root - found, SMALLEST)  # [eq. 57]
+        self.scales[0, self.rank] = max(SMALLEST, found)  # [eq. 58]
+        return (new * np.sqrt(self._e()) / root)[:, None] * u.T * inverse_root, doubtful  # [eq. 65]
 
     def reorthogonalise(self) -> None:
         """Make the rows of R orthonormal again if they no longer are. [B.3.1]"""
@@ -133,44 +149,6 @@ class OnlineFisher:
 
     def _store(self, w: Any) -> None:
         self.w[...] = self.xp.asarray(w, dtype=self.w.dtype)
-
-
-def reduction(d: np.ndarray, rho: float, alpha: float, dim: int) -> np.ndarray:
-    """Return the diagonal of E: the share that preconditioning removes along each row of R. [eq. 34, 40]"""
-    beta = rho * (1 + alpha) + alpha / dim * d.sum()
-    return 1 / (beta / d + 1)
-
-
-def next_scales(
-    d: np.ndarray,
-    rho: float,
-    e: np.ndarray,
-    k: np.ndarray,
-    l: np.ndarray,
-    total: float,
-    count: int,
-    dim: int,
-    rule: NaturalGradient,
-) -> tuple[np.ndarray, float, np.ndarray, bool]:
-    """Return D, rho and A [eq. 65] for the next minibatch, and whether orthogonality is in doubt."""
-    eta, rank = rule.forgetting(count), len(d)
-    new, kept = eta / count, 1 - eta
-    inverse_root, old = 1 / np.sqrt(e), d + rho
-    scaled_l = inverse_root[:, None] * l * inverse_root
-    z = new * new * (inverse_root[:, None] * k * inverse_root) + np.diag((kept * old) ** 2)
-    z += new * kept * (scaled_l * old + old[:, None] * scaled_l)  # [eq. 54]
-    c, u = np.linalg.eigh((z + z.T) / 2)
-    c, u = c[::-1], u[:, ::-1]
-    floor = (kept * rho) ** 2
-    doubtful = bool((c < floor).any())
-    c = np.maximum(c, floor)
-    doubtful = doubtful or bool(c[0] > LARGEST_CONDITION * c[-1])
-    root = np.sqrt(c)
-    found = (new * total + kept * (dim * rho + d.sum()) - root.sum()) / (dim - rank)  # [eq. 56]
-    next_d, next_rho = np.maximum(root - found, SMALLEST), max(SMALLEST, found)  # [eq. 57, 58]
-    next_e = reduction(next_d, next_rho, rule.alpha, dim)
-    factor = (new * np.sqrt(next_e) / root)[:, None] * u.T * inverse_root  # [eq. 65]
-    return next_d, next_rho, factor, doubtful
 
 
 def top_eigenvectors(x: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray, float]:

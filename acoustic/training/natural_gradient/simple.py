@@ -32,7 +32,7 @@ def precondition(xp: Any, x: Any, alpha: float) -> tuple[float, Any]:
     before = float(xp.vdot(x, x))
     if count > 1 and before > 0 and math.isfinite(before):
         smoothing = alpha * max(before, SMALLEST_TRACE) / (count * dim)  # [eq. 8]
-        multiplied = _by_columns(xp, x, smoothing) if count > dim else _by_rows(xp, x, smoothing)
+        multiplied = _multiplied(xp, x, smoothing)
         held = xp.einsum("dn,dn->n", x, multiplied)  # [eq. 15]
         # Mathematically below N - 1; rounding must not make it equal.
         rest = xp.maximum(count - 1 - held, (count - 1) * 1e-6)
@@ -44,21 +44,13 @@ def precondition(xp: Any, x: Any, alpha: float) -> tuple[float, Any]:
     return (math.sqrt(before / after) if after > 0 else 1.0), norms
 
 
-def _by_columns(xp: Any, x: Any, smoothing: float) -> Any:
-    """Return G^-1 x with G = smoothing I + x x' / (N - 1), by a (D, D) matrix. [eq. 13, 14 (i)]"""
-    matrix = x @ x.T
-    return xp.linalg.solve(_smoothed(xp, matrix, x.shape[1], smoothing), x)
-
-
-def _by_rows(xp: Any, x: Any, smoothing: float) -> Any:
-    """Return G^-1 x by an (N, N) matrix. [eq. 14 (ii)]"""
-    matrix = x.T @ x
-    return xp.linalg.solve(_smoothed(xp, matrix, x.shape[1], smoothing), x.T).T
-
-
-def _smoothed(xp: Any, products: Any, count: int, smoothing: float) -> Any:
-    """Return products / (N - 1) + smoothing I, computed in place."""
-    products /= count - 1
-    diagonal = xp.arange(len(products))
-    products[diagonal, diagonal] += smoothing
-    return products
+def _multiplied(xp: Any, x: Any, smoothing: float) -> Any:
+    """Return G^-1 x with G = smoothing I + x x' / (N - 1), by the smaller of an (N, N) and a (D, D) matrix."""
+    dim, count = x.shape
+    matrix = x @ x.T if count > dim else x.T @ x
+    matrix /= count - 1
+    diagonal = xp.arange(len(matrix))
+    matrix[diagonal, diagonal] += smoothing
+    if count > dim:
+        return xp.linalg.solve(matrix, x)  # [eq. 13, 14 (i)]
+    return xp.linalg.solve(matrix, x.T).T  # [eq. 14 (ii)]
