@@ -67,6 +67,14 @@ def clone(network: Network) -> Network:
     """Return a copy of a network that can be edited without changing the original.
 
     Values are shared until one of the networks sets a new value.
+
+    Parameters
+    ----------
+    network : Network
+
+    Returns
+    -------
+    Network
     """
     copied = copy.copy(network)
     copied.nodes, copied.shapes = (

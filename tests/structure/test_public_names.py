@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,6 +53,17 @@ def test_every_member_of_a_public_class_says_what_it_is():
         for name, value in public_values().items()
         for member, method in (vars(value) if inspect.isclass(value) else {}).items()
         if not member.startswith("_") and isinstance(method, MEMBERS) and not inspect.getdoc(getattr(value, member))
+    ]
+    assert not missing
+
+
+def test_parameters_of_public_functions_are_described():
+    missing = [
+        f"{name}: {parameter}"
+        for name, value in public_values().items()
+        if inspect.isfunction(value)
+        for parameter in inspect.signature(value).parameters
+        if not re.search(rf"^ +(\**\w+, )*\**{parameter}\b", value.__doc__.partition("Parameters\n")[2], re.M)
     ]
     assert not missing
 

@@ -162,5 +162,23 @@ def build_ndl_network(
 
 
 def build_network(block: Config, precision: str = "float", device: str = "cpu", seed: int = 0) -> Network:
-    """Build the network of an NDLNetworkBuilder block: `ndl_options`, then `build_ndl_network`."""
+    """Build the network of an NDLNetworkBuilder block: `ndl_options`, then `build_ndl_network`.
+
+    Parameters
+    ----------
+    block : Config
+    precision, device : str
+        See Network.
+    seed : int
+        Seed of the initial values.
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    ConfigError, ModelError, ShapeError
+        For faults in the options or in the description.
+    """
     return build_ndl_network(ndl_options(block), precision, device, seed)
