@@ -72,7 +72,70 @@ class TrainingOptions(KeyedOptions):
 
     A schedule has one value per epoch, and its last value repeats; a single number is a schedule of one value.
     Exactly one kind of learning rate must be given (none if the rate is searched for), and at most one kind of
-    momentum. The default momentum is 0.9 per minibatch. The comment at a field gives its unit.
+    momentum. The default momentum is 0.9 per minibatch.
+
+    Parameters
+    ----------
+    max_epochs : int
+    learning_rates_per_minibatch, learning_rates_per_sample : schedule of float
+        Learning rate per minibatch, or per frame.
+    final_learning_rate : float
+        Learning rate at the end of the training, in the unit of the given one, reached by exponential decay; 0 for no
+        decay.
+    minibatch_size : schedule of int
+        Frames.
+    momentum_per_minibatch, momentum_per_sample : schedule of float
+        Momentum per minibatch, or per frame.
+    momentum_time_constant : schedule of float
+        Frames after which the weight of a gradient has fallen to 1/e.
+    dropout_rate : schedule of float
+        Probability that a unit is set to zero.
+    parallel : schedule of int
+        Number of sequences side by side, as the reader gives them.
+    truncated : bool
+        Whether `minibatch_size` is the number of steps of each of the sequences side by side.
+    epoch_size : int
+        Frames of an epoch; 0 for all the data once.
+    clipping_threshold : float
+        Limit of the gradient, per frame of the minibatch.
+    clip_by_truncation : bool
+        Whether the elements of a gradient are clipped, instead of its Frobenius norm.
+    l2_weight, l1_weight : float
+        Weights of the regularisation.
+    rule : Rule
+        The update rule.
+    noise_deviation : float
+        Standard deviation of the noise added to weights after every update.
+    min_learning_rate : float
+        Per frame; there are no updates at 1/100 of it and below.
+    auto_adjust : AutoAdjust
+        Automatic control of the learning rate.
+    adaptation_weight : float
+        Weight of a reference model's posteriors in the labels.
+    check_gradients : bool
+        Whether gradients are checked before the first update of every epoch.
+    gradient_digits : int
+        Digits in which computed and numeric gradients must agree.
+    seed : int
+        Seed of the dropout masks and of the noise added to weights.
+    make_mode : bool
+        Whether to continue after the newest model, instead of removing the models of an earlier training.
+    keep_checkpoints : bool
+        Whether the checkpoints of all epochs are kept, not only the newest.
+    train_criterion, eval_criterion : str
+        Names of nodes; "" for the network's first criterion, and for all its evaluation nodes.
+    precompute_all_data : bool
+        Whether statistics are computed from all data, instead of one epoch.
+    packed_samples : int
+        Images that a convolution packs at a time; 0 for the fastest number.
+    execution_engine : {"synchronous", "asynchronous"}
+        Whether branches of the network run at the same time (asynchronous).
+    trace_level : int
+        0 for few, 1 for more lines in the log.
+    show_every : int
+        Minibatches between two lines of the log.
+    show_first : int
+        Number of minibatches at the start of an epoch with a line each.
 
     Raises
     ------
@@ -83,49 +146,36 @@ class TrainingOptions(KeyedOptions):
     max_epochs: int = option("maxEpochs", fits=positive, expected="a number of epochs > 0")
     learning_rates_per_minibatch: Sequence[float] = option("learningRatesPerMB", (), not_negative, "a rate >= 0")
     learning_rates_per_sample: Sequence[float] = option("learningRatesPerSample", (), not_negative, "a rate >= 0")
-    # At the end, in the unit of the given one; exponential decay; 0: none.
     final_learning_rate: float = option("finalLearningRate", 0.0, not_negative, "a rate > 0, or 0 for none")
     minibatch_size: Sequence[int] = option("minibatchSize", (256,), positive, "a number of frames > 0")
     momentum_per_minibatch: Sequence[float] = option("momentumPerMB", (), is_momentum, "0 <= momentum < 1")
     momentum_per_sample: Sequence[float] = option("momentumPerSample", (), is_momentum, "0 <= momentum < 1")
-    # In frames.
     momentum_time_constant: Sequence[float] = option("momentumAsTimeConstant", (), not_negative, "a number >= 0")
     dropout_rate: Sequence[float] = option("dropoutRate", (0.0,), lambda v: 0 <= v < 1, "0 <= rate < 1")
-    parallel: Sequence[int] = (1,)  # sequences side by side, as the reader gives them
-    # minibatchSize is the number of steps of each of the sequences side by side.
+    parallel: Sequence[int] = (1,)
     truncated: bool = option("truncated", False)
-    # Frames; 0: all the data once.
     epoch_size: int = option("epochSize", 0, not_negative, "a number of frames, or 0 for all the data")
-    # Per frame of the minibatch.
     clipping_threshold: float = option("clippingThresholdPerSample", math.inf, lambda v: v > 0, "a threshold > 0")
-    # Clip elements, else the Frobenius norm of each gradient.
     clip_by_truncation: bool = option("gradientClippingWithTruncation", True)
     l2_weight: float = option("L2RegWeight", 0.0, not_negative, "a weight >= 0")
     l1_weight: float = option("L1RegWeight", 0.0, not_negative, "a weight >= 0")
     rule: Rule = Momentum()  # noqa: RUF009 (frozen)
-    # Standard deviation of the noise added to weights after every update.
     noise_deviation: float = option("gaussianNoiseInjectStd", 0.0, not_negative, "a deviation >= 0")
-    # Per frame; no updates at 1/100 of it and below.
     min_learning_rate: float = option("minLearningRatePerSample", 1e-9)
     auto_adjust: AutoAdjust = AutoAdjust()  # noqa: RUF009 (frozen)
-    adaptation_weight: float = 0.0  # weight of a reference model's posteriors in the labels
-    check_gradients: bool = option("gradientcheck", False)  # before the first update of every epoch
-    # Digits in which computed and numeric gradients must agree.
+    adaptation_weight: float = 0.0
+    check_gradients: bool = option("gradientcheck", False)
     gradient_digits: int = option("sigFigs", 6, lambda v: 0 < v <= 15, "1 to 15 digits")
-    seed: int = 0  # of dropout masks and of the noise added to weights
-    make_mode: bool = True  # continue after the newest model; else remove the models of an earlier training
+    seed: int = 0
+    make_mode: bool = True
     keep_checkpoints: bool = option("keepCheckPointFiles", False)
-    train_criterion: str = option("trainCriterionNodeName", "")  # node name; "": the network's first criterion
-    eval_criterion: str = option("evalCriterionNodeName", "")  # node name; "": all evaluation nodes of the network
-    # Compute statistics from all data, else from one epoch.
+    train_criterion: str = option("trainCriterionNodeName", "")
+    eval_criterion: str = option("evalCriterionNodeName", "")
     precompute_all_data: bool = option("useAllDataForPreComputedNode", True)
-    # Images that a convolution packs at a time; 0: the fastest number.
     packed_samples: int = option("maxTempMemSizeInSamplesForCNN", 0, not_negative, "a number >= 0")
-    # ASYNCHRONOUS: branches of the network run at the same time.
     execution_engine: str = option("executionEngine", SYNCHRONOUS, ENGINES.__contains__, " or ".join(ENGINES))
     trace_level: int = option("traceLevel", 0)
-    show_every: int = option("numMBsToShowResult", 10, positive, "a number of minibatches > 0")  # minibatches
-    # Number of minibatches at the start of an epoch with a line each.
+    show_every: int = option("numMBsToShowResult", 10, positive, "a number of minibatches > 0")
     show_first: int = option("firstMBsToShowResult", 0)
 
     def __post_init__(self) -> None:

@@ -19,7 +19,41 @@ MODES = (
 class AutoAdjust(KeyedOptions):
     """Options of the control, with the defaults of the 2016 tool.
 
-    The comment at each field gives its meaning.
+    Parameters
+    ----------
+    mode : {"none", "adjustAfterEpoch", "searchBeforeEpoch"}
+    reduce_below : float
+        Improvement, relative to the criterion before, below which the learning rate is reduced.
+    continue_reduce : bool
+        Once reduced, reduce after every epoch, and stop at the second small improvement.
+    interval : int
+        Epochs between two adjustments, which use the mean of the criterion over these epochs.
+    decrease : float
+        Factor of a reduction.
+    increase_above : float
+        Relative improvement above which the learning rate is increased.
+    increase : float
+        Factor of an increase.
+    load_best : bool
+        Return to the earlier model if the criterion has become worse.
+    by_validation : bool
+        Use the criterion on the data of the cvReader, if there is one.
+    by_evaluation : bool
+        Use the first evaluation node instead of the criterion.
+    trial_minibatches : schedule of int
+        Minibatches of a trial.
+    previous_rates : int
+        Number of earlier epochs above whose learning rates a search begins.
+    best_epochs : int
+        Number of epochs that search for the best rate, not only for a sufficient one.
+    adapt_minibatch : bool
+        Whether the minibatch size is adapted.
+    tuning_frequency : int
+        Epochs between two searches for a minibatch size.
+    tuning_max : int
+        Largest minibatch size, in frames.
+    error_margin : float
+        Percent by which the criterion may grow with the minibatch.
 
     Raises
     ------
@@ -28,32 +62,21 @@ class AutoAdjust(KeyedOptions):
     """
 
     mode: str = NONE
-    # Improvement, relative to the criterion before, below which the rate is reduced.
     reduce_below: float = option("reduceLearnRateIfImproveLessThan", 0.0, not_negative, "a relative improvement >= 0")
-    # Once reduced, reduce after every epoch, and stop at the second small improvement.
     continue_reduce: bool = option("continueReduce", False)
-    # Epochs between two looks; the criterion is their mean.
     interval: int = option("learnRateAdjustInterval", 1, positive, "a number of epochs > 0")
     decrease: float = option("learnRateDecreaseFactor", 0.618, lambda v: 0 < v < 1, "a factor between 0 and 1")
-    # Improvement above which the rate is increased.
     increase_above: float = option("increaseLearnRateIfImproveMoreThan", math.inf, lambda v: v >= 0, "a number >= 0")
     increase: float = option("learnRateIncreaseFactor", 1.382, lambda v: 1 <= v < math.inf, "a factor >= 1")
-    load_best: bool = option("loadBestModel", True)  # return to the model before when the criterion got worse
-    # Look at the criterion on the cvReader's data when there is one.
+    load_best: bool = option("loadBestModel", True)
     by_validation: bool = option("useCVSetControlLRIfCVExists", True)
-    # Look at the first evaluation node instead of the criterion.
     by_evaluation: bool = option("useEvalCriterionControlLR", False)
-    # Of a trial; a schedule.
     trial_minibatches: Sequence[int] = option("numMiniBatch4LRSearch", (500,), positive, "a number of minibatches > 0")
-    # Learning rates of earlier epochs that a search begins above.
     previous_rates: int = option("numPrevLearnRates", 5, positive, "a number of epochs > 0")
-    # Epochs that search for the best rate, not only for a sufficient one.
     best_epochs: int = option("numBestSearchEpoch", 1, not_negative, "a number of epochs >= 0")
     adapt_minibatch: bool = option("autoAdjustMinibatch", False)
-    # Epochs between two searches for a minibatch size.
     tuning_frequency: int = option("minibatchSizeTuningFrequency", 1, positive, "a number of epochs > 0")
-    tuning_max: int = option("minibatchSizeTuningMax", 1048576, positive, "a number of frames > 0")  # frames
-    # Percent by which the criterion may grow with the minibatch.
+    tuning_max: int = option("minibatchSizeTuningMax", 1048576, positive, "a number of frames > 0")
     error_margin: float = option("minibatchSearchCriterionErrorMargin", 1.0, not_negative, "a percentage >= 0")
 
     def __post_init__(self) -> None:
