@@ -22,6 +22,7 @@ from decoder.search.decoder import score_frames
 from readers.errors import ConfigError, GraphError, ShapeError
 
 WIDENINGS = 3  # how often the beam is doubled before an utterance fails, as with HVite's -t
+MAX_ARCS = 65534  # into a position; back pointers have 16 bits
 MAX_CELLS = 1 << 31  # back pointers of an utterance, two bytes each
 
 
@@ -145,7 +146,7 @@ class Aligner:
         Raises
         ------
         GraphError
-            For labels that are not in the dictionary or the models.
+            For labels that are not in the dictionary or the models, or have too many pronunciations.
         ShapeError
             For scores of another shape, too few frames for the transcript, and when no path survives.
         """
@@ -155,6 +156,12 @@ class Aligner:
             raise ShapeError(
                 f"alignment: {len(frames)} frames; expected at least {graph.min_frames} for a transcript of "
                 f"{len(transcript)} labels"
+            )
+        most_arcs = int(np.diff(graph.first_arc).max())
+        if most_arcs > MAX_ARCS:
+            raise GraphError(
+                f"alignment: {most_arcs} ways into one state of the transcript; expected at most {MAX_ARCS}; labels "
+                "with fewer pronunciations"
             )
         arrays = AlignmentArrays(
             row=graph.row,

@@ -6,7 +6,6 @@ All values in this module are log10.  Source: the ARPA format of the CMU and SRI
 """
 
 import gzip
-import math
 import os
 import re
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from readers.language.arpa_columns import Columns, read_columns
 _COUNT = re.compile(r"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})")
 _SECTION = re.compile(r"\\(\d+)-grams:")
 LEAST_SIZE = 1 << 18  # bytes; a smaller file is read faster than the compiled loops are loaded
+MAX_LOG10_BACKOFF = 1e9  # a larger one makes costs of -inf in float32
 MAX_LOG10_PROBABILITY = 1e-3  # rounding in some toolkits leaves a probability just above 1
 
 
@@ -101,7 +101,7 @@ def read_arpa(path: str | os.PathLike) -> Arpa:
 def _sound(columns: Columns) -> bool:
     """Whether all numbers are in range and no n-gram is repeated."""
     words, logprob, backoff = columns
-    in_range = bool(np.all(logprob <= MAX_LOG10_PROBABILITY)) and bool(np.all(backoff < np.inf))
+    in_range = bool(np.all(logprob <= MAX_LOG10_PROBABILITY)) and bool(np.all(backoff <= MAX_LOG10_BACKOFF))
     return in_range and _first_repeated(words) is None
 
 
@@ -218,7 +218,7 @@ def _parse_rows(rows, order, ids, vocabulary):
         backoff[:] = np.array([row[-1] for row in rows], np.float64)
     elif with_backoff.any():
         backoff[with_backoff] = [float(rows[i][-1]) for i in np.flatnonzero(with_backoff)]
-    if not np.all(logprob <= MAX_LOG10_PROBABILITY) or np.isnan(backoff).any() or np.isposinf(backoff).any():
+    if not np.all(logprob <= MAX_LOG10_PROBABILITY) or not np.all(backoff <= MAX_LOG10_BACKOFF):
         raise ValueError
     if order == 1:  # only after the rows are known to be correct: _blame needs the ids before them
         ids.update(added)
@@ -240,8 +240,8 @@ def _blame(rows, numbers, order, ids, path) -> None:
         for field in (row[0], *row[order + 1 :]):
             if not is_number(field) and field.lower() not in ("-inf", "-infinity"):
                 raise FormatError(f"{where}: {field!r} in {text!r}; expected a number")
-        if len(row) > order + 1 and float(row[order + 1]) == math.inf:
-            raise FormatError(f"{where}: log10 back-off {row[order + 1]}; expected a number that is not too large")
+        if len(row) > order + 1 and float(row[order + 1]) > MAX_LOG10_BACKOFF:
+            raise FormatError(f"{where}: log10 back-off {row[order + 1]}; expected at most {MAX_LOG10_BACKOFF:g}")
         if float(row[0]) > MAX_LOG10_PROBABILITY:
             raise FormatError(f"{where}: log10 probability {row[0]}; expected 0 or less")
         if order == 1:

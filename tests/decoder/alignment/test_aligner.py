@@ -289,3 +289,14 @@ def test_levels_agree_and_come_back_from_the_file(tmp_path):
     assert sum(label.score for label in labels["state"]) == pytest.approx(-result.total, abs=1e-4)
     write_mlf(tmp_path / "a.mlf", [(f"*/{level}.rec", labels[level]) for level in LEVELS])
     assert dict(read_mlf(tmp_path / "a.mlf")) == labels
+
+
+def test_more_ways_than_back_pointers_can_hold_are_refused(monkeypatch):
+    rng = np.random.default_rng(0)
+    models = monophones(rng)
+    aligner = Aligner(TranscriptGraphs(models, DICTIONARY))
+    scores = scores_for(models, 40, rng)
+    assert aligner.align(["X", "Y"], scores).total < math.inf
+    monkeypatch.setattr("decoder.alignment.aligner.MAX_ARCS", 1)
+    with pytest.raises(GraphError, match=r"alignment: \d+ ways into one state of the transcript; expected at most 1; "):
+        aligner.align(["X", "Y"], scores)

@@ -119,7 +119,8 @@ def change(old, new):
         (change("-0.5	a", "x	a"), r"a:12: 'x' in 'x a.*'; expected a number"),
         (change("-0.2 a \\b", "nan a \\b"), r"a:18: 'nan' in 'nan a .*'; expected a number"),
         (change("-0.3", "nan"), r"a:16: 'nan' in '-0.1 <s> a nan'; expected a number"),
-        (change("-0.3", "1e999"), r"a:16: log10 back-off 1e999; expected a number that is not too large"),
+        (change("-0.3", "1e999"), r"a:16: log10 back-off 1e999; expected at most 1e.09"),
+        (change("-0.3", "1e39"), r"a:16: log10 back-off 1e39; expected at most 1e.09"),
         (change("-0.3", "-0.3x"), r"a:16: '-0.3x' in .*; expected a number"),
         (change("-0.2 a \\b", "0.2 a \\b"), r"a:18: log10 probability 0.2; expected 0 or less"),
         (
