@@ -4,6 +4,8 @@ Each message is one self-contained line: place, what was found, what was expecte
 Commands print this line and exit with status 2.  Any other exception is a bug.
 """
 
+from collections.abc import Sequence
+
 MAX_MESSAGE = 4000  # characters; a message may quote a line of the input, which may be of any length
 
 
@@ -17,6 +19,15 @@ class ArgonautError(ValueError):
 
 class FormatError(ArgonautError):
     """The content of a file violates its format."""
+
+
+class ManyFaults(FormatError):
+    """Several faults of one file; `faults` are their messages, and the text is the first with the number of others."""
+
+    def __init__(self, message: str, faults: Sequence[str] = ()):
+        more = f"; and {len(faults) - 1} more" if len(faults) > 1 else ""
+        super().__init__(message + more)
+        self.faults = tuple(faults) or (message,)
 
 
 class ConfigError(FormatError):

@@ -6,9 +6,10 @@ Source: HTK Book 3.4, section 12.7.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from readers.common.faults import OnFault
 from readers.common.files import atomic_write
 from readers.common.text import escape, is_number, quote_name, read_lines, split_fields, unescape
 from readers.errors import FormatError
@@ -39,13 +40,15 @@ class Pronunciation(NamedTuple):
         return self.word if self.output is None else self.output
 
 
-def read_dictionary(path: str | os.PathLike) -> list[Pronunciation]:
-    """Read the pronunciations of a dictionary.
+def read_dictionary(path: str | os.PathLike, on_fault: OnFault | None = None) -> list[Pronunciation]:
+    """Read the pronunciations of an HTK dictionary; `readers.dictionaries` reads other forms, too.
 
     Parameters
     ----------
     path : path
         Dictionary, plain or gzip.  Blank lines are ignored; a word may occur several times.
+    on_fault : callable, optional
+        Called with a FormatError for each malformed line, which is then left out; by default the first one is raised.
 
     Returns
     -------
@@ -61,26 +64,49 @@ def read_dictionary(path: str | os.PathLike) -> list[Pronunciation]:
     ----------
     HTK Book 3.4, section 12.7.
     """
-    pronunciations = []
+    return collect_pronunciations(path, read_lines(path), parse_line, on_fault)
+
+
+def collect_pronunciations(
+    path: str | os.PathLike,
+    lines: Iterable[str],
+    parse: Callable[[str, str], Pronunciation | None],
+    on_fault: OnFault | None = None,
+) -> list[Pronunciation]:
+    """Return the pronunciations of the lines of a dictionary; `parse` returns None for a comment.
+
+    on_fault, and what is raised: as in read_dictionary.
+    """
+    pronunciations: list[Pronunciation] = []
     lines_of: dict[Pronunciation, int] = {}
-    for number, line in enumerate(read_lines(path), 1):
+    num_faults = 0
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        entry = _parse_line(line, f"{path}:{number}")
-        identity = entry._replace(probability=None)
-        if identity in lines_of:
-            raise FormatError(
-                f"{path}:{number}: pronunciation of {entry.word!r} is already at line {lines_of[identity]}; "
-                "expected each once"
-            )
-        lines_of[identity] = number
-        pronunciations.append(entry)
-    if not pronunciations:
+        try:
+            entry = parse(line, f"{path}:{number}")
+            identity = entry and entry._replace(probability=None)
+            if identity in lines_of:
+                raise FormatError(
+                    f"{path}:{number}: pronunciation of {identity.word!r} is already at line {lines_of[identity]}; "
+                    "expected each once"
+                )
+        except FormatError as fault:
+            if on_fault is None:
+                raise
+            on_fault(fault)
+            num_faults += 1
+            continue
+        if entry is not None:
+            lines_of[identity] = number
+            pronunciations.append(entry)
+    if not pronunciations and not num_faults:
         raise FormatError(f"{path}: no pronunciations; expected at least one line: word phone phone ...")
     return pronunciations
 
 
-def _parse_line(line: str, where: str) -> Pronunciation:
+def parse_line(line: str, where: str) -> Pronunciation:
+    """Parse a line of an HTK dictionary; where: "file:line".  Raises FormatError for a malformed line."""
     if "[" in line or '"' in line or "'" in line or "\\" in line:
         line, output = _take_output(line, where)
         fields = split_fields(line, where)
@@ -88,6 +114,8 @@ def _parse_line(line: str, where: str) -> Pronunciation:
         output, fields = None, [(field, False) for field in line.split()]
     if not fields:
         raise FormatError(f"{where}: no word before the output symbol; expected one")
+    if not all(field for field, _ in fields):
+        raise FormatError(f"{where}: empty name in {line.strip()!r}; expected a character between quotes")
     word = fields.pop(0)[0]
     probability = None
     if fields and not fields[0][1] and is_number(fields[0][0]):

@@ -15,9 +15,10 @@ from pathlib import Path
 from readers.common.files import require_writable
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
-from readers.errors import ArgonautError, KernelCacheWarning
+from readers.errors import ArgonautError, KernelCacheWarning, ManyFaults
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
+SHOWN_FAULTS = 20  # of one file
 SHOWN_LOSSES = 5  # on the terminal; the report file lists all
 SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this plus the signal's number, as in shells
 
@@ -49,6 +50,12 @@ def _guarded(function: Callable[..., int], *arguments) -> int:
     except BrokenPipeError:  # the reader of a pipe, such as `| head`, has closed it
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (discards the rest, also what is flushed at exit)
         return 0
+    except ManyFaults as fault:
+        for message in fault.faults[:SHOWN_FAULTS]:
+            print(f"error: {one_line(message)}", file=sys.stderr)
+        if len(fault.faults) > SHOWN_FAULTS:
+            print(f"error: and {len(fault.faults) - SHOWN_FAULTS} more faults", file=sys.stderr)
+        return 2
     except (ArgonautError, OSError) as fault:
         print(f"error: {one_line(fault)}", file=sys.stderr)
         return 2

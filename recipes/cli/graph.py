@@ -30,6 +30,7 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.errors import ConfigError, GraphError
+from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
 
 SHOWN_WORDS = 5  # of the words that are left out; the report lists all
 
@@ -44,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument("--transitions", metavar="FILE", help="lines `[state] ln_self ln_forward`")
     files.add_argument("--alignment", metavar="MLF", help="estimate the transitions from this state alignment instead")
-    files.add_argument("--dict", metavar="FILE", help="HTK dictionary (default: loop over all phones)")
+    files.add_argument("--dict", metavar="FILE", help="dictionary (default: loop over all phones)")
+    add_dictionary_options(files)
     files.add_argument("--lm", metavar="FILE", help="ARPA language model, plain or .gz")
     files.add_argument(
         "--lm-collection", metavar="FILE", help="instead of --lm: lines `ARPA-file weight`, interpolated"
@@ -125,7 +127,6 @@ def build(arguments: argparse.Namespace, models, from_model_set: bool, collectio
     from decoder.graph import GraphOptions, build_monophone_graph, build_triphone_graph, has_context
     from decoder.lm.collection import open_collection
     from decoder.lm.mapped_model import open_language_model
-    from readers.htk.dictionary import read_dictionary
     from readers.htk.frame_labels import read_state_list
 
     state_list = read_state_list(arguments.state_list) if arguments.state_list else None
@@ -141,7 +142,7 @@ def build(arguments: argparse.Namespace, models, from_model_set: bool, collectio
         pronunciation_scale=arguments.pron_scale,
         drop_missing=arguments.drop_missing,
     )
-    dictionary = read_dictionary(arguments.dict) if arguments.dict else None
+    dictionary = open_dictionary(arguments)
 
     def progress(done: int, total: int, step: str, states: int, arcs: int) -> None:
         print(f"{step:<13} {states:>9} states {arcs:>9} arcs", flush=True)
@@ -215,13 +216,12 @@ def phone_models(arguments: argparse.Namespace):
 def contexts(arguments: argparse.Namespace, trees) -> list[str]:
     """Return the phones that can be neighbours in a triphone: those of the dictionary, else all that have trees."""
     from decoder.graph.triphone import SHORT_PAUSE
-    from readers.htk.dictionary import read_dictionary
 
     if trees is None:
         return []
     phones = [phone for phone, _ in trees.trees]
     if arguments.dict:
-        phones = [phone for entry in read_dictionary(arguments.dict) for phone in entry.phones]
+        phones = [phone for entry in open_dictionary(arguments) for phone in entry.phones]
     no_context = arguments.short_pause or SHORT_PAUSE
     return [phone for phone in dict.fromkeys([*phones, arguments.silence or "sil"]) if phone != no_context]
 

@@ -123,6 +123,7 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
 
 def _text_kind(path: str) -> Kind:
     from readers.common.text import read_lines
+    from readers.dictionaries.forms import COMMENT
     from readers.htk.mlf import HEADER
     from readers.tables.hmm_tables import is_bracketed
 
@@ -132,6 +133,8 @@ def _text_kind(path: str) -> Kind:
     fields = first.split()
     if first == HEADER:
         return "master label file", labels.mlf
+    if first.startswith(COMMENT):
+        return "pronunciation dictionary", language.dictionary
     kind = runs.run_kind(first) or (runs.json_kind(path) if first.startswith("{") else None)
     if kind:
         return kind

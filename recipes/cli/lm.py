@@ -26,6 +26,7 @@ import sys
 
 from readers.errors import ConfigError, FormatError
 from recipes.cli import lm_network
+from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
 
 FEWEST_NAMED = 10  # lines needed to decide whether their first words are utterance names
 
@@ -67,7 +68,8 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
         default="kn",
         help="interpolated modified Kneser-Ney (default) or Witten-Bell",
     )
-    parser.add_argument("--dict", metavar="FILE", help="HTK dictionary; its words are the vocabulary")
+    parser.add_argument("--dict", metavar="FILE", help="dictionary; its words are the vocabulary")
+    add_dictionary_options(parser, phones=False)
     parser.add_argument(
         "--vocabulary", metavar="FILE", help="vocabulary, one word per line (default: words of the text)"
     )
@@ -220,7 +222,6 @@ def check_text(path: str, lines: list[list[str]]) -> None:
 
 def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
     from readers.common.text import read_lines
-    from readers.htk.dictionary import read_dictionary
 
     if not arguments.dict and not arguments.vocabulary:
         return None
@@ -231,7 +232,7 @@ def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
         words += line.split()
     if arguments.vocabulary and not words:
         raise FormatError(f"{arguments.vocabulary}: no words; expected one per line")
-    words += [entry.word for entry in read_dictionary(arguments.dict)] if arguments.dict else []
+    words += [entry.word for entry in open_dictionary(arguments) or ()]
     return [word for word in dict.fromkeys(words) if word not in ("<s>", "</s>")]
 
 

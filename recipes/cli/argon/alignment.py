@@ -6,6 +6,7 @@ from pathlib import Path
 from readers.errors import ConfigError
 from recipes.cli.argon.decoding import Decoded, timed
 from recipes.cli.argon.scores import naming, open_source
+from recipes.cli.dictionaries import open_dictionary
 
 
 class AlignmentPipeline:
@@ -60,7 +61,6 @@ def open_graphs(arguments: argparse.Namespace):
     from decoder.graph import GraphOptions, PhoneModels
     from decoder.graph.transcript import TranscriptGraphs
     from readers.errors import GraphError
-    from readers.htk.dictionary import read_dictionary
     from readers.tables.hmm_tables import read_cntkmap, read_state_map, read_transitions
 
     directory = Path(arguments.graph).parent
@@ -87,7 +87,7 @@ def open_graphs(arguments: argparse.Namespace):
         silence_topology=arguments.sil_topology or topology,
         pronunciation_scale=arguments.pron_scale,
     )
-    dictionary = read_dictionary(arguments.dict) if arguments.dict else None
+    dictionary = open_dictionary(arguments)
     try:
         return TranscriptGraphs(models, dictionary, read_cntkmap(arguments.cntkmap), options, arguments.sil_cost)
     except GraphError as fault:

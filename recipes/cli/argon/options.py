@@ -3,6 +3,7 @@
 import argparse
 
 from readers.errors import ConfigError
+from recipes.cli.dictionaries import add_dictionary_options
 
 DECODING = {"acweight": 0.0667, "beam": 15.0}  # defaults
 ALIGNING = {"acweight": 1.0, "beam": None}
@@ -66,6 +67,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         metavar="FILE",
         help="dictionary with the [output symbols] of -precompile and the words of -alignmlf",
     )
+    add_dictionary_options(compiling)
 
     inputs = parser.add_argument_group("inputs (6.1.3.2)")
     add(inputs, "infiles", "LIST", "list of feature files, one per line: FILE or NAME=FILE[first,last]")

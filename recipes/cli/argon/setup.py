@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from readers.errors import ConfigError
+from recipes.cli.dictionaries import open_dictionary
 
 INPUT_FILES = ("infiles", "am", "cntkmap", "graph", "lm", "dict", "scores", "alignmlf")
 
@@ -12,17 +13,14 @@ def precompile_graph(arguments: argparse.Namespace) -> int:
     from decoder.graph.compiled_graph import precompile
     from decoder.graph.graph_file import save_graph
     from readers.common.files import require_writable
-    from readers.htk.dictionary import read_dictionary
     from readers.language.att import read_acceptor
     from readers.tables.hmm_tables import read_lookahead, read_state_map, read_transitions
 
     if not arguments.infsm:
         raise ConfigError("command line: -precompile without -infsm; expected the acceptor to compile")
     require_writable(arguments.graph, [arguments.infsm, arguments.dict])
-    outputs = {}
-    if arguments.dict:
-        entries = read_dictionary(arguments.dict)
-        outputs = {entry.word: entry.output for entry in entries if entry.output is not None}
+    entries = open_dictionary(arguments) or ()
+    outputs = {entry.word: entry.output for entry in entries if entry.output is not None}
     graph = precompile(
         read_acceptor(arguments.infsm),
         read_transitions(arguments.transition_file) if arguments.transition_file else None,

@@ -6,9 +6,9 @@ from recipes.cli.file_kinds.figures import Figures
 
 
 def dictionary(path: str) -> Figures:
-    from readers.htk.dictionary import read_dictionary
+    from readers.dictionaries.forms import read_any_dictionary
 
-    entries = read_dictionary(path)
+    entries = read_any_dictionary(path)
     phones = {phone for entry in entries for phone in entry.phones}
     words = Counter(entry.word for entry in entries)
     return [

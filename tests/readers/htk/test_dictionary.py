@@ -67,6 +67,8 @@ def test_a_word_may_have_several_pronunciations_and_outputs(tmp_path):
         ("B b [B]", r"d:1: output symbol \[B\] among the phones of 'B'; expected word \[output\]"),
         ("B [B b", r"d:1: output symbol \[B is not closed; expected a closing \]"),
         ("B [B]b", r"d:1: '\[B\]b'; expected a blank after the output symbol"),
+        ("'' b", r"d:1: empty name in \"'' b\"; expected a character between quotes"),
+        ('B ""', r"d:1: empty name in"),
         ('B "b', r"d:1: quote \" in .* is not closed"),
         ("A ey\n\nA 0.5 ey", r"d:3: pronunciation of 'A' is already at line 1; expected each once"),
         ("\n \n", r"d: no pronunciations; expected at least one line"),
@@ -75,6 +77,13 @@ def test_a_word_may_have_several_pronunciations_and_outputs(tmp_path):
 def test_malformed_dictionaries(tmp_path, text, message):
     with pytest.raises(FormatError, match=message):
         read_dictionary(put(tmp_path / "d", text))
+
+
+def test_all_faults_are_reported_at_once(tmp_path):
+    faults = []
+    path = put(tmp_path / "d", "A ey\nB 1.5 b\nA ey\n")
+    assert read_dictionary(path, faults.append) == [Pronunciation("A", None, None, ("ey",))]
+    assert [str(fault).split(": ")[0] for fault in faults] == [f"{path}:2", f"{path}:3"]
 
 
 NAME = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=8)

@@ -90,6 +90,56 @@ def test_words_with_phones_without_models_are_counted_by_phone(task, capsys):
     assert set(read_lookahead(task / "graph" / "lookahead")) == {"<s>", "</s>", "X", "Y"}
 
 
+CMUDICT = """;;; a comment
+'BOUT  B A1
+X  A1 B
+X(1)  A0 B
+X(2)  B
+Y  A2
+"""
+
+
+def test_cmudict_with_stress(task, capsys):
+    (task / "text").write_text("X Y\n'BOUT\n")
+    assert estimate(task) == 0
+    (task / "dict").write_text(CMUDICT)
+    for path in (task / "states", task / "alignment.mlf"):
+        path.write_text(path.read_text().replace("a_s", "A_s").replace("b_s", "B_s"))
+    assert main(graph_arguments(task, "--silence", "sil")) == 2
+    assert "phones without a model: 'A1' of 'BOUT" in capsys.readouterr().err
+    assert main(graph_arguments(task, "--silence", "sil", "--strip-stress", "-v")) == 0
+    assert "dict: 1 pronunciations differ only in stress; merged" in capsys.readouterr().err
+    assert set(read_lookahead(task / "graph" / "lookahead")) == {"<s>", "</s>", "X", "Y", "'BOUT"}
+    assert (
+        main(["lm", "estimate", "--text", str(task / "text"), "--dict", str(task / "dict"), "-o", str(task / "m")]) == 0
+    )
+    assert set(read_arpa(task / "m").vocabulary) == {"<s>", "</s>", "X", "Y", "'BOUT"}
+
+
+def test_the_form_of_a_dictionary_can_be_given(task, capsys):
+    (task / "text").write_text("X X(2)\n")
+    (task / "dict").write_text("<s> sil\n</s> sil\nX a b\nX(2) b\n")
+    assert estimate(task) == 0
+    assert main(graph_arguments(task, "--dict-format", "htk")) == 0
+    assert set(read_lookahead(task / "graph" / "lookahead")) == {"<s>", "</s>", "X", "X(2)"}
+    assert main(graph_arguments(task)) == 0
+    assert set(read_lookahead(task / "graph" / "lookahead")) == {"<s>", "</s>", "X"}
+
+
+def test_all_faults_of_a_dictionary_are_printed(task, capsys):
+    assert estimate(task) == 0
+    path = task / "dict"
+    path.write_text("X 1.5 a\nY a\nY a\nZ b 0.5\n")
+    capsys.readouterr()
+    assert main(graph_arguments(task)) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[1] for line in lines] == [f"{path}:1", f"{path}:3", f"{path}:4"]
+    path.write_text("".join(f"W{i} 1.5 a\n" for i in range(30)))
+    assert main(graph_arguments(task)) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert (len(lines), lines[-1]) == (21, "error: and 10 more faults")
+
+
 def test_phone_loop_needs_the_silence_by_name(task, capsys):
     (task / "phones").write_text("a b a\nb\n")
     main(["lm", "estimate", "--text", str(task / "phones"), "-o", str(task / "lm.arpa")])

@@ -123,6 +123,12 @@ def test_text_files_are_told_by_content(tmp_path, kind, compress):
     assert {name: figures.get(name) for name in expected} == expected
 
 
+def test_cmudict_is_a_dictionary(tmp_path):
+    kind, figures = figures_of(put(tmp_path / "d", ";;;\n'BOUT  B AW1 T\nA  AH0\nA(1)  EY1\n"))
+    assert (kind, figures["entries"]) == ("pronunciation dictionary", "3 pronunciations")
+    assert figures["words"].startswith("2, 1 of them")
+
+
 def test_timit_labels_are_told_by_their_name(tmp_path):
     kind, figures = figures_of(put(tmp_path / "a.PHN", "0 100 h#\n100 250 sh\n"))
     assert (kind, figures["segments"], figures["ends at"]) == ("TIMIT label file", "2", "sample 250")

@@ -1,0 +1,154 @@
+"""Reads dictionaries of other tools: CMUdict, Kaldi's lexicons and MFA's dictionaries, besides HTK's.
+
+htk    `word [output] probability phone ...`, with quotes and backslashes as in all HTK files
+cmu    `WORD  phone ...`, `WORD(2)` for further pronunciations, comments after `;;;` and ` #` (CMUdict, Sphinx)
+kaldi  `word phone ...` (lexicon.txt) or `word probability phone ...` (lexiconp.txt)
+mfa    as Kaldi; if there is a tab, the word extends to the first one and may contain blanks
+
+Only HTK has quotes and backslashes: in the other forms `'bout` is a word like any other.  Four numbers after the word
+are those of MFA's trained dictionaries and of Kaldi's lexiconp_silprob.txt: the probability of the pronunciation, and
+three of silence, which are not used.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+
+from readers.common.faults import OnFault
+from readers.common.text import decode_lines, is_number, read_bytes
+from readers.errors import ConfigError, FormatError
+from readers.htk.dictionary import Pronunciation, collect_pronunciations, parse_line
+
+FORMS = ("htk", "cmu", "kaldi", "mfa")
+COMMENT = ";;;"
+NUM_SILENCE_NUMBERS = 3
+_VARIANT = re.compile(r"(.+)\(\d+\)")
+_TRAILING_COMMENT = re.compile(r"\s#.*")
+# HTK's output symbol, escapes, and names in double quotes.
+_HTK_SIGN = re.compile(r"""\s*\S+\s+\[|.*\\(?:['"\\]|[0-7]{3})|\s*"[^"]*"(?:\s|$)|.*\s"[^"\s]+"(?:\s|$)""")
+
+
+def read_any_dictionary(
+    path: str | os.PathLike, form: str = "auto", on_fault: OnFault | None = None
+) -> list[Pronunciation]:
+    """Read the pronunciations of a dictionary of any form.
+
+    Parameters
+    ----------
+    path : path
+        Dictionary, plain or gzip, in UTF-8; CMUdict may also be in Latin-1.
+    form : {"auto", "htk", "cmu", "kaldi", "mfa"}
+        "auto" takes the form from the content, see detect_form.
+    on_fault : callable, optional
+        Called with a FormatError for each malformed line, which is then left out; by default the first one is raised.
+
+    Returns
+    -------
+    list of Pronunciation
+        In file order.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a malformed line, a repeated pronunciation, and an empty file.
+    ConfigError
+        For an unknown form.
+
+    References
+    ----------
+    HTK Book 3.4, section 12.7.
+    """
+    if form not in ("auto", *FORMS):
+        raise ConfigError(f"form of a dictionary '{form}'; expected auto, {', '.join(FORMS)}")
+    lines = _read_lines(path)
+    parse = _PARSERS[detect_form(lines) if form == "auto" else form]
+    return collect_pronunciations(path, lines, parse, on_fault)
+
+
+def detect_form(lines: Iterable[str]) -> str:
+    """Return the form of a dictionary.
+
+    Parameters
+    ----------
+    lines : iterable of str
+
+    Returns
+    -------
+    str
+        "cmu" for comments after `;;;`; "htk" for output symbols, escapes and double quotes; "cmu" for `WORD(2)` beside
+        `WORD`; "mfa" for a tab in every line; "kaldi" for other quotes and backslashes, and four numbers; else "htk",
+        which then means the same.
+    """
+    lines = [line for line in lines if line.strip()]
+    if any(line.startswith(COMMENT) for line in lines):
+        return "cmu"
+    if any(("[" in line or "\\" in line or '"' in line) and _HTK_SIGN.match(line) for line in lines):
+        return "htk"
+    words = {line.split(None, 1)[0] for line in lines}
+    variants = (match for word in words if word.endswith(")") and (match := _VARIANT.fullmatch(word)))
+    if any(match[1] in words for match in variants):
+        return "cmu"
+    if lines and all("\t" in line.strip() for line in lines):
+        return "mfa"
+    plain = any(mark in line for line in lines for mark in "'\"\\")
+    return "kaldi" if plain or any(len(_leading_numbers(line.split()[1:])) > 1 for line in lines) else "htk"
+
+
+def _read_lines(path: str | os.PathLike) -> list[str]:
+    raw = read_bytes(path)
+    try:
+        return decode_lines(raw, path)
+    except FormatError:
+        if not raw.startswith(COMMENT.encode()):
+            raise
+        return decode_lines(raw.decode("latin-1").encode(), path)
+
+
+def _parse_cmu(line: str, where: str) -> Pronunciation | None:
+    if line.startswith(COMMENT):
+        return None
+    fields = line.split(None, 1)
+    phones = _TRAILING_COMMENT.sub("", f" {fields[1]}").split() if len(fields) > 1 else []
+    variant = _VARIANT.fullmatch(fields[0])
+    return _parse_plain(variant[1] if variant else fields[0], phones, where)
+
+
+def _parse_kaldi(line: str, where: str) -> Pronunciation:
+    word, *fields = line.split()
+    return _parse_plain(word, fields, where)
+
+
+def _parse_mfa(line: str, where: str) -> Pronunciation:
+    word, tab, rest = line.strip().partition("\t")
+    return _parse_plain(word.strip(), rest.split(), where) if tab else _parse_kaldi(line, where)
+
+
+def _parse_plain(word: str, fields: list[str], where: str) -> Pronunciation:
+    numbers = _leading_numbers(fields)
+    if len(numbers) not in (0, 1, 1 + NUM_SILENCE_NUMBERS):
+        raise FormatError(
+            f"{where}: {len(numbers)} numbers after {word!r}; expected none, a probability, or a probability and "
+            f"{NUM_SILENCE_NUMBERS} numbers of silence"
+        )
+    probability, phones = numbers[0] if numbers else None, fields[len(numbers) :]
+    if probability is not None and not 0 < float(probability) <= 1:
+        raise FormatError(f"{where}: probability {probability} of {word!r}; expected more than 0 and at most 1")
+    if not phones:
+        raise FormatError(f"{where}: no phones of {word!r}; expected at least one")
+    number = next(filter(is_number, phones), None)
+    if number is not None:
+        raise FormatError(f"{where}: number {number} among the phones of {word!r}; expected names of phones")
+    return Pronunciation(word, None, None if probability is None else float(probability), tuple(phones))
+
+
+def _leading_numbers(fields: list[str]) -> list[str]:
+    count = next((i for i, field in enumerate(fields) if not is_number(field)), len(fields))
+    return fields[:count]
+
+
+_PARSERS: dict[str, Callable[[str, str], Pronunciation | None]] = {
+    "htk": parse_line,
+    "cmu": _parse_cmu,
+    "kaldi": _parse_kaldi,
+    "mfa": _parse_mfa,
+}
