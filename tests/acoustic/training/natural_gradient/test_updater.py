@@ -6,6 +6,7 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.engine.execution.gradient_sink import RealFrames
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import EngineOptions
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.natural_gradient.compiled import CompiledLayer
 from acoustic.training.natural_gradient.online import OnlineFisher
@@ -294,6 +295,30 @@ def test_columns_without_a_frame_count_nowhere(method, threads, precision):
     for node in trained[0].parameters():
         tolerance = 1e-9 if precision == "double" else 2e-4
         np.testing.assert_allclose(trained[1][node.name].value, node.value, rtol=tolerance, atol=tolerance)
+
+
+def test_factors_without_gaps_are_those_of_the_pass():
+    """Updates from copies of the factors, which have other addresses in every pass, are not replayed."""
+    layout = SequenceLayout.of_lengths((40, 30, 20))
+    real = ~layout.gap_columns
+
+    def trained(replay):
+        net = Network("float", seed=1, threads=2)
+        net.backend.__dict__["team"] = type(net.backend.team)(2)
+        net.add("Input", "x", rows=7)
+        net.add("Input", "y", rows=5)
+        net.add("Parameter", "W", rows=5, cols=7, initValueScale=5)
+        net.add("SquareError", "J", "y", net.add("Times", "z", "W", "x"))
+        updater = make_updater(net, options(NaturalGradient(rank_in=2, rank_out=2)))
+        engine, rng = Engine(net, ["J"], options=EngineOptions(replay=replay)), np.random.default_rng(0)
+        for _ in range(6):
+            matrices = {name: rng.standard_normal((rows, len(real))) * real for name, rows in (("x", 7), ("y", 5))}
+            engine.forward(matrices, training=True, layout=layout)
+            updater.begin(RATE, 0.0, layout.num_frames)
+            engine.backward(on_gradient=updater)
+        return net["W"].value
+
+    np.testing.assert_allclose(trained(True), trained(False), rtol=1e-5, atol=1e-6)
 
 
 def test_every_workers_share_keeps_a_column():
