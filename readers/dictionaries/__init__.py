@@ -9,6 +9,6 @@ __all__, __getattr__ = face(
     __name__,
     {
         "forms": ["FORMS", "detect_form", "read_any_dictionary"],
-        "phones": ["change_phones", "without_stress"],
+        "phones": ["change_phones", "read_phone_replacements", "without_stress"],
     },
 )

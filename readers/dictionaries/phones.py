@@ -1,9 +1,12 @@
-"""Changes the phones of a dictionary to those of a model set: without marks of stress."""
+"""Changes the phones of a dictionary to those of a model set: without marks of stress, or by a table."""
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterable
 
+from readers.common.text import read_lines
+from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
 
 _STRESSED = re.compile(r"([A-Za-z]+)[012]")
@@ -22,6 +25,37 @@ def without_stress(phone: str) -> str:
     """
     stressed = _STRESSED.fullmatch(phone)
     return stressed[1] if stressed else phone
+
+
+def read_phone_replacements(path: str | os.PathLike) -> dict[str, tuple[str, ...]]:
+    """Read the table of the phones that replace others.
+
+    Parameters
+    ----------
+    path : path
+        Lines `phone new-phone ...`; a phone alone is deleted.  `#` begins a comment line.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        Phone -> the phones that take its place, in order.
+
+    Raises
+    ------
+    FormatError
+        For a repeated phone, with file and line, and for a file without phones.
+    """
+    replacements: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split()
+        if not fields or fields[0].startswith("#"):
+            continue
+        if fields[0] in replacements:
+            raise FormatError(f"{path}:{number}: phone {fields[0]!r} is repeated; expected each once")
+        replacements[fields[0]] = tuple(fields[1:])
+    if not replacements:
+        raise FormatError(f"{path}: no phones; expected lines `phone new-phone ...`")
+    return replacements
 
 
 def change_phones(

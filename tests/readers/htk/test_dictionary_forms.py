@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.dictionaries.forms import FORMS, detect_form, read_any_dictionary
-from readers.dictionaries.phones import change_phones, without_stress
+from readers.dictionaries.phones import change_phones, read_phone_replacements, without_stress
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 
@@ -190,6 +190,29 @@ def test_pronunciations_that_become_equal_are_merged_with_the_highest_probabilit
         ],
         2,
     )
+
+
+def test_replacements_of_phones(tmp_path):
+    path = put(tmp_path / "map", "# comment\nOY  AO IH\n\nzh sh\nq\n")
+    replacements = read_phone_replacements(path)
+    assert replacements == {"OY": ("AO", "IH"), "zh": ("sh",), "q": ()}
+    entries, merged = change_phones(
+        [Pronunciation("A", "a", None, ("q", "OY", "t")), Pronunciation("A", "a", 0.5, ("AO", "q", "IH", "t"))],
+        lambda phone: replacements.get(phone, (phone,)),
+    )
+    assert (entries, merged) == ([Pronunciation("A", "a", None, ("AO", "IH", "t"))], 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a b\n\na c\n", r"map:3: phone 'a' is repeated; expected each once"),
+        ("# a b\n", "map: no phones; expected lines"),
+    ],
+)
+def test_malformed_replacements(tmp_path, text, message):
+    with pytest.raises(FormatError, match=message):
+        read_phone_replacements(put(tmp_path / "map", text))
 
 
 @pytest.mark.corpus

@@ -108,12 +108,29 @@ def test_cmudict_with_stress(task, capsys):
     assert main(graph_arguments(task, "--silence", "sil")) == 2
     assert "phones without a model: 'A1' of 'BOUT" in capsys.readouterr().err
     assert main(graph_arguments(task, "--silence", "sil", "--strip-stress", "-v")) == 0
-    assert "dict: 1 pronunciations differ only in stress; merged" in capsys.readouterr().err
+    assert "dict: 1 pronunciations have become equal to others; merged" in capsys.readouterr().err
     assert set(read_lookahead(task / "graph" / "lookahead")) == {"<s>", "</s>", "X", "Y", "'BOUT"}
     assert (
         main(["lm", "estimate", "--text", str(task / "text"), "--dict", str(task / "dict"), "-o", str(task / "m")]) == 0
     )
     assert set(read_arpa(task / "m").vocabulary) == {"<s>", "</s>", "X", "Y", "'BOUT"}
+
+
+def test_phones_can_be_mapped_to_those_of_the_models(task, capsys):
+    (task / "text").write_text("X Y\n")
+    assert estimate(task) == 0
+    (task / "dict").write_text("X  OY1 T\nY  B IY0 T\nY(2)  B IY1 T\n")
+    (task / "map").write_text("# to the models\nOY a b\nIY a\nB b\nT\n")
+    changed = ("--silence", "sil", "--strip-stress", "--map-phones", str(task / "map"))
+    assert main(graph_arguments(task, *changed)) == 0
+    mapped = (task / "graph" / "graph.dg").read_bytes()
+    (task / "dict").write_text("X a b\nY b a\n")
+    assert main(graph_arguments(task, "--silence", "sil")) == 0
+    assert (task / "graph" / "graph.dg").read_bytes() == mapped
+    (task / "dict").write_text("X  OY1\nY  T T\n")
+    capsys.readouterr()
+    assert main(graph_arguments(task, *changed)) == 2
+    assert "map deletes all phones of 1 words, such as 'Y'; expected at least one" in capsys.readouterr().err
 
 
 def test_the_form_of_a_dictionary_can_be_given(task, capsys):
