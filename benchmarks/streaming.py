@@ -150,6 +150,7 @@ class Task:
         from decoder.scoring.error_counts import score
         from readers.audio.audio_file import read_audio, write_wav
         from readers.results.timed_words import read_ctm
+        from recipes.decoding import search_flags
 
         with tempfile.TemporaryDirectory() as folder:
             parts, places, at, k = [], [], 0, 0
@@ -161,7 +162,7 @@ class Task:
                 at, k = at + len(samples), k + 1
             write_wav(f"{folder}/hour.wav", np.concatenate(parts), rate)
             del parts
-            flags = [text for name, value in self.options.items() for text in (f"-{name}", str(value))]
+            flags = map(str, search_flags(self.options))
             graph = self.directory / "graph" / "trained"
             command = [
                 *(

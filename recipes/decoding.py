@@ -14,6 +14,7 @@ from readers.errors import FormatError
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import read_scp
 from readers.tables.hmm_tables import read_cntkmap
+from recipes.cli.argon.options import spelled
 from recipes.cli.console import progress_display
 from recipes.tuning import Development, Grid, choose
 
@@ -52,4 +53,4 @@ def read_choice(record: Path) -> dict[str, float]:
 
 def search_flags(options: dict[str, float]) -> list[object]:
     """Return the options as arguments of `argon`."""
-    return [word for name, value in options.items() for word in (f"-{name}", value)]
+    return [word for name, value in options.items() for word in (spelled(name), value)]

@@ -105,20 +105,25 @@ class WindowScorer:
             bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=0))[0])
             raise ShapeError(f"features: frame {bad} has a value that is infinite or NaN; expected finite values")
 
+    def window_hint(self, rows: int) -> str:
+        """Return the end of a message about frames with `rows` rows: the window that fits them, "" if there is none."""
+        window, rest = divmod(self.dim * self.window, rows) if rows else (0, 1)
+        return f"; -dnn_window_size {window} fits" if not rest and window % 2 and window != self.window else ""
+
     def _shape_text(self, frames: np.ndarray) -> str:
         return (
             f"a matrix of {'x'.join(map(str, frames.shape))}; expected {self.dim} rows and at least "
             f"one column (frame): the model's input of {self.dim * self.window} values is a window of "
-            f"{self.window} frames"
+            f"{self.window} frames{self.window_hint(frames.shape[0])}"
         )
 
 
 def frame_rows(where: str, rows: int, window: int) -> int:
     """Return the rows of one of the `window` frames that an input stacks. Raises ModelError if they do not divide."""
     if window < 1 or window % 2 == 0:
-        raise ModelError(f"{where}: window of {window} frames; expected an odd number")
+        raise ModelError(f"{where}: window of {window} frames (-dnn_window_size); expected an odd number")
     if rows % window:
-        raise ModelError(f"{where} has {rows} rows; expected a multiple of the window, {window}")
+        raise ModelError(f"{where} has {rows} rows; expected a multiple of the window, {window} (-dnn_window_size)")
     return rows // window
 
 

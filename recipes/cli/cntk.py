@@ -19,6 +19,7 @@ worked example: train the network that the block TIMIT_Train describes, then tes
   --scheduler A      address of the Dask scheduler that runs the jobs of a parallelTrain (docs/how_to/parallel.md)
   --extension F.py   a Python file with readers, writers or node types that the configuration uses
   --allow-commands   run the command of renderCmd (action=plot), which is otherwise not run
+  --version          print the version
   doneFile           file to write when all commands have finished
   makeMode           true (default): continue a training where it stopped; false: start it again
 
@@ -39,12 +40,15 @@ from typing import TextIO
 
 from readers.common.environment import available_cores
 from readers.common.files import atomic_write, require_writable
+from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 from recipes.cli.console import loss_lines, one_line, progress_display, run_guarded
 from recipes.cli.extensions import take_extensions
+from recipes.cli.parser import print_version
 
 BANNER = "#" * 46
 ALLOW_COMMANDS = "--allow-commands"
+OPTIONS = ("--help", "--version", "--scheduler", "--extension", ALLOW_COMMANDS)
 # Settings outside of all blocks, most of them listed above.  A similar name gives a warning.
 TOP_NAMES = (
     "configFile", "currentDirectory", "command", "precision", "deviceId", "numCPUThreads", "randomSeed", "traceLevel",
@@ -59,6 +63,8 @@ def main(argv: list[str] | None = None) -> int:
     if not argv or any(argument in ("-h", "--help") for argument in argv):
         print("usage: cntk configFile=FILE[+FILE...] [name=value ...]\n\n" + __doc__)
         return 0 if argv else 2
+    if "--version" in argv:
+        return print_version("cntk")
     return run_guarded(run, argv)
 
 
@@ -121,7 +127,10 @@ def read_commands(config) -> list[str]:
 
 
 def settings(argv: list[str]) -> list[str]:
-    """Replace `--scheduler A` and `--scheduler=A` in the arguments by `scheduler=A`."""
+    """Replace `--scheduler A` and `--scheduler=A` in the arguments by `scheduler=A`.
+
+    Raises ConfigError for other options.
+    """
     left, found = list(argv), []
     while left:
         argument = left.pop(0)
@@ -129,7 +138,11 @@ def settings(argv: list[str]) -> list[str]:
             if not left:
                 raise ConfigError("--scheduler: nothing follows; expected the address of a Dask scheduler")
             argument = f"scheduler={left.pop(0)}"
-        found.append(argument.removeprefix("--") if argument.startswith("--scheduler=") else argument)
+        argument = argument.removeprefix("--") if argument.startswith("--scheduler=") else argument
+        if argument.startswith("-"):
+            hint = did_you_mean(argument.partition("=")[0], OPTIONS) or "; expected name=value"
+            raise ConfigError(f"command line: {argument}: no such option{hint}; cntk --help shows the options")
+        found.append(argument)
     return found
 
 

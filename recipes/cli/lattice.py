@@ -18,7 +18,7 @@ writes lattices in Kaldi's text format;
 writes word acceptors for OpenFst: fst/test1.txt, ... (for fstcompile --acceptor --isymbols=words.txt), or with --binary
 fst/test1.fst, ...
 
-  argonaut lattice rescore --lattices exp/an4/decode/flat/lattices/test.index --lm large.arpa --lm-scale 12 --prefix new
+  argonaut lattice rescore --lattices exp/an4/decode/flat/lattices/test.index --lm large.arpa --prefix new
 writes new1.lat, ... and new.index: the same paths with the exact scores of another n-gram model.
 
 Formats of words with times: .ctm, .stm and .json are one file; .TextGrid, .srt and .vtt are written to a directory, one

@@ -15,7 +15,7 @@ Interpolate a network that was trained as a language model with the n-gram, with
 
 Extract the best hypotheses from lattices that argon wrote, and rescore them with the network:
   argonaut lm nbest --lattices exp/an4/decode/flat/lattices/test.index -o test.nbest
-  argonaut lm rescore --nbest test.nbest --model lstm.dnn --words vocabulary --lm-scale 12 --mlf test.mlf
+  argonaut lm rescore --nbest test.nbest --model lstm.dnn --words vocabulary --lm-scale 1 --mlf test.mlf
 
 A text has one sentence per line, with blanks between the words and without <s> and </s>.
 """

@@ -8,11 +8,10 @@ keep the command lines of the CNTK book.
 import argparse
 import importlib
 import sys
-from typing import Any
 
-from readers.errors import ConfigError
 from recipes.cli.console import run_guarded
 from recipes.cli.extensions import take_extensions
+from recipes.cli.parser import Parser, version_text
 
 COMMANDS = {
     "hcopy": "extract HTK feature files from audio files with an HCopy configuration",
@@ -51,23 +50,6 @@ def run(argv: list[str]) -> int:
     return 2
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line like all others, without the usage text."""
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a value that is not among an argument's choices, and suggest a similar one."""
-        if action.choices is not None and value not in action.choices:
-            from readers.config.values import nearest
-
-            choices = [str(choice) for choice in action.choices]
-            close = nearest(str(value), choices)
-            expected = f"did you mean {close}" if close else f"expected {', '.join(choices)}"
-            raise argparse.ArgumentError(action, f"{value!r} is unknown; {expected}")
-
-    def error(self, message: str) -> None:
-        raise ConfigError(f"{self.prog}: {message}; {self.prog} --help shows the options")
-
-
 def command_parser(name: str, module) -> argparse.ArgumentParser:
     parser = Parser(
         prog=f"argonaut {name}",
@@ -80,8 +62,6 @@ def command_parser(name: str, module) -> argparse.ArgumentParser:
 
 
 def top_level_parser() -> argparse.ArgumentParser:
-    from importlib.metadata import version
-
     parser = Parser(
         prog="argonaut",
         description="Hybrid speech recognition: HTK data in, transcripts and lattices out.",
@@ -93,7 +73,7 @@ def top_level_parser() -> argparse.ArgumentParser:
         + "\n\n`argonaut COMMAND --help` shows the options of a command and a worked example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"argonaut {version('argonaut-asr')}")
+    parser.add_argument("--version", action="version", version=version_text("argonaut"))
     parser.add_argument("command", metavar="COMMAND", choices=tuple(COMMANDS), help="one of the commands below")
     return parser
 

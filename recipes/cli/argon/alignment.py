@@ -5,6 +5,7 @@ from pathlib import Path
 
 from readers.errors import ConfigError
 from recipes.cli.argon.decoding import Decoded, timed
+from recipes.cli.argon.options import spelled
 from recipes.cli.argon.scores import naming, open_source
 from recipes.cli.dictionaries import open_dictionary
 
@@ -18,8 +19,7 @@ class AlignmentPipeline:
 
         for name in ("lm", "lm_collection", "lattice_prefix", "partial"):
             if getattr(arguments, name):
-                flag = name.replace("_", "-")
-                raise ConfigError(f"command line: -{flag} with -alignmlf; expected it only when decoding")
+                raise ConfigError(f"command line: {spelled(name)} with -alignmlf; expected it only when decoding")
         if arguments.detailed_alignment and arguments.level not in (None, "state"):
             raise ConfigError(
                 f"command line: -detailed-alignment and --level {arguments.level}; expected only one, or --level state"

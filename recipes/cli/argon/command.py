@@ -7,6 +7,9 @@ The second command ends with a line such as
   utterances: 130 done, 0 skipped, 0 failed; frames 36064; real-time factor 0.012
 After Ctrl-C, argon finishes the utterances in progress and keeps all results so far.
 
+Options of the CNTK book have one dash, all others two.  Those of the book may also be written with two and hyphens:
+--graph, --dnn-window-size.
+
 With --words words.ctm (.json, .TextGrid, .srt, ...) it also writes the words with their times in seconds.
 
 To decode audio files, list them in -infiles and add --features hcopy.config.
@@ -28,6 +31,7 @@ from recipes.cli.argon.options import ALIGNING, DECODING, canonical, make_parser
 from recipes.cli.argon.setup import precompile_graph
 from recipes.cli.console import run_guarded
 from recipes.cli.extensions import take_extensions
+from recipes.cli.parser import print_version
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -38,6 +42,8 @@ def run(argv: list[str]) -> int:
     argv = take_extensions(argv)
     if not argv:
         raise ConfigError("command line: no options; argon -help shows them")
+    if "--version" in argv:
+        return print_version("argon")
     parser = make_parser(__doc__)
     arguments = parser.parse_args(canonical(argv, parser))
     if not arguments.graph:

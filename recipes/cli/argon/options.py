@@ -4,14 +4,31 @@ import argparse
 
 from readers.errors import ConfigError
 from recipes.cli.dictionaries import add_dictionary_options
+from recipes.cli.parser import Parser
 
 DECODING = {"acweight": 0.0667, "beam": 15.0}  # defaults
 ALIGNING = {"acweight": 1.0, "beam": None}
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:
-        raise ConfigError(f"command line: {message}; argon -help shows the options")
+# Options of the CNTK book, in its spelling.
+BOOK_OPTIONS = (
+    "infsm", "lookahead-file", "transition-file", "precompile", "graph", "infiles", "lm", "lm-collection", "sil-cost",
+    "am", "cntkmap", "dnn_window_size", "outmlf", "detailed-alignment", "lattice-prefix", "acweight", "beam",
+    "max-tokens", "word_end_beam_frac", "alignmlf",
+)  # fmt: skip
+
+
+def spelled(name: str) -> str:
+    """Return the option that sets an attribute of the arguments, such as -lm-collection or --frame-shift."""
+    book = {option.replace("-", "_"): f"-{option}" for option in BOOK_OPTIONS}
+    return book.get(name.replace("-", "_"), f"--{name.replace('_', '-')}")
+
+
+class _Parser(Parser):
+    help_option = "-help"
+
+    def place(self) -> str:
+        return "command line"
 
 
 def truth(text: str) -> bool:
@@ -41,6 +58,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("-h", "-help", action="help", help="show this help and exit")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="print more details")
 
     compiling = parser.add_argument_group("graph compilation (6.1.3.1)")
@@ -227,8 +245,7 @@ def refuse_streaming(arguments: argparse.Namespace, parser: argparse.ArgumentPar
     """Raise ConfigError for an option that requires --stream."""
     for name in FOR_STREAMS:
         if getattr(arguments, name) != parser.get_default(name):
-            flag = name.replace("_", "-")
-            raise ConfigError(f"command line: --{flag} without --stream; expected it only with --stream")
+            raise ConfigError(f"command line: {spelled(name)} without --stream; expected it only with --stream")
 
 
 def add(group, name: str, metavar: str, text: str, default=""):
@@ -247,15 +264,11 @@ def add_switch(group, name: str, text: str):
 
 
 def canonical(argv: list[str], parser: argparse.ArgumentParser) -> list[str]:
-    """Rewrite option names to the form that the parser knows.
-
-    One dash or two, hyphens or underscores are equivalent.
-    """
-    known = {flag.lstrip("-").replace("_", "-"): flag for flag in parser._option_string_actions}
+    """Rewrite `--graph`, `--dnn-window-size`, ... to the spelling of the CNTK book: `-graph`, `-dnn_window_size`."""
+    book = [flag for flag in parser._option_string_actions if len(flag) > 2 and not flag.startswith("--")]
+    known = {f"-{flag.replace('_', '-')}": flag for flag in book}
     result = []
     for argument in argv:
         flag, equals, value = argument.partition("=")
-        if flag.startswith("-"):
-            flag = known.get(flag.lstrip("-").replace("_", "-"), flag)
-        result.append(flag + equals + value)
+        result.append(known.get(flag, flag) + equals + value)
     return result

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
+from recipes.cli.argon.options import spelled
 
 NETWORK_OPTIONS = ("am", "infiles", "features", "output_node", "chunks", "priors")
 LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
@@ -44,7 +45,7 @@ def open_source(arguments: argparse.Namespace):
         return NetworkSource(arguments)
     for name in NETWORK_OPTIONS:
         if getattr(arguments, name):
-            raise ConfigError(f"command line: -{name} with --scores; expected only one of them")
+            raise ConfigError(f"command line: {spelled(name)} with --scores; expected only one of them")
     return ArchiveSource(arguments)
 
 
@@ -66,16 +67,16 @@ def open_scorer(arguments: argparse.Namespace):
     return OnnxScorer(arguments.am, arguments.output_node or None, arguments.dnn_window_size, priors)
 
 
-def open_features(path: str, dim: int):
-    """Read an HCopy configuration; raises ConfigError unless its frames have `dim` values."""
+def open_features(path: str, scorer):
+    """Read an HCopy configuration; raises ConfigError unless its frames are those of the scorer."""
     from features import FeatureConfig
     from readers.config.hcopy import read_hcopy_config
 
     config = FeatureConfig.from_hcopy(read_hcopy_config(path))
-    if config.dim != dim:
+    if config.dim != scorer.dim:
         raise ConfigError(
-            f"{path}: {config.target_kind} has {config.dim} values per frame; expected {dim}, the model's input "
-            "divided by -dnn_window_size"
+            f"{path}: {config.target_kind} has {config.dim} values per frame; expected {scorer.dim}, the model's input "
+            f"divided by -dnn_window_size{scorer.window_hint(config.dim)}"
         )
     return config
 
@@ -87,7 +88,7 @@ class NetworkSource:
         self.list, self.name = arguments.infiles, arguments.am
         self.scorer = open_scorer(arguments)
         self.num_outputs = self.scorer.num_outputs
-        self.config = open_features(arguments.features, self.scorer.dim) if arguments.features else None
+        self.config = open_features(arguments.features, self.scorer) if arguments.features else None
 
     def entries(self) -> list:
         from readers.htk.scp import read_scp

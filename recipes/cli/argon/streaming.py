@@ -20,6 +20,7 @@ from readers.common.stop_signals import stopping_signal
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.decoding import note_files
+from recipes.cli.argon.options import spelled
 from recipes.cli.argon.scores import open_features, open_scorer
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
@@ -34,14 +35,11 @@ def stream(arguments: argparse.Namespace) -> int:
 
     for name in NOT_FOR_STREAMS:
         if getattr(arguments, name):
-            raise ConfigError(
-                f"command line: -{name.replace('_', '-')} with --stream; expected it only without --stream"
-            )
+            raise ConfigError(f"command line: {spelled(name)} with --stream; expected it only without --stream")
     for name in ("am", "cntkmap", "features"):
         if not getattr(arguments, name):
-            flag = "--features" if name == "features" else f"-{name}"
             raise ConfigError(
-                f"command line: {flag} is missing; expected it with --stream; argon -help shows the options"
+                f"command line: {spelled(name)} is missing; expected it with --stream; argon -help shows the options"
             )
     if arguments.words:
         check_form(arguments.words)
@@ -65,7 +63,7 @@ class Streaming:
         end, mean = endpoint(arguments), running_mean(arguments)
         decoder, scorer = open_decoder(arguments), open_scorer(arguments)
         decoder.check_outputs(scorer.num_outputs, arguments.am)
-        config = open_features(arguments.features, scorer.dim)
+        config = open_features(arguments.features, scorer)
         scores = ScoreStream(scorer, arguments.block)
         piped = arguments.stream == STANDARD_INPUT
         self.name, self.source = (

@@ -136,7 +136,7 @@ def test_faults_of_the_model(network, path, tmp_path):
         ModelError, match=rf"^{path}: input 'features' has 15 rows; expected a multiple of the window, 11"
     ):
         AcousticScorer(path)
-    with pytest.raises(ModelError, match=rf"^{path}: window of 4 frames; expected an odd number"):
+    with pytest.raises(ModelError, match=rf"^{path}: window of 4 frames \(-dnn_window_size\); expected an odd number"):
         AcousticScorer(path, window=4)
     with pytest.raises(ModelError, match=rf"^{path}: node 'LogOfPrior' \(Log\): 4x1; expected one column per frame"):
         AcousticScorer(path, "LogOfPrior", WINDOW)

@@ -107,12 +107,14 @@ def test_features_of_another_dimension_than_the_model(user):
         loss(user, user.decode(), "hyp.mlf.report"),
     )
     assert user.decode("-dnn_window_size", 7).fault == (
-        "model/net: input 'features' has 30 rows; expected a multiple of the window, 7"
+        "model/net: input 'features' has 30 rows; expected a multiple of the window, 7 (-dnn_window_size)"
     )
     user.write("hcopy.config", "TARGETKIND = FBANK_D\nNUMCHANS = 10\nTARGETRATE = 100000\nWINDOWSIZE = 250000\n")
     assert user.decode("--features", "hcopy.config", infiles="audio.list").fault == (
         "hcopy.config: FBANK_D has 20 values per frame; expected 10, the model's input divided by -dnn_window_size"
     )
+    user.write("hcopy.config", "TARGETKIND = FBANK\nNUMCHANS = 6\nTARGETRATE = 100000\nWINDOWSIZE = 250000\n")
+    assert user.decode("--features", "hcopy.config", infiles="audio.list").fault.endswith("; -dnn_window_size 5 fits")
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])

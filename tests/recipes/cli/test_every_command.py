@@ -41,6 +41,23 @@ def test_version(capsys):
     assert re.fullmatch(r"argonaut \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("command", ["argon", "cntk"])
+def test_version_of_the_commands_of_the_book(capsys, command):
+    assert main([command, "--version"]) == 0
+    assert re.fullmatch(rf"{command} \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("command", ["lm", "lattice"])
+def test_actions_do_not_repeat_the_text_of_their_command(capsys, command):
+    actions = {"lm": ("estimate", "perplexity", "nbest", "rescore"), "lattice": ("words", "rescore", "openfst")}
+    for action in actions[command]:
+        with pytest.raises(SystemExit):
+            main([command, action, "--help"])
+        out = capsys.readouterr().out
+        assert f"`argonaut {command} --help` shows worked examples" in " ".join(out.split())
+        assert "worked example:" not in out
+
+
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS), ["recipe", "an4"], ["recipe", "timit"]])
 def test_help_shows_an_example_and_imports_nothing_heavy(command):
     done = subprocess.run(
@@ -68,6 +85,23 @@ def test_misspelt_command_gets_a_suggestion(capsys):
         (["lm", "estimate", "--order", "x"], "argonaut lm estimate: argument --order: invalid int value: 'x'; "),
         (["recipe", "timit", "--size", "x"], "argonaut recipe timit: argument --size: 'x' is unknown; expected "),
         (["validate"], "argonaut validate: the following arguments are required: FILE[+FILE...]; argonaut validate --"),
+        (
+            ["score", "a", "b", "--speakrs", "x"],
+            "argonaut score: unrecognized arguments: --speakrs x; did you mean --sp",
+        ),
+        (
+            ["lm", "estimate", "-o", "x", "--ordr", "3"],
+            "argonaut lm: unrecognized arguments: --ordr 3; did you mean --or",
+        ),
+        (
+            ["argon", "-graph", "x", "-lm-scal", "3"],
+            "command line: unrecognized arguments: -lm-scal 3; did you mean --lm",
+        ),
+        (
+            ["cntk", "--alow-commands"],
+            "command line: --alow-commands: no such option; did you mean --allow-commands; cntk",
+        ),
+        (["cntk", "-v"], "command line: -v: no such option; expected name=value; cntk --help"),
         (["validate", "x", "--slow"], "argonaut validate: unrecognized arguments: --slow; argonaut validate --help"),
     ],
 )

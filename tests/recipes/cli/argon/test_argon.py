@@ -18,7 +18,9 @@ from readers.htk.slf import read_slf
 from readers.results.timed_words import read_ctm
 from recipes.cli.argon import decoding
 from recipes.cli.argon.command import main
+from recipes.cli.argon.options import BOOK_OPTIONS, make_parser, spelled
 from recipes.cli.argon.scores import open_source
+from recipes.decoding import search_flags
 from tests.recipes.systems.argon_system import (
     PERIOD,
     SENTENCES,
@@ -86,11 +88,28 @@ def test_lattices_are_numbered_and_hold_the_best_path(made, tmp_path):
     assert (tmp_path / "only.report").exists()
 
 
-def test_flags_take_one_dash_or_two_and_hyphens_or_underscores(made, tmp_path):
-    assert (
-        decode(made, tmp_path, "--word-end-beam-frac=0.5", "--beam", "12", "-max_tokens", "500", "-sil_cost", "-1") == 0
-    )
+def test_options_of_the_book_take_one_dash_or_two(made, tmp_path):
+    options = ("--word-end-beam-frac=0.5", "--beam", "12", "-max-tokens", "500", "--sil-cost", "-1")
+    assert decode(made, tmp_path, *options) == 0
     assert words_of(tmp_path / "out.mlf") == SENTENCES
+
+
+@pytest.mark.parametrize(
+    ("option", "similar"),
+    [("-lm-scale", "--lm-scale"), ("-max_tokens", "-max-tokens"), ("--lm-skale", "--lm-scale"), ("-wordz", "--words")],
+)
+def test_other_spellings_are_refused_with_the_right_one(made, tmp_path, capsys, option, similar):
+    assert decode(made, tmp_path, option, "1") == 2
+    assert f"unrecognized arguments: {option} 1; did you mean {similar}; argon -help" in capsys.readouterr().err
+
+
+def test_options_are_spelled_as_in_the_book():
+    found = {flag[1:] for flag in make_parser("")._option_string_actions if flag[1] != "-" and len(flag) > 2}
+    assert found == {*BOOK_OPTIONS, "help"}
+    assert [spelled(name) for name in ("lm_collection", "dnn_window_size", "frame_shift")] == [
+        "-lm-collection", "-dnn_window_size", "--frame-shift",
+    ]  # fmt: skip
+    assert search_flags({"acweight": 0.1, "lm_scale": 2.0}) == ["-acweight", 0.1, "--lm-scale", 2.0]
 
 
 def test_a_cost_of_silence_that_no_model_pays_is_said(made, tmp_path, capsys):

@@ -46,7 +46,7 @@ def broken(made, tmp_path):
         "words unknown": ({"lm": rewrite(made, tmp_path / "no_x", no_word_x)}, "words are not in the"),
         "ARPA line": ({"lm": rewrite(made, tmp_path / "bad", lambda s: s.replace("-0.6 Y", "x Y"))}, "bad:9: 'x' in"),
         "chunks": ({"chunks": "0:1"}, "--chunks: '0:1'; expected frames per chunk and frames of look-ahead"),
-        "even window": ({"dnn_window_size": 2}, "window of 2 frames; expected an odd number"),
+        "even window": ({"dnn_window_size": 2}, r"window of 2 frames \(-dnn_window_size\); expected an odd number"),
         "no files": ({"infiles": tmp_path / "empty"}, "no files; expected at least one"),
         "silence": ({"silence": "quiet"}, "no silence model 'quiet'"),
         "beam": ({"beam": "-3"}, "search option beam: -3.0; expected at least 0"),
@@ -58,7 +58,7 @@ def broken(made, tmp_path):
         "one file for two": ({"words": "w.ctm", "outmlf": "w.ctm"}, "-outmlf and --words are both w.ctm; expected two"),
         "for streams": ({"running-mean": "whole"}, "--running-mean without --stream; expected it only with --stream"),
         "threads": ({"threads": 0}, "--threads 0; expected at least 1"),
-        "unknown flag": ({"beem": "3"}, "unrecognized arguments: -beem 3"),
+        "unknown flag": ({"beem": "3"}, "unrecognized arguments: --beem 3; did you mean -beam"),
     }  # fmt: skip
 
 

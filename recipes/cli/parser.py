@@ -1,0 +1,54 @@
+"""The argument parser of `argonaut` and `argon`, whose errors are one line and suggest similar names."""
+
+import argparse
+from typing import Any
+
+from readers.config.values import did_you_mean, nearest
+from readers.errors import ConfigError
+
+UNKNOWN = "unrecognized arguments: "  # as argparse begins the message
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line like all others, without the usage text."""
+
+    help_option = "--help"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is not among an argument's choices, and suggest a similar one."""
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            close = nearest(str(value), choices)
+            expected = f"did you mean {close}" if close else f"expected {', '.join(choices)}"
+            raise argparse.ArgumentError(action, f"{value!r} is unknown; {expected}")
+
+    def error(self, message: str) -> None:
+        hint = ""
+        if message.startswith(UNKNOWN):
+            unknown = message.removeprefix(UNKNOWN).split()[0].partition("=")[0]
+            hint = did_you_mean(unknown, self.options()) if unknown.startswith("-") else ""
+        raise ConfigError(f"{self.place()}: {message}{hint}; {self.prog} {self.help_option} shows the options")
+
+    def place(self) -> str:
+        """Return what error messages begin with."""
+        return self.prog
+
+    def options(self) -> list[str]:
+        """Return the options of the parser and of its actions."""
+        found = list(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found += [option for parser in action.choices.values() for option in parser._option_string_actions]
+        return found
+
+
+def version_text(command: str) -> str:
+    """Return the line that `COMMAND --version` prints."""
+    from importlib.metadata import version
+
+    return f"{command} {version('argonaut-asr')}"
+
+
+def print_version(command: str) -> int:
+    print(version_text(command))
+    return 0
