@@ -23,6 +23,7 @@ from readers.htk.units import TICKS_PER_SECOND
 
 NULL_WORD = "!NULL"
 MOST_VARIANTS = 2**31 - 1
+MOST_SECONDS = 1e9
 QUIET = "quiet"
 _FIELD = re.compile(r"""\s*([A-Za-z]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)""")
 _SHORT = {"VERSION": "V", "UTTERANCE": "U", "SUBLAT": "S", "NODES": "N", "LINKS": "L"}
@@ -263,6 +264,9 @@ def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
         raise FormatError(f"{path}: header: tscale={header['tscale']}; expected the seconds of a unit of time")
     header.pop("tscale", None)
     time = np.array([_real(nodes.get(i, {}), "t", math.nan, f"{path}: node {i}") for i in range(num_nodes)], np.float64)
+    for node in np.flatnonzero(~(np.abs(time) * unit <= MOST_SECONDS)).tolist():
+        if "t" in nodes.get(node, {}):
+            raise FormatError(f"{path}: node {node}: t={nodes[node]['t']}; expected a time in seconds")
     time *= unit
     start, end, variant = (np.zeros(num_links, np.int32) for _ in range(3))
     acoustic, lm = np.zeros(num_links), np.zeros(num_links)

@@ -208,7 +208,7 @@ class ExampleArchive:
         self._block, count = -1, described.count(block)
         payload = described.block_bytes(count)
         if not self._memory:
-            self._memory = bytearray(HEAD.size + described.block_bytes(described.per_block))
+            self._memory = bytearray(HEAD.size + described.block_bytes(described.count(0)))
         memory = memoryview(self._memory)[: HEAD.size + payload]
         place = self._begin + block * (HEAD.size + described.block_bytes(described.per_block))
         if self._file.tell() != place:

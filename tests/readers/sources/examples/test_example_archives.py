@@ -251,6 +251,13 @@ def test_a_description_that_cannot_be_is_refused(tmp_path, changes):
         reader(tmp_path / "e")
 
 
+def test_blocks_larger_than_the_archive_take_no_memory_of_their_own(tmp_path):
+    (path,) = write_examples(tmp_path / "egs", source(5), 5)
+    whole = ExampleArchive(path).numbers(0, 0, 5)
+    rewritten(path, per_block=2**61)
+    np.testing.assert_array_equal(ExampleArchive(path).numbers(0, 0, 5), whole)
+
+
 def test_a_class_out_of_range_is_named(tmp_path):
     (path,) = write_examples(tmp_path / "e", source(9), 9, compress=False)
     streams = [{"name": "features", "kind": "float", "dim": DIM}, {"name": "labels", "kind": "class", "dim": 3}]
