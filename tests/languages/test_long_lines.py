@@ -9,6 +9,7 @@ from readers.config.syntax import Source
 from tests.languages.targets import limited
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parse", "statement", "count"),
     [

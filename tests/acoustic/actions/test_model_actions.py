@@ -197,6 +197,7 @@ def test_plot_renders_with_a_command_and_no_shell(here, monkeypatch):
     assert {path.name for path in (here.directory / "graphs").iterdir()} == {"a; b.dot", "p.jpg"}
 
 
+@pytest.mark.slow
 def test_a_command_of_a_configuration_is_run_where_it_is_allowed_only(here, monkeypatch):
     here.write("draw.py", PICTURE)
     monkeypatch.setattr("shutil.which", lambda name: None)

@@ -128,6 +128,7 @@ def test_training_is_the_same_with_an_optimisation_off(system, switch, two_threa
         np.testing.assert_allclose(found[name], value, rtol=0, atol=2e-3 * moved + 1e-7, err_msg=name)
 
 
+@pytest.mark.slow
 def test_each_switch_turns_its_optimisation_off(two_threads):
     def what_acts(options, system="lstm, few sequences"):
         engine, _ = trained(system, options)

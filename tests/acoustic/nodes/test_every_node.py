@@ -154,6 +154,7 @@ def test_value_may_overwrite_the_operands_it_names(example):
             np.testing.assert_array_equal(copies[k], separate)
 
 
+@pytest.mark.slow
 @with_frames
 def test_frames_shared_out_among_threads_and_memory(example):
     """Three workers, each with memory that matrices share, do what one does without sharing any."""

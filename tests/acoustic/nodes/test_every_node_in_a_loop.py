@@ -145,6 +145,7 @@ def test_gradients(name):
     check_numerically(around.network, *around.batch(whole(*sequences)), **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CHECKED if name != "Dropout"])
 def test_sequences_cut_and_side_by_side(name):
     around = InALoop(CHOSEN[name])

@@ -138,6 +138,7 @@ def acceptor_paths(acceptor, max_words, max_labels):
     return paths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_paths_equal_those_spelled_out_from_the_dictionary(seed):
     state_map, dictionary, probabilities, options = random_task(seed)

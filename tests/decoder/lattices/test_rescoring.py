@@ -111,6 +111,7 @@ def layered(draw):
     return lattice_of(links, times)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(layered(), st.integers(0, 2**16), st.integers(1, 4))
 def test_every_path_of_any_lattice(lattice, seed, order):

@@ -97,6 +97,7 @@ def test_malformed_lines_are_named(tmp_path, line, message):
 NAMES = st.text(st.characters(blacklist_characters="=\r\n", blacklist_categories=["Cs"]), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(

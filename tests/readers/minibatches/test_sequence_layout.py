@@ -30,6 +30,7 @@ def test_no_gaps_no_mask():
     assert layout.num_frames == layout.num_columns == 4
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6))
 def test_lengths_can_be_read_off(lengths):
     layout = SequenceLayout.of_lengths(lengths)

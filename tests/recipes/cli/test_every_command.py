@@ -58,6 +58,7 @@ def test_actions_do_not_repeat_the_text_of_their_command(capsys, command):
         assert "worked example:" not in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS), ["recipe", "an4"], ["recipe", "timit"]])
 def test_help_shows_an_example_and_imports_nothing_heavy(command):
     done = subprocess.run(
@@ -260,6 +261,7 @@ def test_an_interrupt_while_a_command_is_loaded_is_one_line_too(capsys, monkeypa
     assert capsys.readouterr().err == "interrupted\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_names_that_the_terminal_cannot_show_are_shown_by_their_codes(tmp_path, encoding):
     """The name of a file that is not UTF-8, printed to stdout."""

@@ -185,6 +185,7 @@ Scaled=Minus(top, LogPrior(labels), tag=output)
 """
 
 
+@pytest.mark.slow
 def test_a_description_trains_to_the_weights_of_the_simple_builder(files, tmp_path, ring_reader):
     simple = build_simple_network(SIMPLE, seed=5)
     described = build(f"networkDescription={files(net=SAME)}/net.ndl", seed=5)

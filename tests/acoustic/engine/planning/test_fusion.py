@@ -56,6 +56,7 @@ def results(network, matrices, **settings):
     return values + [engine.gradient(name).copy() for name in ("w", "b", "x")], kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("precision", "tolerance"), [("double", 1e-10), ("float", 2e-3)])

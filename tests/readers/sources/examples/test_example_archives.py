@@ -131,6 +131,7 @@ def bounds_of(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
 FLOATS = st.floats(-(2.0**127), 2.0**127, width=32, allow_subnormal=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(arrays(np.float32, st.tuples(st.integers(1, 120), st.integers(1, 3)), elements=FLOATS))
 def test_byte_codes_of_any_finite_values_are_within_the_bound(values):
