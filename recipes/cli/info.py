@@ -123,7 +123,7 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
 
 def _text_kind(path: str) -> Kind:
     from readers.common.text import read_lines
-    from readers.dictionaries.forms import COMMENT
+    from readers.dictionaries.forms import COMMENT, detect_form
     from readers.htk.mlf import HEADER
     from readers.tables.hmm_tables import is_bracketed
 
@@ -160,6 +160,8 @@ def _text_kind(path: str) -> Kind:
         return "acceptor in AT&T text" + (" (a decoding graph)" if states else ""), graphs.acceptor
     if filled and all(re.search(r"(?:^|\s)\([^()\s]+\)$", line) for line in filled):
         return "transcripts", labels.transcripts
+    if filled and all(len(line.split()) > 1 for line in filled) and detect_form(filled) == "cmu":
+        return "pronunciation dictionary", language.dictionary  # else `minus(2) m ay n` would be a call of a network
     return (
         tables.text_kind(path, filled)
         or archives.text_kind(filled)

@@ -127,6 +127,8 @@ def test_cmudict_is_a_dictionary(tmp_path):
     kind, figures = figures_of(put(tmp_path / "d", ";;;\n'BOUT  B AW1 T\nA  AH0\nA(1)  EY1\n"))
     assert (kind, figures["entries"]) == ("pronunciation dictionary", "3 pronunciations")
     assert figures["words"].startswith("2, 1 of them")
+    kind, figures = figures_of(put(tmp_path / "d", "'em AH M\nminus M AY N\nminus(2) M AY N AH S\n"))
+    assert (kind, figures["entries"]) == ("pronunciation dictionary", "3 pronunciations")
 
 
 def test_timit_labels_are_told_by_their_name(tmp_path):

@@ -2,12 +2,14 @@
 
 import re
 
+import numpy as np
 import pytest
+import soundfile
 
 from readers.audio.audio_file import read_audio
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.results.timed_words import read_ctm
-from tests.recipes.systems.small_system import GRAPH
+from tests.recipes.systems.small_system import GRAPH, HCOPY
 
 ALIGN = (
     *("-graph", "graph/graph.dg", "-am", "model/net", "-cntkmap", "graph/cntkmap", "-dnn_window_size", "3"),
@@ -38,6 +40,37 @@ def test_words_phones_and_states(user):
     phones = read_mlf("aligned.mlf")
     spelt = {key: "".join(label.name for label in labels if label.name != "sil") for key, labels in phones.items()}
     assert spelt == {key: "".join(label.name.lower() for label in labels) for key, labels in words.items()}
+
+
+CMUDICT = ";;; stress and capitals\nAB  A1 B0\nBA  B0 A2\nCAB  C0 A1 B0\nC  C2\nC(1)  B1 B1 B1\n"
+
+
+def test_words_of_a_dictionary_of_another_form_and_phone_set(user):
+    assert align(user, "-alignmlf", "words.mlf", "--dict", "dict").status == 0
+    expected = read_mlf("aligned.mlf")
+    user.write("cmudict", CMUDICT)
+    user.write("map", "A a\nB b\nC c\n")
+    options = ("--strip-stress", "--map-phones", "map", "--silence", "sil")
+    outcome = align(user, "-alignmlf", "words.mlf", "--dict", "cmudict", *options)
+    assert outcome.status == 0, outcome.err
+    assert dict(read_mlf("aligned.mlf").items()) == dict(expected.items())
+    unchanged = align(user, "-alignmlf", "words.mlf", "--dict", "cmudict", "--silence", "sil")
+    assert "phones not in the HMM set: B0, A2" in unchanged.err[0]
+
+
+def test_one_channel_of_stereo_audio(user):
+    plain = ("-alignmlf", "words.mlf", "--dict", "dict", "--features", "hcopy.config", "-infiles", "audio.list")
+    assert align(user, *plain).status == 0
+    expected = read_mlf("aligned.mlf")
+    names = (user.root / "audio.list").read_text().split()
+    for name in names:
+        samples, rate = read_audio(name)
+        noise = np.random.default_rng(1).integers(-8000, 8000, len(samples))
+        soundfile.write(name, np.stack([noise, samples], axis=1).astype(np.int16), rate)
+    assert align(user, *plain).status == 2
+    user.write("hcopy.config", HCOPY + "STEREOMODE = RIGHT\n")
+    assert align(user, *plain).status == 0
+    assert dict(read_mlf("aligned.mlf").items()) == dict(expected.items())
 
 
 def test_words_with_times_whatever_the_level(user):
