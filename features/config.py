@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT, is_default
+from readers.audio.raw import RawFormat
 from readers.errors import ConfigError
 
 BASE_KINDS = ("FBANK", "MELSPEC", "MFCC", "PLP")
@@ -43,6 +44,8 @@ class FeatureConfig:
         WAVEFORM; format of the audio, which is only informative; HTK.
     channel : int or None
         Channel of the audio, counted from 0; None for audio that has one.
+    raw : readers.audio.RawFormat or None
+        Format of audio files without a header; None if they are to be refused.
     save_compressed, save_with_crc : bool
         Add _C and _K to the kind of the file.
     natural_write_order : bool
@@ -93,6 +96,7 @@ class FeatureConfig:
     source_format: str = ""
     target_format: str = "HTK"
     channel: int | None = None
+    raw: RawFormat | None = None
     save_compressed: bool = False
     save_with_crc: bool = True
     natural_write_order: bool = False

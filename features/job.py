@@ -83,7 +83,7 @@ def hcopy(
 
 def copy_file(source: str, target: str, config: FeatureConfig) -> int:
     """Write the features of one audio file as an HTK file; return the number of frames."""
-    samples, sample_rate = read_audio(source, config.channel)
+    samples, sample_rate = read_audio(source, config.channel, config.raw)
     frames = extract(samples, config, sample_rate)
     byte_order = "<" if config.natural_write_order and sys.byteorder == "little" else ">"
     write_htk(target, frames, parse_kind(config.file_kind), frame_period(config, sample_rate), byte_order)

@@ -1,6 +1,6 @@
-"""Audio files and streams: WAV, FLAC, NIST SPHERE, HTK waveforms.  Samples are on the scale of 16-bit integers.
+"""Audio files and streams: WAV, FLAC, NIST SPHERE, HTK waveforms, raw samples and others.
 
-Open audio_file.py first.
+Samples are on the scale of 16-bit integers.  Open audio_file.py first.
 """
 
 from readers.common.lazy import face
@@ -10,5 +10,6 @@ __all__, __getattr__ = face(
     {
         "audio_file": ["read_audio", "write_sphere"],
         "audio_stream": ["AudioStream", "open_audio"],
+        "raw": ["RawFormat"],
     },
 )

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.audio.raw import RawFormat, decode_samples
 from readers.audio.sphere import read_sphere_header, sphere_header
 from readers.common.audio_format import HEAD_SIZE, NIST_SPHERE, WAV, audio_format
 from readers.common.files import atomic_write
-from readers.errors import FormatError, ShapeError
+from readers.errors import ConfigError, FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -22,7 +23,9 @@ FULL_SCALE = 32768.0
 NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
 
 
-def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.ndarray, int]:
+def read_audio(
+    path: str | os.PathLike, channel: int | None = None, raw: RawFormat | None = None
+) -> tuple[np.ndarray, int]:
     """Read an audio file.
 
     Parameters
@@ -31,6 +34,8 @@ def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.
         WAV, FLAC, NIST SPHERE, HTK waveform, or another format that libsndfile decodes: AIFF, AU, Ogg, MP3, CAF, VOC.
     channel : int, optional
         Channel to read, counted from 0; required if there are several.
+    raw : RawFormat, optional
+        The format of files without a header, which are otherwise refused.
 
     Returns
     -------
@@ -45,6 +50,8 @@ def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.
     FormatError
         For an unknown format, a truncated or empty file, an encoding that cannot be decoded (shorten-compressed
         SPHERE), and a missing channel.
+    ConfigError
+        For an unknown encoding in `raw`, and a file whose header has another rate.
     """
     with Path(path).open("rb") as file:
         head = file.read(HEAD_SIZE)
@@ -52,7 +59,7 @@ def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.
         raise FormatError(f"{path}: empty file; expected audio")
     form = audio_format(head)
     if form is None:
-        samples, rate = _read_htk_waveform(path)
+        samples, rate = _read_htk_waveform(path) if raw is None else _read_without_magic(path, raw)
     elif form == NIST_SPHERE:
         samples, rate = _read_sphere(path)
     else:
@@ -62,6 +69,8 @@ def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.
     samples = _choose_channel(samples, channel, path)
     if not samples.size:
         raise FormatError(f"{path}: no samples; expected at least one")
+    if raw is not None and rate != raw.rate:
+        raise ConfigError(f"{path}: {rate} samples per second; expected {raw.rate}, as requested")
     return samples, rate
 
 
@@ -134,6 +143,15 @@ def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
         raise FormatError(f"{path}: an HTK feature file; expected audio")
     rate = TICKS_PER_SECOND / header.period
     return read_htk(path).frames.T, round(rate)
+
+
+def _read_without_magic(path, raw: RawFormat) -> tuple[np.ndarray, int]:
+    """Read an HTK waveform or, if the file does not begin with HTK's header, raw samples."""
+    raw.check()
+    try:
+        return _read_htk_waveform(path)
+    except FormatError:
+        return decode_samples(Path(path).read_bytes(), raw.encoding, path)[:, None], raw.rate
 
 
 def _to_int16(samples: np.ndarray, path) -> np.ndarray:

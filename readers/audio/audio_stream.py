@@ -1,7 +1,7 @@
 """Audio in blocks, from a long file or a pipe, such as the output of a microphone program.
 
-A pipe transports 16-bit little-endian samples, either with a WAV header, which contains the sampling rate, or raw, at a
-rate given by the user.  Files may have any format of `read_audio`.
+A pipe transports 16-bit little-endian samples with a WAV header, which contains the sampling rate, or raw samples, at a
+rate and in an encoding given by the user.  Files may have any format of `read_audio`.
 """
 
 import os
@@ -15,6 +15,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from readers.audio.audio_file import FULL_SCALE, NARROW_CODINGS, check_riff, read_audio
+from readers.audio.raw import ENCODINGS, PCM_16, RawFormat, decode_samples
 from readers.audio.sphere import read_sphere_header
 from readers.common.audio_format import HEAD_SIZE, MP3, NIST_SPHERE, WAV, audio_format
 from readers.errors import ConfigError, FormatError
@@ -40,7 +41,7 @@ class AudioStream(NamedTuple):
     blocks: Iterator[np.ndarray]
 
 
-def open_audio(path: str | os.PathLike, block: int, rate: int | None = None) -> AudioStream:
+def open_audio(path: str | os.PathLike, block: int, rate: int | None = None, encoding: str = PCM_16) -> AudioStream:
     """Open audio for reading in blocks.
 
     Parameters
@@ -51,6 +52,8 @@ def open_audio(path: str | os.PathLike, block: int, rate: int | None = None) -> 
         Samples per block; a pipe may return fewer.
     rate : int, optional
         Sampling rate of raw samples, in Hz.
+    encoding : str
+        Encoding of raw samples, a key of `readers.audio.raw.ENCODINGS`.
 
     Returns
     -------
@@ -62,27 +65,30 @@ def open_audio(path: str | os.PathLike, block: int, rate: int | None = None) -> 
     FormatError
         For an unknown format and for several channels.
     ConfigError
-        For raw samples without a rate, and a rate that differs from that of the file.
+        For raw samples without a rate, an unknown encoding, and a rate that differs from that of the file.
     """
+    raw = None if rate is None else RawFormat(rate, encoding)
+    if raw is not None:
+        raw.check()
     if os.fspath(path) == STANDARD_INPUT:
         if sys.stdin.buffer.isatty():
             raise ConfigError("standard input: a terminal; expected audio from a pipe, for instance from arecord")
-        stream = _from_pipe(sys.stdin.buffer, "standard input", block, rate)
+        stream = _from_pipe(sys.stdin.buffer, "standard input", block, raw)
     elif not stat.S_ISREG(Path(path).stat().st_mode):
         file = Path(path).open("rb")  # noqa: SIM115  (the iterator of blocks closes it)
-        stream = _from_pipe(file, os.fspath(path), block, rate)
+        stream = _from_pipe(file, os.fspath(path), block, raw)
     else:
-        stream = _from_file(path, block)
+        stream = _from_file(path, block, raw)
     if rate is not None and stream.rate != rate:
         raise ConfigError(f"{path}: {stream.rate} samples per second; expected {rate}, as requested")
     return stream
 
 
-def _from_file(path, block: int) -> AudioStream:
+def _from_file(path, block: int, raw: RawFormat | None) -> AudioStream:
     with Path(path).open("rb") as file:
         form = audio_format(file.read(HEAD_SIZE))
     if form in (None, MP3):  # soundfile seeks after each block, after which the decoder of MP3 makes errors
-        samples, rate = read_audio(path)
+        samples, rate = read_audio(path, raw=raw)
         return AudioStream(rate, iter([samples[i : i + block] for i in range(0, len(samples), block)]))
     if form == NIST_SPHERE:
         read_sphere_header(path)
@@ -118,18 +124,18 @@ def _sndfile_blocks(file, path, block: int) -> Iterator[np.ndarray]:
             raise FormatError(f"{path}: {done} samples decoded; expected {file.frames}, as its header says")
 
 
-def _from_pipe(file: BinaryIO, where: str, block: int, rate: int | None) -> AudioStream:
+def _from_pipe(file: BinaryIO, where: str, block: int, raw: RawFormat | None) -> AudioStream:
     begin = _read_exactly(file, 4)
     if not begin:
         raise FormatError(f"{where}: empty; expected audio")
     if begin == b"RIFF":
         rate, length = _read_wav_header(file, where)
-        return AudioStream(rate, _pcm_blocks(file, where, block, b"", length))
+        return AudioStream(rate, _raw_blocks(file, where, block, b"", length, PCM_16))
     if form := audio_format(begin):
-        raise FormatError(f"{where}: {form} audio; expected WAV or raw 16-bit samples in a pipe")
-    if rate is None:
+        raise FormatError(f"{where}: {form} audio; expected WAV or raw samples in a pipe")
+    if raw is None:
         raise ConfigError(f"{where}: raw samples; expected a WAV header, or their sampling rate")
-    return AudioStream(rate, _pcm_blocks(file, where, block, begin, None))
+    return AudioStream(raw.rate, _raw_blocks(file, where, block, begin, None, raw.encoding))
 
 
 def _read_exactly(file: BinaryIO, size: int) -> bytes:
@@ -178,23 +184,26 @@ def _parse_format(content: bytes, where: str) -> int:
     return rate
 
 
-def _pcm_blocks(file: BinaryIO, where: str, block: int, begin: bytes, length: int | None) -> Iterator[np.ndarray]:
+def _raw_blocks(
+    file: BinaryIO, where: str, block: int, begin: bytes, length: int | None, encoding: str
+) -> Iterator[np.ndarray]:
+    width = ENCODINGS[encoding][0]
     read = getattr(file, "read1", file.read)  # returns the available bytes without waiting for more
     data, left = begin, length
     while True:
-        size = 2 * block - len(data)
+        size = width * block - len(data)
         more = read(size if left is None else min(size, left)) if size > 0 else b""
         if left is not None:
             left -= len(more)
         ended = size > 0 and not more
         data += more
-        whole = len(data) - len(data) % 2
+        whole = len(data) - len(data) % width
         if whole:
-            yield np.frombuffer(data[:whole], "<i2").astype(np.float32)
+            yield decode_samples(data[:whole], encoding, where)
         data = data[whole:]
         if ended:
             break
     if left:
         raise FormatError(f"{where}: truncated, {left} bytes of samples are missing; expected {length}")
     if data:
-        raise FormatError(f"{where}: ends within a sample; expected two bytes per sample")
+        raise FormatError(f"{where}: ends within a sample; expected {width} bytes per sample")

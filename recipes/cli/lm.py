@@ -212,6 +212,7 @@ def check_text(path: str, lines: list[list[str]]) -> None:
         raise FormatError(f"{path}: an ARPA language model; expected sentences, one per line")
     names = [line[0] for line in lines]
     named = len(lines) >= FEWEST_NAMED and len(set(names)) == len(lines)
+    named = named and 2 * sum(len(line) > 1 for line in lines) > len(lines)  # not a list of words
     if named and set(names).isdisjoint(word for line in lines for word in line[1:]):
         print(
             f"warning: {path}: every line begins with a word that occurs only once, such as {names[0]}; "

@@ -5,6 +5,7 @@ import argparse
 from readers.errors import ConfigError
 from recipes.cli.dictionaries import add_dictionary_options
 from recipes.cli.parser import Parser
+from recipes.cli.raw_audio import add_raw_options
 
 DECODING = {"acweight": 0.0667, "beam": 15.0}  # defaults
 ALIGNING = {"acweight": 1.0, "beam": None}
@@ -90,6 +91,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     inputs = parser.add_argument_group("inputs (6.1.3.2)")
     add(inputs, "infiles", "LIST", "list of feature files, one per line: FILE or NAME=FILE[first,last]")
     inputs.add_argument("--features", default="", metavar="CONFIG", help="HCopy configuration; -infiles lists audio")
+    add_raw_options(inputs)
     add(inputs, "lm", "FILE", "ARPA language model (default: only the costs of the graph)")
     add(inputs, "lm-collection", "FILE", "interpolated models: lines `ARPA-file weight`; weights sum to 1")
     add(inputs, "sil-cost", "X", "cost of entering silence (1.0)", 1.0)
@@ -214,9 +216,6 @@ def add_streaming(group) -> None:
         metavar="AUDIO",
         help="recognise audio while it arrives; AUDIO is a file, a named pipe, or - for standard input",
     )
-    group.add_argument(
-        "--rate", type=int, metavar="HZ", help="sampling rate of raw 16-bit samples (default: from the WAV header)"
-    )
     group.add_argument("--json", action="store_true", help="print JSON, one object per line, with partial results")
     group.add_argument("--pause", type=float, default=0.8, metavar="S", help="silence that ends an utterance (0.8)")
     group.add_argument("--longest", type=float, default=30.0, metavar="S", help="maximum length of an utterance (30)")
@@ -238,7 +237,7 @@ def add_streaming(group) -> None:
     )
 
 
-FOR_STREAMS = ("rate", "json", "pause", "longest", "no_speech", "whole", "block", "running_mean")
+FOR_STREAMS = ("json", "pause", "longest", "no_speech", "whole", "block", "running_mean")
 
 
 def refuse_streaming(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:

@@ -2,13 +2,15 @@
 
 import argparse
 import contextlib
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.options import spelled
+from recipes.cli.raw_audio import raw_format
 
-NETWORK_OPTIONS = ("am", "infiles", "features", "output_node", "chunks", "priors")
+NETWORK_OPTIONS = ("am", "infiles", "features", "output_node", "chunks", "priors", "rate", "encoding")
 LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
 
 
@@ -89,6 +91,11 @@ class NetworkSource:
         self.scorer = open_scorer(arguments)
         self.num_outputs = self.scorer.num_outputs
         self.config = open_features(arguments.features, self.scorer) if arguments.features else None
+        raw = raw_format(arguments)
+        if raw is not None:
+            if self.config is None:
+                raise ConfigError("command line: --rate without --features; expected it only for audio")
+            self.config = replace(self.config, raw=raw)
 
     def entries(self) -> list:
         from readers.htk.scp import read_scp
@@ -113,7 +120,7 @@ class NetworkSource:
             raise ConfigError(
                 f"{entry.where}: frame range [{entry.start},{entry.end}] of an audio file; expected the whole file"
             )
-        samples, rate = read_audio(entry.path, self.config.channel)
+        samples, rate = read_audio(entry.path, self.config.channel, self.config.raw)
         return extract(samples, self.config, rate), frame_period(self.config, rate), len(samples) / rate
 
 

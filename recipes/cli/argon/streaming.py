@@ -24,6 +24,7 @@ from recipes.cli.argon.options import spelled
 from recipes.cli.argon.scores import open_features, open_scorer
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
+from recipes.cli.raw_audio import raw_format
 
 SAMPLES = 1600  # read per block
 NOT_FOR_STREAMS = ("infiles", "scores", "alignmlf", "detailed_alignment", "lattice_prefix", "report")
@@ -69,7 +70,10 @@ class Streaming:
         self.name, self.source = (
             ("stdin", "standard input") if piped else (Path(arguments.stream).stem, arguments.stream)
         )
-        self.audio = open_audio(arguments.stream, SAMPLES, arguments.rate)
+        raw = raw_format(arguments)
+        self.audio = open_audio(arguments.stream, SAMPLES, *(raw or ()))
+        if config.has("Z"):
+            print(f"{arguments.features}: {mean_text(mean)}", file=sys.stderr)
         with self.naming(f"{arguments.features} and {self.source}"):
             features = FeatureStream(config, self.audio.rate, mean)
         self.period = features.period
@@ -164,6 +168,16 @@ def running_mean(arguments: argparse.Namespace):
             f"command line: --running-mean {text}; expected START:MEMORY in frames, such as 100:600, or whole"
         )
     return RunningMean(int(start), int(memory or start))
+
+
+def mean_text(mean) -> str:
+    """Return what is subtracted for _Z, whose mean over the utterance a stream does not know."""
+    if mean.start is None:
+        return "_Z subtracts the mean of the whole input, so words appear only at its end"
+    return (
+        f"_Z subtracts the mean of the last {mean.memory} frames instead of that of the utterance, and words are "
+        f"delayed by the first {mean.start} frames (--running-mean)"
+    )
 
 
 class _Text:

@@ -134,7 +134,7 @@ def test_blocks_of_a_named_pipe_come_as_they_are_written(tmp_path):
         (b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", "no WAV header"),
         (b"RIFF\0\0\0\0WAVEjunk\xff\xff\xff\x70abcd", "no WAV header"),
         (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcd", "format of 4 bytes in the WAV header"),
-        (b"fLaC....", "FLAC audio; expected WAV or raw 16-bit samples in a pipe"),
+        (b"fLaC....", "FLAC audio; expected WAV or raw samples in a pipe"),
     ],
 )
 def test_faults_of_a_pipe_are_named(feed, content, fault):

@@ -250,6 +250,12 @@ def test_names_of_utterances_in_a_text_are_warned_of(task, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_a_text_of_single_words_gives_no_warning(task, capsys):
+    (task / "text").write_text("".join(f"word{i}\n" for i in range(20)))
+    assert estimate(task) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_classes_come_by_number_or_from_a_table(task, capsys):
     assert estimate(task, "--classes", "1") == 0
     by_number = read_arpa(task / "lm.arpa")

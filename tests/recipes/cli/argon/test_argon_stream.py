@@ -172,6 +172,56 @@ def test_a_signal_ends_the_audio(user, monkeypatch, number, status):
     assert words_of(told(outcome)[-2]) == offline(user)["utt24"]
 
 
+def test_the_mean_that_is_subtracted_is_noted_once(user):
+    user.write("mean.config", (user.root / "hcopy.config").read_text().replace("= FBANK", "= FBANK_Z"))
+    config = [("mean.config" if word == "hcopy.config" else word) for word in STREAM]
+    outcome = user.run("argon", *config, "--stream", FILES[0], "--running-mean", "50:300")
+    notes = [line for line in outcome.err if "_Z" in line]
+    assert len(notes) == 1
+    assert notes[0].startswith(
+        "mean.config: _Z subtracts the mean of the last 300 frames instead of that of the utterance"
+    )
+    outcome = user.run("argon", *config, "--stream", FILES[0], "--running-mean", "whole")
+    assert "mean.config: _Z subtracts the mean of the whole input, so words appear only at its end" in outcome.err
+    assert not [line for line in user.run("argon", *STREAM, "--stream", FILES[0]).err if "_Z" in line]
+
+
+def test_raw_samples_as_files(user):
+    """The features and words of raw files are those of the same audio with a header."""
+    raw = []
+    for path in FILES:
+        samples = read_audio(user.root / path)[0]
+        raw.append(path.replace(".wav", ".raw"))
+        (user.root / raw[-1]).write_bytes(samples.astype(">i2").tobytes())
+    options = ("--rate", RATE, "--encoding", "s16be")
+    assert user.run("hcopy", "-C", "hcopy.config", FILES[0], "a.fb").status == 0
+    assert user.run("hcopy", "-C", "hcopy.config", raw[0], "b.fb", *options).status == 0
+    assert (user.root / "a.fb").read_bytes() == (user.root / "b.fb").read_bytes()
+    user.write("raw.list", "".join(f"{path}\n" for path in raw))
+    assert user.decode("--features", "hcopy.config", *options, infiles="raw.list").status == 0
+    decoded = (user.root / "hyp.mlf").read_bytes()
+    assert user.decode("--features", "hcopy.config", infiles="audio.list").status == 0
+    assert (user.root / "hyp.mlf").read_bytes() == decoded
+    streamed = user.run("argon", *STREAM, "--stream", raw[0], "--whole", *options)
+    assert streamed.out[0] == user.run("argon", *STREAM, "--stream", FILES[0], "--whole").out[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("--encoding", "s8"), "command line: --encoding without --rate; expected the sampling rate, too"),
+        (
+            ("--rate", "8000", "--encoding", "pcm"),
+            "command line: encoding 'pcm' is unknown; expected one of s16le, s16be",
+        ),
+        (("--rate", "0"), "command line: 0 samples per second; expected at least 1"),
+    ],
+)
+def test_faults_of_raw_formats(user, arguments, fault):
+    for command in (("hcopy", "-C", "hcopy.config", "a", "b"), ("argon", *STREAM, "--stream", FILES[0])):
+        assert user.run(*command, *arguments).fault.startswith(fault)
+
+
 def test_rates_that_differ_name_configuration_and_audio(user):
     user.write("slow.config", (user.root / "hcopy.config").read_text() + "SOURCERATE = 1250\n")
     config = [("slow.config" if word == "hcopy.config" else word) for word in STREAM]

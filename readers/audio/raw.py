@@ -1,0 +1,88 @@
+"""Raw samples: audio of one channel without a header, whose rate and encoding the user knows."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from readers.errors import ConfigError, FormatError
+
+PCM_16 = "s16le"
+
+
+class RawFormat(NamedTuple):
+    """The format of raw samples.
+
+    Attributes
+    ----------
+    rate : int
+        Samples per second.
+    encoding : str
+        A key of ENCODINGS, such as "s16le" (signed 16-bit integers, little-endian) or "mulaw".
+    """
+
+    rate: int
+    encoding: str = PCM_16
+
+    def check(self) -> None:
+        """Raise ConfigError for an unknown encoding and a rate below 1."""
+        if self.encoding not in ENCODINGS:
+            raise ConfigError(f"encoding {self.encoding!r} is unknown; expected one of {', '.join(ENCODINGS)}")
+        if self.rate < 1:
+            raise ConfigError(f"{self.rate} samples per second; expected at least 1")
+
+
+def _numbers(dtype: str, scale: float, offset: float = 0.0) -> tuple[int, Callable[[bytes], np.ndarray]]:
+    """Return (bytes per sample, decoder) of numbers; the 16-bit scale is (number - offset) * scale."""
+
+    def decode(data: bytes) -> np.ndarray:
+        values = np.frombuffer(data, dtype)
+        return ((values.astype(np.float64) - offset) * scale).astype(np.float32)
+
+    return np.dtype(dtype).itemsize, decode
+
+
+def _mulaw_table() -> np.ndarray:
+    """Return the samples of all bytes of ITU-T G.711 mu-law."""
+    code = ~np.arange(256) & 0xFF
+    magnitude = (((code & 0x0F) << 3) + 0x84 << ((code & 0x70) >> 4)) - 0x84
+    return np.where(code & 0x80, -magnitude, magnitude).astype(np.float32)
+
+
+def _alaw_table() -> np.ndarray:
+    """Return the samples of all bytes of ITU-T G.711 A-law."""
+    code = np.arange(256) ^ 0x55
+    segment = (code & 0x70) >> 4
+    mantissa = ((code & 0x0F) << 4) + 8
+    magnitude = np.where(segment == 0, mantissa, mantissa + 0x100 << np.maximum(segment - 1, 0))
+    return np.where(code & 0x80, magnitude, -magnitude).astype(np.float32)
+
+
+def _coded(table: np.ndarray) -> tuple[int, Callable[[bytes], np.ndarray]]:
+    return 1, lambda data: table[np.frombuffer(data, np.uint8)]
+
+
+# Encoding -> (bytes per sample, function from bytes to float32 samples on the scale of 16-bit integers).
+ENCODINGS = {
+    PCM_16: _numbers("<i2", 1.0),
+    "s16be": _numbers(">i2", 1.0),
+    "s8": _numbers("i1", 256.0),
+    "u8": _numbers("u1", 256.0, 128.0),
+    "s32le": _numbers("<i4", 1 / 65536),
+    "s32be": _numbers(">i4", 1 / 65536),
+    "f32le": _numbers("<f4", 32768.0),
+    "f32be": _numbers(">f4", 32768.0),
+    "mulaw": _coded(_mulaw_table()),
+    "alaw": _coded(_alaw_table()),
+}
+
+
+def decode_samples(data: bytes, encoding: str, where: object) -> np.ndarray:
+    """Return raw samples as (N,) float32 on the scale of 16-bit integers.
+
+    Raises FormatError if the data end within a sample.
+    """
+    width, decode = ENCODINGS[encoding]
+    if len(data) % width:
+        raise FormatError(f"{where}: {len(data)} bytes; expected a multiple of {width}, the bytes of a sample")
+    return decode(data)
