@@ -13,6 +13,12 @@ BASE_KINDS = ("FBANK", "MELSPEC", "MFCC", "PLP")
 CEPSTRAL_KINDS = ("MFCC", "PLP")
 QUALIFIERS = "E0NDATZCK"  # HTK's qualifiers of a target kind, except V (vector quantisation)
 SOURCE_FORMATS = ("WAV", "WAVE", "FLAC", "NIST", "HTK", "AIFF", "SUNAU8")
+# HTK's other formats of audio, and why they cannot be read.
+OTHER_FORMATS = {
+    **dict.fromkeys(("ALIEN", "NOHEAD"), "is audio without a known header; convert it to WAV"),
+    **dict.fromkeys(("TIMIT", "SCRIBE", "SDES1", "OGI", "ESIG"), "is a format that cannot be read; convert it to WAV"),
+    "AUDIO": "is live audio; features are computed from files",
+}
 OTHER_KINDS = ("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "USER", "DISCRETE", "ANON")
 MAX_DELTA_WINDOW = 1000  # frames on either side; protects the memory from a typing error
 
@@ -219,7 +225,9 @@ def check_kinds(config: FeatureConfig) -> None:
     if "0" in qualifiers and base not in CEPSTRAL_KINDS:
         raise SettingError("TARGETKIND", kind, f"_0 with {' or '.join(CEPSTRAL_KINDS)} only")
     if config.source_format and config.source_format not in SOURCE_FORMATS:
-        raise SettingError("SOURCEFORMAT", config.source_format, f"one of {', '.join(SOURCE_FORMATS)}")
+        known = OTHER_FORMATS.get(config.source_format, "is not a format of HTK")
+        expected = f"one of {', '.join(SOURCE_FORMATS)}; {config.source_format} {known}"
+        raise SettingError("SOURCEFORMAT", config.source_format, expected)
     if config.source_kind not in ("WAVEFORM", "ANON"):
         raise SettingError("SOURCEKIND", config.source_kind, "WAVEFORM: features are computed only from audio")
     if config.target_format != "HTK":
