@@ -132,18 +132,19 @@ class PairEngine:
         training: bool = False,
         *,
         criterion: str | None = None,
-        dropout_rate: float = 0.0,
-        seed: int | Sequence[int] = 0,
         layout: PairLayout | None = None,
+        **settings: Any,
     ) -> None:
-        """Evaluate the roots on pairs of sequences; see Engine.forward. Each network's inputs have its own columns."""
+        """Evaluate the roots on pairs of sequences. Each network's inputs have its own columns.
+
+        The arguments are those of Engine.forward; settings: its further ones.
+        """
         if not isinstance(layout, PairLayout):
             raise ModelError(
                 f"{self.sockets[0].where}: no pairs of sequences; expected those of an encoderReader and a "
                 "decoderReader, which trainEncoderDecoder has"
             )
-        matrices, settings = matrices or {}, {"dropout_rate": dropout_rate, "seed": seed}
-        returns = training and self._learns
+        matrices, returns = matrices or {}, training and self._learns
         self.encoder.forward(
             {name: matrices[name] for name in self.encoder.inputs if name in matrices},
             returns,

@@ -19,6 +19,7 @@ from acoustic.recurrence.compiled_loop import compile_loop
 from acoustic.recurrence.loop_plan import LoopNodes
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
 from acoustic.runtime.engine_options import EngineOptions
+from acoustic.runtime.replay import same
 from readers.errors import ModelError
 
 
@@ -36,6 +37,10 @@ class Member:
     value: Any = None
     work: Any = None
     gradient: Any = None
+
+    def workspace(self, columns: slice = slice(None)) -> dict[str, Any]:
+        """The workspace as an argument of `forward` and `backward`."""
+        return {} if self.work is None else {"work": self.work[:, columns]}
 
 
 class Loop(Node):
@@ -219,9 +224,7 @@ class Loop(Node):
             for columns in steps_of(sequences):
                 step = []
                 for member in self.computed:
-                    buffers = {"out": member.value[:, columns]}
-                    if member.work is not None:
-                        buffers["work"] = member.work[:, columns]
+                    buffers = {"out": member.value[:, columns], **member.workspace(columns)}
                     step.append((member.node.forward, self._operands(member, inputs, columns), buffers))
                 steps.append(step)
             self._forward = _Bound(arrays, sequences.num_slots, frozenset(), steps)
@@ -281,8 +284,7 @@ class Loop(Node):
                     fresh = [inside and at not in touched for inside, at in member.operands]
                     touched |= first.keys()
                     inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
-                    work = {} if member.work is None else {"work": member.work[:, columns]}
-                    operands = self._operands(member, inputs, columns)
+                    work, operands = member.workspace(columns), self._operands(member, inputs, columns)
                     mine = member.value[:, columns]
                     step.append((member.node.backward, member.gradient[:, columns], operands, mine, inner, work))
                 steps.append(step)
@@ -306,9 +308,8 @@ class Loop(Node):
         for k, (inside, at) in enumerate(member.operands):
             if not inside and at in into.routes:
                 inner.routes[k] = into.routes[at]
-        work = {} if member.work is None else {"work": member.work}
         operands = self._operands(member, inputs, None)
-        member.node.backward(run, member.gradient, operands, member.value, inner, **work)
+        member.node.backward(run, member.gradient, operands, member.value, inner, **member.workspace())
 
 
 @dataclass
@@ -321,8 +322,7 @@ class _Bound:
     steps: list[Any]
 
     def fits(self, arrays: Sequence[Any], sequences: Sequences, received: frozenset[int] = frozenset()) -> bool:
-        same = (self.num_slots, self.received) == (sequences.num_slots, received) and len(arrays) == len(self.arrays)
-        return same and all(one is other for one, other in zip(arrays, self.arrays))
+        return (self.num_slots, self.received) == (sequences.num_slots, received) and same(arrays, self.arrays)
 
 
 class LoopOutput(Node):

@@ -137,6 +137,7 @@ class _Planner:
         self.computed = [position for position, node in enumerate(loop.nodes) if not node.delay]
         self.uses = Counter(place for places in loop.operands for place in places)
         self.kept = set(visible) | {delay.source for delay in loop.delays}
+        self.inner_sums: set[int] = set()  # the sums whose terms belong to another sum
         self.terms = {position: self._terms(position) for position in self.computed if self._is_sum(position)}
         self.home: dict[int, int] = {}  # of nodes that are computed in the rows of a sum: the sum
 
@@ -174,6 +175,7 @@ class _Planner:
         for side, place in enumerate(self.operands[position]):
             minus = side == 1 and type(self.nodes[position]) is Minus
             if not minus and self._is_inner(place) and self._is_sum(place[1]):
+                self.inner_sums.add(place[1])
                 found += self._terms(place[1])
             else:
                 found.append((place, minus))
@@ -197,8 +199,7 @@ class _Planner:
 
     def _find_homes(self) -> None:
         """Find the products that are computed in the rows of a sum, and the operands that are copied there."""
-        inner_sums = {place[1] for position in self.terms for place in self._inner_sums(position)}
-        self.terms = {position: terms for position, terms in self.terms.items() if position not in inner_sums}
+        self.terms = {position: terms for position, terms in self.terms.items() if position not in self.inner_sums}
         for position, terms in self.terms.items():
             for place, minus in terms:
                 inside, at = place
@@ -209,12 +210,6 @@ class _Planner:
                 elif not inside and self._has_frames(place) and self.uses[place] == 1:
                     twice = any(home == position for home, _ in self.result.copied.values())
                     self.result.copied[at] = (position, twice)
-        self.inner_sums = inner_sums
-
-    def _inner_sums(self, position: int) -> list[Place]:
-        sides = enumerate(self.operands[position])
-        plus = [place for side, place in sides if side == 0 or type(self.nodes[position]) is Plus]
-        return [place for place in plus if self._is_inner(place) and self._is_sum(place[1])]
 
     def _place(self) -> None:
         """Assign rows to nodes and operands, and offsets to columns."""

@@ -231,6 +231,14 @@ def fetch(products, start, rows, matrix, first, last):
 
 
 @compiled
+def meet_before(products, matrix, first, last, flags, worker, count):
+    """Wait until all threads have computed the rows that products read; meanwhile prefetch the rows that they write."""
+    fetch(products, RESULT, RESULT_ROWS, matrix, first, last)
+    meet(flags, worker, count)
+    fetch(products, OPERAND, OPERAND_ROWS, matrix, first, last)
+
+
+@compiled
 def loop_forward(functions, values, constants, tables, defaults, usable, before, flags, place):
     """Compute this thread's share of all steps, the last step first if the delays look ahead."""
     segments, products, operations, delays = tables
@@ -247,10 +255,7 @@ def loop_forward(functions, values, constants, tables, defaults, usable, before,
                 operate(values, constants, operations[segments[k, 1] : segments[k, 2]], left, right)
                 continue
             if count > 1:
-                made = turn[segments[k, 1] : segments[k, 2]]
-                fetch(made, RESULT, RESULT_ROWS, values, left, right)
-                meet(flags, worker, count)
-                fetch(made, OPERAND, OPERAND_ROWS, values, left, right)
+                meet_before(turn[segments[k, 1] : segments[k, 2]], values, left, right, flags, worker, count)
             for position in range(segments[k, 1], segments[k, 2]):
                 multiply(functions, turn[position], values, left, right)
 
@@ -282,10 +287,7 @@ def loop_backward(functions, gradients, values, constants, sums, tables, usable,
                 operate_backward(gradients, values, constants, sums, part, left, right)
                 continue
             if count > 1:
-                made = turn[segments[k, 1] : segments[k, 2]]
-                fetch(made, RESULT, RESULT_ROWS, gradients, left, right)
-                meet(flags, worker, count)
-                fetch(made, OPERAND, OPERAND_ROWS, gradients, left, right)
+                meet_before(turn[segments[k, 1] : segments[k, 2]], gradients, left, right, flags, worker, count)
             for position in range(segments[k, 1], segments[k, 2]):
                 multiply(functions, turn[position], gradients, left, right)
         add_delayed(gradients, delays, usable, step, slots, first, last)
