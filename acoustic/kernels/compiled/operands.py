@@ -1,6 +1,6 @@
 """Matrices as operands of compiled loops, and loops divided among the threads of a team."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,26 +35,26 @@ def copied(x: Any, out: Any) -> Any:
     return out
 
 
-def share_columns(team: ThreadTeam | None, elements: int, count: int, work: Callable[[slice], Any]) -> list[Any]:
-    """The results of work(part) for parts of `count` columns, divided among the team if there are many elements."""
-    if team is None or team.size == 1 or elements < SPLIT_FROM:
-        return [work(slice(0, count))]
+def share_rows(team: ThreadTeam | None, loop: Callable[..., Any], arrays: Sequence[Any], *settings: Any) -> list[Any]:
+    """Run a loop over the rows of arrays, all of one number, divided among the team if there are many elements.
+
+    settings: further arguments of the loop. Returns the results of the calls in the order of the rows.
+    """
+    if team is None or team.size == 1 or max(array.size for array in arrays) < SPLIT_FROM:
+        return [loop(*arrays, *settings)]
     results: list[Any] = [None] * team.size
 
     def part(worker: int) -> None:
-        results[worker] = work(team.share(worker, count))
+        rows = team.share(worker, len(arrays[0]))
+        results[worker] = loop(*(array[rows] for array in arrays), *settings)
 
     team.run(part)
     return results
 
 
 def share_elements(team: ThreadTeam | None, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
-    """Run a loop over the elements of matrices of one shape, divided among the team if there are many.
-
-    Returns the results of the calls in the order of the elements.
-    """
+    """The same for the elements of matrices of one shape; while a recording is open, the call is recorded."""
     arrays = [flat(matrix) for matrix in matrices]
-    size = arrays[0].size
     if (recording := current()) is not None and recording.call(loop.__name__, arrays, settings):
         return [None]
-    return share_columns(team, size, size, lambda part: loop(*[array[part] for array in arrays], *settings))
+    return share_rows(team, loop, arrays, *settings)

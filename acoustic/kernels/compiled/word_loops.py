@@ -79,7 +79,7 @@ def class_scores(frame, weight, first, behind, scores):
 
 
 @loop
-def class_loss(word, word_class, first, behind, frames, weight, q):
+def class_loss(word, word_class, first, behind, frames, q, weight):
     """-sum of log softmax(q)[class] + log softmax(scores of the words of the class)[word], in double."""
     loss, lanes = 0.0, np.empty(16, np.float32)
     scores = np.empty(max(1, np.max(behind - first)), np.float32)
@@ -113,7 +113,7 @@ def class_errors(word, first, behind, starts, frames, weight, errors):
 
 
 @loop
-def class_hidden_gradient(first, behind, starts, errors, weight, scale, out):
+def class_hidden_gradient(first, behind, starts, out, errors, weight, scale):
     """out[t] = scale times the sum of errors times the words' weights."""
     for t in range(out.shape[0]):
         mine = out[t]  # a view of the row: with two indices the loop is not vectorised, and takes five times as long
@@ -125,18 +125,22 @@ def class_hidden_gradient(first, behind, starts, errors, weight, scale, out):
 
 
 @loop
-def class_weight_gradient(first, behind, starts, errors, frames, scale, place, block):
-    """block[place[t] + j] += scale * errors * frames[t] for the rows that the block has."""
-    for t in range(frames.shape[0]):
-        frame = frames[t]
-        for j in range(max(0, -place[t]), min(behind[t] - first[t], block.shape[0] - place[t])):
-            row, e = block[place[t] + j], scale * errors[starts[t] + j]
+def class_weight_gradient(numbers, block, first, behind, starts, place, errors, frames, scale):
+    """block = the sum over t of scale * errors * frames[t] in row place[t] + j of all blocks, of which it has some.
+
+    numbers: of its rows, ascending.
+    """
+    block[:] = float32(0)
+    for t in range(frames.shape[0] if block.shape[0] else 0):
+        frame, begin = frames[t], place[t] - numbers[0]
+        for j in range(max(0, -begin), min(behind[t] - first[t], block.shape[0] - begin)):
+            row, e = block[begin + j], scale * errors[starts[t] + j]
             for i in range(frame.shape[0]):
                 row[i] += e * frame[i]
 
 
 @loop
-def class_posterior_gradient(word_class, first, behind, q, scale, out):
+def class_posterior_gradient(word_class, first, behind, q, out, scale):
     """out[t] = scale * (softmax(q[t]) less 1 for the class); zeros for frames without a word."""
     lanes = np.empty(16, np.float32)
     for t in range(q.shape[0]):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.kernels.compiled.operands import flat, frames, share_columns, share_elements
+from acoustic.kernels.compiled.operands import flat, frames, share_elements, share_rows
 from acoustic.runtime.recorder import call
 from acoustic.runtime.thread_team import ThreadTeam
 from acoustic.training.rules import compiled_loops
@@ -34,33 +34,17 @@ class CompiledRules(ArrayRules):
     def momentum_columns(
         self, weight: Any, gradient: Any, velocity: Any, columns: Any, step: Step, nesterov: bool = False
     ) -> None:
-        rate, decay, limit = _singles((1 - step.momentum) * step.rate, step.momentum, step.limit)
-        weights, gradients, velocities = frames(weight), frames(gradient), frames(velocity)
-
-        def work(part: slice) -> None:
-            some = weights, gradients[part], velocities, columns[part]
-            compiled_loops.momentum_columns(*some, rate, decay, limit, nesterov)
-
-        share_columns(self.team, gradient.size, len(columns), work)
+        numbers = _singles((1 - step.momentum) * step.rate, step.momentum, step.limit)
+        rows, whole = (frames(gradient), columns), (frames(weight), frames(velocity))
+        share_rows(self.team, compiled_loops.momentum_columns, rows, *whole, *numbers, nesterov)
 
     def adagrad_columns(
         self, weight: Any, gradient: Any, squares: Any, columns: Any, step: Step, normalise: bool = True
     ) -> None:
-        weights, gradients, limit = frames(weight), frames(gradient), np.float32(step.limit)
-        sums, size, count = frames(squares), gradient.size, len(columns)
-        found = share_columns(
-            self.team,
-            size,
-            count,
-            lambda part: compiled_loops.adagrad_columns(gradients[part], sums, columns[part], limit),
-        )
+        rows, limit = (frames(gradient), columns), np.float32(step.limit)
+        found = share_rows(self.team, compiled_loops.adagrad_columns, rows, frames(squares), limit)
         rate = np.float32(step.rate / _mean(found) if normalise else step.rate)
-        share_columns(
-            self.team,
-            size,
-            count,
-            lambda part: compiled_loops.scaled_step_columns(weights, gradients[part], columns[part], rate),
-        )
+        share_rows(self.team, compiled_loops.scaled_step_columns, rows, frames(weight), rate)
 
     def subtract(self, weight: Any, change: Any) -> None:
         call(compiled_loops.subtract, flat(weight), flat(change))

@@ -205,7 +205,7 @@ def add_noise(weight, first, low, high, other_low, other_high, deviation):
 
 
 @loop
-def momentum_columns(weight, gradient, velocity, columns, rate, decay, limit, ahead):
+def momentum_columns(gradient, columns, weight, velocity, rate, decay, limit, ahead):
     for k in range(columns.shape[0]):
         w, v, gradients = weight[columns[k]], velocity[columns[k]], gradient[k]
         for i in range(w.shape[0]):
@@ -219,7 +219,7 @@ def momentum_columns(weight, gradient, velocity, columns, rate, decay, limit, ah
 
 
 @loop
-def adagrad_columns(gradient, squares, columns, limit):
+def adagrad_columns(gradient, columns, squares, limit):
     """a <- a + g^2; g <- g / sqrt(a + 1e-16); returns the sum of the factors where a > 0, and how many there are."""
     total, counted = 0.0, 0.0
     for k in range(columns.shape[0]):
@@ -242,7 +242,7 @@ def adagrad_columns(gradient, squares, columns, limit):
 
 
 @loop
-def scaled_step_columns(weight, gradient, columns, rate):
+def scaled_step_columns(gradient, columns, weight, rate):
     for k in range(columns.shape[0]):
         w, gradients = weight[columns[k]], gradient[k]
         for i in range(w.shape[0]):
