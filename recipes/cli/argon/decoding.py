@@ -164,6 +164,7 @@ class Run:
         self.lattices: list[str] = []
         self.words: dict[str, list] = {}
         self.phones: dict[str, list] = {}
+        self.words_file = ""  # the first one that was written
         self.durations: dict[str, float] = {}
         self.started = time.monotonic()
 
@@ -237,6 +238,7 @@ class Run:
         if self.words:
             written = write_words(self.arguments.words, self.words, self.phones, self.durations)
             note_files(self.arguments.words, written)
+            self.words_file = str(written[0])
         if self.lattices:
             with atomic_write(index_path(self.arguments), "w") as file:
                 file.writelines(self.lattices)
@@ -256,9 +258,9 @@ class Run:
         for number, entry in enumerate(self.entries, start=1):
             if number not in self.ended:
                 self.report.skip(entry.key, "not done: interrupted")
-        arguments = self.arguments
-        files = {arguments.outmlf: self.num_written, arguments.words: self.words, index_path(arguments): self.lattices}
-        written = [name for name, content in files.items() if name and content]
+        mlf = self.arguments.outmlf if self.num_written else ""
+        index = index_path(self.arguments) if self.lattices else ""
+        written = [name for name in (mlf, self.words_file, index) if name]
         count = f"{self.report.num_done} of {len(self.entries)} utterances done"
         if not written:
             return f"{count}, nothing written"

@@ -209,6 +209,15 @@ def test_what_is_done_when_a_signal_comes_is_kept(made, tmp_path, capsys, interr
     assert Path(f"{mlf}.report").read_text() == counts + lost
 
 
+def test_an_interrupted_run_names_the_textgrids_that_it_wrote(made, tmp_path, capsys, interrupted_at):
+    names = list(SENTENCES)
+    interrupted_at(names[1])
+    assert decode(made, tmp_path, "--words", str(tmp_path / "w.TextGrid"), threads=1) == 130
+    written = f"{tmp_path}/w/{names[0]}.TextGrid"
+    assert Path(written).exists()
+    assert f"written to {tmp_path}/out.mlf, {written}; the others are listed" in capsys.readouterr().err
+
+
 def test_when_ctrl_c_comes_before_anything_is_done_an_older_mlf_stays(made, tmp_path, capsys, interrupted_at):
     (tmp_path / "out.mlf").write_text("older")
     first = next(iter(SENTENCES))
