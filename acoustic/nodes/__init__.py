@@ -18,7 +18,7 @@ __all__, __getattr__ = face(
         "base": ["Node", "Run", "Shape", "register_node"],
         "option": ["Option"],
         "registry": ["node_class", "registered_nodes"],
-        "gradient_targets": ["Accumulation", "GradientRoute", "GradientTargets"],
+        "gradient_targets": ["GradientRoute", "GradientTargets"],
         "sequence_state": ["Sequences"],
     },
 )

@@ -5,24 +5,10 @@ added: this saves setting gradients to zero and reading them back.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from acoustic.kernels.backend import Backend, matmul_into
 from acoustic.runtime.thread_team import share_of
-
-
-class Accumulation(NamedTuple):
-    """Where products of a gradient are accumulated: ``matrix <- scale * gradient + keep * matrix``.
-
-    Attributes
-    ----------
-    matrix : (rows, cols) array
-    scale, keep : float
-    """
-
-    matrix: Any
-    scale: float
-    keep: float
 
 
 class GradientRoute:
@@ -38,14 +24,11 @@ class GradientRoute:
         It takes the columns that are not zero, instead of the matrix.
     takes_parts : bool
         It takes some columns of the complete gradient at a time, from any thread.
-    accumulation : Accumulation or None
-        Where nodes that hand out parts may accumulate products; None for nowhere.
     """
 
     takes_factors = False  # the two factors of a product over the frames, instead of the product
     takes_columns = False  # the columns that are not zero, instead of the matrix
     takes_parts = False  # some columns of the complete gradient at a time, from any thread
-    accumulation: Accumulation | None = None  # where nodes that hand out parts may accumulate products; None: nowhere
 
     def factors(self, a: Any, b: Any) -> None:
         """Take a (rows, frames) and b (cols, frames) of the gradient a b'."""
@@ -125,14 +108,6 @@ class GradientTargets:
     def keep(self, k: int) -> float:
         """The factor of operand k's gradient when a product is added to it: 0 if it holds nothing yet, else 1."""
         return 0.0 if self.take_fresh(k) else 1.0
-
-    def place(self, k: int) -> Accumulation:
-        """Where a product that is part of operand k's gradient is accumulated, by a node that hands out the parts."""
-        keep = self.keep(k)
-        place = self.route(k).accumulation
-        if place is None:
-            return Accumulation(self.targets[k], 1.0, keep)
-        return place._replace(keep=1.0) if keep else place
 
     def needs(self, k: int) -> bool:
         """Return whether the gradient of operand `k` is needed."""

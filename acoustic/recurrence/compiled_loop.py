@@ -13,7 +13,7 @@ import numpy as np
 
 from acoustic.kernels.backend import Backend, matmul_into
 from acoustic.nodes.base import Run
-from acoustic.nodes.gradient_targets import Accumulation, GradientTargets
+from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.loop_plan import LoopNodes, Place, Plan, plan_loop
 from acoustic.recurrence.weight_layout import LAID_OUT_FROM
@@ -25,7 +25,7 @@ from acoustic.runtime.thread_team import share_of
 
 PADDING = 64
 SPLITS_KEPT = 8  # numbers of slots whose divisions are kept
-Job = tuple[Any, Any, Accumulation]  # a, b of a product, and where it is accumulated
+Job = tuple[Any, Any, Any, float]  # a, b, out and keep of a product
 
 
 class CompiledLoop:
@@ -189,7 +189,6 @@ class CompiledLoop:
             usable = sequences.usable_by(self._steps)
             arrays, moving = self._split(inputs)
             arrays += [self.values, self.gradients, *into.targets]
-            arrays += [route.accumulation.matrix for route in into.routes.values() if route.accumulation]
             moving["usable"] = usable
             known = into.key is not None and self._is_repeated
             key = (into.key, received, laid_out(due)) if known else None
@@ -208,11 +207,11 @@ class CompiledLoop:
                     part.backward(received, self.gradients, self.values, self._constants, usable, team.flags)
                 team.meet(number, count)
                 for job in below:
-                    _multiply_columns(job, share_of(number, count, job[2].matrix.shape[1]))
+                    _multiply_columns(job, share_of(number, count, job[2].shape[1]))
                 if below:  # a parameter changes as soon as its gradient is complete: all threads must have read it
                     team.meet(number, count)
                 for k, jobs in made.items():
-                    columns = share_of(number, count, jobs[0][2].matrix.shape[1])
+                    columns = share_of(number, count, jobs[0][2].shape[1])
                     for job in jobs:
                         _multiply_columns(job, columns)
                     if into.route(k).takes_parts and columns.start != columns.stop:
@@ -248,21 +247,23 @@ class CompiledLoop:
             gradient = self._block(self.gradients, (True, product.home))
             if into.needs(product.parameter) and not into.route(product.parameter).takes_factors:
                 operand = self._block(self.values, product.operand) if inside else inputs[at]
-                made.setdefault(product.parameter, []).append((gradient, operand.T, into.place(product.parameter)))
+                made.setdefault(product.parameter, []).append(
+                    (gradient, operand.T, into.targets[product.parameter], into.keep(product.parameter))
+                )
             if not inside and into.needs(at):
-                below.append((inputs[product.parameter].T, gradient, into.place(at)))
+                below.append((inputs[product.parameter].T, gradient, into.targets[at], into.keep(at)))
         ones = np.ones((len(sums), 1), np.float32, order="F")
         for at, start in self.plan.columns.items():
             if into.needs(at):
                 parts = sums.T[start : start + self.outside[at].rows]
-                made.setdefault(at, []).append((parts, ones, into.place(at)))
+                made.setdefault(at, []).append((parts, ones, into.targets[at], into.keep(at)))
         return below, made
 
 
 def _multiply_columns(job: Job, columns: slice) -> None:
-    a, b, (matrix, scale, keep) = job
+    a, b, out, keep = job
     if columns.start != columns.stop:
-        matmul_into(np, a, b[:, columns], matrix[:, columns], scale, keep)
+        matmul_into(np, a, b[:, columns], out[:, columns], keep=keep)
 
 
 def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:

@@ -27,9 +27,6 @@ class EngineOptions:
     row_split : bool
         Divide the rows of a compiled loop's nodes among threads if there are few sequences
         (acoustic/recurrence/work_split.py).
-    direct_accumulation : bool
-        Accumulate the products of a compiled loop's gradients in the smoothed gradient instead of in a matrix of their
-        own, if the update rule allows it (acoustic/training/update.py).
     fusion : bool
         Compute a convolution with bias, activation and max pooling in one step
         (acoustic/engine/planning/fusion.py).
@@ -45,7 +42,6 @@ class EngineOptions:
     compiled_loops: bool = True
     weight_panels: bool = True
     row_split: bool = True
-    direct_accumulation: bool = True
     fusion: bool = True
     buffer_sharing: bool = True
     branches: bool = False

@@ -14,7 +14,6 @@ import numpy as np
 from acoustic.engine.execution.gradient_sink import GradientSink
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
-from acoustic.nodes.gradient_targets import Accumulation
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import Step, rule_kernels
 from readers.errors import ModelError
@@ -181,26 +180,6 @@ class Updater(GradientSink):
         """Update some columns of a parameter from their gradient."""
         state = [matrix[:, columns] for matrix in self.state[node.name].values()]
         self._update(node, gradient, node.value[:, columns], state, columns.start * gradient.shape[0])
-
-    def accumulation(self, node: Node) -> Accumulation | None:
-        """Where products of a parameter's gradient may be accumulated: the rule's first state matrix, or nowhere.
-
-        This saves writing the gradient and reading it again; only a rule without clipping, penalties and noise allows
-        it.
-        """
-        options, step = self.options, self._step(node)
-        changed = options.l1_weight or options.l2_weight or options.noise_deviation
-        if changed or options.clipping_threshold < math.inf or not step.rate:
-            return None
-        factors = self.rule.accumulation(step)
-        return None if factors is None else Accumulation(self._first_state(node), *factors)
-
-    def part_accumulated(self, node: Node, columns: slice) -> None:
-        """Update some columns of a parameter whose gradient was accumulated."""
-        self.rule.update_accumulated(self._kernels, node.value[:, columns], self._first_state(node)[:, columns])
-
-    def _first_state(self, node: Node) -> Any:
-        return next(iter(self.state[node.name].values()))
 
     def _update(self, node: Node, gradient: Any, weight: Any, state: Sequence[Any], first: int) -> None:
         """Update a parameter, or some of its columns; `first` is the number of elements before them."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acoustic.nodes.base import Node
-from acoustic.nodes.gradient_targets import Accumulation, GradientRoute
+from acoustic.nodes.gradient_targets import GradientRoute
 
 if TYPE_CHECKING:
     from acoustic.engine.execution.bound_pass import Program
@@ -69,17 +69,6 @@ class GradientSink:
         """Take some columns (rows, n) of a complete gradient; several threads call it, each with its own columns."""
         raise NotImplementedError
 
-    def accumulation(self, node: Node) -> Accumulation | None:
-        """Return where a parameter's gradient may be accumulated instead of in a matrix of its own, or None.
-
-        `part_accumulated` then takes the place of `part`.
-        """
-        return None
-
-    def part_accumulated(self, node: Node, columns: slice) -> None:
-        """Take some columns of a gradient that was accumulated; several threads call it, each with its own columns."""
-        raise NotImplementedError
-
     def touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
         """Take a gradient that is zero but for columns (n,); fill(part) lends the gradient of columns[part]."""
         raise NotImplementedError
@@ -129,20 +118,6 @@ class HandedOut(ParameterRoute):
 
     def finish(self) -> None:
         pass
-
-
-class Accumulated(HandedOut):
-    """The node accumulates the parts in a matrix of the sink, if there is one."""
-
-    def __init__(self, sink: GradientSink, parameter: Node, gradient: Any) -> None:
-        super().__init__(sink, parameter, gradient)
-        self.accumulation = sink.accumulation(parameter)
-
-    def part(self, columns: slice) -> None:
-        if self.accumulation is None:
-            super().part(columns)
-        else:
-            self.sink.part_accumulated(self.parameter, columns)
 
 
 class TouchedColumns(ParameterRoute):
@@ -273,9 +248,8 @@ class GradientRoutes:
             self._connect_layer(parameter, layer, k, steps, factor_steps, real)
         self.key = () if not sink.takes_parts and not self.layers else sink.key
         in_layers = set(self._routes)
-        handed_out = Accumulated if program.memory.options.direct_accumulation else HandedOut
         for kind, wanted, products in (
-            (handed_out, sink.takes_parts, program.handed_out),
+            (HandedOut, sink.takes_parts, program.handed_out),
             (TouchedColumns, sink.takes_touched, program.touched_columns),
         ):
             for parameter, k, targets in products:

@@ -72,10 +72,6 @@ class ArrayRules:
         self.scaled_step(some[0], gradient, step.rate / average if normalise else step.rate, 0.0)
         weight[:, columns], squares[:, columns] = some
 
-    def subtract(self, weight: Any, change: Any) -> None:
-        """w <- w - change."""
-        weight -= change
-
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         """a <- a + g^2; w <- w - l g / sqrt(a + 1e-16)."""
         self.adagrad_scale(weight, gradient, squares, step)

@@ -105,14 +105,3 @@ class Rule(KeyedOptions):
         The other columns of weight and state do not change.
         """
         raise NotImplementedError
-
-    def accumulation(self, step: Step) -> tuple[float, float] | None:
-        """Return (scale, keep) if products of the gradient may be accumulated in the first state matrix, or None.
-
-        That matrix becomes scale * gradient + keep * itself, and `update_accumulated` completes the update.
-        """
-        return None
-
-    def update_accumulated(self, kernels: Any, weight: Any, state: Any) -> None:
-        """Update the weight from the first state matrix, in which the gradient was accumulated."""
-        raise NotImplementedError

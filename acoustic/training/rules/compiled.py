@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.compiled.operands import flat, frames, share_elements, share_rows
-from acoustic.runtime.recorder import call
 from acoustic.runtime.thread_team import ThreadTeam
 from acoustic.training.rules import compiled_loops
 from acoustic.training.rules.arrays import SALT, AdamSettings, ArrayRules, RmsSettings
@@ -45,9 +44,6 @@ class CompiledRules(ArrayRules):
         found = share_rows(self.team, compiled_loops.adagrad_columns, rows, frames(squares), limit)
         rate = np.float32(step.rate / _mean(found) if normalise else step.rate)
         share_rows(self.team, compiled_loops.scaled_step_columns, rows, frames(weight), rate)
-
-    def subtract(self, weight: Any, change: Any) -> None:
-        call(compiled_loops.subtract, flat(weight), flat(change))
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         settings = _singles(step.rate, step.limit, step.l2, step.shrink)

@@ -66,12 +66,6 @@ def regularised_momentum(weight, gradient, velocity, rate, decay, limit, l2, shr
 
 
 @loop
-def subtract(weight, change):
-    for i in range(weight.shape[0]):
-        weight[i] -= change[i]
-
-
-@loop
 def adagrad(weight, gradient, squares, rate, limit, l2, shrink):
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], limit, l2)
@@ -250,7 +244,6 @@ def scaled_step_columns(gradient, columns, weight, rate):
 
 
 table_calls(
-    subtract=lambda p: subtract(vector(p, 0), vector(p, 2)),
     momentum=lambda p: momentum(vector(p, 0), vector(p, 2), vector(p, 4), real(p[6]), real(p[7])),
     regularised_momentum=lambda p: regularised_momentum(
         vector(p, 0), vector(p, 2), vector(p, 4),

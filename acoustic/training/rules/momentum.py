@@ -35,9 +35,3 @@ class Momentum(Rule):
         self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], columns: Any, step: Step
     ) -> None:
         kernels.momentum_columns(weight, gradient, *state, columns, step, self.nesterov)
-
-    def accumulation(self, step: Step) -> tuple[float, float] | None:
-        return None if self.nesterov else ((1 - step.momentum) * step.rate, step.momentum)
-
-    def update_accumulated(self, kernels: Any, weight: Any, state: Any) -> None:
-        kernels.subtract(weight, state)

@@ -18,16 +18,7 @@ from readers.config.syntax import Source
 from readers.errors import ConfigError
 from readers.minibatches.sequence_layout import SequenceLayout
 
-SWITCHES = [
-    "noReplay",
-    "noCompiledLoops",
-    "noWeightPanels",
-    "noRowSplit",
-    "noDirectAccumulation",
-    "noFusion",
-    "noBufferSharing",
-    "plain",
-]
+SWITCHES = ["noReplay", "noCompiledLoops", "noWeightPanels", "noRowSplit", "noFusion", "noBufferSharing", "plain"]
 STEPS, INPUTS, OUTPUTS = 16, 5, 4
 LSTM = """
 gate(rows, x, h) = [
@@ -143,18 +134,16 @@ def test_each_switch_turns_its_optimisation_off(two_threads):
             "noRowSplit": any(split.by_rows for split in splits),
         }
 
-    def what_acts_otherwise(options):
-        (engine, _), (images, _), (lstm, _) = (trained(name, options) for name in ("sigmoid", "cnn", "lstm"))
-        handed_out = [into.route(k) for _, k, into in lstm._program.handed_out]
+    def what_acts_on_frames(options):
+        (engine, _), (images, _) = trained("sigmoid", options), trained("cnn", options)
         replays = [one for worker in engine._program.workers for *_, one in worker.forward_pass.parts]
         return {
-            "noDirectAccumulation": any(route.accumulation for route in handed_out),
             "noFusion": any(node.type_name == "ConvolutionPooling" for node in images.graph.order),
             "noBufferSharing": engine.sharing,
             "noReplay": any(replay and replay._recording for replay in replays),
         }
 
-    for acts in (what_acts, what_acts_otherwise):
+    for acts in (what_acts, what_acts_on_frames):
         assert all(acts(EngineOptions()).values())
         assert not any(acts(EngineOptions.plain()).values())
         for switch in acts(EngineOptions()):
