@@ -15,8 +15,6 @@ from benchmarks.kaldi_graph import Text, lexicon_and_grammar
 from decoder.graph.lexicon import GraphOptions, lexicon_from_dictionary
 from decoder.graph.openfst import EPSILON, ArcArrays, from_openfst, to_openfst
 
-NOT_FINAL = np.inf
-
 
 def build_triphone_hclg(decoder, dictionary, models, silence_probability: float):
     """A kaldifst.StdVectorFst.

@@ -255,11 +255,6 @@ def set_role(network: Network, name: str, list_name: str, member: bool) -> None:
         node.settings["tag"] = tags[-1] if tags else ""
 
 
-def learnable_below(network: Network, root: str) -> list[str]:
-    """Return the names of the learnable parameters among a node and all nodes below it."""
-    return [name for name in subtree(network, root) if is_learnable(network[name])]
-
-
 def is_learnable(node: Node) -> bool:
     """Return whether training may change the node's value, now or after unfreezing it."""
     return node.is_stored and "needGradient" in node.settings
