@@ -122,7 +122,7 @@ def _other_kind(line: str) -> str | None:
     """Name the kind of a file that is easily mistaken for an SCP, given its first line; else None."""
     if line == HEADER:
         return "a master label file"
-    if re.fullmatch(r"\S+\s+\S+:\d+(\[[\d:,]*\])?", line):
+    if re.fullmatch(r"[^\s=]+\s+\S+:\d+(\[[\d:,]*\])?", line):
         return f"{line!r}, a line of a Kaldi scp file, which KaldiReader reads"
     return None
 
@@ -180,7 +180,8 @@ def _format_entry(entry: ScpEntry, target: str | os.PathLike) -> str:
     if entry.end is not None:
         text += f"[{entry.start},{entry.end}]"
     try:
-        parsed = None if set("\n\r\0") & set(text) else _parse_entry(text.strip(), "", 0, "", None)
+        odd = set("\n\r\0") & set(text) or _other_kind(text.strip())
+        parsed = None if odd else _parse_entry(text.strip(), "", 0, "", None)
     except FormatError:
         parsed = None
     if parsed is None or parsed[:4] != entry[:4]:

@@ -125,13 +125,23 @@ def test_what_can_be_written_is_read_back(tmp_path_factory, rows):
 
 
 def test_ordinary_entries_can_be_written(tmp_path):
+    write_scp(tmp_path / "b.scp", [ScpEntry("u", "a b:1")])
+    assert parts(read_scp(tmp_path / "b.scp")) == parts([ScpEntry("u", "a b:1")])
     entries = [ScpEntry("a.mfc", "a.mfc"), ScpEntry("u.x", "/d/p=1", 3, 4), ScpEntry("u", "sil[2]")]
     write_scp(tmp_path / "a.scp", entries)
     assert (tmp_path / "a.scp").read_text() == "a.mfc\nu.x=/d/p=1[3,4]\nu=sil[2]\n"
 
 
 @pytest.mark.parametrize(
-    "entry", [ScpEntry("a=b", "c"), ScpEntry("a\nb", "c"), ScpEntry("", ""), ScpEntry("a", "b[1,2]")]
+    "entry",
+    [
+        ScpEntry("a=b", "c"),
+        ScpEntry("a\nb", "c"),
+        ScpEntry("", ""),
+        ScpEntry("a", "b[1,2]"),
+        ScpEntry("a b:1", "a b:1"),  # a line of a Kaldi scp
+        ScpEntry("#!MLF!#", "#!MLF!#"),
+    ],
 )
 def test_write_scp_refuses_names_that_would_read_as_something_else(tmp_path, entry):
     with pytest.raises(FormatError, match=r"a.scp: entry .* cannot be written as an SCP line; expected names without"):
