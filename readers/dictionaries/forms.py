@@ -18,12 +18,10 @@ from readers.common.faults import OnFault
 from readers.common.text import decode_lines, is_number, read_bytes
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation, collect_pronunciations, parse_line
+from readers.language.cmudict import COMMENT, VARIANT, split_cmu_line
 
 FORMS = ("htk", "cmu", "kaldi", "mfa")
-COMMENT = ";;;"
 NUM_SILENCE_NUMBERS = 3
-_VARIANT = re.compile(r"(.+)\(\d+\)")
-_TRAILING_COMMENT = re.compile(r"\s#.*")
 # HTK's output symbol, escapes, and names in double quotes.
 _HTK_SIGN = re.compile(r"""\s*\S+\s+\[|.*\\(?:['"\\]|[0-7]{3})|\s*"[^"]*"(?:\s|$)|.*\s"[^"\s]+"(?:\s|$)""")
 
@@ -85,7 +83,7 @@ def detect_form(lines: Iterable[str]) -> str:
     if any(("[" in line or "\\" in line or '"' in line) and _HTK_SIGN.match(line) for line in lines):
         return "htk"
     words = {line.split(None, 1)[0] for line in lines}
-    variants = (match for word in words if word.endswith(")") and (match := _VARIANT.fullmatch(word)))
+    variants = (match for word in words if word.endswith(")") and (match := VARIANT.fullmatch(word)))
     if any(match[1] in words for match in variants):
         return "cmu"
     if lines and all("\t" in line.strip() for line in lines):
@@ -105,12 +103,8 @@ def _read_lines(path: str | os.PathLike) -> list[str]:
 
 
 def _parse_cmu(line: str, where: str) -> Pronunciation | None:
-    if line.startswith(COMMENT):
-        return None
-    fields = line.split(None, 1)
-    phones = _TRAILING_COMMENT.sub("", f" {fields[1]}").split() if len(fields) > 1 else []
-    variant = _VARIANT.fullmatch(fields[0])
-    return _parse_plain(variant[1] if variant else fields[0], phones, where)
+    found = split_cmu_line(line)
+    return None if found is None else _parse_plain(*found, where)
 
 
 def _parse_kaldi(line: str, where: str) -> Pronunciation:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 from readers.common.text import read_lines
 from readers.errors import FormatError
 
-_NUMBERED = re.compile(r"(.+)\(\d+\)")
+COMMENT = ";;;"
+VARIANT = re.compile(r"(.+)\(\d+\)")
+_TRAILING_COMMENT = re.compile(r"\s#.*")
 
 
 class CmuEntry(NamedTuple):
@@ -48,13 +50,22 @@ def read_cmudict(path: str | os.PathLike) -> list[CmuEntry]:
     """
     entries = []
     for number, line in enumerate(read_lines(path), 1):
-        fields = [] if line.startswith(";;;") else line.partition(" #")[0].split()
-        if not fields:
+        found = split_cmu_line(line)
+        if found is None:
             continue
-        if len(fields) == 1:
-            raise FormatError(f"{path}:{number}: no phones of '{fields[0]}'; expected `WORD  PH1 PH2 ...`")
-        numbered = _NUMBERED.fullmatch(fields[0])
-        entries.append(CmuEntry(numbered[1] if numbered else fields[0], tuple(fields[1:]), number))
+        word, phones = found
+        if not phones:
+            raise FormatError(f"{path}:{number}: no phones of '{word}'; expected `WORD  PH1 PH2 ...`")
+        entries.append(CmuEntry(word, tuple(phones), number))
     if not entries:
         raise FormatError(f"{path}: no pronunciations; expected lines `WORD  PH1 PH2 ...`")
     return entries
+
+
+def split_cmu_line(line: str) -> tuple[str, list[str]] | None:
+    """Split a line into the word, without the number of the pronunciation, and phones; None if only a comment."""
+    fields = [] if line.startswith(COMMENT) else _TRAILING_COMMENT.sub("", line).split()
+    if not fields:
+        return None
+    variant = VARIANT.fullmatch(fields[0])
+    return variant[1] if variant else fields[0], fields[1:]
