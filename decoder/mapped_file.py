@@ -13,7 +13,6 @@ All numbers are little-endian.  Lists of names are UTF-8 text, one name per line
 by processes.
 """
 
-import os
 import struct
 import zlib
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from typing import IO
 
 import numpy as np
 
+from readers.common.environment import available_cores
 from readers.common.files import atomic_write
 from readers.errors import FormatError
 
@@ -98,7 +98,7 @@ class MappedFormat:
         num_blocks = -(-raw.shape[0] // (BLOCK + 4))
         end = raw.shape[0] - 4 * num_blocks
         stored = np.frombuffer(raw[end:].tobytes(), "<u4")
-        with ThreadPoolExecutor(min(num_blocks, os.cpu_count() or 1)) as threads:
+        with ThreadPoolExecutor(min(num_blocks, available_cores())) as threads:
             blocks = (raw[begin : min(begin + BLOCK, end)] for begin in range(0, end, BLOCK))
             checksums = np.fromiter(threads.map(zlib.crc32, blocks), "<u4", num_blocks)
         wrong = np.flatnonzero(checksums != stored)
