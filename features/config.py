@@ -234,6 +234,9 @@ def check_kinds(config: FeatureConfig) -> None:
         raise SettingError("TARGETFORMAT", config.target_format, "HTK")
 
 
+MAX_PERIOD = 2**31 - 1  # of a frame, in the header of an HTK file
+
+
 def check_numbers(config: FeatureConfig) -> None:
     """Check ranges that do not depend on the sample rate."""
 
@@ -241,14 +244,22 @@ def check_numbers(config: FeatureConfig) -> None:
         if not holds:
             raise SettingError(setting, getattr(config, SETTINGS[setting][0]), expected)
 
-    expect(config.source_rate >= 0, "SOURCERATE", "a sample period in 100 ns units, or 0 for that of the file")
-    expect(config.target_rate > 0, "TARGETRATE", "a frame period above 0, in 100 ns units")
-    expect(config.window_size > 0, "WINDOWSIZE", "a length above 0, in 100 ns units")
+    expect(
+        config.source_rate == 0 or 1 <= config.source_rate <= 1e7,
+        "SOURCERATE",
+        "a sample period in 100 ns units, 1 to 1e7, or 0 for that of the file",
+    )
+    expect(
+        0 < config.target_rate <= MAX_PERIOD, "TARGETRATE", f"a frame period above 0, in 100 ns units, to {MAX_PERIOD}"
+    )
+    expect(0 < config.window_size <= MAX_PERIOD, "WINDOWSIZE", f"a length above 0, in 100 ns units, to {MAX_PERIOD}")
     expect(0 <= config.preemphasis <= 1, "PREEMCOEF", "a number from 0 to 1")
     expect(config.num_channels >= 1, "NUMCHANS", "at least 1")
     expect(config.lifter >= 0, "CEPLIFTER", "0 (none) or more")
-    expect(config.compression > 0, "COMPRESSFACT", "a power above 0")
-    expect(config.silence_floor >= 0, "SILFLOOR", "0 dB or more")
+    expect(0 < config.compression <= 10, "COMPRESSFACT", "a power above 0, to 10")
+    expect(0 <= config.silence_floor <= 1000, "SILFLOOR", "0 dB or more, to 1000")
+    for setting, largest in (("ADDDITHER", 32768.0), ("ESCALE", 1e6)):
+        expect(abs(getattr(config, SETTINGS[setting][0])) <= largest, setting, f"-{largest:g} to {largest:g}")
     for setting in ("DELTAWINDOW", "ACCWINDOW", "THIRDWINDOW"):
         expect(
             1 <= getattr(config, SETTINGS[setting][0]) <= MAX_DELTA_WINDOW, setting, f"1 to {MAX_DELTA_WINDOW} frames"

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from readers.errors import FormatError, ManyFaults
+from readers.errors import ConfigError, FormatError, ManyFaults
 
 
 def add_dictionary_options(group, phones: bool = True) -> None:
@@ -35,11 +35,14 @@ def add_dictionary_options(group, phones: bool = True) -> None:
 def open_dictionary(arguments: argparse.Namespace) -> list | None:
     """Read --dict with the options of add_dictionary_options, if a command has them; None without --dict.
 
-    Raises ManyFaults with all malformed lines.
+    Raises ManyFaults with all malformed lines, and ConfigError for options that change phones without --dict.
     """
     from readers.dictionaries.forms import read_any_dictionary
 
     if not arguments.dict:
+        for option in ("strip_stress", "map_phones"):
+            if getattr(arguments, option, ""):
+                raise ConfigError(f"command line: --{option.replace('_', '-')} without --dict; expected both")
         return None
     faults: list[FormatError] = []
     entries = read_any_dictionary(arguments.dict, getattr(arguments, "dict_format", "auto"), faults.append)

@@ -266,3 +266,11 @@ def test_classes_come_by_number_or_from_a_table(task, capsys):
     (task / "classes").write_text("X same\nX other\n")
     assert estimate(task, "--classes", str(task / "classes")) == 2
     assert "classes:2: 'X other'; expected `word class`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [("--strip-stress",), ("--map-phones", "none")])
+def test_options_that_change_phones_need_a_dictionary(task, capsys, options):
+    arguments = graph_arguments(task, "--silence", "sil", *options)
+    at = arguments.index("--dict")
+    assert main(arguments[:at] + arguments[at + 2 :]) == 2
+    assert capsys.readouterr().err == f"error: command line: {options[0]} without --dict; expected both\n"
