@@ -58,7 +58,7 @@ def read_any_dictionary(
     """
     if form not in ("auto", *FORMS):
         raise ConfigError(f"form of a dictionary '{form}'; expected auto, {', '.join(FORMS)}")
-    lines = _read_lines(path)
+    lines = _read_lines(path, form)
     parse = _PARSERS[detect_form(lines) if form == "auto" else form]
     return collect_pronunciations(path, lines, parse, on_fault)
 
@@ -92,12 +92,12 @@ def detect_form(lines: Iterable[str]) -> str:
     return "kaldi" if plain or any(len(_leading_numbers(line.split()[1:])) > 1 for line in lines) else "htk"
 
 
-def _read_lines(path: str | os.PathLike) -> list[str]:
+def _read_lines(path: str | os.PathLike, form: str) -> list[str]:
     raw = read_bytes(path)
     try:
         return decode_lines(raw, path)
     except FormatError:
-        if not raw.startswith(COMMENT.encode()):
+        if form != "cmu" and not (form == "auto" and raw.startswith(COMMENT.encode())):
             raise
         return decode_lines(raw.decode("latin-1").encode(), path)
 

@@ -93,7 +93,10 @@ def test_a_form_that_is_given_is_used(tmp_path):
 def test_cmudict_may_be_latin_1_but_no_other_form(tmp_path):
     (tmp_path / "d").write_bytes(";;; old\nD\xc9J\xc0  D EY2\n".encode("latin-1"))
     assert contents(read_any_dictionary(tmp_path / "d")) == [("D\xc9J\xc0", None, "D EY2")]
+    with pytest.raises(FormatError, match=r"d:2: byte 0xc9 is not UTF-8"):
+        read_any_dictionary(tmp_path / "d", "kaldi")
     (tmp_path / "d").write_bytes("D\xc9J\xc0  D EY2\n".encode("latin-1"))
+    assert contents(read_any_dictionary(tmp_path / "d", "cmu")) == [("D\xc9J\xc0", None, "D EY2")]
     with pytest.raises(FormatError, match=r"d:1: byte 0xc9 is not UTF-8"):
         read_any_dictionary(tmp_path / "d")
 
