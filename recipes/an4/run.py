@@ -20,11 +20,11 @@ does not subtract the mean of each utterance from the features, so that the netw
 """
 
 import argparse
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from readers.common.environment import available_cores
 from readers.errors import ConfigError
 from recipes.stages import Stage, account, command, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
@@ -107,7 +107,7 @@ class Recipe:
         self.live = getattr(arguments, "live", False)  # recipes derived from this one do not have the option
         self.network, self.acoustic = arguments.network, NETWORKS[arguments.network]
         self.home = self.out / self.acoustic.folder
-        self.workers = arguments.workers or os.cpu_count() or 1
+        self.workers = arguments.workers or available_cores()
         self.sets  # noqa: B018  (reports a missing corpus before anything is written)
 
     def settings(self) -> dict:

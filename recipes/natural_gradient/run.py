@@ -14,13 +14,13 @@ trains fewer networks, with other settings of recipes/natural_gradient/config/co
 """
 
 import argparse
-import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from readers.common.environment import available_cores
 from readers.errors import ConfigError
 from recipes.stages import Stage, command, run_stages
 from recipes.tuning import Grid
@@ -141,7 +141,7 @@ class Comparison:
         self.out: Path = arguments.out
         self.home = self.out / "natural_gradient"
         self.seed, self.overrides = arguments.seed, list(arguments.overrides)
-        self.workers = arguments.workers or os.cpu_count() or 1
+        self.workers = arguments.workers or available_cores()
 
     def stages(self) -> list[Stage]:
         settings = {"overrides": self.overrides}

@@ -11,10 +11,10 @@ trains the eight example setups of the book (7.1.1-7.1.9) and ends with their fr
 """
 
 import argparse
-import os
 from functools import cached_property
 from pathlib import Path
 
+from readers.common.environment import available_cores
 from recipes.stages import Stage, account, command, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
 
@@ -51,7 +51,7 @@ class Recipe:
         self.out: Path = arguments.out
         self.synthetic = arguments.data is None
         self.size, self.seed = arguments.size, arguments.seed
-        self.workers: int = arguments.workers or os.cpu_count() or 1
+        self.workers: int = arguments.workers or available_cores()
         self.data: Path = self.out / f"corpus-{self.size}-{self.seed}" if self.synthetic else arguments.data
 
     def settings(self) -> dict:

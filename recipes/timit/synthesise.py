@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from readers.common.environment import available_cores
 from readers.common.files import atomic_write
 from readers.common.processes import as_they_end
 from readers.common.report import RunReport
@@ -49,7 +50,7 @@ def synthesise(
     total, finished = sum(len(speaker.sentences) for speaker in speakers), 0
     report = RunReport("utterances")
     losses: list[tuple[int, str, str]] = []
-    with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, len(batches))) as pool:
+    with ThreadPoolExecutor(min(workers or available_cores(), len(batches))) as pool:
         futures = {pool.submit(speak_batch, out, batch): position for position, batch in enumerate(batches)}
         try:
             for future in as_they_end(futures):
