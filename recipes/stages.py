@@ -20,6 +20,8 @@ from readers.errors import ConfigError
 from recipes.cli.console import is_interrupted
 from recipes.cli.main import RAW_COMMANDS, main
 
+SHOWN_CHANGES = 4  # of the settings of a stage
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -29,7 +31,8 @@ class Stage:
     run: does the work; returns 1 if something was lost (named in a report of its own), else 0 or None.
     help: what the stage produces.
     needs: names of the earlier stages whose results it uses, None for all.
-    settings: settings that determine its result, in addition to those of the run, as JSON values.
+    settings: the settings that determine its result, as JSON values, except those that determine the results of the
+    stages it needs.
     work: a directory of its own, in which an interrupted run with the same settings continues; any other run begins by
     removing it.
     """
@@ -49,18 +52,16 @@ class Stage:
 def run_stages(
     stages: Sequence[Stage],
     out: Path,
-    settings: dict,
     first: str | None = None,
     last: str | None = None,
     closing: Callable[[], None] = lambda: None,
 ) -> int:
     """Run the stages from `first` to `last` and return the exit status.
 
-    At its end, a stage writes `out/stages/NAME.done` with settings, seed, commit, time and losses.  Without `first`,
+    At its end, a stage writes `out/stages/NAME.done` with its settings, commit, time and losses.  Without `first`,
     stages that are done with the same settings are skipped, unless a stage that they need was repeated.  The stages
     before `first` must be done; all stages from `first` on are repeated.
 
-    settings: settings that determine the results, as JSON values.
     closing: called after the last stage, to print the results.
     """
     names = [stage.name for stage in stages]
@@ -72,15 +73,16 @@ def run_stages(
         if not _mark(out, stage).is_file():
             raise ConfigError(f"stage {first}: stage {stage.name} is not done; run with --from {stage.name}")
 
-    if first is None:
-        _print_changes(stages, out, settings)
     lost_something = False
     ran: set[str] = set()
     for number, stage in enumerate(stages[begin : end + 1], begin + 1):
         title = f"stage {number}/{len(stages)} {stage.name}"
-        if first is None and not stage.follows(ran) and _is_marked(_mark(out, stage), stage, settings):
+        if first is None and not stage.follows(ran) and _is_marked(_mark(out, stage), stage):
             print(f"{title}: done before", flush=True)
             continue
+        resume = first is None and _is_marked(_mark(out, stage, "begun"), stage)
+        if not resume and (reason := _reason(out, stage, ran, first)):
+            print(f"{title}: {reason}", flush=True)
         print(f"{title}: {stage.help}", flush=True)
         # The results of later stages depend on those that this stage is about to replace.
         _mark(out, stage).unlink(missing_ok=True)
@@ -91,7 +93,8 @@ def run_stages(
                 _mark(out, later).unlink(missing_ok=True)
                 _mark(out, later, "begun").unlink(missing_ok=True)
         ran.add(stage.name)
-        _begin(out, stage, settings, resume=first is None)
+        if not resume:
+            _begin(out, stage)
         started = time.monotonic()
         try:
             lost = bool(stage.run())
@@ -99,7 +102,7 @@ def run_stages(
             again = "to continue, run the same command again" + (" without --from" if first else "")
             raise KeyboardInterrupt(f"stage {stage.name} is not done; {again}") from None
         seconds = time.monotonic() - started
-        _write_mark(out, stage, settings, seconds, lost)
+        _write_mark(out, stage, seconds, lost)
         print(f"{title}: {seconds:.1f} s{', with losses' if lost else ''}", flush=True)
         lost_something |= lost
     if end == len(stages) - 1:
@@ -112,8 +115,6 @@ class Recipe(Protocol):
 
     out: Path
 
-    def settings(self) -> dict: ...
-
     def stages(self) -> Sequence[Stage]: ...
 
     def closing(self) -> None: ...
@@ -121,7 +122,7 @@ class Recipe(Protocol):
 
 def run_recipe(recipe: Recipe, arguments: argparse.Namespace) -> int:
     """Run the stages of a recipe that the command line selects; return the exit status."""
-    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+    return run_stages(recipe.stages(), recipe.out, arguments.first, arguments.last, recipe.closing)
 
 
 def account(out: Path, report: RunReport, name: str) -> int:
@@ -160,9 +161,9 @@ def _mark(out: Path, stage: Stage, state: str = "done") -> Path:
     return out / "stages" / f"{stage.name}.{state}"
 
 
-def _is_marked(mark: Path, stage: Stage, settings: dict) -> bool:
-    """Whether the mark exists and has these settings."""
-    return _marked(mark) == json.loads(json.dumps(settings | stage.settings))
+def _is_marked(mark: Path, stage: Stage) -> bool:
+    """Whether the mark exists and has the settings of the stage."""
+    return _marked(mark) == _plain(stage.settings)
 
 
 def _marked(mark: Path) -> dict | None:
@@ -170,37 +171,55 @@ def _marked(mark: Path) -> dict | None:
     if not mark.is_file():
         return None
     try:
-        return parse_json(mark.read_text(encoding="utf-8"))["settings"]
+        settings = parse_json(mark.read_text(encoding="utf-8"))["settings"]
     except (ValueError, KeyError, TypeError):
         return None
+    return settings if isinstance(settings, dict) else None
 
 
-def _print_changes(stages: Sequence[Stage], out: Path, settings: dict) -> None:
-    """Print which settings have changed for the first stage that must be repeated."""
-    for stage in stages:
-        before, now = _marked(_mark(out, stage)), json.loads(json.dumps(settings | stage.settings))
-        if before is not None and before != now:
-            names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-            changes = ", ".join(f"{name} was {before.get(name)}, is {now.get(name)}" for name in names)
-            print(f"{out}: stage {stage.name} was done with other settings: {changes}; it is repeated", flush=True)
-            return
+def _plain(settings: dict) -> dict:
+    """Return settings as they are read from a mark."""
+    return json.loads(json.dumps(settings))
 
 
-def _begin(out: Path, stage: Stage, settings: dict, resume: bool) -> None:
-    """Remove the results of an earlier run of the stage, unless it was interrupted under the same settings."""
-    if stage.work is None:
-        return
-    mark = _mark(out, stage, "begun")
-    if not (resume and _is_marked(mark, stage, settings)):
+def _reason(out: Path, stage: Stage, ran: Collection[str], first: str | None) -> str:
+    """Describe why results of a stage are made again, and whether models are removed; "" if there are no results."""
+    before = _marked(_mark(out, stage))
+    if before is None:
+        before = _marked(_mark(out, stage, "begun"))
+    discards = stage.work is not None and stage.work.is_dir() and any(stage.work.iterdir())
+    if before is None and not discards:
+        return ""
+    needed = [name for name in ran if stage.needs is None or name in stage.needs]
+    if before is not None and (changes := _changes(before, _plain(stage.settings))):
+        cause = f"other settings than before: {changes}"
+    elif first is not None:
+        cause = f"repeated because of --from {first}"
+    elif needed:
+        cause = f"repeated after {', '.join(needed)}"
+    else:
+        cause = "an earlier run changed its inputs"
+    return cause + (f"; the models and checkpoints in {stage.work} are removed" if discards else "")
+
+
+def _changes(before: dict, now: dict) -> str:
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    shown = [f"{name} was {before.get(name)}, is {now.get(name)}" for name in names[:SHOWN_CHANGES]]
+    return ", ".join([*shown, *([f"and {len(names) - SHOWN_CHANGES} more"] if len(names) > SHOWN_CHANGES else [])])
+
+
+def _begin(out: Path, stage: Stage) -> None:
+    """Remove what an earlier run of the stage left in its directory."""
+    if stage.work is not None:
         shutil.rmtree(stage.work, ignore_errors=True)
-        with atomic_write(mark, "w") as file:
-            json.dump({"settings": settings | stage.settings}, file)
+        with atomic_write(_mark(out, stage, "begun"), "w") as file:
+            json.dump({"settings": stage.settings}, file)
 
 
-def _write_mark(out: Path, stage: Stage, settings: dict, seconds: float, lost: bool) -> None:
+def _write_mark(out: Path, stage: Stage, seconds: float, lost: bool) -> None:
     record = {
         "stage": stage.name,
-        "settings": settings | stage.settings,
+        "settings": stage.settings,
         "version": version("argonaut-asr"),
         "commit": source_commit(),
         "python": sys.version.split()[0],

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from readers.common.environment import available_cores
 from readers.errors import ConfigError
+from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
 
@@ -90,10 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.variants:
         variants = recipe.variants(arguments)
         shared = [stage for stage in recipe.stages() if stage.name in ("lists", "lm", "graph")]
-        return run_stages(
-            [*shared, *variants.stages()], recipe.out, recipe.settings(), arguments.first, arguments.last,
-            variants.closing,
-        )  # fmt: skip
+        return run_stages([*shared, *variants.stages()], recipe.out, arguments.first, arguments.last, variants.closing)
     return run_recipe(recipe, arguments)
 
 
@@ -110,29 +108,34 @@ class Recipe:
         self.workers = arguments.workers or available_cores()
         self.sets  # noqa: B018  (reports a missing corpus before anything is written)
 
-    def settings(self) -> dict:
-        settings = {"data": str(self.data), "seed": self.seed, "overrides": self.overrides}
-        return settings | {"live": True} if self.live else settings
-
     def stages(self) -> list[Stage]:
+        data = {"data": str(self.data), "live": self.live} | file_settings(self.feature_config)
+        train, tune, decode, score = (own_name(name, self.network) for name in ("train", "tune", "decode", "score"))
         return [
-            Stage("lists", "lists, state labels, transitions, transcripts", self.lists),
-            Stage(
-                "features", "40 mel channels with deltas; the training set also with warped frequency", self.features
-            ),
-            Stage("lm", "4-grams of the training transcripts, with and without the development speakers", self.lm),
-            Stage("graph", "decoding graphs for these and for the flat LM", self.graph),
+            Stage("lists", "lists, state labels, transitions, transcripts", self.lists, (), data),
+            Stage("features", "40 mel channels with deltas; the training set also with warped frequency",
+                  self.features, ("lists",)),
+            Stage("lm", "4-grams of the training transcripts, with and without the development speakers", self.lm,
+                  ("lists",)),
+            Stage("graph", "decoding graphs for these and for the flat LM", self.graph, ("lists", "lm")),
             *([self.training("dnn")] if self.acoustic.on_dnn else []),
             self.training(self.network),
-            Stage(own_name("tune", self.network), "search options, on the development set", self.tune),
-            Stage(own_name("decode", self.network), "words and lattices of the test set", self.decode),
-            Stage(own_name("score", self.network), "word error rates", self.score),
-        ]
+            Stage(tune, "search options, on the development set", self.tune, ("lists", "features", "graph", train)),
+            Stage(decode, "words and lattices of the test set", self.decode, ("features", "graph", train, tune)),
+            Stage(score, "word error rates", self.score, ("lists", decode)),
+        ]  # fmt: skip
 
     def training(self, network: str) -> Stage:
         acoustic = NETWORKS[network]
-        work = self.out / acoustic.folder / "model"
-        return Stage(own_name("train", network), acoustic.help, lambda: self.train(acoustic), work=work)
+        return Stage(
+            own_name("train", network), acoustic.help, lambda: self.train(acoustic),
+            ("lists", "features", *(["train"] if acoustic.on_dnn else [])),
+            cntk_settings(self.cntk_arguments(acoustic)), self.out / acoustic.folder / "model",
+        )  # fmt: skip
+
+    @property
+    def feature_config(self) -> Path:
+        return CONFIG / ("fbank40_d.hcopy" if self.live else "fbank40_zd.hcopy")
 
     @cached_property
     def sets(self):
@@ -167,8 +170,7 @@ class Recipe:
         train, dev, test = (self.sets[name] for name in ("train", "dev", "test"))
         for warp in prepare.WARPS:
             name = prepare.warp_name(warp)
-            base = CONFIG / ("fbank40_d.hcopy" if self.live else "fbank40_zd.hcopy")
-            prepare.write_warped_config(base, warp, self.out / "config" / f"{name}.hcopy")
+            prepare.write_warped_config(self.feature_config, warp, self.out / "config" / f"{name}.hcopy")
             utterances = [*train, *dev, *test] if warp == 1.0 else train
             pairs = [(u.audio, self.feature_file(name, u)) for u in utterances]
             write_pairs(self.out / "lists" / f"{name}.hcopy.list", pairs)
@@ -223,10 +225,13 @@ class Recipe:
         return lost
 
     def train(self, acoustic: Acoustic) -> int:
-        return command(
-            "cntk", f"configFile={CONFIG / acoustic.config}", f"ExpDir={self.out}", f"ScriptDir={CONFIG}",
+        return command("cntk", *self.cntk_arguments(acoustic))
+
+    def cntk_arguments(self, acoustic: Acoustic) -> list[str]:
+        return [
+            f"configFile={CONFIG / acoustic.config}", f"ExpDir={self.out}", f"ScriptDir={CONFIG}",
             f"randomSeed={self.seed}", *self.overrides,
-        )  # fmt: skip
+        ]  # fmt: skip
 
     def tune(self) -> int:
         from recipes.an4.grid import GRID

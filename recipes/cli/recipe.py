@@ -8,11 +8,9 @@ An interrupted run continues where it stopped when the same command is given aga
 """
 
 import argparse
-import contextlib
 import importlib
 from pathlib import Path
 
-from readers.common.environment import using_cores
 from readers.common.files import require_writable
 from readers.errors import ConfigError
 
@@ -39,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         recipe_parser.add_argument("--data", type=Path, metavar="DIR", help="directory of the corpus")
         recipe_parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="directory for all results")
         recipe_parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (default 0)")
-        recipe_parser.add_argument("--workers", type=int, metavar="N", help="number of cores to use (default: all)")
+        recipe_parser.add_argument(
+            "--workers", type=int, metavar="N", help="number of processes (default: one per core)"
+        )
         recipe_parser.add_argument(
             "--from", dest="first", metavar="STAGE", help="run this stage and those after it again"
         )
@@ -53,6 +53,4 @@ def run(arguments: argparse.Namespace) -> int:
         if value is not None and value < least:
             raise ConfigError(f"command line: --{option} {value}; expected at least {least}")
     require_writable(arguments.out / "stages" / "any.done")
-    recipe = importlib.import_module(f"recipes.{arguments.recipe}.run")
-    with using_cores(arguments.workers) if arguments.workers else contextlib.nullcontext():
-        return recipe.run(arguments)
+    return importlib.import_module(f"recipes.{arguments.recipe}.run").run(arguments)

@@ -13,6 +13,7 @@ from pathlib import Path
 from readers.common.files import atomic_write
 from readers.errors import ConfigError
 from recipes.language_model.generate import SIZES
+from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, command, run_recipe
 
 CONFIG = Path(__file__).parent / "config"
@@ -79,27 +80,33 @@ class Recipe:
         self.rescored = self.out / "rescoring.json"
         self.picture = self.out / "pictures" / "perplexities.png"
 
-    def settings(self) -> dict:
-        return {"source": str(self.source) if self.source else None, "size": self.size, "seed": self.seed}
-
     def stages(self) -> list[Stage]:
-        training = {"epochs": self.epochs, "overrides": self.overrides}
         trained = tuple(f"train-{name}" for name in self.models)
         return [
-            Stage("text", "a generated text" if self.source is None else f"the text of {self.source}", self.make_text),
-            Stage("words", "vocabulary and word classes", self.make_words, settings={"overrides": self.overrides}),
+            Stage("text", "a generated text" if self.source is None else f"the text of {self.source}", self.make_text,
+                  (), self.text_settings()),
+            Stage("words", "vocabulary and word classes", self.make_words, ("text",),
+                  cntk_settings(self.cntk_arguments("rnn", "Words"))),
             Stage("ngram", "a Kneser-Ney trigram", self.estimate, ("text", "words")),
             *(
                 Stage(
                     f"train-{name}", f"the class-based network, {TITLES[name]}", lambda name=name: self.train(name),
-                    ("text", "words"), training, self.out / name,
+                    ("text", "words"), cntk_settings(self.cntk_arguments(name, "Train:Test")), self.out / name,
                 )
                 for name in self.models
             ),
-            Stage("perplexity", "of all models on development and test set", self.measure, ("ngram", *trained)),
-            Stage("nbest", "lists of hypotheses of a simulated recogniser", self.recognise, ("ngram",)),
-            Stage("rescore", "word error rate before and after", self.rescore, ("nbest", *trained)),
+            Stage("perplexity", "of all models on development and test set", self.measure,
+                  ("text", "words", "ngram", *trained), {"models": self.models}),
+            Stage("nbest", "lists of hypotheses of a simulated recogniser", self.recognise, ("text", "ngram"),
+                  {"size": self.size, "seed": self.seed}),
+            Stage("rescore", "word error rate before and after", self.rescore, ("words", "ngram", "nbest", *trained),
+                  {"models": self.models}),
         ]  # fmt: skip
+
+    def text_settings(self) -> dict:
+        if self.source is None:
+            return {"size": self.size, "seed": self.seed}
+        return {"source": str(self.source)} | (file_settings(self.source) if self.source.is_file() else {})
 
     def make_text(self) -> None:
         from recipes.cli.console import progress_display
@@ -143,12 +150,15 @@ class Recipe:
         return status
 
     def cntk(self, name: str, commands: str, *more: str) -> int:
+        return command("cntk", *self.cntk_arguments(name, commands, *more))
+
+    def cntk_arguments(self, name: str, commands: str, *more: str) -> list[str]:
         files = "+".join(str(CONFIG / f"{part}lm.cntk") for part in dict.fromkeys(("rnn", name)))
         chosen = SETTINGS[self.size] | {"MaxEpochs": self.epochs}
-        return command(
-            "cntk", f"configFile={files}", f"DataDir={self.text}", f"ExpDir={self.out}", f"command={commands}",
+        return [
+            f"configFile={files}", f"DataDir={self.text}", f"ExpDir={self.out}", f"command={commands}",
             f"randomSeed={self.seed}", *(f"{key}={value}" for key, value in chosen.items()), *self.overrides, *more,
-        )  # fmt: skip
+        ]  # fmt: skip
 
     def model(self, name: str) -> Path:
         return self.out / name / "model"

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from readers.common.files import atomic_write
 from recipes.an4.run import LMS, TRANSITION_POWER, WINDOW, Recipe
+from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, run_stages
 
 CONFIG = Path(__file__).parent / "config"
@@ -46,8 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    arguments.network = "dnn"
-    phones, (tied, natural, continued, realigned) = Recipe(arguments), (Tied(arguments, name) for name in SYSTEMS)
+    phones = Recipe(with_overrides(arguments, other="LVCSR_Train", network="dnn"))
+    arguments = with_overrides(arguments, other="AN4_Train", network="dnn")
+    tied, natural, continued, realigned = (Tied(arguments, name) for name in SYSTEMS)
     stages = [*phones.stages(), *tied.tying_stages(), *tied.system_stages(), *natural.system_stages()]
     stages += [tied.alignment_stage(), *realigned.system_stages(), *continued.system_stages()]
 
@@ -62,7 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
             rates = "  ".join(f"{system.total(name).word_error_rate:.1f}%" for name in LMS)
             print(f"WER {rates}  ({', '.join(LMS.values())}): {what}")
 
-    return run_stages(stages, phones.out, phones.settings(), arguments.first, arguments.last, closing)
+    return run_stages(stages, phones.out, arguments.first, arguments.last, closing)
+
+
+def with_overrides(arguments: argparse.Namespace, other: str, network: str) -> argparse.Namespace:
+    """Return the arguments for the recipe of a network, without the settings of another command."""
+    overrides = [text for text in arguments.overrides if text.partition("=")[0].strip().lower() != other.lower()]
+    return argparse.Namespace(**vars(arguments) | {"overrides": overrides, "network": network})
 
 
 def count_lines(path: Path) -> int:
@@ -86,20 +94,26 @@ class Tied(Recipe):
 
     def tying_stages(self) -> list[Stage]:
         return [
-            Stage("tie", "cepstra of the training set; tied states by decision trees", self.tie, settings=self.tying),
-            Stage("graph-tied", "cross-word triphone graphs for the three LMs", self.graph),
-        ]
+            Stage("tie", "cepstra of the training set; tied states by decision trees", self.tie, ("lists",),
+                  self.tying | file_settings(QUESTIONS, CONFIG / "tying.hcopy")),
+            Stage("graph-tied", "cross-word triphone graphs for the three LMs", self.graph, ("lists", "lm", "tie")),
+        ]  # fmt: skip
 
     def system_stages(self) -> list[Stage]:
+        train, tune, decode = (f"{stage}-{self.name}" for stage in ("train", "tune", "decode"))
+        before = {"continued": ("train-tied",), "realigned": ("train-tied", "align")}.get(self.name, ())
+        graphs = ("lists", "features", "lm", "graph-tied")
         return [
-            Stage(f"train-{self.name}", SYSTEMS[self.name], self.train_tied, work=self.home / "model"),
-            Stage(f"tune-{self.name}", "search options, on the development set", self.tune),
-            Stage(f"decode-{self.name}", "words and lattices of the test set", self.decode),
-            Stage(f"score-{self.name}", "word error rates", self.score),
-        ]
+            Stage(train, SYSTEMS[self.name], self.train_tied, ("lists", "features", "tie", *before),
+                  cntk_settings(self.cntk_arguments()), self.home / "model"),
+            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
+            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
+            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode)),
+        ]  # fmt: skip
 
     def alignment_stage(self) -> Stage:
-        return Stage("align", "training and development set aligned with the tied states", self.align)
+        return Stage("align", "training and development set aligned with the tied states", self.align,
+                     ("lists", "features", "graph-tied", "train-tied"))  # fmt: skip
 
     def tie(self) -> int:
         from readers.htk.scp import write_pairs
@@ -135,17 +149,22 @@ class Tied(Recipe):
         return lost
 
     def train_tied(self) -> int:
-        configs = [CONFIG / name for name in ("tied.cntk", OVERRIDES.get(self.name)) if name]
         if OVERRIDES.get(self.name) == "again.cntk":
             begin = self.model.with_name(f"{self.model.name}.0")
             if not begin.exists():
                 with atomic_write(begin, "wb") as file:
                     file.write((self.shared / "model" / self.model.name).read_bytes())
         return command(
-            "cntk", f"configFile={'+'.join(map(str, configs))}", f"ExpDir={self.out}", f"WorkDir={self.home}",
-            f"SenoneList={self.senones}", f"SenoneLabels={self.labels}", f"NumSenones={count_lines(self.senones)}",
-            f"randomSeed={self.seed}", *self.overrides,
+            "cntk", *self.cntk_arguments(f"SenoneList={self.senones}", f"SenoneLabels={self.labels}",
+                                         f"NumSenones={count_lines(self.senones)}"),
         )  # fmt: skip
+
+    def cntk_arguments(self, *settings: str) -> list[str]:
+        configs = [CONFIG / name for name in ("tied.cntk", OVERRIDES.get(self.name)) if name]
+        return [
+            f"configFile={'+'.join(map(str, configs))}", f"ExpDir={self.out}", f"WorkDir={self.home}",
+            f"randomSeed={self.seed}", *settings, *self.overrides,
+        ]  # fmt: skip
 
     def align(self) -> int:
         """Align the original utterances; the warped copies have the same labels."""

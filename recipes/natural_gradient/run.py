@@ -22,6 +22,7 @@ from pathlib import Path
 
 from readers.common.environment import available_cores
 from readers.errors import ConfigError
+from recipes.stage_settings import cntk_settings
 from recipes.stages import Stage, command, run_stages
 from recipes.tuning import Grid
 from recipes.variants.run import Decoding
@@ -54,17 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     comparison = Comparison(arguments)
-    return run_stages(
-        comparison.stages(), arguments.out, comparison.task.settings, arguments.first, arguments.last,
-        comparison.closing,
-    )  # fmt: skip
+    return run_stages(comparison.stages(), arguments.out, arguments.first, arguments.last, comparison.closing)
 
 
 @dataclass(frozen=True)
 class Task:
     """A corpus with labels and graphs.
 
-    stages: stages of its recipe that produce them; settings: of that recipe.
+    stages: stages of its recipe that produce them.
     decoding: of dev and test.
     train_list: list of the training set; prefix: prefix of the names in it that are used.
     """
@@ -72,7 +70,6 @@ class Task:
     name: str
     title: str
     stages: Sequence[Stage]
-    settings: dict
     decoding: Mapping[str, Decoding]
     grid: Grid
     unit: str
@@ -93,7 +90,6 @@ def an4_task(arguments: argparse.Namespace) -> Task:
     return Task(
         "an4", "AN4",
         [stage for stage in recipe.stages() if stage.name in ("lists", "features", "lm", "graph")],
-        recipe.settings(),
         {
             name: Decoding(recipe.graph_folder(lm), recipe.lm_file(lm), recipe.out / "labels" / f"{name}.words.mlf")
             for name, lm in graphs.items()
@@ -113,7 +109,6 @@ def timit_task(arguments: argparse.Namespace) -> Task:
     return Task(
         "timit", "synthesised TIMIT" if recipe.synthetic else "TIMIT",
         [stage for stage in recipe.stages() if stage.name in ("corpus", "features", "labels", "lm", "graph")],
-        recipe.settings(),
         {name: Decoding(recipe.out / "graph", lm, labels / f"{name}.phones.mlf") for name in ("dev", "test")},
         GRID, "PER", recipe.out / "lists" / "train.scp", fold=read_phone_map(PHONE_MAP),
     )  # fmt: skip
@@ -144,21 +139,21 @@ class Comparison:
         self.workers = arguments.workers or available_cores()
 
     def stages(self) -> list[Stage]:
-        settings = {"overrides": self.overrides}
         shared = [stage.name for stage in self.task.stages]
+        data = tuple(name for name in shared if name not in ("lm", "graph"))
         trained = [
             Stage(f"ng-{method}-{jobs}", f"{method} with {jobs} {'job' if jobs == 1 else 'jobs'}",
-                  partial(self.train, method, jobs), needs=("ng-examples",), settings=settings,
-                  work=self.folder(method, jobs))
+                  partial(self.train, method, jobs), (*data, "ng-examples"),
+                  self.cntk_settings("NG_Train:NG_TestTrain:NG_TestDev", method, jobs), self.folder(method, jobs))
             for method, jobs in self.runs
         ]  # fmt: skip
-        own = {"runs": [list(run) for run in self.runs], **settings}
         return [
             *self.task.stages,
-            Stage("ng-examples", "archives of the training examples", self.examples, needs=(*shared,)),
+            Stage("ng-examples", "archives of the training examples", self.examples, data,
+                  self.cntk_settings("NG_Examples")),
             *trained,
             Stage("ng-score", "error rates, table and picture", self.score,
-                  needs=(*shared, *(stage.name for stage in trained)), settings=own),
+                  (*shared, *(stage.name for stage in trained)), {"runs": [list(run) for run in self.runs]}),
         ]  # fmt: skip
 
     def folder(self, method: str, jobs: int) -> Path:
@@ -173,6 +168,9 @@ class Comparison:
             f"configFile={CONFIG / self.task.name}.cntk", f"ExpDir={self.out}", f"RunDir={self.folder(method, jobs)}",
             f"Method={method}", f"NumJobs={jobs}", f"randomSeed={self.seed}", *self.overrides,
         ]  # fmt: skip
+
+    def cntk_settings(self, commands: str, method: str = METHODS[0], jobs: int = 1) -> dict[str, str]:
+        return cntk_settings([*self.cntk_arguments(method, jobs), f"command={commands}"])
 
     def examples(self) -> int:
         from readers.htk.scp import read_scp, write_scp

@@ -14,6 +14,7 @@ phones as target, the network learns to pronounce words.
 import argparse
 from pathlib import Path
 
+from recipes.stage_settings import cntk_settings
 from recipes.stages import Stage, command, run_recipe
 
 CONFIG = Path(__file__).parent / "config"
@@ -42,19 +43,19 @@ class Recipe:
         if self.corpus is not None:
             self._pairs()  # reports errors in the corpus before anything is written
 
-    def settings(self) -> dict:
-        return {"data": str(self.corpus or ""), "seed": self.seed, "overrides": self.overrides}
-
     def stages(self) -> list[Stage]:
         what = (
             "strings of digits and their reversals" if self.corpus is None else "the pairs, and the words of both sides"
         )
         return [
-            Stage("data", what, self.write_data),
-            Stage("train", "encoder and decoder", lambda: self.cntk("Train"), work=self.out / "models"),
-            Stage("decode", "outputs of the decoder for the test sources", lambda: self.cntk("Decode")),
-            Stage("score", "fraction of correct sequences", self.score),
-        ]
+            Stage("data", what, self.write_data, (),
+                  {"data": str(self.corpus)} if self.corpus is not None else {"seed": self.seed}),
+            Stage("train", "encoder and decoder", lambda: self.cntk("Train"), ("data",),
+                  cntk_settings(self.cntk_arguments("Train")), self.out / "models"),
+            Stage("decode", "outputs of the decoder for the test sources", lambda: self.cntk("Decode"),
+                  ("data", "train"), cntk_settings(self.cntk_arguments("Decode"))),
+            Stage("score", "fraction of correct sequences", self.score, ("data", "decode")),
+        ]  # fmt: skip
 
     def _pairs(self):
         from recipes.reversal.data import read_pairs, reversals
@@ -72,10 +73,13 @@ class Recipe:
         words = [
             f"{side.capitalize()}Words={len(read_lines(self.data / f'{side}.words'))}" for side in ("source", "target")
         ]
-        return command(
-            "cntk", f"configFile={CONFIG / 'reversal.cntk'}", f"DataDir={self.data}", f"ExpDir={self.out}", *words,
+        return command("cntk", *self.cntk_arguments(commands, *words))
+
+    def cntk_arguments(self, commands: str, *words: str) -> list[str]:
+        return [
+            f"configFile={CONFIG / 'reversal.cntk'}", f"DataDir={self.data}", f"ExpDir={self.out}", *words,
             f"command={commands}", f"randomSeed={self.seed}", *self.overrides,
-        )  # fmt: skip
+        ]  # fmt: skip
 
     def score(self) -> None:
         from readers.common.files import write_lines

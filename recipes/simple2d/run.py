@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from readers.errors import ConfigError
+from recipes.stage_settings import cntk_settings
 from recipes.stages import Stage, command, run_recipe
 
 CONFIG = Path(__file__).parent / "config"
@@ -36,31 +37,30 @@ class Recipe:
         self.seed, self.overrides = arguments.seed, arguments.overrides
         self.boundary, self.errors = (self.out / "pictures" / f"{name}.png" for name in ("boundary", "errors"))
 
-    def settings(self) -> dict:
-        return {"seed": self.seed, "overrides": self.overrides}
-
     def stages(self) -> list[Stage]:
+        training, output = "Simple_Demo", "Simple_Demo_Output:Simple_Demo_Plane"
         return [
-            Stage("data", "points of two classes", self.data),
-            Stage("train", "the network of 2-50x2-2", lambda: self.cntk("Simple_Demo"), work=self.out / "models"),
-            Stage(
-                "output",
-                "its outputs for the test set and over the plane",
-                lambda: self.cntk("Simple_Demo_Output:Simple_Demo_Plane"),
-            ),
-            Stage("pictures", "decision boundary and error curve", self.pictures),
-        ]
+            Stage("data", "points of two classes", self.data, (), {"seed": self.seed}),
+            Stage("train", "the network of 2-50x2-2", lambda: self.cntk(training), ("data",),
+                  cntk_settings(self.cntk_arguments(training)), self.out / "models"),
+            Stage("output", "its outputs for the test set and over the plane", lambda: self.cntk(output),
+                  ("data", "train"), cntk_settings(self.cntk_arguments(output))),
+            Stage("pictures", "decision boundary and error curve", self.pictures, ("data", "train", "output")),
+        ]  # fmt: skip
 
     def data(self) -> None:
         from recipes.simple2d.data import write_data
 
         write_data(self.out / "data", self.seed)
 
-    def cntk(self, commands: str, *settings: str) -> int:
-        return command(
-            "cntk", f"configFile={CONFIG / 'simple2d.cntk'}", f"DataDir={self.out / 'data'}", f"ExpDir={self.out}",
-            f"command={commands}", f"randomSeed={self.seed}", *settings, *self.overrides,
-        )  # fmt: skip
+    def cntk(self, commands: str) -> int:
+        return command("cntk", *self.cntk_arguments(commands))
+
+    def cntk_arguments(self, commands: str) -> list[str]:
+        return [
+            f"configFile={CONFIG / 'simple2d.cntk'}", f"DataDir={self.out / 'data'}", f"ExpDir={self.out}",
+            f"command={commands}", f"randomSeed={self.seed}", *self.overrides,
+        ]  # fmt: skip
 
     def pictures(self) -> None:
         from acoustic.training.reporting.log import read_history

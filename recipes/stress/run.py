@@ -19,6 +19,7 @@ from pathlib import Path
 
 from readers.common.files import atomic_write
 from readers.errors import ConfigError, FormatError
+from recipes.stage_settings import file_settings
 from recipes.stages import Stage, command, run_recipe
 
 # With n-gram look-ahead, slack only costs time.
@@ -91,24 +92,27 @@ class Recipe:
         if self.known is not None or self.source is not None:
             self.user_words()  # reports errors in the user's files before anything is written
 
-    def settings(self) -> dict:
-        given = {"dict": str(self.known or ""), "text": str(self.source or "")}
-        return given | {"size": self.size_name, "seed": self.seed}
-
     def stages(self) -> list[Stage]:
+        seed = {"seed": self.seed}
+        given = {"dict": str(self.known or ""), "text": str(self.source or ""), "size": self.size_name}
+        given |= seed | {"test_words": self.num_test_words} | file_settings(self.known, self.source)
         sounds = {"errors": self.errors, "utterances": self.num_utterances}
         return [
-            Stage("words", f"a dictionary of {self.size.words} words, and sentences", self.write_words, ()),
+            Stage("words", f"a dictionary of {self.size.words} words, and sentences", self.write_words, (), given),
             Stage("lm", "a trigram of the text", self.estimate, ("words",)),
-            Stage(
-                "donor", "a tied-state HMM set in HTK's files", self.write_donor, (), {"short_pause": self.short_pause}
-            ),
+            Stage("donor", "a tied-state HMM set in HTK's files", self.write_donor, (),
+                  {"short_pause": self.short_pause} | seed),
             Stage("graph", "the graph of cross-word triphones", self.build, ("words", "lm", "donor")),
             Stage("speech", "simulated frames, and the network that scores them", self.speak,
-                  ("words", "donor", "graph"), sounds),
+                  ("words", "donor", "graph"), sounds | seed),
             Stage("decode", "words of the test utterances, with the trigram", self.decode, ("lm", "graph", "speech")),
             Stage("score", "word errors", self.score, ("decode", "speech")),
         ]  # fmt: skip
+
+    @property
+    def num_test_words(self) -> int:
+        """The size of the generated test text, which fewer utterances than usual do not change."""
+        return 100 * max(self.num_utterances, self.size.utterances)
 
     def user_words(self) -> tuple[list[list[str]], dict]:
         """Return the sentences of the user's text and the pronunciations of the user's dictionary."""
@@ -139,7 +143,7 @@ class Recipe:
             test, train = sentences[::HELD_OUT], [s for i, s in enumerate(sentences) if i % HELD_OUT]
         else:
             language = Language(count, self.seed)
-            texts = ((self.size.tokens, 2), (100 * self.num_utterances, 3))
+            texts = ((self.size.tokens, 2), (self.num_test_words, 3))
             train, test = (
                 as_text(language.sentences(tokens, np.random.default_rng([self.seed, number])), words)
                 for tokens, number in texts

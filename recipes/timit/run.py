@@ -15,10 +15,12 @@ from functools import cached_property
 from pathlib import Path
 
 from readers.common.environment import available_cores
+from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
+FEATURES = CONFIG / "fbank24_zda.hcopy"
 SIZES = ("demo", "full")
 WINDOW = 11  # frames in the input of the network
 SETS = ("train", "dev", "test")
@@ -37,10 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         variants = recipe.variants(arguments)
         base = ("corpus", "features", "labels", "lm", "graph")
         shared = [stage for stage in recipe.stages() if stage.name in base]
-        return run_stages(
-            [*shared, *variants.stages()], recipe.out, recipe.settings(), arguments.first, arguments.last,
-            variants.closing,
-        )  # fmt: skip
+        return run_stages([*shared, *variants.stages()], recipe.out, arguments.first, arguments.last, variants.closing)
     return run_recipe(recipe, arguments)
 
 
@@ -54,22 +53,24 @@ class Recipe:
         self.workers: int = arguments.workers or available_cores()
         self.data: Path = self.out / f"corpus-{self.size}-{self.seed}" if self.synthetic else arguments.data
 
-    def settings(self) -> dict:
-        return {"data": str(self.data), "size": self.size if self.synthetic else None, "seed": self.seed}
-
     def stages(self) -> list[Stage]:
-        corpus = [Stage("corpus", f"synthesise a {self.size} corpus of TIMIT's layout", self.corpus)]
+        corpus = [
+            Stage("corpus", f"synthesise a {self.size} corpus of TIMIT's layout", self.corpus, (),
+                  {"size": self.size, "seed": self.seed})
+        ]  # fmt: skip
         return [
             *(corpus if self.synthetic else []),
-            Stage("features", "24 mel channels with deltas and accelerations", self.features),
-            Stage("labels", "a state for every frame, phone sequences", self.labels),
-            Stage("lm", "a phone bigram of the training set", self.language_model),
-            Stage("graph", "the decoding graph", self.graph),
-            Stage("train", "the network of 792-512x3-183", self.train, work=self.out / "model"),
-            Stage("tune", "search options, on the development set", self.tune),
-            Stage("decode", "phones and lattices of the test set", self.decode),
-            Stage("score", "phone error rate on 39 phones", self.score),
-        ]
+            Stage("features", "24 mel channels with deltas and accelerations", self.features, ("corpus",),
+                  {"data": str(self.data)} | file_settings(FEATURES)),
+            Stage("labels", "a state for every frame, phone sequences", self.labels, ("corpus", "features")),
+            Stage("lm", "a phone bigram of the training set", self.language_model, ("labels",)),
+            Stage("graph", "the decoding graph", self.graph, ("labels", "lm")),
+            Stage("train", "the network of 792-512x3-183", self.train, ("features", "labels"),
+                  cntk_settings(self.cntk_arguments()), self.out / "model"),
+            Stage("tune", "search options, on the development set", self.tune, ("labels", "lm", "graph", "train")),
+            Stage("decode", "phones and lattices of the test set", self.decode, ("lm", "graph", "train", "tune")),
+            Stage("score", "phone error rate on 39 phones", self.score, ("labels", "decode")),
+        ]  # fmt: skip
 
     @cached_property
     def sets(self):
@@ -120,7 +121,7 @@ class Recipe:
         pairs = [(u.audio, self.feature_file(u)) for name in SETS for u in self.sets[name]]
         write_pairs(self.out / "lists" / "hcopy.list", pairs)
         return command(
-            "hcopy", "-C", CONFIG / "fbank24_zda.hcopy", "-S", self.out / "lists" / "hcopy.list",
+            "hcopy", "-C", FEATURES, "-S", self.out / "lists" / "hcopy.list",
             "--report", self.out / "reports" / "features", "-j", self.workers,
         )  # fmt: skip
 
@@ -156,10 +157,11 @@ class Recipe:
         )  # fmt: skip
 
     def train(self) -> int:
+        return command("cntk", *self.cntk_arguments())
+
+    def cntk_arguments(self) -> list[str]:
         overrides = DEMO_OVERRIDES if self.synthetic and self.size == "demo" else ()
-        return command(
-            "cntk", f"configFile={CONFIG / 'timit.cntk'}", f"ExpDir={self.out}", f"randomSeed={self.seed}", *overrides
-        )
+        return [f"configFile={CONFIG / 'timit.cntk'}", f"ExpDir={self.out}", f"randomSeed={self.seed}", *overrides]
 
     def tune(self) -> int:
         from readers.tables.timit import read_phone_map

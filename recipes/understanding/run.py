@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from readers.errors import ConfigError
+from recipes.stage_settings import cntk_settings
 from recipes.stages import Stage, command, run_recipe
 
 CONFIG = Path(__file__).parent / "config"
@@ -71,21 +72,20 @@ class Recipe:
         if self.corpus is not None:
             self.parts  # noqa: B018  (reports errors in the corpus before anything is written)
 
-    def settings(self) -> dict:
-        return {"data": str(self.corpus or ""), "seed": self.seed, "rare": self.rare, "overrides": self.overrides}
-
     def stages(self) -> list[Stage]:
-        stages = [Stage("data", "queries, words and labels", self.write_data)]
+        source = {"data": str(self.corpus)} if self.corpus is not None else {"seed": self.seed}
+        stages = [Stage("data", "queries, words and labels", self.write_data, (), source | {"rare": self.rare})]
         for name in self.networks:
+            tagging = cntk_settings(self.cntk_arguments("command=Tag"))
             stages += [
-                Stage(f"{name}-train", NETWORKS[name], lambda name=name: self.train(name), needs=("data",),
-                      work=self.out / name / "model"),
+                Stage(f"{name}-train", NETWORKS[name], lambda name=name: self.train(name), ("data",),
+                      cntk_settings(self.cntk_arguments(f"command={name.upper()}")), self.out / name / "model"),
                 Stage(f"{name}-choose", "F1 on the development queries after every epoch",
-                      lambda name=name: self.choose(name), needs=(f"{name}-train",)),
+                      lambda name=name: self.choose(name), ("data", f"{name}-train"), tagging),
                 Stage(f"{name}-tag", "slots of the test queries", lambda name=name: self.tag(name),
-                      needs=(f"{name}-choose",)),
+                      ("data", f"{name}-train", f"{name}-choose"), tagging),
                 Stage(f"{name}-score", "precision, recall, F1, and pictures", lambda name=name: self.score(name),
-                      needs=(f"{name}-tag",)),
+                      ("data", f"{name}-train", f"{name}-choose", f"{name}-tag")),
             ]  # fmt: skip
         return stages
 
@@ -107,12 +107,14 @@ class Recipe:
         from recipes.understanding.tables import sizes
 
         known = sizes(self.data)
-        return command(
-            "cntk", f"configFile={CONFIG / 'understanding.cntk'}", f"ConfigDir={CONFIG}", f"DataDir={self.data}",
-            f"ExpDir={self.out}", f"InputDim={3 * known['input']}", f"NumWords={known['input']}",
-            f"LabelDim={known['output']}", f"modelPath={self.model(name)}", f"randomSeed={self.seed}", *settings,
-            *self.overrides,
-        )  # fmt: skip
+        dims = (f"InputDim={3 * known['input']}", f"NumWords={known['input']}", f"LabelDim={known['output']}")
+        return command("cntk", *self.cntk_arguments(*dims, f"modelPath={self.model(name)}", *settings))
+
+    def cntk_arguments(self, *settings: str) -> list[str]:
+        return [
+            f"configFile={CONFIG / 'understanding.cntk'}", f"ConfigDir={CONFIG}", f"DataDir={self.data}",
+            f"ExpDir={self.out}", f"randomSeed={self.seed}", *settings, *self.overrides,
+        ]  # fmt: skip
 
     def model(self, name: str, epoch: int | None = None) -> Path:
         """Return the model of an epoch, or the last one."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, command
 from recipes.tuning import Grid
 from recipes.variants.arguments import RECURRENT, VARIANTS, parse_names
@@ -91,6 +92,7 @@ class Variants:
                 VARIANTS[name],
                 self.choose_epoch if name == "crossvalidate" else lambda name=name: self.train(name),
                 needs=("variant-simple",) if name == "crossvalidate" else (data,),
+                settings=cntk_settings(self.cntk_arguments(name)),
                 work=self.work / name,
             )
             for name in self.names
@@ -103,7 +105,8 @@ class Variants:
         ]  # fmt: skip
         own = {"variants": self.names}
         return [
-            Stage(data, "features and lists of the variants", self.data, needs=(self.task.data_stage,)),
+            Stage(data, "features and lists of the variants", self.data, (self.task.data_stage,),
+                  file_settings(*FEATURES.values())),
             *trained,
             *scaled,
             Stage("variant-score", "frame errors, decoding, table and pictures", self.score,

@@ -1,63 +1,65 @@
 """Stages: order, resumption, changed settings, and the exit status."""
 
 import json
-import os
 import signal
 from dataclasses import replace
 
 import pytest
 
-from readers.common.environment import available_cores
 from readers.errors import ConfigError
 from recipes.cli.console import SIGNAL_BASE, run_guarded
-from recipes.cli.main import main
 from recipes.stages import Stage, command, run_stages
 
 
-def recording_stages(names, log, statuses=None):
+def recording_stages(names, log, statuses=None, settings=None):
     def work(name):
         log.append(name)
         return (statuses or {}).get(name)
 
-    return [Stage(name, f"makes {name}", lambda name=name: work(name)) for name in names]
+    return [Stage(name, f"makes {name}", lambda name=name: work(name), settings=settings or {}) for name in names]
 
 
 def test_run_stages_runs_each_once_and_skips_what_is_done(tmp_path):
     log = []
-    stages = recording_stages("abc", log)
-    assert run_stages(stages, tmp_path, {"seed": 0}) == 0
-    assert run_stages(stages, tmp_path, {"seed": 0}) == 0
+    stages = recording_stages("abc", log, settings={"seed": 0})
+    assert run_stages(stages, tmp_path) == 0
+    assert run_stages(stages, tmp_path) == 0
     assert log == ["a", "b", "c"]
 
 
 def test_run_stages_closes_only_with_the_last_stage(tmp_path):
     log = []
     stages = recording_stages("ab", log)
-    run_stages(stages, tmp_path, {}, last="a", closing=lambda: log.append("closing"))
+    run_stages(stages, tmp_path, last="a", closing=lambda: log.append("closing"))
     assert log == ["a"]
     for _ in range(2):  # also when everything was done before
-        run_stages(stages, tmp_path, {}, closing=lambda: log.append("closing"))
+        run_stages(stages, tmp_path, closing=lambda: log.append("closing"))
     assert log == ["a", "b", "closing", "closing"]
 
 
-def test_run_stages_other_settings_run_everything_again(tmp_path):
+def test_run_stages_other_settings_repeat_a_stage_and_what_needs_it(tmp_path, capsys):
     log = []
-    stages = recording_stages("ab", log)
-    run_stages(stages, tmp_path, {"seed": 0})
-    run_stages(stages, tmp_path, {"seed": 1})
-    assert log == ["a", "b", "a", "b"]
+    a, b, c = recording_stages("abc", log)
+    b, c = replace(b, needs=("a",)), replace(c, needs=("a",))
 
+    def run(size, beam):
+        run_stages([a, replace(b, settings={"size": size}), replace(c, settings={"beam": beam})], tmp_path)
 
-def test_run_stages_says_which_settings_are_others(tmp_path, capsys):
-    stages = recording_stages("ab", [])
-    run_stages(stages, tmp_path, {"seed": 0, "size": "demo"})
-    assert "was done with other settings" not in capsys.readouterr().out
-    run_stages(stages, tmp_path, {"seed": 0, "size": "full"})
+    run("demo", 8)
+    assert "other settings" not in capsys.readouterr().out
+    run("full", 8)
     shown = capsys.readouterr().out
-    assert shown.startswith(
-        f"{tmp_path}: stage a was done with other settings: size was demo, is full; it is repeated\n"
-    )
+    assert "stage 2/3 b: other settings than before: size was demo, is full\nstage 2/3 b: makes b\n" in shown
     assert shown.count("other settings") == 1
+    run("full", 10)
+    assert "stage 3/3 c: other settings than before: beam was 8, is 10\n" in capsys.readouterr().out
+    assert log == ["a", "b", "c", "b", "c"]
+
+
+def test_run_stages_many_changes_are_counted(tmp_path, capsys):
+    for value in (0, 1):
+        run_stages(recording_stages("a", [], settings=dict.fromkeys("uvwxyz", value)), tmp_path)
+    assert "u was 0, is 1, v was 0, is 1, w was 0, is 1, x was 0, is 1, and 2 more\n" in capsys.readouterr().out
 
 
 def test_run_stages_goes_on_after_a_failure(tmp_path):
@@ -68,19 +70,19 @@ def test_run_stages_goes_on_after_a_failure(tmp_path):
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        run_stages([good[0], Stage("b", "", fail), good[2]], tmp_path, {})
-    run_stages(good, tmp_path, {})
+        run_stages([good[0], Stage("b", "", fail), good[2]], tmp_path)
+    run_stages(good, tmp_path)
     assert log == ["a", "b", "c"]
 
 
 def test_run_stages_from_repeats_that_stage_and_all_after_it(tmp_path):
     log = []
     stages = recording_stages("abc", log)
-    run_stages(stages, tmp_path, {})
-    run_stages(stages, tmp_path, {}, first="b", last="b")
+    run_stages(stages, tmp_path)
+    run_stages(stages, tmp_path, first="b", last="b")
     assert log == ["a", "b", "c", "b"]
     # c was made from the old b, so it is no longer done
-    run_stages(stages, tmp_path, {})
+    run_stages(stages, tmp_path)
     assert log[-1] == "c"
     assert len(log) == 5
 
@@ -90,14 +92,14 @@ def test_run_stages_runs_again_only_what_needs_what_ran(tmp_path):
     a, b, c, d, e = recording_stages("abcde", log)
     b, c = replace(b, needs=("a",)), replace(c, needs=("a",))
     d = replace(d, needs=("b",))
-    run_stages([a, b, c, d, e], tmp_path, {})
+    run_stages([a, b, c, d, e], tmp_path)
     (tmp_path / "stages" / "b.done").unlink()
     log.clear()
-    run_stages([a, b, c, d, e], tmp_path, {})
+    run_stages([a, b, c, d, e], tmp_path)
     assert log == ["b", "d", "e"]  # e has not said what it needs
     log.clear()
-    run_stages([a, b, c, d, e], tmp_path, {}, first="b", last="b")
-    run_stages([a, b, c, d, e], tmp_path, {})
+    run_stages([a, b, c, d, e], tmp_path, first="b", last="b")
+    run_stages([a, b, c, d, e], tmp_path)
     assert log == ["b", "d", "e"]
 
 
@@ -105,23 +107,23 @@ def test_run_stages_a_stage_has_settings_of_its_own(tmp_path):
     log = []
     a, b = recording_stages("ab", log)
     for names in ("x", "y", "y"):
-        run_stages([a, replace(b, settings={"names": names})], tmp_path, {"seed": 0})
+        run_stages([a, replace(b, settings={"names": names})], tmp_path)
     assert log == ["a", "b", "b"]
-    assert json.loads((tmp_path / "stages" / "b.done").read_text())["settings"] == {"seed": 0, "names": "y"}
+    assert json.loads((tmp_path / "stages" / "b.done").read_text())["settings"] == {"names": "y"}
 
 
 def test_run_stages_faults_name_the_stage(tmp_path):
     stages = recording_stages("abc", [])
     with pytest.raises(ConfigError, match="stage 'x' is not known; expected one of a, b, c"):
-        run_stages(stages, tmp_path, {}, first="x")
+        run_stages(stages, tmp_path, first="x")
     with pytest.raises(ConfigError, match="stage b: stage a is not done; run with --from a"):
-        run_stages(stages, tmp_path, {}, first="b")
+        run_stages(stages, tmp_path, first="b")
     with pytest.raises(ConfigError, match="--from c --to a"):
-        run_stages(stages, tmp_path, {}, first="c", last="a")
+        run_stages(stages, tmp_path, first="c", last="a")
 
 
 def test_run_stages_losses_make_exit_status_1_and_are_recorded(tmp_path):
-    assert run_stages(recording_stages("ab", [], {"a": 1}), tmp_path, {"seed": 4}) == 1
+    assert run_stages(recording_stages("ab", [], {"a": 1}, {"seed": 4}), tmp_path) == 1
     record = json.loads((tmp_path / "stages" / "a.done").read_text())
     assert record["lost_something"]
     assert record["settings"] == {"seed": 4}
@@ -147,15 +149,15 @@ def test_an_interrupted_command_interrupts_the_recipe_and_says_how_to_go_on(tmp_
 
     monkeypatch.setattr("recipes.cli.score.run", interrupt)
     stages = [Stage("a", "", lambda: command("score", "ref", "hyp"))]
-    assert run_guarded(run_stages, stages, tmp_path, {}) == SIGNAL_BASE + signal.SIGINT
+    assert run_guarded(run_stages, stages, tmp_path) == SIGNAL_BASE + signal.SIGINT
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "interrupted: stage a is not done; to continue, run the same command again"
     assert not (tmp_path / "stages" / "a.done").exists()
-    assert run_guarded(run_stages, stages, tmp_path, {}, "a") == SIGNAL_BASE + signal.SIGINT
+    assert run_guarded(run_stages, stages, tmp_path, "a") == SIGNAL_BASE + signal.SIGINT
     assert capsys.readouterr().err.endswith("run the same command again without --from\n")
 
 
-def test_only_an_interrupted_stage_with_the_same_settings_goes_on_with_what_it_left(tmp_path):
+def test_only_an_interrupted_stage_with_the_same_settings_goes_on_with_what_it_left(tmp_path, capsys):
     work, found = tmp_path / "model", []
     interrupted = True
 
@@ -166,32 +168,47 @@ def test_only_an_interrupted_stage_with_the_same_settings_goes_on_with_what_it_l
         if interrupted:
             raise KeyboardInterrupt
 
-    stages = [Stage("data", "makes data", lambda: 0), Stage("train", "trains", train, work=work)]
+    def run(seed, first=None, data=0):
+        stages = [
+            Stage("data", "makes data", lambda: 0, settings={"data": data}),
+            Stage("train", "trains", train, settings={"seed": seed}, work=work),
+        ]
+        run_stages(stages, tmp_path, first)
+        return capsys.readouterr().out
 
-    def run(settings, first=None):
-        run_stages(stages, tmp_path, settings, first)
-
-    for seed in (0, 0, 1, 1):
+    for seed in (0, 0):
         with pytest.raises(KeyboardInterrupt):
-            run({"seed": seed})
+            run(seed)
+    assert "removed" not in capsys.readouterr().out
+    for seed in (1, 1):
+        with pytest.raises(KeyboardInterrupt):
+            run(seed)
+    shown = capsys.readouterr().out
+    removed = f"the models and checkpoints in {work} are removed"
+    assert f"stage 2/2 train: other settings than before: seed was 0, is 1; {removed}\n" in shown
+    assert shown.count("removed") == 1
     assert found == [[], ["epoch1"], [], ["epoch3"]]
     with pytest.raises(KeyboardInterrupt):
-        run({"seed": 1}, first="train")
+        run(1, first="train")
+    assert f"stage 2/2 train: repeated because of --from train; {removed}\n" in capsys.readouterr().out
     interrupted = False
-    run({"seed": 1})
-    run({"seed": 1})  # done: nothing runs
-    run({"seed": 0})
-    run({"seed": 0}, first="data")
-    assert found[4:] == [[], ["epoch5"], [], []]
+    run(1)
+    run(1)  # done: nothing runs
+    run(0)
+    assert f"stage 2/2 train: repeated after data; {removed}\n" in run(0, data=1)
+    run(0, "data", 1)
+    assert found[4:] == [[], ["epoch5"], [], [], []]
 
 
-def test_workers_limit_the_cores_of_all_stages(tmp_path, monkeypatch, threads_of_blas):
-    seen = []
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
-    monkeypatch.setattr(
-        "recipes.an4.run.run",
-        lambda arguments: seen.append((available_cores(), os.environ["OMP_NUM_THREADS"], threads_of_blas())) or 0,
-    )
-    assert main(["recipe", "an4", "--out", str(tmp_path), "--workers", "2"]) == 0
-    assert seen == [(2, "2", 2)]
-    assert available_cores() == 8
+def test_results_of_inputs_that_an_earlier_run_changed_are_removed(tmp_path, capsys):
+    work = tmp_path / "model"
+    stages = [
+        Stage("data", "makes data", lambda: 0),
+        Stage("train", "trains", lambda: work.mkdir() or (work / "model").touch(), work=work),
+    ]
+    run_stages(stages, tmp_path)
+    run_stages(stages, tmp_path, first="data", last="data")
+    capsys.readouterr()
+    run_stages(stages, tmp_path)
+    shown = capsys.readouterr().out
+    assert f"train: an earlier run changed its inputs; the models and checkpoints in {work} are removed\n" in shown

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.common.environment import one_blas_thread
 from readers.common.names import apart_by_extension
 from readers.common.report import RunReport
 from readers.errors import ConfigError
@@ -103,6 +102,8 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
         check_form(arguments.words)
         if arguments.words == arguments.outmlf:
             raise ConfigError(f"command line: -outmlf and --words are both {arguments.words}; expected two files")
+    if arguments.threads is not None and arguments.threads < 1:
+        raise ConfigError(f"command line: --threads {arguments.threads}; expected at least 1")
     read = [getattr(arguments, name, None) for name in INPUT_FILES]
     for path in (arguments.outmlf, arguments.words, index_path(arguments), report_path(arguments)):
         if path:
@@ -113,7 +114,7 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
         raise ConfigError(f"{pipeline.source.list}: no files; expected at least one")
     if arguments.words:
         check_names(arguments.words, (entry.key for entry in entries))
-    with one_blas_thread, interrupts_noted() as interrupted:  # each utterance has one thread
+    with interrupts_noted() as interrupted:
         decoding = Run(arguments, pipeline, entries, interrupted)
         with progress_display("argon", "utterances") as show, contextlib.suppress(NothingToWrite):
             decoded = decoding.results(show)

@@ -215,6 +215,10 @@ def test_recipe_recognises_tones_and_resumes(toy_corpus, tmp_path, capsys):
     assert run_toy(toy_corpus, out) == 0
     assert capsys.readouterr().out.count("done before") == 8
     assert (out / "model/an4.dnn").read_bytes() == model
+    assert run_toy(toy_corpus, out, "--set", "AN4_Train=[SGD=[maxEpochs=3]]", "--to", "train") == 0
+    shown = capsys.readouterr().out
+    assert shown.count("done before") == 4  # the features, too
+    assert "train: other settings than before: AN4_Train.SGD.maxEpochs was 4, is 3; the models and chec" in shown
 
 
 TOY_BLSTM = (

@@ -160,7 +160,7 @@ def test_what_recipes_leave(tmp_path):
     assert figures_as("report of a run", tmp_path / "report")["label files"] == "3 done, 1 skipped, 0 failed"
     put(tmp_path / "report", "\n# files: 1 done, 0 skipped, 0 failed\n\n")
     assert figures_as("report of a run", tmp_path / "report") == {"files": "1 done, 0 skipped, 0 failed"}
-    run_stages([Stage("data", "nothing", lambda: 0)], tmp_path, {"seed": 3})
+    run_stages([Stage("data", "nothing", lambda: 0, settings={"seed": 3})], tmp_path)
     figures = figures_as("mark of a recipe's stage", tmp_path / "stages" / "data.done")
     assert (figures["stage"], figures["settings"]) == ("data", '{"seed": 3}')
     record = '{"chosen": {"acweight": 0.5}, "trials": [\n{"acweight": 0.5, "errors": 1, "words": 2}\n]}\n'

@@ -1,0 +1,86 @@
+"""The settings that a stage records, because its result depends on them; see `recipes.stages.Stage`."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from readers.config.config import Config, load_config
+from readers.config.syntax import is_block, variables
+from readers.errors import ConfigError
+
+# Directories, which may be moved, and settings that do not change the result.
+NOT_RECORDED = {
+    name.lower()
+    for name in (
+        *("ConfigDir", "DataDir", "ExpDir", "RunDir", "ScriptDir", "WorkDir"),
+        *("numCPUThreads", "traceLevel", "numMBsToShowResult", "firstMBsToShowResult", "keepCheckPointFiles"),
+    )
+}
+NETWORK_FILES = (".ndl", ".mel")
+
+
+def file_settings(*paths: Path | None) -> dict[str, str]:
+    """Return the checksums of files that a stage reads; paths that are None are left out."""
+    return {f"checksum of {path.name}": _checksum(path) for path in paths if path is not None}
+
+
+def cntk_settings(arguments: Sequence[object]) -> dict[str, str]:
+    """Return the settings that the commands of a configuration can read, by their full names.
+
+    Blocks of commands that do not run are left out, and variables that only such blocks refer to.
+
+    arguments: those of `cntk`, with the directories that the values refer to and `command`, unless the file has it.
+    Raises ConfigError if the configuration cannot be read.
+    """
+    config = load_config([str(argument) for argument in arguments])
+    commands = {name.lower() for name in config.array("command")}
+    values = {name.lower(): dict(_values(config, name)) for name in config.names()}
+    references = {name: _references(config, name) for name in values}
+    variables_of_any = set().union(*references.values())
+    others = {name for name in values if name not in commands and _is_command(config, name)}
+    waiting = [name for name in values if name not in others | variables_of_any]
+    used: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in values and name not in used:
+            used.add(name)
+            waiting += references[name]
+    return {key: text for name, found in values.items() if name in used - NOT_RECORDED for key, text in found.items()}
+
+
+def _is_command(config: Config, name: str) -> bool:
+    try:
+        return config.is_block(name) and config.block(name).has_own("action")
+    except ConfigError:  # a block that no command reads may contain any text
+        return is_block(config.find(name)[1].value)
+
+
+def _references(config: Config, name: str) -> set[str]:
+    """Return the lower-case names that occur as `$Name$` in the values of a name, also in replaced parts of a block."""
+    texts = [value.text for value in config.find(name)[1].values]
+    return {match.group(1).lower() for text in texts for match in variables(text)}
+
+
+def _values(config: Config, name: str) -> Iterator[tuple[str, str]]:
+    """Yield (full name, text) for a name of a block or, if it is a block itself, for the names in it."""
+    entry = config.find(name)[1]
+    try:
+        inner = config.block(name) if config.is_block(name) else None
+    except ConfigError:  # a script, a block that no command reads, or a reference to a name that is set later
+        inner = None
+    if inner is not None:
+        for within in inner.names():
+            if within.lower() not in NOT_RECORDED:
+                yield from _values(inner, within)
+        return
+    text = " ".join(entry.value.text.split())
+    if text.lower().endswith(NETWORK_FILES):
+        path = config.path(name)
+        if path.is_file():
+            text = f"{path.name} with checksum {_checksum(path)}"
+    yield config.full_name(entry.name), text
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -1,0 +1,118 @@
+"""The settings on which a stage depends: those that its commands read, and the content of its files."""
+
+from pathlib import Path
+
+import pytest
+
+import recipes
+from readers.errors import ConfigError
+from recipes.cli.main import main
+from recipes.simple2d import data
+from recipes.stage_settings import cntk_settings, file_settings
+
+CONFIGURATION = """
+ExpDir = exp
+HiddenDim = 8
+BeamDepth = 2
+command = Train:Decode
+modelPath = $ExpDir$/model
+SGD = [ maxEpochs = 4 ]
+Train = [
+    action = train
+    numCPUThreads = 2
+    layerSizes = 2:$Hidden2$:2
+    reader = $reader$
+    description = $ExpDir$/net.ndl
+]
+Hidden2 = $HiddenDim$
+reader = [ file = $ExpDir$/data ]
+Decode = [ action = decode; beamDepth = $BeamDepth$ ]
+"""
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """A function that returns the settings of commands, with values that replace those of the file."""
+    (tmp_path / "net.ndl").write_text("network")
+    (tmp_path / "net.cntk").write_text(CONFIGURATION)
+
+    def read(commands, *overrides):
+        return cntk_settings([f"configFile={tmp_path / 'net.cntk'}", f"ExpDir={tmp_path}", f"command={commands}",
+                              *overrides])  # fmt: skip
+
+    return read
+
+
+def test_settings_are_those_that_a_command_can_read(settings):
+    training = settings("Train")
+    assert {name: training[name] for name in ("HiddenDim", "SGD.maxEpochs", "modelPath", "reader.file")} == {
+        "HiddenDim": "8", "SGD.maxEpochs": "4", "modelPath": "$ExpDir$/model", "reader.file": "$ExpDir$/data"
+    }  # fmt: skip
+    assert not any(name.startswith(("Decode", "BeamDepth", "ExpDir")) or "Threads" in name for name in training)
+    decoding = settings("Decode")
+    assert decoding["BeamDepth"] == "2"
+    assert not any(name.startswith(("Train.", "HiddenDim", "Hidden2")) for name in decoding)
+    assert {"BeamDepth", "HiddenDim"} < set(settings("Train:Decode"))
+
+
+@pytest.mark.parametrize(
+    ("override", "trains", "decodes"),
+    [
+        ("Train=[SGD=[maxEpochs=5]]", True, False),
+        ("HiddenDim=9", True, False),
+        ("Decode=[beamDepth=3]", False, True),
+        ("BeamDepth=3", False, True),
+        ("modelPath=other", True, True),
+        ("Train=[numCPUThreads=1]", False, False),
+        ("ExpDir=.", False, False),
+        ("Train=[layerSizes=$unset$]", True, False),
+    ],
+)
+def test_an_override_changes_the_settings_of_the_commands_that_read_it(settings, override, trains, decodes):
+    if not override.startswith("ExpDir"):
+        assert (settings("Train") != settings("Train", override)) == trains
+    assert (settings("Decode") != settings("Decode", override)) == decodes
+
+
+def test_networks_are_compared_by_their_content(settings, tmp_path):
+    before = settings("Train")
+    (tmp_path / "net.ndl").write_text("other network")
+    after = settings("Train")
+    assert [name for name in before if before[name] != after[name]] == ["Train.description"]
+    assert before["Train.description"].startswith("net.ndl with checksum ")
+
+
+def test_a_configuration_that_cannot_be_read_is_refused(settings):
+    with pytest.raises(ConfigError, match="x"):
+        settings("Train", "x=[")
+
+
+def test_files_are_compared_by_their_content(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    first = file_settings(tmp_path / "a.txt", None)
+    (tmp_path / "a.txt").write_text("b")
+    assert list(first) == list(file_settings(tmp_path / "a.txt")) == ["checksum of a.txt"]
+    assert first != file_settings(tmp_path / "a.txt")
+
+
+@pytest.mark.slow
+def test_a_recipe_repeats_what_an_option_changes(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(data, "NUM_TRAIN", 100)
+    monkeypatch.setattr(data, "NUM_TEST", 50)
+
+    def stages_run(*overrides):
+        short = ["Simple_Demo=[SGD=[maxEpochs=2]]", *overrides]
+        words = [word for override in short for word in ("--set", override)]
+        assert main(["recipe", "simple2d", "--out", str(tmp_path), *words]) == 0
+        lines = [line for line in capsys.readouterr().out.splitlines() if line.endswith("done before")]
+        kept = {line.split()[2].rstrip(":") for line in lines}
+        return [name for name in ("data", "train", "output", "pictures") if name not in kept]
+
+    assert stages_run() == ["data", "train", "output", "pictures"]
+    assert stages_run() == []
+    assert stages_run("Simple_Demo_Output=[minibatchSize=7]") == ["output", "pictures"]
+    assert stages_run("Simple_Demo=[SGD=[maxEpochs=3]]") == ["train", "output", "pictures"]
+
+
+def test_recipes_count_the_cores_that_they_may_use():
+    assert not [path for path in Path(recipes.__file__).parent.rglob("*.py") if "cpu_count" in path.read_text()]
