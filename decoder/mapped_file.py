@@ -108,22 +108,24 @@ class MappedFormat:
             )
 
     def _sections(self, raw: np.ndarray, num_sections: int, path: str | Path) -> dict[str, np.ndarray]:
+        damaged = f"the file is damaged, {self.again}"
         end = _HEADER.size + _SECTION.size * num_sections
         if num_sections != len(self.types) or end > raw.shape[0]:
-            raise FormatError(f"{path}: {num_sections} sections in the table; expected {len(self.types)}")
+            raise FormatError(f"{path}: {num_sections} sections in the table; expected {len(self.types)}; {damaged}")
         sections = {}
         for entry in _SECTION.iter_unpack(raw[_HEADER.size : end].tobytes()):
             name, kind = (text.rstrip(b"\0").decode("ascii", "replace") for text in entry[:2])
             offset, length = entry[2:]
             if self.types.get(name) != kind or name in sections:
                 raise FormatError(
-                    f"{path}: section {name!r} of type {kind!r}; expected the sections of version {self.version}"
+                    f"{path}: section {name!r} of type {kind!r}; expected the sections of version {self.version}; "
+                    f"{damaged}"
                 )
             num_bytes = length * np.dtype(kind).itemsize
             if offset % ALIGNMENT or offset < end or offset + num_bytes > raw.shape[0]:
                 raise FormatError(
                     f"{path}: section {name!r} at {offset}, {num_bytes} bytes; expected inside the file's "
-                    f"{raw.shape[0]}"
+                    f"{raw.shape[0]}; {damaged}"
                 )
             sections[name] = raw[offset : offset + num_bytes].view(kind)
         return sections
@@ -154,7 +156,8 @@ def check_lengths(lengths: Mapping[str, int], groups, path: str | Path) -> None:
         for name in group[1:]:
             if lengths[name] != lengths[group[0]]:
                 raise FormatError(
-                    f"{path}: {lengths[name]} entries in {name}; expected {lengths[group[0]]} as in {group[0]}"
+                    f"{path}: {lengths[name]} entries in {name}; expected {lengths[group[0]]} as in {group[0]}; "
+                    "the file is damaged"
                 )
 
 

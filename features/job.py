@@ -12,6 +12,7 @@ from features.config import FeatureConfig
 from features.extraction import extract, frame_period, make_plan
 from readers.audio.audio_file import read_audio
 from readers.common.environment import available_cores, environment_variables
+from readers.common.faults import os_reason
 from readers.common.processes import as_they_end, end_with_parent
 from readers.common.report import RunReport
 from readers.common.stop_signals import interrupts_held_back
@@ -156,7 +157,7 @@ def copy_files(pairs: list[Pair], config: FeatureConfig) -> list[Loss]:
         try:
             copy_file(source, target, config)
         except OSError as fault:
-            losses.append((source, f"{fault.filename or source}: {fault.strerror or fault}"))
+            losses.append((source, f"{fault.filename or source}: {os_reason(fault)}"))
         except ArgonautError as fault:
             reason = str(fault)
             losses.append((source, reason if reason.startswith((source, target)) else f"{source}: {reason}"))

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from readers.common.text import to_number
+
 TRUE_WORDS = ("T", "TRUE", "1")
 FALSE_WORDS = ("F", "FALSE", "0")
 
@@ -26,7 +28,7 @@ def parse_bool(text: str) -> bool:
 
 def parse_float(text: str) -> float:
     try:
-        number = float(text)
+        number = to_number(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):

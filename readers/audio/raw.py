@@ -8,6 +8,7 @@ import numpy as np
 from readers.errors import ConfigError, FormatError
 
 PCM_16 = "s16le"
+LOUDEST = 2.0**46  # full scale times 2^31, for floats that hold 32-bit integers; the squares of more overflow
 
 
 class RawFormat(NamedTuple):
@@ -37,7 +38,8 @@ def _numbers(dtype: str, scale: float, offset: float = 0.0) -> tuple[int, Callab
 
     def decode(data: bytes) -> np.ndarray:
         values = np.frombuffer(data, dtype)
-        return ((values.astype(np.float64) - offset) * scale).astype(np.float32)
+        with np.errstate(all="ignore"):  # bytes of another encoding can be NaN or too large; decode_samples checks
+            return ((values.astype(np.float64) - offset) * scale).astype(np.float32)
 
     return np.dtype(dtype).itemsize, decode
 
@@ -80,9 +82,15 @@ ENCODINGS = {
 def decode_samples(data: bytes, encoding: str, where: object) -> np.ndarray:
     """Return raw samples as (N,) float32 on the scale of 16-bit integers.
 
-    Raises FormatError if the data end within a sample.
+    Raises FormatError if the data end within a sample, and for samples that are not finite or exceed LOUDEST.
     """
     width, decode = ENCODINGS[encoding]
     if len(data) % width:
         raise FormatError(f"{where}: {len(data)} bytes; expected a multiple of {width}, the bytes of a sample")
-    return decode(data)
+    samples = decode(data)
+    if samples.size and not np.abs(samples).max() <= LOUDEST:
+        raise FormatError(
+            f"{where}: samples that as {encoding} are not finite or too large; expected numbers from about -1 to 1; "
+            "the encoding is probably another one"
+        )
+    return samples

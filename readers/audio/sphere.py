@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.common.text import to_number
 from readers.errors import FormatError
 
 HEADER_SIZE = 1024
@@ -53,10 +54,9 @@ def _parse_field(line: str, where: str) -> tuple[str, int | float | str]:
     parts = line.split(None, 2)
     try:
         name, kind, value = parts
-        if kind == "-i":
-            return name, int(value)
-        if kind == "-r":
-            return name, float(value)
+        if kind in ("-i", "-r"):
+            number = to_number(value)
+            return name, int(value) if kind == "-i" else number
         if kind.startswith("-s"):
             return name, value[: int(kind[2:])]
     except ValueError:

@@ -43,7 +43,7 @@ class Findings:
         block.
         """
         if isinstance(fault, OSError) and fault.filename is not None:
-            fault = f"{fault.filename}: {fault.strerror}"
+            fault = f"{fault.filename}: {os_reason(fault)}"
         text = " ".join(str(fault).split())
         key = text.replace(f": {self.group}.", ": ", 1)
         if key not in self._seen:
@@ -69,6 +69,12 @@ class Findings:
         """Return a summary such as `3 faults in 2 files`."""
         faults, files = counted(len(self), "fault"), len(self.files)
         return f"{faults} in {counted(files, 'file')}" if files else faults
+
+
+def os_reason(fault: OSError) -> str:
+    """Return why the system refused a file; if it is a directory, also what was expected."""
+    reason = fault.strerror or str(fault)
+    return f"{reason}; expected a file" if isinstance(fault, IsADirectoryError) and "expected" not in reason else reason
 
 
 def counted(number: int, singular: str) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ ALWAYS_ALLOWED = 1 << 28  # bytes, whatever the compressed size
 NOT_AUDIO = "a text file, such as a list with one audio file per line"
 LIMIT_VARIABLE = "ARGONAUT_MAX_EXPANDED"
 _ESCAPES = re.compile(r"\\([0-7]{3})|\\(.)", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+](?:inf|infinity|nan)", re.IGNORECASE)
 _NEEDS_QUOTES = re.compile(r"""[\s"'\\]|[^\x20-\x7e]""")
 
 
@@ -144,14 +146,25 @@ def parse_json(text: str) -> Any:
 
 
 def is_number(token: str) -> bool:
-    """Whether a token is a decimal number; not nan, inf and 1_000, which Python's float also accepts."""
-    if token[:1] not in "+-.0123456789" or not token or "_" in token:
-        return False
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True
+    """Whether a token is a decimal number with ASCII digits, -inf, or nan with a sign.
+
+    Python's float also accepts nan and inf without a sign, which may be names, 1_000, and digits of other scripts.
+    """
+    return _NUMBER.fullmatch(token) is not None
+
+
+def to_number(token: str) -> float:
+    """Convert a token like float, which also accepts nan and inf, but raise ValueError for 1_000 and other digits."""
+    return to_numbers((token,))[0]
+
+
+def to_numbers(tokens: Sequence[str]) -> list[float]:
+    """Convert many tokens like `to_number`."""
+    joined = "".join(tokens)
+    if "_" in joined or not joined.isascii():
+        wrong = next(token for token in tokens if "_" in token or not token.isascii())
+        raise ValueError(f"{wrong[:40]!r} is not a decimal number")
+    return list(map(float, tokens))
 
 
 def is_count(token: str) -> bool:

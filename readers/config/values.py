@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from readers.config.syntax import Span, inside_brackets, split_records, unquote
 from readers.errors import ConfigError
 
-_INTEGER = re.compile(r"[-+]?\d+")
-_FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 # Microsoft's C runtime prints infinity as 1.#INF; the book writes 1#INF.
 _INFINITY = re.compile(r"([-+]?)(1?\.?#inf|inf|infinity)", re.IGNORECASE)
-_REPEATED = re.compile(r"(.*\S)\s*\*\s*(\d+)", re.DOTALL)
+_REPEATED = re.compile(r"(.*\S)\s*\*\s*([0-9]+)", re.DOTALL)
 MAX_REPEATED = 1_000_000  # protects the memory from a typing error
 _TRUE = ("true", "t", "1")
 _FALSE = ("false", "f", "0", "")

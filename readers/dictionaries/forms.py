@@ -58,7 +58,7 @@ def read_any_dictionary(
     """
     if form not in ("auto", *FORMS):
         raise ConfigError(f"form of a dictionary '{form}'; expected auto, {', '.join(FORMS)}")
-    lines = _read_lines(path, form)
+    lines = read_dictionary_lines(path, form)
     parse = _PARSERS[detect_form(lines) if form == "auto" else form]
     return collect_pronunciations(path, lines, parse, on_fault)
 
@@ -86,13 +86,17 @@ def detect_form(lines: Iterable[str]) -> str:
     variants = (match for word in words if word.endswith(")") and (match := VARIANT.fullmatch(word)))
     if any(match[1] in words for match in variants):
         return "cmu"
-    if lines and all("\t" in line.strip() for line in lines):
+    if all("\t" in line for line in lines) and any("\t" in line.strip() for line in lines):
         return "mfa"
     plain = any(mark in line for line in lines for mark in "'\"\\")
     return "kaldi" if plain or any(len(_leading_numbers(line.split()[1:])) > 1 for line in lines) else "htk"
 
 
-def _read_lines(path: str | os.PathLike, form: str) -> list[str]:
+def read_dictionary_lines(path: str | os.PathLike, form: str = "auto") -> list[str]:
+    """Read the lines of a dictionary in UTF-8; one of CMU's form may also be in Latin-1.
+
+    With form "auto", a file that begins with `;;;` is of CMU's form.  Raises FormatError for other bytes.
+    """
     raw = read_bytes(path)
     try:
         return decode_lines(raw, path)
@@ -113,8 +117,12 @@ def _parse_kaldi(line: str, where: str) -> Pronunciation:
 
 
 def _parse_mfa(line: str, where: str) -> Pronunciation:
-    word, tab, rest = line.strip().partition("\t")
-    return _parse_plain(word.strip(), rest.split(), where) if tab else _parse_kaldi(line, where)
+    word, tab, rest = line.partition("\t")
+    if not tab:
+        return _parse_kaldi(line, where)
+    if not word.strip():
+        raise FormatError(f"{where}: no word before the tab; expected one")
+    return _parse_plain(word.strip(), rest.split(), where)
 
 
 def _parse_plain(word: str, fields: list[str], where: str) -> Pronunciation:

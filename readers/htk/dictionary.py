@@ -6,6 +6,7 @@ Source: HTK Book 3.4, section 12.7.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -79,6 +80,7 @@ def collect_pronunciations(
     """
     pronunciations: list[Pronunciation] = []
     lines_of: dict[Pronunciation, int] = {}
+    unclear: list[Pronunciation] = []  # nan after the word can be a probability or a phone
     num_faults = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -100,9 +102,27 @@ def collect_pronunciations(
         if entry is not None:
             lines_of[identity] = number
             pronunciations.append(entry)
+            if entry.probability is None and entry.phones and _is_nan(entry.phones[0]) and '"' not in line:
+                unclear.append(entry)
+    if unclear and any(entry.probability is not None for entry in pronunciations):
+        for entry in unclear:
+            fault = FormatError(
+                f"{path}:{lines_of[entry]}: probability {entry.phones[0]} of {entry.word!r}; expected more than 0 and "
+                "at most 1, also before a phone of that name, since other lines have probabilities"
+            )
+            if on_fault is None:
+                raise fault
+            on_fault(fault)
+            pronunciations.remove(entry)
+        num_faults += len(unclear)
     if not pronunciations and not num_faults:
         raise FormatError(f"{path}: no pronunciations; expected at least one line: word phone phone ...")
     return pronunciations
+
+
+def _is_nan(phone: str) -> bool:
+    """Whether a phone could also be a probability that is not finite."""
+    return re.fullmatch(r"[-+]?(?:nan|inf|infinity)", phone, re.IGNORECASE) is not None
 
 
 def parse_line(line: str, where: str) -> Pronunciation:
@@ -204,5 +224,5 @@ def _format(entry: Pronunciation, path: str | os.PathLike) -> str:
         fixed = f"{entry.probability:.6f}"
         fields.append(fixed if float(fixed) == entry.probability else repr(float(entry.probability)))
     for phone in entry.phones:
-        fields.append(quote_name(phone, force=is_number(phone) or phone[0] == "["))
+        fields.append(quote_name(phone, force=is_number(phone) or _is_nan(phone) or phone[0] == "["))
     return " ".join(fields)

@@ -12,7 +12,7 @@ from readers.common.files import atomic_write
 from readers.common.text import is_number
 from readers.htk.trees import Question, Tokens, question_line, quoted, split_triphone
 
-_TB_STATE = re.compile(r"\.state\[(\d{1,3})\]")
+_TB_STATE = re.compile(r"\.state\[([0-9]{1,3})\]")
 
 
 @dataclass(frozen=True)

@@ -261,13 +261,13 @@ def _parse_labels(lines: list[str], first: int, last: int, source: str, on_fault
         # Fast path for the usual line; _parse_label handles all others.
         if '"' not in line and "'" not in line and "\\" not in line:
             fields = line.split()
-            if len(fields) == 4:
+            if len(fields) == 4 and fields[0].isdigit() and fields[1].isdigit() and line.isascii():
                 try:
                     start, end, score = int(fields[0]), int(fields[1]), float(fields[3])
                 except ValueError:
                     pass
                 else:
-                    if 0 <= start <= end < MAX_TIME and fields[3][-1].isdigit():
+                    if start <= end < MAX_TIME and fields[3][-1].isdigit() and "_" not in fields[3]:
                         append(Label(start, end, intern(fields[2]), score))
                         continue
             elif not fields:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.common.text import is_closed, is_count, is_number, read_lines, unescape
+from readers.common.text import is_closed, is_count, is_number, read_lines, to_numbers, unescape
 from readers.errors import FormatError
 from readers.htk.hmm_set import (
     MACRO_KINDS,
@@ -149,7 +149,7 @@ class _Parser:
             self.at -= 1
             self.tokens[self.at] = " ".join(fields[count:])
         try:
-            values = np.array(fields[:count], dtype=np.float64)
+            values = np.array(to_numbers(fields[:count]), dtype=np.float64)
         except ValueError:
             values = None
         if values is None or not np.all(np.isfinite(values)):

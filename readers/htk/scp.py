@@ -18,7 +18,7 @@ from readers.common.text import quote_name, read_lines, split_fields
 from readers.errors import FormatError
 from readers.htk.mlf import HEADER
 
-_ENTRY = re.compile(r"(?:([^=]+)=)?(.*?)(?:\[(\d{1,18}),(\d{1,18})\])?", re.DOTALL)
+_ENTRY = re.compile(r"(?:([^=]+)=)?(.*?)(?:\[([0-9]{1,18}),([0-9]{1,18})\])?", re.DOTALL)
 
 
 class ScpEntry(NamedTuple):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from readers.common.files import atomic_write
-from readers.common.text import is_count, quote_name, read_lines, unescape
+from readers.common.text import is_count, quote_name, read_lines, to_number, to_numbers, unescape
 from readers.errors import FormatError, GraphError
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -241,7 +241,7 @@ def _real(fields: dict[str, str], name: str, default: float, where: str) -> floa
     if text is None:
         return default
     try:
-        return float(text)
+        return to_number(text)
     except ValueError:
         raise FormatError(f"{where}: {name}={text}; expected a number") from None
 
@@ -321,7 +321,7 @@ def _parse_div(text: str, where: str) -> tuple[Division, ...]:
     for piece in text.strip(":").split(":") if text.strip(":") else ():
         label, *numbers = piece.split(",")
         try:
-            values = [float(number) for number in numbers]
+            values = to_numbers(numbers)
         except ValueError:
             values = [0.0] * 3
         if not label or len(values) > 2:

@@ -29,7 +29,7 @@ from readers.errors import FormatError, GraphError
 
 # A quote that is not closed takes the rest of the line; looking for its end again and again would take quadratic time.
 _TOKEN = re.compile(r""""(?:[^"\\]|\\.)*(?:"|.*)|'(?:[^'\\]|\\.)*(?:'|.*)|[{}(),]|[^\s{}(),"']+""")
-_HEADER = re.compile(r"(.+)\[(\d{1,3})\](?:\.stream\[(\d{1,3})\])?")
+_HEADER = re.compile(r"(.+)\[([0-9]{1,3})\](?:\.stream\[([0-9]{1,3})\])?")
 
 
 def split_triphone(name: str) -> tuple[str | None, str, str | None]:

@@ -14,15 +14,15 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from readers.common.text import read_lines
+from readers.common.text import read_lines, to_numbers
 from readers.errors import FormatError
 
 MAX_KEY_BYTES = 4096
 BINARY = b"\0B"
 _PLAIN = {b"FM ": np.dtype("<f4"), b"DM ": np.dtype("<f8")}
 _COMPRESSED = {b"CM ": (1, 8), b"CM2": (2, 0), b"CM3": (1, 0)}  # bytes per value, bytes of the header of a column
-_OFFSET = re.compile(r":(\d{1,18})\Z")
-_RANGE = re.compile(r"(\d{1,18}):(\d{1,18})")
+_OFFSET = re.compile(r":([0-9]{1,18})\Z")
+_RANGE = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
 
 
 class ArkEntry(NamedTuple):
@@ -344,7 +344,7 @@ def _parse_text_matrix(text: bytes, where: str) -> np.ndarray:
     """Return the matrix (T, dim) float32."""
     rows = [line for line in text.split(b"\n") if line.strip()]
     try:
-        values = [np.array(row.split(), np.float64) for row in rows]
+        values = [np.array(to_numbers(row.decode().split()), np.float64) for row in rows]
     except ValueError as fault:
         raise FormatError(f"{where}: {fault}; expected a matrix of numbers") from fault
     if not rows or len({len(row) for row in values}) != 1:

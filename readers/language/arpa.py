@@ -14,12 +14,12 @@ import numpy as np
 
 from readers.common.files import atomic_write
 from readers.common.rows import chunks
-from readers.common.text import decode_lines, is_number, read_bytes
+from readers.common.text import decode_lines, is_number, read_bytes, to_numbers
 from readers.errors import FormatError
 from readers.language.arpa_columns import Columns, read_columns
 
-_COUNT = re.compile(r"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})")
-_SECTION = re.compile(r"\\(\d+)-grams:")
+_COUNT = re.compile(r"ngram\s+([0-9]{1,9})\s*=\s*([0-9]{1,18})")
+_SECTION = re.compile(r"\\([0-9]+)-grams:")
 LEAST_SIZE = 1 << 18  # bytes; a smaller file is read faster than the compiled loops are loaded
 MAX_LOG10_BACKOFF = 1e9  # a larger one makes costs of -inf in float32
 MAX_LOG10_PROBABILITY = 1e-3  # rounding in some toolkits leaves a probability just above 1
@@ -212,12 +212,12 @@ def _parse_rows(rows, order, ids, vocabulary):
         words = np.empty((len(rows), order), np.int32)
         for k in range(order):
             words[:, k] = [ids[row[k + 1]] for row in rows]
-    logprob = np.array([row[0] for row in rows], np.float64)
+    logprob = np.array(to_numbers([row[0] for row in rows]), np.float64)
     backoff = np.zeros(len(rows))
     if with_backoff.all():
-        backoff[:] = np.array([row[-1] for row in rows], np.float64)
+        backoff[:] = np.array(to_numbers([row[-1] for row in rows]), np.float64)
     elif with_backoff.any():
-        backoff[with_backoff] = [float(rows[i][-1]) for i in np.flatnonzero(with_backoff)]
+        backoff[with_backoff] = to_numbers([rows[i][-1] for i in np.flatnonzero(with_backoff)])
     if not np.all(logprob <= MAX_LOG10_PROBABILITY) or not np.all(backoff <= MAX_LOG10_BACKOFF):
         raise ValueError
     if order == 1:  # only after the rows are known to be correct: _blame needs the ids before them

@@ -12,7 +12,7 @@ import numpy as np
 
 from readers.common.files import atomic_write
 from readers.common.rows import chunks
-from readers.common.text import is_count, read_lines
+from readers.common.text import is_count, read_lines, to_number, to_numbers
 from readers.errors import FormatError, GraphError
 
 EPSILON = "<eps>"
@@ -170,10 +170,9 @@ def _parse_rows(rows, ids, finals, grow):
             found[state] = _cost(row[1]) if len(row) == 2 else 0.0
     else:
         found = {}
-    source = np.array(list(map(int, [row[0] for row in arcs])), np.int32)
-    target = np.array(list(map(int, [row[1] for row in arcs])), np.int32)
-    cost = np.array([row[3] if len(row) == 4 else "0" for row in arcs], np.float64).astype(np.float32)
-    if arcs and (min(source.min(), target.min()) < 0 or np.isnan(cost).any() or np.isneginf(cost).any()):
+    source, target = (_states([row[side] for row in arcs]) for side in (0, 1))
+    cost = np.array(to_numbers([row[3] if len(row) == 4 else "0" for row in arcs]), np.float64).astype(np.float32)
+    if np.isnan(cost).any() or np.isneginf(cost).any():
         raise ValueError
     labels = [row[2] for row in arcs]
     if grow:
@@ -184,8 +183,16 @@ def _parse_rows(rows, ids, finals, grow):
     return source, target, label, cost
 
 
+def _states(tokens: list[str]) -> np.ndarray:
+    """Convert a column of state numbers; raises ValueError or OverflowError if one is wrong."""
+    joined = "".join(tokens)
+    if tokens and not (joined.isascii() and joined.isdigit()):
+        raise ValueError
+    return np.array(list(map(int, tokens)), np.int32)
+
+
 def _cost(text: str) -> float:
-    value = float(text)
+    value = to_number(text)
     if np.isnan(value) or value == -np.inf:
         raise ValueError(text)
     return value

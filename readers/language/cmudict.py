@@ -8,7 +8,7 @@ from readers.common.text import read_lines
 from readers.errors import FormatError
 
 COMMENT = ";;;"
-VARIANT = re.compile(r"(.+)\(\d+\)")
+VARIANT = re.compile(r"(.+)\([0-9]+\)")
 _TRAILING_COMMENT = re.compile(r"\s#.*")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from readers.common.files import atomic_write
-from readers.common.text import is_count, read_lines
+from readers.common.text import is_count, read_lines, to_number
 from readers.errors import FormatError
 
 SCORE_COLUMNS = ("acoustic", "lm")
@@ -107,7 +107,7 @@ def write_nbest(path: str | os.PathLike, lists: Mapping[str, Sequence[Hypothesis
 
 def _score(text: str, where: str, name: str) -> float:
     try:
-        value = float(text)
+        value = to_number(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.files import atomic_write
-from readers.common.text import is_number, read_lines
+from readers.common.text import is_number, read_lines, to_numbers
 from readers.errors import ConfigError, FormatError
 
 CHANNEL = "1"
@@ -93,7 +93,7 @@ def read_ctm(path: str | os.PathLike) -> dict[str, list[TimedWord]]:
             continue
         try:
             name, _, start, duration, word, *rest = fields
-            numbers = [float(text) for text in (start, duration, *rest[:1])]
+            numbers = to_numbers((start, duration, *rest[:1]))
             if len(rest) > 1 or not all(math.isfinite(value) for value in numbers) or min(numbers[:2]) < 0:
                 raise ValueError
         except ValueError:

@@ -6,7 +6,7 @@ Source: NIST sclite documentation; the AN4 corpus; Kaldi's data directories (`te
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from readers.common.files import atomic_write
 from readers.common.text import read_lines
@@ -40,8 +40,12 @@ def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) ->
     ----------
     NIST sclite documentation.
     """
-    transcripts: dict[str, list[str]] = {}
-    lines_of: dict[str, int] = {}
+    return {name: words for name, (words, _) in trn_entries(path, marks).items()}
+
+
+def trn_entries(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) -> dict[str, tuple[list[str], int]]:
+    """Return utterance id -> (words, line number), as read_trn."""
+    transcripts: dict[str, tuple[list[str], int]] = {}
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
@@ -53,23 +57,26 @@ def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) ->
         words, name = match.groups()
         if name in transcripts:
             raise FormatError(
-                f"{path}:{number}: utterance {name!r} is already at line {lines_of[name]}; expected each once"
+                f"{path}:{number}: utterance {name!r} is already at line {transcripts[name][1]}; expected each once"
             )
         if ALTERNATIVES & set(words.split()):
             raise FormatError(
                 f"{path}:{number}: alternatives ({{ a / b }}), which are not supported; expected a single word"
             )
-        transcripts[name] = [word for word in words.split() if word not in marks]
-        lines_of[name] = number
+        transcripts[name] = [word for word in words.split() if word not in marks], number
     if not transcripts:
         raise FormatError(f"{path}: no transcripts; expected lines `word word ... (utterance)`")
     return transcripts
 
 
-def is_trn(lines: Iterable[str]) -> bool:
-    """Whether there are lines that are not blank, and all of them end with an id in parentheses."""
+def is_trn(lines: Iterable[str], known: Collection[str] = ()) -> bool:
+    """Whether most of the lines that are not blank end with an id in parentheses, or one of them with a known id.
+
+    `read_trn` then names a malformed line, if there is one.
+    """
     lines = [line.strip() for line in lines if line.strip()]
-    return bool(lines) and all(_LINE.fullmatch(line) for line in lines)
+    ids = [match[2] for line in lines if (match := _LINE.fullmatch(line))]
+    return 2 * len(ids) > len(lines) or any(name in known for name in ids)
 
 
 def read_named_lines(path: str | os.PathLike) -> dict[str, list[str]]:
@@ -77,13 +84,18 @@ def read_named_lines(path: str | os.PathLike) -> dict[str, list[str]]:
 
     Raises FormatError, with file and line, for a repeated id and a file without lines.
     """
-    transcripts: dict[str, list[str]] = {}
+    return {name: words for name, (words, _) in named_entries(path).items()}
+
+
+def named_entries(path: str | os.PathLike) -> dict[str, tuple[list[str], int]]:
+    """Return utterance id -> (words, line number), as read_named_lines."""
+    transcripts: dict[str, tuple[list[str], int]] = {}
     for number, line in enumerate(read_lines(path), 1):
         name, *words = line.split() or [""]
         if name in transcripts:
             raise FormatError(f"{path}:{number}: utterance {name!r} is repeated; expected each once")
         if name:
-            transcripts[name] = words
+            transcripts[name] = words, number
     if not transcripts:
         raise FormatError(f"{path}: no transcripts; expected lines `utterance word word ...`")
     return transcripts

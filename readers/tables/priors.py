@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from readers.common.text import read_lines
+from readers.common.text import read_lines, to_number
 from readers.errors import FormatError
 
 
@@ -33,7 +33,7 @@ def read_priors(path: str | os.PathLike) -> np.ndarray:
     for number, line in enumerate(read_lines(path), 1):
         for token in line.replace("[", " ").replace("]", " ").split():
             try:
-                values.append(float(token))
+                values.append(to_number(token))
             except ValueError:
                 values.append(-1.0)
             if not 0 <= values[-1] < float("inf"):

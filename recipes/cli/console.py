@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from readers.common.faults import os_reason
 from readers.common.files import require_writable
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
@@ -133,7 +134,7 @@ def _can_write(directory: Path | None) -> bool:
 def one_line(fault: Exception) -> str:
     """Return the message without line breaks; for an OSError with a file name, `file: reason`."""
     if isinstance(fault, OSError) and fault.filename is not None:
-        return f"{fault.filename}: {fault.strerror}"
+        return f"{fault.filename}: {os_reason(fault)}"
     if isinstance(fault, FileNotFoundError) and not _in_a_directory():
         return "the current directory has been deleted; expected one that exists; change to another directory"
     return " ".join(str(fault).split())

@@ -122,12 +122,11 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
 
 
 def _text_kind(path: str) -> Kind:
-    from readers.common.text import read_lines
-    from readers.dictionaries.forms import COMMENT, detect_form
+    from readers.dictionaries.forms import COMMENT, detect_form, read_dictionary_lines
     from readers.htk.mlf import HEADER
     from readers.tables.hmm_tables import is_bracketed
 
-    lines = [line.strip() for line in read_lines(path)]
+    lines = [line.strip() for line in read_dictionary_lines(path)]
     filled = [line for line in lines if line]
     first = filled[0] if filled else ""
     fields = first.split()

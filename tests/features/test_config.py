@@ -135,7 +135,11 @@ def test_stereo_mode_is_the_channel():
         ("TARGETKIND", "FBANK_0", "expected _0 with MFCC or PLP only"),
         ("TARGETKIND", "MFCC_D_D", "expected each qualifier once"),
         ("SOURCEFORMAT", "ALIEN", "expected one of WAV, WAVE, FLAC, NIST, HTK"),
-        ("SOURCEFORMAT", "NOHEAD", "NOHEAD is audio without a known header; convert it to WAV"),
+        (
+            "SOURCEFORMAT",
+            "NOHEAD",
+            "NOHEAD is audio without a known header; leave SOURCEFORMAT out and give its rate by --rate",
+        ),
         ("SOURCEFORMAT", "TIMIT", "TIMIT is a format that cannot be read; convert it to WAV"),
         ("SOURCEFORMAT", "AUDIO", "AUDIO is live audio; features are computed from files"),
         ("SOURCEFORMAT", "MP3", "MP3 is not a format of HTK"),

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from readers.errors import ConfigError
+from readers.errors import ArgonautError, ConfigError, GraphError
 from recipes.cli.argon.decoding import Decoded, timed
 from recipes.cli.argon.options import spelled
 from recipes.cli.argon.scores import naming, open_source
@@ -44,7 +44,11 @@ class AlignmentPipeline:
             raise ConfigError(f"{self.where}: no transcript; {self.transcripts.expected_entry(name)}")
         with naming(entry):
             scores, period, seconds = self.source.scores(entry)
+        try:
             alignment = self.aligner.align([label.name for label in labels], scores)
+        except ArgonautError as fault:
+            place = self.transcripts.where(name) if isinstance(fault, GraphError) else entry.path
+            raise type(fault)(f"{place}: {fault}") from fault
 
         def labels_at(level: str) -> list:
             return alignment_labels(alignment, level, period)
@@ -60,7 +64,6 @@ def open_graphs(arguments: argparse.Namespace):
     """Return the builders of alignment graphs, from the tables beside -graph or those given as options."""
     from decoder.graph import GraphOptions, PhoneModels
     from decoder.graph.transcript import TranscriptGraphs
-    from readers.errors import GraphError
     from readers.tables.hmm_tables import read_cntkmap, read_state_map, read_transitions
 
     directory = Path(arguments.graph).parent

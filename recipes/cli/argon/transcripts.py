@@ -1,12 +1,12 @@
 """Transcripts for `argon -alignmlf`, in the formats of several programs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from readers.common.text import read_lines
 from readers.errors import FormatError
 from readers.htk.mlf import HEADER, MLF, Label, read_mlf
-from readers.results.trn import is_trn, read_named_lines, read_trn
+from readers.results.trn import is_trn, named_entries, trn_entries
 
 
 def read_transcripts(path: str, entries: Sequence, list_name: str) -> MLF:
@@ -19,22 +19,23 @@ def read_transcripts(path: str, entries: Sequence, list_name: str) -> MLF:
     if lines and lines[0].strip() == HEADER:
         return read_mlf(path)
     tails = {PurePosixPath(entry.key).name for entry in entries}
-    if is_trn(lines):
-        words = read_trn(path)
+    if is_trn(lines, tails):
+        found = trn_entries(path)
     elif any(line.split()[0].rsplit("/", 1)[-1] in tails for line in lines if line.strip()):
-        words = read_named_lines(path)
+        found = named_entries(path)
     elif len(lines) == len(entries):
-        return _as_mlf((entry.key, line.split()) for entry, line in zip(entries, lines))
+        return _as_mlf(path, ((entry.key, line.split(), i) for i, (entry, line) in enumerate(zip(entries, lines), 1)))
     else:
         raise FormatError(
             f"{path}: {len(lines)} lines of text without names of utterances; expected an MLF, lines `utterance words` "
             f"or `words (utterance)`, or one line for each of the {len(entries)} entries of {list_name}"
         )
-    return _as_mlf((f"*/{name}", found) for name, found in words.items())
+    return _as_mlf(path, ((f"*/{name}", words, line) for name, (words, line) in found.items()))
 
 
-def _as_mlf(transcripts) -> MLF:
+def _as_mlf(path: str, transcripts: Iterable[tuple[str, list[str], int]]) -> MLF:
+    """Return the transcripts (name, words, line) of a file."""
     mlf = MLF()
-    for name, words in transcripts:
-        mlf.add(f"{name}.lab", [Label(None, None, word) for word in words])
+    for name, words, line in transcripts:
+        mlf.add(f"{name}.lab", [Label(None, None, word) for word in words], path, line)
     return mlf

@@ -211,13 +211,15 @@ def test_other_files_and_versions_are_refused(path):
 )
 def test_damaged_table_is_refused(path, name, field, value, message):
     change(path, section(path, name)[0] + field, struct.pack("<Q", value))
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=message) as caught:
         load_graph(path)
+    assert "; the file is damaged" in str(caught.value)
+    assert field != 24 or "; the file is damaged, compile it again with argonaut graph" in str(caught.value)
 
 
 def test_too_many_sections_are_refused(path):
     change(path, 12, struct.pack("<I", 2**31))
-    with pytest.raises(FormatError, match="2147483648 sections in the table"):
+    with pytest.raises(FormatError, match=r"2147483648 sections in the table; .*damaged, compile it again"):
         load_graph(path)
 
 

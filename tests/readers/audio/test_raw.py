@@ -56,6 +56,18 @@ def test_a_header_counts_and_must_have_the_rate(tmp_path):
         read_audio(tmp_path / "a.wav", raw=RawFormat(16000))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.nan, np.inf, -3e38, 1e20])
+def test_floats_that_cannot_be_samples(tmp_path, value):
+    data = np.array([0.5, value, 0.25], "<f4").tobytes()
+    (tmp_path / "a").write_bytes(data)
+    message = r"a: samples that as f32le are not finite or too large; expected numbers from about -1 to 1; the encoding"
+    with pytest.raises(FormatError, match=message):
+        read_audio(tmp_path / "a", raw=RawFormat(RATE, "f32le"))
+    with pytest.raises(FormatError, match=message):
+        list(open_audio(tmp_path / "a", 2, RATE, "f32le").blocks)
+
+
 def test_faults(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     with pytest.raises(FormatError, match=r"a: 3 bytes; expected a multiple of 2, the bytes of a sample"):

@@ -77,7 +77,7 @@ def test_is_count(token, expected):
     assert is_count(token) is expected
 
 
-@pytest.mark.parametrize("token", ["", "nan", "inf", "-", ".", "1_000", "1a", "infinity", "e5", "0x10"])
+@pytest.mark.parametrize("token", ["", "nan", "inf", "-", ".", "1_000", "1a", "infinity", "e5", "0x10", "1٢", "-1_0"])
 def test_is_number_of_words_is_false(token):
     assert not is_number(token)
 

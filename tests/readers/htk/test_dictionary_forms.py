@@ -82,6 +82,36 @@ def test_the_form_is_that_of_the_content(tmp_path, name):
     assert contents(read_any_dictionary(path)) == contents(read_any_dictionary(path, form)) == expected
 
 
+def test_a_tab_without_phones_or_word_is_named_whatever_the_other_lines(tmp_path):
+    for line, message in (
+        ("word\t", "d:2: no phones of 'word'"),
+        ("\tB IY", "d:2: no word before the tab; expected one"),
+    ):
+        path = put(tmp_path / "d", f"new york\tN UW1\n{line}\nA\tAH\n")
+        faults = []
+        assert len(read_any_dictionary(path, on_fault=faults.append)) == 2
+        assert [message in str(fault) for fault in faults] == [True]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("value", ["nan", "inf", "-Infinity", "+nan"])
+def test_probabilities_that_are_not_finite(tmp_path, form, value):
+    faults = []
+    path = put(tmp_path / "d", f"A {value} ah\nB 0.5 b\n")
+    assert contents(read_any_dictionary(path, form, faults.append)) == [("B", 0.5, "b")]
+    assert f"d:1: probability {value} of 'A'; expected more than 0 and at most 1" in str(faults[0])
+    with pytest.raises(FormatError, match="d:1: probability"):
+        read_any_dictionary(path, form)
+
+
+def test_nan_is_a_phone_without_probabilities_or_in_quotes(tmp_path):
+    path = put(tmp_path / "d", "NAN nan\nMA ma\n")
+    assert contents(read_any_dictionary(path)) == [("NAN", None, "nan"), ("MA", None, "ma")]
+    entries = [Pronunciation("NAN", None, None, ("nan",)), Pronunciation("MA", None, 0.5, ("ma",))]
+    write_dictionary(path, entries)
+    assert read_any_dictionary(path) == entries
+
+
 def test_a_form_that_is_given_is_used(tmp_path):
     path = put(tmp_path / "d", "A ey\nA(2) ah\n")
     assert contents(read_any_dictionary(path, "kaldi")) == [("A", None, "ey"), ("A(2)", None, "ah")]

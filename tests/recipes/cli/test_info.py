@@ -127,6 +127,8 @@ def test_cmudict_is_a_dictionary(tmp_path):
     kind, figures = figures_of(put(tmp_path / "d", ";;;\n'BOUT  B AW1 T\nA  AH0\nA(1)  EY1\n"))
     assert (kind, figures["entries"]) == ("pronunciation dictionary", "3 pronunciations")
     assert figures["words"].startswith("2, 1 of them")
+    (tmp_path / "d").write_bytes(";;; old\nD\xc9J\xc0  D EY2\n".encode("latin-1"))
+    assert figures_of(tmp_path / "d")[0] == "pronunciation dictionary"
     kind, figures = figures_of(put(tmp_path / "d", "'em AH M\nminus M AY N\nminus(2) M AY N AH S\n"))
     assert (kind, figures["entries"]) == ("pronunciation dictionary", "3 pronunciations")
 

@@ -57,6 +57,7 @@ def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
         (["--fold", "none.map"], "command line: --fold none.map: no such file; expected a file or timit39"),
         (["--speakers", "*-*"], "speaker mask '*-*' has no '%'"),
         (["--picture", "ref/x.png"], "ref/x.png: cannot be written: ref is not a directory; expected one"),
+        (["--fold", "."], ".: Is a directory; expected a file"),
         (["--confusions", "."], ".: is a directory; expected a file to write"),
         (["--report", "."], ".: is a directory; expected a file to write"),
     ],

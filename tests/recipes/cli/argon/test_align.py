@@ -189,6 +189,35 @@ def test_utterances_that_cannot_be_aligned_are_named(user):
     assert "transcript: words not in the dictionary: NO; expected words of the dictionary" in report[1]
     assert "expected at least 3000 for a transcript of 500 labels" in report[2]
     assert "some.mlf: no transcript; expected an entry */" in report[3]
+    assert "\tsome.mlf:2: transcript: words not in the dictionary: NO" in report[1]
+    assert f"\t{names[1]}.fb: alignment: " in report[2].replace("feat/", "")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_wrong_word_of_a_text_is_named_with_its_line(user, form):
+    words = {key.split("/")[-1]: [label.name for label in labels] for key, labels in read_mlf("words.mlf").items()}
+    texts = [" ".join(labels) for labels in words.values()]
+    texts[1] += " NO"
+    lines = FORMS[form](list(words), texts)
+    user.write("words.txt", "".join(f"{line}\n" for line in lines))
+    assert align(user, "-alignmlf", "words.txt", "--dict", "dict").status == 1
+    number = next(i for i, line in enumerate(lines, 1) if "NO" in line)
+    assert f"\twords.txt:{number}: transcript: words not in" in (user.root / "aligned.mlf.report").read_text()
+
+
+def test_a_bad_line_of_a_trn_is_named(user):
+    words = {key.split("/")[-1]: [label.name for label in labels] for key, labels in read_mlf("words.mlf").items()}
+    lines = [f"{' '.join(labels)} ({name})" for name, labels in words.items()]
+    lines[3] = lines[3].removesuffix(")")
+    user.write("words.trn", "".join(f"{line}\n" for line in lines))
+    fault = align(user, "-alignmlf", "words.trn", "--dict", "dict").fault
+    assert fault.startswith("words.trn:4: ")
+    assert "expected words and the utterance in parentheses" in fault
+    for name in list(words)[1:]:  # most lines are wrong, but one ends with the name of an utterance
+        words[name] = [*words[name], "x"]
+    lines = [lines[0], *(" ".join(labels) for labels in list(words.values())[1:])]
+    user.write("words.trn", "".join(f"{line}\n" for line in lines))
+    assert align(user, "-alignmlf", "words.trn", "--dict", "dict").fault.startswith("words.trn:2: ")
 
 
 @pytest.mark.parametrize(
