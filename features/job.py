@@ -5,7 +5,7 @@ import itertools
 import multiprocessing
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 
 from features.config import FeatureConfig
@@ -59,6 +59,8 @@ def hcopy(
     ------
     ConfigError
         Before anything is written, for options that do not match SOURCERATE.
+    ChildProcessError
+        If a process of the pool was killed.  Finished files are kept.
 
     References
     ----------
@@ -70,12 +72,18 @@ def hcopy(
     todo, losses = split_duplicates([(str(source), str(target)) for source, target in pairs])
     order = {source: position for position, (source, _) in enumerate(todo)}
     total, finished = len(todo) + len(losses), len(losses)
-    with contextlib.closing(run_tasks(todo, config, workers, executor)) as tasks:
-        for task_size, task_losses in tasks:
-            losses.extend(task_losses)
-            finished += task_size
-            if progress:
-                progress(finished, total)
+    try:
+        with contextlib.closing(run_tasks(todo, config, workers, executor)) as tasks:
+            for task_size, task_losses in tasks:
+                losses.extend(task_losses)
+                finished += task_size
+                if progress:
+                    progress(finished, total)
+    except BrokenExecutor as fault:
+        raise ChildProcessError(
+            f"a worker process ended abruptly after {finished} of {total} files, killed or out of memory; run again, "
+            "with fewer processes if memory is short"
+        ) from fault
     report.done(total - len(losses))
     for source, reason in sorted(losses, key=lambda loss: order.get(loss[0], -1)):
         report.fail(source, reason)
@@ -141,6 +149,8 @@ def finished_tasks(executor: Executor, tasks: list[list[Pair]], config: FeatureC
             fault = future.exception()
             if fault is None:
                 yield len(task), future.result()
+            elif isinstance(fault, BrokenExecutor):  # nothing else will be done
+                raise fault
             else:  # the process died: the current file is unknown
                 reason = f"worker process: {type(fault).__name__}: {' '.join(str(fault).split())}"
                 yield len(task), [(source, reason) for source, _ in task]

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -83,7 +84,8 @@ def held(path: str | Path) -> Iterator[bool]:
     """Hold an exclusive lock file while the body runs.
 
     The lock is released when the process ends, however it ends, and the file and the directories created for it are
-    removed.  On systems and file systems without locks, every caller gets the lock.
+    removed.  On systems and file systems without locks, every caller gets the lock.  The file names the process that
+    holds it; see `holder`.
 
     Parameters
     ----------
@@ -103,6 +105,8 @@ def held(path: str | Path) -> Iterator[bool]:
         yield False
         return
     try:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         yield True
     finally:
         path.unlink(missing_ok=True)
@@ -110,6 +114,14 @@ def held(path: str | Path) -> Iterator[bool]:
         with contextlib.suppress(OSError):  # not empty
             for directory in missing:
                 directory.rmdir()
+
+
+def holder(path: str | Path) -> str:
+    """Return who holds a lock file of `held`, as in "process 4711 on calypso"; "another process" if it does not say."""
+    try:
+        return Path(path).read_text(encoding="utf-8").strip() or "another process"
+    except (OSError, ValueError):  # released in the meantime, or not ours
+        return "another process"
 
 
 def _locked(path: Path) -> int | None:

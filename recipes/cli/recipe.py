@@ -11,7 +11,7 @@ import argparse
 import importlib
 from pathlib import Path
 
-from readers.common.files import require_writable
+from readers.common.files import held, holder, require_writable
 from readers.errors import ConfigError
 
 RECIPES = {
@@ -53,4 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
         if value is not None and value < least:
             raise ConfigError(f"command line: --{option} {value}; expected at least {least}")
     require_writable(arguments.out / "stages" / "any.done")
-    return importlib.import_module(f"recipes.{arguments.recipe}.run").run(arguments)
+    lock = arguments.out / ".recipe.lock"
+    with held(lock) as is_mine:
+        if not is_mine:
+            raise ConfigError(
+                f"{arguments.out}: another recipe is running there ({holder(lock)}); expected one at a time"
+            )
+        return importlib.import_module(f"recipes.{arguments.recipe}.run").run(arguments)

@@ -6,6 +6,7 @@ unchanged.  Equal size and seed give equal bytes for any number of processes.  R
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -40,7 +41,7 @@ def synthesise(
     workers: number of parallel processes, default one per core.
     progress(done, total): called when utterances are finished.
     Raises ArgonautError if espeakng_loader is not installed, ConfigError for an unknown size and for a directory with
-    another corpus.
+    another corpus, ChildProcessError if a process was killed.
     """
     load_wheel()
     out = Path(out)
@@ -83,6 +84,9 @@ def speak_batch(out: Path, speakers: list[Speaker]) -> dict[str, str]:
         text=True,
         env=environment,
     )
+    if process.returncode < 0:
+        name = signal.Signals(-process.returncode).name
+        raise ChildProcessError(f"{out}: a process of the synthesiser was stopped by {name}; run again")
     results = {}
     for line in process.stdout.splitlines():
         result = json.loads(line)

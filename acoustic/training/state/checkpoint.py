@@ -16,7 +16,7 @@ import numpy as np
 
 from acoustic.network.model_file import load_model, load_tensors, save_model, save_tensors
 from acoustic.network.network import Network
-from readers.common.files import atomic_write, held
+from readers.common.files import atomic_write, held, holder
 from readers.errors import ModelError
 
 FORMAT = "argonaut-checkpoint"
@@ -86,9 +86,12 @@ class TrainingFiles:
     @contextlib.contextmanager
     def reserved(self) -> Iterator[None]:
         """Hold a lock on these files. Raises ModelError if another training holds it."""
-        with held(self.model_path.with_name(f".{self.model_path.name}.lock")) as is_mine:
+        lock = self.model_path.with_name(f".{self.model_path.name}.lock")
+        with held(lock) as is_mine:
             if not is_mine:
-                raise ModelError(f"{self.model_path}: another training is writing there; expected one at a time")
+                raise ModelError(
+                    f"{self.model_path}: another training is writing there ({holder(lock)}); expected one at a time"
+                )
             yield
 
     def remove(self) -> int:

@@ -1,5 +1,7 @@
 """Training as a whole: what is learned, what is written, and what stops it."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -165,7 +167,10 @@ def test_files_and_log_of_a_run(drawn, ring_reader, tmp_path):
 
 def test_two_trainings_at_once_do_not_share_their_files(ring_reader, tmp_path):
     def train_too(row):
-        with pytest.raises(ModelError, match="m: another training is writing there; expected one at a time"):
+        with pytest.raises(
+            ModelError,
+            match=rf"m: another training is writing there \(process {os.getpid()} on .+\); expected one at a time",
+        ):
             train(ring_network(), ring_reader(100), ring_options(1), model_path=tmp_path / "m")
         train(ring_network(), ring_reader(100), ring_options(1), model_path=tmp_path / "other")
 

@@ -2,13 +2,14 @@
 
 import errno
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from readers.common.files import atomic_write, held, require_writable
+from readers.common.files import atomic_write, held, holder, require_writable
 from readers.common.report import RunReport
 
 
@@ -36,6 +37,7 @@ def test_a_place_is_held_by_one_at_a_time_and_left_as_it_was(tmp_path):
     with held(path) as first, held(path) as second:
         assert (first, second) == (True, False)
     assert list(tmp_path.iterdir()) == []
+    assert holder(path) == "another process"  # released before it could be read
     with held(path) as again:
         assert again
         (path.parent / "file").touch()
@@ -44,15 +46,16 @@ def test_a_place_is_held_by_one_at_a_time_and_left_as_it_was(tmp_path):
 
 def test_a_place_is_held_no_longer_than_the_process_lives(tmp_path):
     path = tmp_path / "lock"
-    holder = (
+    program = (
         "import sys\nfrom readers.common.files import held\nwith held(sys.argv[1]):\n    print(flush=True)\n    input()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", holder, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         process.stdout.readline()
         with held(path) as mine:
             assert not mine
+            assert holder(path) == f"process {process.pid} on {socket.gethostname()}"
         process.kill()
         process.wait()
     assert path.exists()

@@ -1,0 +1,91 @@
+"""Commands whose process, or one of whose workers, is killed: nothing keeps running, and the next run can begin."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from readers.audio.audio_file import write_wav
+from recipes.cli.main import main
+from tests.readers.common.child_processes import is_running, needs_proc, wait_for, workers
+
+pytestmark = [pytest.mark.slow, needs_proc]
+
+ROOT = Path(__file__).parents[2]
+NUM_FILES = 3000  # more than can be done before a process is killed
+
+
+def start(*arguments) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "recipes.cli.main", *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def killed(command: subprocess.Popen, working: list[int], which: str) -> list[str]:
+    """Kill the command or its first worker; return the lines that it prints, once none of its processes is left."""
+    try:
+        os.kill(command.pid if which == "parent" else working[0], signal.SIGKILL)
+        shown = command.communicate(timeout=120)
+        wait_for(lambda: not any(map(is_running, working)))
+    finally:
+        command.kill()
+    return [line for text in shown for line in text.splitlines()]
+
+
+@pytest.fixture
+def listed(tmp_path) -> Path:
+    """A directory with a configuration and a long list for hcopy."""
+    write_wav(tmp_path / "a.wav", np.random.default_rng(0).integers(-3000, 3000, 16000), 8000)
+    (tmp_path / "config").write_text("TARGETKIND = FBANK_D_A\nNUMCHANS = 15\n")
+    (tmp_path / "list").write_text("".join(f"{tmp_path}/a.wav {tmp_path}/out/{i}.fbank\n" for i in range(NUM_FILES)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("which", ["parent", "worker"])
+def test_hcopy_leaves_no_processes_behind(listed, which):
+    command = start("hcopy", "-C", listed / "config", "-S", listed / "list", "-j", 2)
+    wait_for(lambda: (listed / "out" / "3.fbank").exists())
+    lines = killed(command, workers(command.pid), which)
+    if which == "worker":
+        assert command.returncode == 2
+        assert len(lines) == 1
+        assert lines[0].startswith("error: a worker process ended abruptly after ")
+        assert f" of {NUM_FILES} files, killed or out of memory; run again, with fewer processes if" in lines[0]
+    assert not list(listed.rglob("*.tmp"))[2:]  # at most the files that were being written
+
+
+@pytest.mark.parametrize("which", ["parent", "worker"])
+def test_the_synthesiser_leaves_no_processes_behind(tmp_path, which):
+    pytest.importorskip("espeakng_loader")
+    command = start("recipe", "timit", "--out", tmp_path, "--size", "demo", "--workers", 2, "--to", "corpus")
+    wait_for(lambda: len(list(tmp_path.rglob("*.PHN"))) > 2)
+    lines = killed(command, workers(command.pid, "synthesis.worker"), which)
+    if which == "worker":
+        assert command.returncode == 2
+        assert lines[-1].endswith("a process of the synthesiser was stopped by SIGKILL; run again")
+        assert not (tmp_path / "stages" / "corpus.done").exists()
+
+
+def test_a_directory_belongs_to_one_recipe_at_a_time(tmp_path, capsys):
+    arguments = ["recipe", "simple2d", "--out", str(tmp_path)]
+    command = start(*arguments)
+    try:
+        wait_for((tmp_path / "models" / "simple.dnn.2").exists)
+        assert main([*arguments, "--to", "data"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"error: {tmp_path}: another recipe is running there (process {command.pid} on ")
+        assert line.endswith("); expected one at a time")
+    finally:
+        command.kill()
+        command.communicate()
+    assert (tmp_path / ".recipe.lock").exists()
+    assert main([*arguments, "--to", "data"]) == 0
+    assert not (tmp_path / ".recipe.lock").exists()
