@@ -52,7 +52,7 @@ def open_collection(path: str | Path, log: Callable[[str], None] | None = None, 
     path : str or Path
         A text file with a line `ARPA-file weight` for each model; lines that begin with # are comments.
     log : callable, optional
-        log(line) is told about mapped files that are written again or cannot be written.
+        log(line) is told about mapped files that are written again or cannot be written, and models without <s>.
     verify : bool
         Whether to compare the checksums of mapped files.
 

@@ -42,7 +42,8 @@ def open_language_model(
     path : str or Path
         The ARPA file, plain or gzip-compressed.
     log : callable, optional
-        log(line) is told when a damaged mapped file is written again, and when it cannot be written.
+        log(line) is told when a damaged mapped file is written again, when it cannot be written, and when the model has
+        no unigram <s>, so that sentences begin without history.
     least_size : int
         Size of the ARPA file in bytes from which on a mapped file is used; written if the directory is writable.
     verify : bool
@@ -55,18 +56,20 @@ def open_language_model(
     Raises
     ------
     FormatError
-        For a malformed ARPA file, and for a model without <s>, which has no history for the start of a sentence.
+        For a malformed ARPA file.
     """
     source, mapped = _source_of(path), mapped_path(path)
     if source[0] >= least_size and mapped.exists():
         try:
             model = _load(mapped, source, verify)
             if model is not None:
-                return _with_start(model, path)
+                _note_start(model, path, log)
+                return model
         except (ArgonautError, OSError) as fault:
             if log:
                 log(f"{fault}; writing it again")
-    model = _with_start(LanguageModel.from_arpa(read_arpa(path)), path)
+    model = LanguageModel.from_arpa(read_arpa(path))
+    _note_start(model, path, log)
     if source[0] >= least_size:
         try:
             save_language_model(model, mapped, source)
@@ -76,13 +79,9 @@ def open_language_model(
     return model
 
 
-def _with_start(model: LanguageModel, path: str | Path) -> LanguageModel:
-    if SENTENCE_START not in model.vocabulary:
-        raise FormatError(
-            f"{path}: no unigram {SENTENCE_START}; expected one; with a line "
-            f"`-99 {SENTENCE_START}` among the 1-grams, sentences begin without history"
-        )
-    return model
+def _note_start(model: LanguageModel, path: str | Path, log: Callable[[str], None] | None) -> None:
+    if log and SENTENCE_START not in model.vocabulary:
+        log(f"{path}: no unigram {SENTENCE_START}; sentences begin without history")
 
 
 def _source_of(path: str | Path) -> tuple[int, int]:

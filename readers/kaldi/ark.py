@@ -135,6 +135,13 @@ def read_ark_scp(path: str | os.PathLike) -> list[ArkEntry]:
     return list(entries.values())
 
 
+def is_ark_scp(path: str | os.PathLike) -> bool:
+    """Whether the first line of a list is of Kaldi's form `key archive`, not of HTK's forms `path` and `name=path`."""
+    line = next((line.strip() for line in read_lines(path) if line.strip()), "")
+    key, location = [*line.split(None, 1), "", ""][:2]
+    return bool(location) and ("=" not in key or _OFFSET.search(location.partition("[")[0]) is not None)
+
+
 def _parse_location(location: str) -> tuple[str, int, str | None]:
     """Return (file, offset, text of the range in brackets) of `file`, `file:offset` or `file:offset[range]`."""
     file, rows = location, None

@@ -112,9 +112,15 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         "--scores",
         default="",
         metavar="FILE",
-        help="scaled log-likelihoods in place of -am and -infiles: Kaldi archive or .scp",
+        help="scaled log-likelihoods in place of -am and -infiles: a Kaldi archive, or a list (.scp) of archives or of "
+        "HTK files, as action=write writes them",
     )
-    inputs.add_argument("--frame-shift", type=float, default=10.0, metavar="MS", help="frame shift of --scores (10)")
+    inputs.add_argument(
+        "--frame-shift",
+        type=float,
+        metavar="MS",
+        help="frame shift of --scores (archives: 10; HTK files: from their headers)",
+    )
     add(inputs, "cntkmap", "FILE", "lines `[state] index-of-network-output`")
     add(inputs, "dnn_window_size", "N", "frames stacked into one input (11)", 11)
     inputs.add_argument(

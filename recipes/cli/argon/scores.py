@@ -3,15 +3,18 @@
 import argparse
 import contextlib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from readers.errors import ArgonautError, ConfigError
+from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.options import spelled
 from recipes.cli.raw_audio import raw_format
 
 NETWORK_OPTIONS = ("am", "infiles", "features", "output_node", "chunks", "priors", "rate", "encoding")
 LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
+LIST_HEAD = 1 << 13  # bytes that tell a list from an archive
+ARCHIVE_PERIOD = 100_000  # 100 ns; archives do not contain the frame shift
 
 
 class Scores(NamedTuple):
@@ -48,7 +51,7 @@ def open_source(arguments: argparse.Namespace):
     for name in NETWORK_OPTIONS:
         if getattr(arguments, name):
             raise ConfigError(f"command line: {spelled(name)} with --scores; expected only one of them")
-    return ArchiveSource(arguments)
+    return StoredScores(arguments)
 
 
 def open_scorer(arguments: argparse.Namespace):
@@ -124,37 +127,69 @@ class NetworkSource:
         return extract(samples, self.config, rate), frame_period(self.config, rate), len(samples) / rate
 
 
-class ArchiveSource:
-    """Log-likelihoods in a Kaldi archive, or in the archives that an scp file names."""
+class StoredScores:
+    """Log-likelihoods in a Kaldi archive, or in the archives or HTK files of a list; read one utterance at a time."""
 
     def __init__(self, arguments: argparse.Namespace):
-        from readers.kaldi.ark import read_matrix_header
-
         self.list = self.name = arguments.scores
-        self.period = round(arguments.frame_shift * 10_000)
-        if not self.period > 0:
-            raise ConfigError(f"command line: --frame-shift {arguments.frame_shift}; expected milliseconds above 0")
+        self.period = None  # of HTK files: as in the header
+        if arguments.frame_shift is not None:
+            self.period = round(arguments.frame_shift * 10_000)
+            if not self.period > 0:
+                raise ConfigError(f"command line: --frame-shift {arguments.frame_shift}; expected milliseconds above 0")
         self._entries = self._read_entries()
         self.num_outputs = None
         if self._entries:
-            first = self._entries[0]
-            with naming(first):
-                self.num_outputs = read_matrix_header(first.path, first.offset).dim
+            with naming(self._entries[0]):
+                self.num_outputs = self._num_outputs(self._entries[0])
 
     def _read_entries(self) -> list:
-        from readers.kaldi.ark import read_ark_scp, scan_ark
+        from readers.htk.scp import read_scp
+        from readers.kaldi.ark import is_ark_scp, read_ark_scp, scan_ark
 
-        for prefix, read in ((LIST_PREFIX, read_ark_scp), (ARCHIVE_PREFIX, scan_ark)):
-            if self.list.startswith(prefix):
-                self.list = self.list.removeprefix(prefix)
-                return read(self.list)
-        return read_ark_scp(self.list) if self.list.endswith(".scp") else scan_ark(self.list)
+        given = [prefix for prefix in (LIST_PREFIX, ARCHIVE_PREFIX) if self.list.startswith(prefix)]
+        self.list = self.list.removeprefix("".join(given))
+        if given == [ARCHIVE_PREFIX] or not (given or self.list.endswith(".scp") or is_list(self.list)):
+            return scan_ark(self.list)
+        return read_ark_scp(self.list) if is_ark_scp(self.list) else read_scp(self.list)
+
+    def _num_outputs(self, entry) -> int:
+        from readers.htk.parameter_file import read_htk_header
+        from readers.kaldi.ark import ArkEntry, read_matrix_header
+
+        if isinstance(entry, ArkEntry):
+            return read_matrix_header(entry.path, entry.offset).dim
+        header = read_htk_header(entry.path)
+        check_kind(header.kind)
+        return header.dim
 
     def entries(self) -> list:
         return self._entries
 
     def scores(self, entry):
-        from readers.kaldi.ark import read_matrix
+        from readers.htk.parameter_file import read_htk
+        from readers.kaldi.ark import ArkEntry, read_matrix
 
-        matrix = read_matrix(entry.path, entry.offset, entry.start or 0, entry.end).T
-        return Scores(matrix, self.period, matrix.shape[1] * self.period / TICKS_PER_SECOND)
+        if isinstance(entry, ArkEntry):
+            matrix = read_matrix(entry.path, entry.offset, entry.start or 0, entry.end).T
+            period = self.period or ARCHIVE_PERIOD
+        else:
+            file = read_htk(entry.path, entry.start or 0, entry.end)
+            check_kind(file.kind)
+            matrix, period = file.frames, self.period or file.period
+        return Scores(matrix, period, matrix.shape[1] * period / TICKS_PER_SECOND)
+
+
+def is_list(path: str) -> bool:
+    """Whether a file is a list, not an archive: an archive, binary or text, has a matrix after its first key."""
+    with Path(path).open("rb") as file:
+        head = file.read(LIST_HEAD)
+    return bool(head) and b"\0" not in head and not b"".join(head.split(maxsplit=2)[1:2]).startswith(b"[")
+
+
+def check_kind(kind: int) -> None:
+    """Raise FormatError unless an HTK file is of kind USER, as files of scores are."""
+    from readers.htk.parameter_file import BASE_MASK, USER, kind_name
+
+    if kind & BASE_MASK != USER:
+        raise FormatError(f"HTK file of kind {kind_name(kind)}; expected scores, which have the kind USER")

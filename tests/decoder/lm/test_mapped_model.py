@@ -61,14 +61,17 @@ def test_mapped_file_is_made_again_when_the_text_changes(arpa):
     )
 
 
-def test_a_model_without_a_start_is_refused_with_and_without_mapped_file(tmp_path):
+def test_sentences_of_a_model_without_a_start_begin_without_history(tmp_path):
     vocabulary, (unigrams,) = random_orders(np.random.default_rng(1), ["x"], 1)
     arpa = make_arpa(vocabulary[1:], [{words: value for words, value in unigrams.items() if words != ("<s>",)}])
     write_arpa(tmp_path / "lm", arpa)
     save_language_model(LanguageModel.from_arpa(arpa), tmp_path / "lm.mapped", _source_of(tmp_path / "lm"))
     for least_size in (0, 1 << 20):
-        with pytest.raises(FormatError, match=r"lm: no unigram <s>; expected one; with a line"):
-            open_language_model(tmp_path / "lm", least_size=least_size)
+        lines = []
+        model = open_language_model(tmp_path / "lm", lines.append, least_size=least_size)
+        assert lines == [f"{tmp_path / 'lm'}: no unigram <s>; sentences begin without history"]
+        assert model.start_state == 0
+    open_language_model(tmp_path / "lm")  # without a log
 
 
 def test_small_models_have_no_mapped_file(arpa):

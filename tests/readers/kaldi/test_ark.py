@@ -12,6 +12,7 @@ from readers.errors import ArgonautError, FormatError
 from readers.kaldi.alignments import parse_tokens, read_alignment, read_alignments
 from readers.kaldi.ark import (
     ArkEntry,
+    is_ark_scp,
     read_ark_scp,
     read_matrix,
     read_matrix_header,
@@ -133,6 +134,23 @@ def test_scp_lines(tmp_path):
         ArkEntry("u2", "b c.mat", 0, None, None, scp, 3),
         ArkEntry("u3", "a.ark", 7, 2, 4, scp, 4),
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("u1 a.ark:12", True),
+        ("u1 b.mat", True),
+        ("spk=1-u2 a.ark:7[2:4]", True),
+        ("u1=a b.htk", False),
+        ("a.htk", False),
+        ("u1=a.htk[0,99]", False),
+        ("", False),
+    ],
+)
+def test_lists_of_archives_are_told_from_those_of_htk_files(tmp_path, line, expected):
+    (tmp_path / "a.scp").write_text(f"\n{line}\n")
+    assert is_ark_scp(tmp_path / "a.scp") is expected
 
 
 @pytest.mark.parametrize(

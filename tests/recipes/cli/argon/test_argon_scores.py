@@ -8,9 +8,10 @@ import pytest
 from acoustic.network.model_file import load_model
 from acoustic.scoring.scorer import AcousticScorer
 from readers.htk.mlf import read_mlf
-from readers.htk.parameter_file import read_htk
+from readers.htk.parameter_file import USER, read_htk, write_htk
 from readers.htk.scp import read_scp
 from readers.kaldi.ark import write_matrix
+from tests.recipes.systems.small_system import FIRST_OF_TEST
 
 BY_SCORES = (
     *("-graph", "graph/graph.dg", "-lm", "lm.arpa", "-cntkmap", "graph/cntkmap", "-acweight", "0.5"),
@@ -20,7 +21,7 @@ BY_SCORES = (
 
 @pytest.fixture
 def archive(user):
-    """scores.ark, scores.txt.ark and scores.scp: what the network gives for the test files."""
+    """scores.ark, scores.txt.ark, scores.scp and scores.list: what the network gives for the test files."""
     scorer = AcousticScorer("model/net", window=3)
     lines = []
     with Path("scores.ark").open("wb") as binary, Path("scores.txt.ark").open("wb") as text:
@@ -30,6 +31,7 @@ def archive(user):
             lines.append(f"{key} scores.ark:{write_matrix(binary, key, scores)}\n")
             write_matrix(text, key, scores, text=True)
     user.write("scores.scp", "".join(lines))
+    user.write("scores.list", "".join(lines))
 
 
 def words_of(path):
@@ -45,7 +47,9 @@ def times_of(path):
     }
 
 
-@pytest.mark.parametrize("source", ["scores.ark", "ark:scores.ark", "scores.scp", "scp:scores.scp", "scores.txt.ark"])
+@pytest.mark.parametrize(
+    "source", ["scores.ark", "ark:scores.ark", "scores.scp", "scp:scores.scp", "scores.txt.ark", "scores.list"]
+)
 def test_an_archive_of_likelihoods_stands_in_the_place_of_the_network(user, archive, source):
     assert user.decode().status == 0
     expected, times = words_of("hyp.mlf"), times_of("hyp.mlf")
@@ -56,6 +60,50 @@ def test_an_archive_of_likelihoods_stands_in_the_place_of_the_network(user, arch
     assert times_of("hyp.mlf") == times
     assert user.run("argon", *BY_SCORES, "--scores", source, "--frame-shift", "20").status == 0
     assert times_of("hyp.mlf") == {key: [(2 * a, 2 * b) for a, b in rows] for key, rows in times.items()}
+
+
+@pytest.fixture
+def written(user):
+    """out/*.ll: what action=write writes for the test files; out.scp lists them."""
+    assert user.run("cntk", "configFile=net.cntk", "command=Write").status == 0
+
+
+def test_files_that_cntk_writes_stand_in_the_place_of_the_network(user, written):
+    assert user.decode().status == 0
+    expected, times = words_of("hyp.mlf"), times_of("hyp.mlf")
+    names = (user.root / "out.scp").read_text().split()
+    user.write("named.list", "".join(f"{Path(name).stem}={name}[0,9]\n" for name in names))
+    for source in ("out.scp", "scp:out.scp"):
+        outcome = user.run("argon", *BY_SCORES, "--scores", source)
+        assert (outcome.status, outcome.err) == (0, [])
+        assert (words_of("hyp.mlf"), times_of("hyp.mlf")) == (expected, times)
+    outcome = user.run("argon", *BY_SCORES, "--scores", "named.list", "--partial")
+    assert "; frames 60; " in outcome.out[-1]
+    assert set(words_of("hyp.mlf")) == set(expected)
+    aligned = ("-alignmlf", "words.mlf", "--dict", "dict", "-graph", "graph/graph.dg", "-cntkmap", "graph/cntkmap")
+    assert user.run("argon", *aligned, "--scores", "out.scp", "-outmlf", "aligned.mlf").status == 0
+    assert words_of("aligned.mlf") == expected
+
+
+def test_the_frame_shift_of_htk_files_is_in_their_headers(user, written):
+    for name in (user.root / "out.scp").read_text().split():
+        write_htk(name, read_htk(name).frames, USER, 200_000)
+    assert user.decode().status == 0
+    times = times_of("hyp.mlf")
+    assert user.run("argon", *BY_SCORES, "--scores", "out.scp").status == 0
+    assert times_of("hyp.mlf") == {key: [(2 * a, 2 * b) for a, b in rows] for key, rows in times.items()}
+    assert user.run("argon", *BY_SCORES, "--scores", "out.scp", "--frame-shift", "10").status == 0
+    assert times_of("hyp.mlf") == times
+
+
+def test_features_in_place_of_scores(user, written):
+    assert user.run("argon", *BY_SCORES, "--scores", "test.scp").fault == (
+        f"feat/{FIRST_OF_TEST}.fb: HTK file of kind FBANK_K; expected scores, which have the kind USER"
+    )
+    user.replace("out.scp", "out/utt29.ll", "feat/utt29.fb")
+    outcome = user.run("argon", *BY_SCORES, "--scores", "out.scp")
+    assert outcome.status == 1
+    assert "feat/utt29.fb: HTK file of kind FBANK_K" in outcome.err[0]
 
 
 def test_alignment_of_an_archive(user, archive):

@@ -125,18 +125,22 @@ def without_start(text: str) -> str:
 
 
 def test_a_language_model_without_a_start(user):
+    note = "lm.arpa: no unigram <s>; sentences begin without history"
     user.write("lm.arpa", without_start((user.root / "lm.arpa").read_text()))
-    message = (
-        "lm.arpa: no unigram <s>; expected one; with a line `-99 <s>` among the 1-grams, sentences begin without "
-        "history"
-    )
-    assert user.decode().fault == message
-    assert user.run("graph", *GRAPH, "--out", "new").fault == message
     user.write("lms", "lm.arpa 1\n")
-    assert user.decode("-lm", "", "-lm-collection", "lms").fault == message
+    found = []
+    for options in ((), ("-lm", "", "-lm-collection", "lms")):
+        outcome = user.decode(*options)
+        assert (outcome.status, outcome.err) == (0, [note])
+        found.append(read_mlf("hyp.mlf"))
+    assert note in user.run("graph", *GRAPH, "--out", "new").out
     user.replace("lm.arpa", "\\1-grams:\n", "\\1-grams:\n-99 <s>\n")
     user.replace("lm.arpa", "ngram 1=5", "ngram 1=6")
-    assert user.decode().status == 0
+    outcome = user.decode()
+    assert (outcome.status, outcome.err) == (0, [])
+    assert [dict(words) for words in found] == 2 * [dict(read_mlf("hyp.mlf"))]
+    assert user.run("graph", *GRAPH, "--out", "other").status == 0
+    assert (user.root / "new/graph.dg").read_bytes() == (user.root / "other/graph.dg").read_bytes()
 
 
 # --- scores and utterances
