@@ -27,7 +27,7 @@ def read_columns(
     end_word : str
         Word that also ends a sentence.
     end_label : str
-        Label that also ends a sentence, if end_word is "".
+        Label that also ends a sentence, after any word.
 
     Returns
     -------
@@ -55,8 +55,9 @@ def read_columns(
             continue
         if fields:
             sentence.append((number, fields[0], fields[-1]))
-        # An end label such as O may occur with any word, so it counts only if there is no end word.
-        ended = not fields or (fields[0] == end_word if end_word else fields[-1] == end_label)
+        # CNTK ends a sentence after every word with the end label, also if there is an end word: with the label O of
+        # the book's example, in the middle of sentences.
+        ended = not fields or fields[0] == end_word or fields[-1] == end_label
         if ended and sentence:
             sentences.append(sentence)
             sentence = []

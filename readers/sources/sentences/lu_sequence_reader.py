@@ -13,6 +13,8 @@ Source: CNTK book 3.4.4, 7.4.
 """
 
 import os
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from readers.common.report import Progress
 from readers.common.text import read_lines
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
-from readers.language.labelled_text import read_columns
+from readers.language.labelled_text import Token, read_columns
 from readers.sources.frames.streams import naming
 from readers.sources.sentences.sentences import (
     CACHE_NAMES,
@@ -49,8 +51,8 @@ NOT_BUILT = {"ioNodeNames": "several inputs and outputs"}
 class LUSequenceReader(SentenceReader):
     """Reads the text that a reader block names.
 
-    Each line has one word: the first column is the word, the last its label.  A sentence ends at a blank line and after
-    the word endSequence of labelIn or, if that is not set, after the label endSequence of labels.
+    Each line has one word: the first column is the word, the last its label.  A sentence ends at a blank line, after
+    the word endSequence of labelIn and after each word with the label endSequence of labels.
 
     Parameters
     ----------
@@ -168,7 +170,8 @@ class LUSequenceReader(SentenceReader):
         """Return ids (2, N), words and labels, and the number of frames and the key of every sentence."""
         path = config.path("file")
         with naming(config, "file"):
-            sentences, left_out = read_columns(path, inner.text("endSequence", ""), outer.text("endSequence", ""))
+            sentences, left_out = read_columns(path, inner.text("endSequence", ""), self.end)
+        self._warn_of_cuts(outer, sentences, inner.text("endSequence", ""))
         for number, text in left_out:
             reason = f"{path}:{number}: {text[:60]!r} has one column; expected a word and its label"
             self.skipped.append((f"{path.name}:{number}", reason))
@@ -185,6 +188,21 @@ class LUSequenceReader(SentenceReader):
                     raise FormatError(f"{path}:{number}: word {word!r}; expected one of the tokens of {inner.name}")
                 found.append((words[word if word in words else ""], labels[label]))
         return np.array(found, np.int32).reshape(-1, 2).T, lengths, keys
+
+    def _warn_of_cuts(self, outer: Config, sentences: Sequence[Sequence[Token]], end_word: str) -> None:
+        """Warn if the end label cuts sentences, which the next line of the file continues."""
+        cuts = [
+            before[-1]
+            for before, after in pairwise(sentences)
+            if before[-1][1] != end_word and after[0][0] == before[-1][0] + 1
+        ]
+        if cuts:
+            number, _, label = cuts[0]
+            self.warnings.append(
+                f"{outer.where('endSequence')}: {outer.full_name('endSequence')} is {label}: a sentence ends after "
+                f"each word with this label, first at line {number}, {len(cuts)} times within a sentence; remove it to "
+                "keep sentences whole"
+            )
 
 
 def _in_context(ids: np.ndarray, lengths: list[int], context: list[int]) -> np.ndarray:
