@@ -11,6 +11,7 @@ __all__, __getattr__ = face(
         "config": ["FeatureConfig"],
         "extraction": ["extract", "frame_period"],
         "job": ["hcopy"],
+        "record": ["feature_record"],
         "streaming": ["FeatureStream", "RunningMean"],
     },
 )

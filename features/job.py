@@ -7,15 +7,18 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from features.config import FeatureConfig
 from features.extraction import extract, frame_period, make_plan
+from features.record import SideFileWriter
 from readers.audio.audio_file import read_audio
 from readers.common.environment import available_cores, environment_variables
 from readers.common.faults import os_reason
 from readers.common.processes import as_they_end, end_with_parent
 from readers.common.report import RunReport
 from readers.common.stop_signals import interrupts_held_back
+from readers.config.feature_record import side_file
 from readers.errors import ArgonautError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.units import TICKS_PER_SECOND
@@ -25,6 +28,14 @@ BLAS_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 
 Pair = tuple[str, str]
 Loss = tuple[str, str]  # (source, reason)
+Rates = dict[Path, set[float]]  # sample rates in Hz, by the side file of the feature files
+
+
+class TaskResult(NamedTuple):
+    """Losses of a task, and the sample rates of its other files."""
+
+    losses: list[Loss]
+    rates: Rates
 
 
 def hcopy(
@@ -35,6 +46,9 @@ def hcopy(
     executor: Executor | None = None,
 ) -> RunReport:
     """Extract the features of audio files and write them as HTK files.
+
+    The file features.EXT.json in each directory records the settings of its files with the extension EXT, so that they
+    can be compared with those of a model (see readers.config.FeatureRecord).
 
     Worker processes are spawned, so a script that calls this with workers > 1 needs `if __name__ == "__main__":`.
 
@@ -72,10 +86,14 @@ def hcopy(
     todo, losses = split_duplicates([(str(source), str(target)) for source, target in pairs])
     order = {source: position for position, (source, _) in enumerate(todo)}
     total, finished = len(todo) + len(losses), len(losses)
+    rates: Rates = {}
+    side_files = SideFileWriter((target for _, target in todo), config)
     try:
         with contextlib.closing(run_tasks(todo, config, workers, executor)) as tasks:
-            for task_size, task_losses in tasks:
-                losses.extend(task_losses)
+            for task_size, result in tasks:
+                losses.extend(result.losses)
+                for path, found in result.rates.items():
+                    rates.setdefault(path, set()).update(found)
                 finished += task_size
                 if progress:
                     progress(finished, total)
@@ -84,19 +102,21 @@ def hcopy(
             f"a worker process ended abruptly after {finished} of {total} files, killed or out of memory; run again, "
             "with fewer processes if memory is short"
         ) from fault
+    finally:
+        side_files.finish(rates)
     report.done(total - len(losses))
     for source, reason in sorted(losses, key=lambda loss: order.get(loss[0], -1)):
         report.fail(source, reason)
     return report
 
 
-def copy_file(source: str, target: str, config: FeatureConfig) -> int:
-    """Write the features of one audio file as an HTK file; return the number of frames."""
+def copy_file(source: str, target: str, config: FeatureConfig) -> float:
+    """Write the features of one audio file as an HTK file; return the sample rate of the audio in Hz."""
     samples, sample_rate = read_audio(source, config.channel, config.raw)
     frames = extract(samples, config, sample_rate)
     byte_order = "<" if config.natural_write_order and sys.byteorder == "little" else ">"
     write_htk(target, frames, parse_kind(config.file_kind), frame_period(config, sample_rate), byte_order)
-    return frames.shape[1]
+    return sample_rate
 
 
 def split_duplicates(pairs: list[Pair]) -> tuple[list[Pair], list[Loss]]:
@@ -118,8 +138,8 @@ def split_duplicates(pairs: list[Pair]) -> tuple[list[Pair], list[Loss]]:
 
 def run_tasks(
     pairs: list[Pair], config: FeatureConfig, workers: int | None, executor: Executor | None
-) -> Generator[tuple[int, list[Loss]], None, None]:
-    """Yield (number of files, losses) of each task as it finishes."""
+) -> Generator[tuple[int, TaskResult], None, None]:
+    """Yield (number of files, result) of each task as it finishes."""
     tasks = [list(task) for task in batched(pairs, FILES_PER_TASK)]
     workers = min(available_cores() if workers is None else workers, len(tasks))
     if executor is None and workers <= 1:
@@ -153,19 +173,21 @@ def finished_tasks(executor: Executor, tasks: list[list[Pair]], config: FeatureC
                 raise fault
             else:  # the process died: the current file is unknown
                 reason = f"worker process: {type(fault).__name__}: {' '.join(str(fault).split())}"
-                yield len(task), [(source, reason) for source, _ in task]
+                yield len(task), TaskResult([(source, reason) for source, _ in task], {})
     finally:  # do not wait for thousands of queued tasks after an interrupt
         with interrupts_held_back():
             for future in futures:
                 future.cancel()
 
 
-def copy_files(pairs: list[Pair], config: FeatureConfig) -> list[Loss]:
+def copy_files(pairs: list[Pair], config: FeatureConfig) -> TaskResult:
     """Process the files of one task; any error, bugs included, is the loss of one file."""
-    losses = []
+    losses: list[Loss] = []
+    rates: Rates = {}
     for source, target in pairs:
         try:
-            copy_file(source, target, config)
+            rate = copy_file(source, target, config)
+            rates.setdefault(side_file(target), set()).add(rate)
         except OSError as fault:
             losses.append((source, f"{fault.filename or source}: {os_reason(fault)}"))
         except ArgonautError as fault:
@@ -173,7 +195,7 @@ def copy_files(pairs: list[Pair], config: FeatureConfig) -> list[Loss]:
             losses.append((source, reason if reason.startswith((source, target)) else f"{source}: {reason}"))
         except Exception as fault:  # one file must not stop the others
             losses.append((source, f"{source}: {type(fault).__name__}: {' '.join(str(fault).split())}"))
-    return losses
+    return TaskResult(losses, rates)
 
 
 def one_blas_thread_per_process() -> contextlib.AbstractContextManager[None]:

@@ -68,6 +68,7 @@ class MakeExamples(Action):
                 seed=self.common.seed,
                 memory=self.memory,
                 progress=progress,
+                features=reader.feature_records(),
             )
             size = sum(path.stat().st_size for path in written)
             log(f"{self.model_path}: {reader.num_frames} examples in {len(written)} archives, {size} bytes")

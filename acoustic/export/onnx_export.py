@@ -7,6 +7,7 @@ takes the rows of a call as one sequence.
 """
 
 import importlib.util
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
 from acoustic.nodes.base import Node
 from readers.common.files import atomic_write
 from readers.errors import ModelError
+
+FEATURE_RECORDS = "feature_records"  # metadata: how the features of each input were computed
 
 
 def require_onnx(where: str) -> None:
@@ -56,7 +59,11 @@ def to_onnx(network: Network, outputs: Sequence[str]):
         graph.output(
             _disabled(graph, network, name, tensors[name]), f"{name}/output" if is_leaf else name, network.shapes[name]
         )
-    return graph.model("network", {"layout": "frames, rows", "outputs": " ".join(names)})
+    properties = {"layout": "frames, rows", "outputs": " ".join(names)}
+    records = {name: record.as_json() for name, record in network.feature_records.items() if name in tensors}
+    if records:
+        properties[FEATURE_RECORDS] = json.dumps(records)
+    return graph.model("network", properties)
 
 
 def _tensor(graph: OnnxGraph, network: Network, node: Node, tensors: dict[str, str]) -> str:

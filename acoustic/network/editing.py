@@ -85,6 +85,7 @@ def clone(network: Network) -> Network:
         node.operands = [None if operand is None else copied.nodes[operand.name] for operand in node.operands]
     for list_name, names in network.special().items():
         setattr(copied, list_name, list(names))
+    copied.feature_records = dict(network.feature_records)
     return copied
 
 
@@ -101,6 +102,7 @@ def remove(network: Network, names: Iterable[str]) -> None:
     marked = {id(node) for node in gone}
     network.nodes = {name: node for name, node in network.nodes.items() if id(node) not in marked}
     network.shapes = {name: shape for name, shape in network.shapes.items() if name in network.nodes}
+    network.feature_records = {name: one for name, one in network.feature_records.items() if name in network.nodes}
     for node in network.nodes.values():
         node.operands = [None if id(operand) in marked else operand for operand in node.operands]
     for listed in network.special().values():
@@ -119,6 +121,7 @@ def rename(network: Network, names: Mapping[str, str]) -> None:
     _refuse_repeated(names.values())
     network.nodes = {names.get(name, name): node for name, node in network.nodes.items()}
     network.shapes = {names.get(name, name): shape for name, shape in network.shapes.items()}
+    network.feature_records = {names.get(name, name): one for name, one in network.feature_records.items()}
     for name, node in network.nodes.items():
         node.name = name
     for listed in network.special().values():
@@ -210,6 +213,9 @@ def copy_nodes(
         target.shapes[node.name] = shape
         for role in played if operands is None else ():
             set_role(target, node.name, role, True)
+    for old, new in names:
+        if old in source.feature_records:
+            target.feature_records[new] = source.feature_records[old]
     # Only a single node can be copied to several names, so each link has one target.
     copied = {name: name for name in shared} | dict(names)
     for (_, new), operands, below in zip(names, kept, links):

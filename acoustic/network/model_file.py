@@ -4,14 +4,17 @@ A model holds every stored value under its node's name, and one metadata entry, 
 
     {"format": "argonaut-network", "version": 1, "precision": "float",
      "nodes": [{"name": "W0", "type": "LearnableParameter", "operands": [], "options": {"rows": 512, ...}}, ...],
-     "features": ["features"], "labels": [...], "criteria": [...], "evaluations": [...], "outputs": [...]}
+     "features": ["features"], "labels": [...], "criteria": [...], "evaluations": [...], "outputs": [...],
+     "feature_records": {"features": {"version": 1, "settings": {"TARGETKIND": "FBANK_D_A_Z", ...}, ...}}}
 
+Models without feature_records are from earlier versions, or were trained on features of unknown origin.
 Nodes come after their operands, except delays in a loop. There is one metadata entry because the library writes several
 in no fixed order, and equal models should be equal files.
 """
 
 import json
 import math
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from acoustic.nodes.base import Node
 from acoustic.nodes.registry import node_class
 from readers.common.files import atomic_write
 from readers.common.text import parse_json
+from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ModelError
 
 FORMAT, VERSION = "argonaut-network", 1
@@ -118,6 +122,8 @@ def model_bytes(network: Network) -> bytes:
                 raise ModelError(f"node {node['name']!r}: {name} is {value}; expected a finite number")
     metadata = {"format": FORMAT, "version": VERSION, "precision": network.backend.precision, "nodes": nodes}
     metadata.update(network.special())
+    records = {name: one.as_json() for name, one in network.feature_records.items() if name in network.nodes}
+    metadata.update({"feature_records": records} if records else {})
     tensors = {name: network.backend.to_host(value) for name, value in network.stored_values().items()}
     return tensor_bytes(tensors, metadata)
 
@@ -145,9 +151,26 @@ def load_model(path: str | Path, precision: str | None = None, device: str | Non
     """
     tensors, metadata = load_tensors(path)
     try:
-        return _build(tensors, metadata, precision, device or "cpu")
+        network = _build(tensors, metadata, precision, device or "cpu")
+        network.feature_records = read_feature_records(metadata, network.nodes)
     except ArgonautError as error:
         raise ModelError(f"{path}: {error}") from error
+    network.source = str(path)
+    return network
+
+
+def read_feature_records(metadata: Mapping[str, Any], names: Container[str]) -> dict[str, FeatureRecord]:
+    """Return the records of features in the metadata of a model, by the name of the input.
+
+    Raises ModelError and FormatError for damaged records, and for names that are not among `names`.
+    """
+    found = metadata.get("feature_records", {})
+    if not isinstance(found, dict):
+        raise ModelError(f"'feature_records' is {type(found).__name__}; expected an object")
+    for name in found:
+        if name not in names:
+            raise ModelError(f"feature_records: {name[:60]!r} is no node; expected inputs of the network")
+    return {name: FeatureRecord.parse(one, f"feature_records: {name}") for name, one in found.items()}
 
 
 def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: str | None, device: str) -> Network:

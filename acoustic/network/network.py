@@ -11,6 +11,7 @@ from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node, Shape
 from acoustic.nodes.option import name_hint
 from acoustic.nodes.registry import node_class
+from readers.config.feature_record import FeatureRecord
 from readers.errors import ModelError, ShapeError
 
 _AT_LEAST_ONE = "at least one row and one column"
@@ -39,6 +40,10 @@ class Network:
         Name to Shape.
     features, labels, criteria, evaluations, outputs : list of str
         Names of the nodes with a special role (SPECIAL_LISTS).
+    feature_records : dict of str to FeatureRecord
+        How the features of an input were computed, by the name of the input, for those that training recorded.
+    source : str
+        The file that the network was read from, or "the network".
     """
 
     def __init__(
@@ -53,6 +58,8 @@ class Network:
         self.criteria: list[str] = []
         self.evaluations: list[str] = []
         self.outputs: list[str] = []
+        self.feature_records: dict[str, FeatureRecord] = {}
+        self.source = "the network"
         self._num_random: int | None = None
 
     def __getitem__(self, name: str) -> Node:

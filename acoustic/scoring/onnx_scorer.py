@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from acoustic.export.onnx_export import FEATURE_RECORDS
+from acoustic.network.model_file import read_feature_records
 from acoustic.network.unseen_classes import UNSEEN
-from acoustic.scoring.scorer import STEP, PartScorer, WindowScorer, frame_rows
-from readers.errors import ModelError, ShapeError
+from acoustic.scoring.scorer import STEP, PartScorer, WindowScorer, chosen_window, frame_rows
+from readers.common.text import parse_json
+from readers.config.feature_record import FeatureRecord
+from readers.errors import ArgonautError, ModelError, ShapeError
 
 SUFFIX = ".onnx"
 SAME_SCORES = 1e-3  # largest difference, relative to the largest score, between a frame alone and among others
@@ -39,11 +43,14 @@ class OnnxScorer(WindowScorer):
     model_path : str or Path
     output : str, optional
         The name of the output; by default the only one.
-    window : int
-        Frames that the input stacks; the middle one is scored.
+    window : int, optional
+        Frames that the input stacks; the middle one is scored. By default as the model was trained, or 11 if the model
+        does not say.
     priors : array (num_outputs,), optional
         Priors or counts of the outputs, if these are log posteriors (natural logarithm): the log priors are subtracted,
         and outputs with a prior of 0 get the score UNSEEN.
+    ignore_mismatch : bool
+        Take a window that is not that of the training.
 
     Raises
     ------
@@ -57,11 +64,13 @@ class OnnxScorer(WindowScorer):
         self,
         model_path: str | Path,
         output: str | None = None,
-        window: int = 11,
+        window: int | None = None,
         priors: Sequence[float] | np.ndarray | None = None,
+        ignore_mismatch: bool = False,
     ):
-        self.source, self.window = str(model_path), window
-        frame_rows(self.source, window, window)
+        self.source = str(model_path)
+        if window is not None:
+            frame_rows(self.source, window, window)
         require_onnxruntime(self.source)
         self._session = _open_session(self.source)
         inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
@@ -81,7 +90,9 @@ class OnnxScorer(WindowScorer):
                 f"{self.source}: input {self._input!r} is {inputs[0].type} {shape}; expected floats, (any number of "
                 "frames, rows)"
             )
-        self.dim = frame_rows(f"{self.source}: input {self._input!r}", shape[1], window)
+        self.record = _feature_record(self._session, self._input, self.source)
+        self.window = chosen_window(self.source, self.record, window, ignore_mismatch)
+        self.dim = frame_rows(f"{self.source}: input {self._input!r}", shape[1], self.window)
         self._probe()
         self._log_priors = None if priors is None else self._log_priors_of(np.asarray(priors, np.float64))
 
@@ -146,6 +157,18 @@ def _open_session(path: str) -> Any:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as fault:  # as above
         raise ModelError(f"{path}: {_first_line(fault)}; expected an ONNX model") from fault
+
+
+def _feature_record(session: Any, name: str, path: str) -> FeatureRecord:
+    """Return the record of an input's features in the metadata of a model; an empty one if there is none."""
+    text = session.get_modelmeta().custom_metadata_map.get(FEATURE_RECORDS)
+    if text is None:
+        return FeatureRecord()
+    try:
+        found = read_feature_records({FEATURE_RECORDS: parse_json(text)}, (name,))
+    except (ArgonautError, ValueError) as fault:
+        raise ModelError(f"{path}: metadata: {fault}") from fault
+    return found.get(name, FeatureRecord())
 
 
 def _first_line(fault: Exception) -> str:

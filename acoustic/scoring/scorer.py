@@ -12,11 +12,13 @@ from acoustic.network.model_file import load_model
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
 from acoustic.runtime import blas
 from acoustic.scoring.chunked_forward import forward_in_chunks
+from readers.config.feature_record import FeatureRecord
 from readers.errors import ModelError, ShapeError
 from readers.minibatches.context import pad_edges, windows
 from readers.minibatches.sequence_layout import SequenceLayout
 
 BLOCK = 512  # columns at a time: enough for an efficient matrix product
+WINDOW = 11  # frames that an input stacks if nobody says
 STEP = 64  # block sizes are rounded up to a multiple of it, with arbitrary columns, so that few sizes occur
 
 
@@ -52,12 +54,15 @@ class WindowScorer:
         Rows of a frame.
     num_outputs : int
         Rows of the scores.
+    record : FeatureRecord
+        How the features of the model's training were computed, as far as the model says.
     """
 
     source: str
     window: int
     dim: int
     num_outputs: int
+    record: FeatureRecord = FeatureRecord()
 
     def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
         """Return scores (num_outputs, T), float32 in Fortran order, for stacked frames (T, window * dim), float32.
@@ -118,6 +123,27 @@ class WindowScorer:
         )
 
 
+def chosen_window(where: str, record: FeatureRecord, window: int | None, ignore_mismatch: bool) -> int:
+    """Return the number of stacked frames: `window`, by default that of the model, or 11 if the model has no record.
+
+    Raises ModelError if both are given and differ, unless `ignore_mismatch`, and if the window of the model is not
+    symmetric.
+    """
+    if record.context is None or (window is not None and ignore_mismatch):
+        return WINDOW if window is None else window
+    left, right = record.context
+    if left != right:
+        raise ModelError(
+            f"{where}: was trained with {left} frames of context on the left and {right} on the right; expected as "
+            "many on both sides"
+        )
+    if window not in (None, record.window):
+        raise ModelError(
+            f"-dnn_window_size {window}; expected {record.window}, the window with which {where} was trained"
+        )
+    return record.window
+
+
 def frame_rows(where: str, rows: int, window: int) -> int:
     """Return the rows of one of the `window` frames that an input stacks. Raises ModelError if they do not divide."""
     if window < 1 or window % 2 == 0:
@@ -137,13 +163,16 @@ class AcousticScorer(WindowScorer):
     model_path : str or Path
     output : str
         The output node, by convention log-likelihoods (natural logarithm) up to a constant.
-    window : int
-        Frames that the network's input stacks; the middle one is scored.
+    window : int, optional
+        Frames that the network's input stacks; the middle one is scored. By default as the model was trained, or 11 if
+        the model does not say.
     device : str, optional
         See Network.
     chunks : (int, int), optional
         For a recurrent network: score in chunks of so many frames with so many frames of look-ahead, as in
         latency-controlled training. By default an utterance is one sequence.
+    ignore_mismatch : bool
+        Take a window that is not that of the training.
 
     Raises
     ------
@@ -156,13 +185,15 @@ class AcousticScorer(WindowScorer):
         self,
         model_path: str | Path,
         output: str = "ScaledLogLikelihood",
-        window: int = 11,
+        window: int | None = None,
         device: str | None = None,
         chunks: tuple[int, int] | None = None,
+        ignore_mismatch: bool = False,
     ) -> None:
         self.network = load_model(model_path, device=device)
         self.source = str(model_path)
-        frame_rows(self.source, window, window)
+        if window is not None:
+            frame_rows(self.source, window, window)
         if chunks is not None and (chunks[0] < 1 or chunks[1] < 0):
             raise ModelError(
                 f"chunks of {chunks[0]} frames, {chunks[1]} ahead; expected at least 1, and 0 or more ahead"
@@ -175,6 +206,8 @@ class AcousticScorer(WindowScorer):
             raise ModelError(f"{model_path}: {error}") from error
         if len(inputs) != 1:
             raise ModelError(f"{model_path}: {output!r} depends on inputs {', '.join(inputs) or 'none'}; expected one")
+        self.record = self.network.feature_records.get(inputs[0], FeatureRecord())
+        window = chosen_window(self.source, self.record, window, ignore_mismatch)
         self.output, self.window, self._input = output, window, inputs[0]
         rows = self.network.shapes[self._input].rows
         self.dim = frame_rows(f"{model_path}: input {self._input!r}", rows, window)

@@ -7,6 +7,7 @@ from typing import Any
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.nodes.crf import PathNode
+from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.errors import ModelError, ShapeError
 
 
@@ -65,8 +66,8 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
     ShapeError
         If a stream is missing or has another dimension than the network's input.
     ModelError
-        If the network has delays and the reader gives single frames, or it needs whole sequences and the reader
-        gives pieces of them.
+        If the network has delays and the reader gives single frames, it needs whole sequences and the reader
+        gives pieces of them, or it was trained on other features.
     """
     delays = engine.network.delays()
     if delays and getattr(reader, "in_sequence", None) is False:
@@ -80,6 +81,7 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
             f"{whole[0].where}: {title} gives pieces of sequences; expected whole ones, "
             "for HTKMLFReader by truncated=false"
         )
+    _check_features(engine, reader, title)
     dims = reader.dims()
     places = reader.places() if hasattr(reader, "places") else {}
     for name in engine.inputs:
@@ -93,6 +95,25 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
                 f"{place}{title}: {name} has dimension {dims[name]}; expected {rows}, as the network's input"
             )
     _check_classes(engine, reader, title)
+
+
+def _check_features(engine: Engine, reader: Any, title: str) -> None:
+    """Raise ModelError if the network was trained on other features than those of the reader."""
+    if getattr(reader, "ignores_feature_mismatch", False):
+        return
+    network = engine.network
+    for name, record in feature_records(engine, reader).items():
+        if name in network.feature_records:
+            why = f"with which {network.source} was trained"
+            fault = record.mismatch(f"{title}: {name}", network.feature_records[name], why)
+            if fault:
+                raise ModelError(f"{fault}; {IGNORE_HINT}")
+
+
+def feature_records(engine: Engine, reader: Any) -> dict[str, FeatureRecord]:
+    """Return how the features that a reader gives to each input were computed, as far as it is known."""
+    found = reader.feature_records() if hasattr(reader, "feature_records") else {}
+    return {name: record for name, record in found.items() if name in engine.inputs}
 
 
 def _check_classes(engine: Engine, reader: Any, title: str) -> None:

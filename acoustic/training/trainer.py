@@ -11,7 +11,7 @@ from acoustic.runtime.thread_team import default_threads
 from acoustic.training.control import AdaptiveMinibatch, AdjustAfterEpoch, Control, Decision, SearchBeforeEpoch
 from acoustic.training.control.options import AFTER, BEFORE, NONE
 from acoustic.training.control.search import trial_frames
-from acoustic.training.evaluation import check_inputs, cut_warnings, evaluate
+from acoustic.training.evaluation import check_inputs, cut_warnings, evaluate, feature_records
 from acoustic.training.learner import Diverged, Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.adaptation import ReferenceModel
@@ -74,6 +74,8 @@ class Trainer:
         check_inputs(self.engine, reader, "reader")
         if cv_reader is not None:
             check_inputs(self.engine, cv_reader, "cvReader")
+        for name, record in feature_records(self.engine, reader).items():
+            network.feature_records[name] = network.feature_records.get(name, record).updated(record)
         for warning in cut_warnings(network, reader, min(options.minibatch_size)):
             log(f"warning: {warning}")
         self.control = CONTROLS[options.auto_adjust.mode](options)

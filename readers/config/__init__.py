@@ -1,4 +1,5 @@
-"""The configuration language (CNTK book, chapter 3), whose syntax NDL and MEL share, and HCopy configurations.
+"""The configuration language (CNTK book, chapter 3), whose syntax NDL and MEL share, HCopy configurations,
+and records of how features were computed.
 
 Values are stored as text and converted when they are read.  Open config.py first, then syntax.py and scope.py.
 """
@@ -10,6 +11,13 @@ __all__, __getattr__ = face(
     {
         "config": ["Config", "UnknownName", "load_config"],
         "check": ["CheckedConfig"],
+        "feature_record": [
+            "FeatureRecord",
+            "SideFiles",
+            "read_side_file",
+            "side_file",
+            "write_side_file",
+        ],
         "hcopy": ["HCopyConfig", "read_hcopy_config"],
         "scope": ["ConfigEntry", "ConfigScope"],
         "syntax": ["Source", "Span"],

@@ -18,6 +18,7 @@ import numpy as np
 from readers.common.extensions import OPTION, extensions_of
 from readers.common.report import Progress
 from readers.config.config import Config
+from readers.config.feature_record import FeatureRecord
 from readers.config.values import Schedule, did_you_mean
 from readers.errors import ConfigError
 from readers.minibatches.sequence_layout import SequenceLayout
@@ -122,6 +123,8 @@ class Reader(ABC):
         Number of frames that follow each piece as context.
     named_files : sequence of Path
         Files that the block names.
+    ignores_feature_mismatch : bool
+        Whether features are used that are not those of the model (ignoreFeatureMismatch).
     """
 
     unit: ClassVar[str] = "records"
@@ -133,6 +136,7 @@ class Reader(ABC):
     cuts: bool = False
     ahead: int = 0
     named_files: Sequence[Path] = ()
+    ignores_feature_mismatch: bool = False
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -167,6 +171,10 @@ class Reader(ABC):
 
     def places(self) -> dict[str, str]:
         """Return "file:line" of the dimension of each stream, for messages; streams may be missing."""
+        return {}
+
+    def feature_records(self) -> dict[str, FeatureRecord]:
+        """Return how the features of each stream were computed; streams may be missing."""
         return {}
 
     def input_files(self) -> list[str]:

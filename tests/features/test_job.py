@@ -74,7 +74,10 @@ def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
     for (name, _, reason), (_, expected) in zip(report.lost, bad.values()):
         assert reason.startswith(name)
         assert expected in reason
-    assert sorted(path.name for path in (tmp_path / "feat").iterdir()) == [f"utt{i:02}.fbank" for i in range(4)]
+    assert sorted(path.name for path in (tmp_path / "feat").iterdir()) == [
+        "features.fbank.json",
+        *(f"utt{i:02}.fbank" for i in range(4)),
+    ]
 
 
 def test_hcopy_two_sources_for_one_target_and_a_target_that_is_its_source(tmp_path):

@@ -18,14 +18,15 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from readers.common.files import atomic_write
+from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError
 from readers.sources.examples import byte_coding
 
@@ -65,6 +66,7 @@ class Description:
     examples: number of examples in it; per_block: examples per block, except the last one.
     total: examples in the whole set.
     token: identifies the set; equal in all of its archives.
+    features: how the features of a stream were computed, by its name, as far as it is known.
     """
 
     streams: tuple[ExampleStream, ...]
@@ -74,6 +76,7 @@ class Description:
     total: int
     per_block: int
     token: str
+    features: Mapping[str, FeatureRecord] = field(default_factory=dict)
 
     @property
     def num_blocks(self) -> int:
@@ -103,7 +106,8 @@ def write_archive(path: str | os.PathLike, described: Description, records: np.n
 
     Raises FormatError for numbers that cannot be coded, and OSError.
     """
-    text = json.dumps({"version": VERSION, **asdict(described)}).encode()
+    records_of = {name: record.as_json() for name, record in described.features.items()}
+    text = json.dumps({"version": VERSION, **asdict(described), "features": records_of}).encode()
     with atomic_write(path) as file:
         file.write(PREFIX.pack(MAGIC, len(text), zlib.crc32(text)))
         file.write(text)
@@ -176,7 +180,7 @@ class ExampleArchive:
             raise FormatError(f"{self.path}: the description is damaged; expected bytes with checksum {checksum:08x}")
         try:
             described = _parse(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+        except (FormatError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
             raise FormatError(f"{self.path}: description ({fault}); expected streams and sizes") from fault
         begin = _first_block(length)
         whole, rest = divmod(described.examples, described.per_block)
@@ -265,7 +269,8 @@ def _parse(found: dict[str, Any]) -> Description:
     names = ("number", "archives", "examples", "total", "per_block")
     numbers = [found[name] for name in names]
     fine = all(isinstance(number, int) and 0 <= number < 1 << 62 for number in numbers)
-    described = Description(streams, *numbers, str(found["token"]))
+    features = {name: FeatureRecord.parse(one, name) for name, one in found.get("features", {}).items()}
+    described = Description(streams, *numbers, str(found["token"]), features)
     fine = fine and 1 <= described.number <= described.archives and described.per_block > 0
     fine = fine and all(one.kind in KINDS and 1 <= one.dim <= MAX_DIM for one in streams)
     if not streams or not fine:

@@ -18,6 +18,7 @@ import numpy as np
 
 from readers.common.report import Progress
 from readers.config.config import Config
+from readers.config.feature_record import FeatureRecord
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance
@@ -32,7 +33,7 @@ WITHOUT_EFFECT = {
     "verbosity": "the program has one log for everything",
     "traceLevel": "the program has one log for everything",
 }
-READER_NAMES = ("readerType", "file", "minibatchMode", *WITHOUT_EFFECT)
+READER_NAMES = ("readerType", "file", "minibatchMode", "ignoreFeatureMismatch", *WITHOUT_EFFECT)
 BLOCK_NAMES = ("dim", "labelDim")
 
 
@@ -75,6 +76,7 @@ class ExampleReader(Reader):
         except BaseException:
             self._set.close()
             raise
+        self.ignores_feature_mismatch = config.bool("ignoreFeatureMismatch", False)
         self.partial = config.choice("minibatchMode", ("partial", "full"), "partial") == "partial"
 
     def dims(self) -> dict[str, int]:
@@ -86,6 +88,10 @@ class ExampleReader(Reader):
     @property
     def num_frames(self) -> int:
         return self._set.total
+
+    def feature_records(self) -> dict[str, FeatureRecord]:
+        features = self._set.features
+        return {stream.name: features[stream.name] for _, stream, _ in self._chosen if stream.name in features}
 
     def input_files(self) -> list[str]:
         return [*super().input_files(), *(str(archive.path) for archive in self._set.archives)]
@@ -134,7 +140,7 @@ class ExampleSet:
         except BaseException:
             self.close()
             raise
-        self.streams = first.streams
+        self.streams, self.features = first.streams, first.features
         self.total = first.total
         self._ends = np.cumsum(counts)
         self._current = self.archives[0]

@@ -7,13 +7,14 @@ Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural grad
 
 import os
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from readers.common.temporary import TemporaryPath
+from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError
 from readers.minibatches.base import Minibatch
 from readers.minibatches.indicators import Indicators
@@ -47,6 +48,7 @@ def write_examples(
     seed: int = 0,
     memory: int = MEMORY,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    features: Mapping[str, FeatureRecord] | None = None,
 ) -> list[Path]:
     """Write the frames of minibatches in random order to the archives PATH.1, PATH.2, ...
 
@@ -70,6 +72,8 @@ def write_examples(
         Maximum size of a heap in bytes.
     progress : callable
         Called as progress(done, total), in examples.
+    features : mapping of str to FeatureRecord, optional
+        How the features of a stream were computed, by its name.
 
     Returns
     -------
@@ -98,13 +102,19 @@ def write_examples(
             progress(heaps.total, max(num_examples, heaps.total))
         if heaps is None or not heaps.total:
             raise FormatError(f"{os.fspath(path)}: no examples to write; expected at least one")
-        return _write_heaps(path, heaps, streams, seed)
+        return _write_heaps(path, heaps, streams, seed, features or {})
     finally:
         if heaps is not None:
             heaps.close()
 
 
-def _write_heaps(path: str | os.PathLike, heaps: "Heaps", streams: tuple[ExampleStream, ...], seed: int) -> list[Path]:
+def _write_heaps(
+    path: str | os.PathLike,
+    heaps: "Heaps",
+    streams: tuple[ExampleStream, ...],
+    seed: int,
+    features: Mapping[str, FeatureRecord],
+) -> list[Path]:
     _remove_from(path, 1)
     written: list[Path] = []
     for index in range(heaps.count):
@@ -117,6 +127,7 @@ def _write_heaps(path: str | os.PathLike, heaps: "Heaps", streams: tuple[Example
             total=heaps.total,
             per_block=examples_per_block(streams),
             token=heaps.token,
+            features=features,
         )
         order = np.random.default_rng((seed, EXAMPLES, 1 + index)).permutation(len(records))
         try:

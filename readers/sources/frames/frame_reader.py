@@ -14,6 +14,7 @@ import numpy as np
 
 from readers.common.report import Progress
 from readers.config.config import Config
+from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
 from readers.minibatches.context import splice, windows
@@ -91,6 +92,7 @@ class FrameReader(Reader):
         if self.options.truncated:
             self.parallel = self.options.parallel
         self.ahead = self.options.ahead
+        self.ignores_feature_mismatch = any(stream.ignores_mismatch for stream in self.features)
         self.cuts = self.options.truncated and (not write or self.ahead > 0)  # action write needs whole utterances
         self._corpus: Corpus | None = None
         self._num_utterances = len(self.features[0].entries)
@@ -165,6 +167,10 @@ class FrameReader(Reader):
         """Return "file:line" of the dimension of each stream, for messages."""
         places = {stream.name: stream.where for stream in self.features}
         return places | {stream.name: stream.dim_where for stream in self.labels}
+
+    def feature_records(self) -> dict[str, FeatureRecord]:
+        """Return how the features of each stream were computed, with their context in the model."""
+        return {stream.name: stream.record for stream in self.features if stream.record is not None}
 
     def input_files(self) -> list[str]:
         listed = [path for stream in self.features for path in (stream.scp, *(e.path for e in stream.entries)) if path]

@@ -28,7 +28,7 @@ READER_NAMES = (
     *("readerType", "readMethod", "randomize", "minibatchMode", "frameMode", "truncated", "nbruttsineachrecurrentiter"),
     *("pageFilePath", "readAhead", *WITHOUT_EFFECT),
     # Extensions.
-    *("lookAheadFrames", "maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction"),
+    *("lookAheadFrames", "maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction", "ignoreFeatureMismatch"),
 )
 ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
 SEQUENCE_NAMES = ("phoneFile", "transPFile", "denlatTocFile", "numLatTocFile")

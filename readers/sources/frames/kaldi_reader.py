@@ -18,6 +18,7 @@ import numpy as np
 
 from readers.common.faults import OnFault
 from readers.config.config import Config
+from readers.config.feature_record import FeatureRecord
 from readers.errors import ConfigError, FormatError
 from readers.htk.parameter_file import USER, HTKHeader
 from readers.htk.units import TICKS_PER_FRAME
@@ -58,6 +59,9 @@ class KaldiStream(CorpusFeatures):
             raise FormatError(f"{entry.source_file}: no features of {entry.name}; expected an entry with that key")
         found = read_matrix_header(entry.path, entry.offset)
         return HTKHeader(found.num_frames, TICKS_PER_FRAME, 4 * found.dim, USER, data_offset=found.data)
+
+    def _read_record(self, entry: ArkEntry, header: HTKHeader) -> FeatureRecord:
+        return FeatureRecord()
 
     @staticmethod
     def _read_frames(entry: ArkEntry) -> np.ndarray:

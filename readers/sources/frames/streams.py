@@ -6,7 +6,7 @@ Source: CNTK book 3.4.2.
 
 import contextlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,13 @@ from readers.common.faults import OnFault
 from readers.common.names import key_of
 from readers.common.text import read_lines
 from readers.config.config import Config
+from readers.config.feature_record import IGNORE_HINT, FeatureRecord, SideFiles
 from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
 from readers.htk.frame_labels import frame_labels, read_state_list
 from readers.htk.mlf import MLF, read_mlf
 from readers.htk.parameter_file import HAS_C, HAS_K, HTKHeader, kind_name, read_htk, read_htk_header
 from readers.htk.scp import ScpEntry, read_list, read_scp
+from readers.minibatches.context import context_frames
 from readers.minibatches.indicators import one_hot
 
 FEATURE_NAMES = ("scpFile", "dim", "contextWindow", "type", "prefixPathInSCP", "expandToUtterance")
@@ -51,6 +53,10 @@ class CorpusFeatures:
         Values per frame in the files.
     period : int
         Time between frames in 100 ns units.
+    record : FeatureRecord or None
+        How the features were computed, as far as it is known; None before the first header was read.
+    ignores_mismatch : bool
+        Whether files may have records that differ from each other, or from that of the model.
     """
 
     name: str
@@ -64,6 +70,9 @@ class CorpusFeatures:
     right: int = 0
     native_dim: int = 0
     period: int = 0
+    record: FeatureRecord | None = None
+    ignores_mismatch: bool = False
+    _side_files: SideFiles = field(default_factory=SideFiles)
     _model: tuple[str, HTKHeader] | None = None
     _headers: dict[str, HTKHeader | str] = field(default_factory=dict)
 
@@ -75,7 +84,7 @@ class CorpusFeatures:
         dim = config.int("dim")
         if dim < 1:
             raise ConfigError(f"{config.where('dim')}: {config.full_name('dim')} is {dim}; expected at least 1")
-        context = _parse_context(config)
+        context = context_frames(config)
         expand = config.bool("expandToUtterance", False)
         if expand and context not in (None, (0, 0)):
             raise ConfigError(
@@ -85,7 +94,8 @@ class CorpusFeatures:
         scp, entries = cls._read_entries(config, on_fault)
         if not entries:
             raise FormatError(f"{scp}: no entries; expected a feature file on each line")
-        return cls(name, dim, entries, scp, config.where("dim"), context, expand)
+        ignores_mismatch = config.bool("ignoreFeatureMismatch", False)
+        return cls(name, dim, entries, scp, config.where("dim"), context, expand, ignores_mismatch=ignores_mismatch)
 
     # Methods that streams of other formats override: the list of utterances, the header and the frames of a file.
 
@@ -99,6 +109,9 @@ class CorpusFeatures:
     @staticmethod
     def _read_header(entry: ScpEntry) -> HTKHeader:
         return read_htk_header(entry.path)
+
+    def _read_record(self, entry: ScpEntry, header: HTKHeader) -> FeatureRecord:
+        return self._side_files.record(entry.path, kind_name(header.kind), header.period)
 
     @staticmethod
     def _read_frames(entry: ScpEntry) -> np.ndarray:
@@ -168,7 +181,9 @@ class CorpusFeatures:
         if self._model is None:
             self._model = (entry.place, header)
             self.native_dim, self.period = header.dim, header.period
+            self.record = self._read_record(entry, header)
             self._settle_context()
+            self.record = replace(self.record, context=(self.left, self.right))
             return
         path, model = self._model
         if _likeness(header) != _likeness(model):
@@ -176,6 +191,12 @@ class CorpusFeatures:
                 f"{entry.place}: {_describe_header(header)}; expected {_describe_header(model)} as in {path}, "
                 f"because both are listed in {self.scp}"
             )
+        record = self._read_record(entry, header)
+        first = replace(self.record, rates=record.rates)  # audio of several rates is common
+        fault = record.mismatch(entry.place, first, f"as in {path}, listed too in {self.scp}")
+        if fault and not self.ignores_mismatch:
+            raise ShapeError(f"{fault}; {IGNORE_HINT}")
+        self.record = self.record.with_rates(record.rates)
 
     def _settle_context(self) -> None:
         native = self.native_dim
@@ -364,17 +385,6 @@ def describe(fault: Exception) -> str:
     if isinstance(fault, OSError) and fault.strerror:
         return f"{fault.filename}: {fault.strerror}" if fault.filename else fault.strerror
     return str(fault)
-
-
-def _parse_context(config: Config) -> tuple[int, int] | None:
-    """Return (left, right) of contextWindow; None if it is 1 or not set, so that `dim` determines the window."""
-    values = config.ints("contextWindow", "1")
-    where, what = config.where("contextWindow"), config.full_name("contextWindow")
-    if len(values) == 2 and min(values) >= 0:
-        return values[0], values[1]
-    if len(values) != 1 or values[0] < 1 or values[0] % 2 == 0:
-        raise ConfigError(f"{where}: {what} is {':'.join(map(str, values))}; expected an odd number or left:right")
-    return None if values[0] == 1 else (values[0] // 2, values[0] // 2)
 
 
 def _likeness(header: HTKHeader) -> tuple[int, int, int]:

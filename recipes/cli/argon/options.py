@@ -122,7 +122,17 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         help="frame shift of --scores (archives: 10; HTK files: from their headers)",
     )
     add(inputs, "cntkmap", "FILE", "lines `[state] index-of-network-output`")
-    add(inputs, "dnn_window_size", "N", "frames stacked into one input (11)", 11)
+    inputs.add_argument(
+        "-dnn_window_size",
+        type=int,
+        metavar="N",
+        help="frames stacked into one input (as the model was trained; 11 for a model without a record)",
+    )
+    inputs.add_argument(
+        "--ignore-feature-mismatch",
+        action="store_true",
+        help="score features or audio that are not those of the model's training",
+    )
     inputs.add_argument(
         "--chunks",
         type=chunk_sizes,

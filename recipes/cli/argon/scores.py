@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,10 @@ from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.options import spelled
 from recipes.cli.raw_audio import raw_format
 
-NETWORK_OPTIONS = ("am", "infiles", "features", "output_node", "chunks", "priors", "rate", "encoding")
+NETWORK_OPTIONS = (
+    *("am", "infiles", "features", "output_node", "chunks", "priors", "rate", "encoding"),
+    "ignore_feature_mismatch",
+)
 LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
 LIST_HEAD = 1 << 13  # bytes that tell a list from an archive
 ARCHIVE_PERIOD = 100_000  # 100 ns; archives do not contain the frame shift
@@ -63,21 +67,44 @@ def open_scorer(arguments: argparse.Namespace):
         if arguments.priors:
             raise ConfigError(f"command line: --priors with -am {arguments.am}; expected it only with an ONNX model")
         node = (arguments.output_node,) if arguments.output_node else ()
-        return AcousticScorer(arguments.am, *node, window=arguments.dnn_window_size, chunks=arguments.chunks)
+        return AcousticScorer(
+            arguments.am,
+            *node,
+            window=arguments.dnn_window_size,
+            chunks=arguments.chunks,
+            ignore_mismatch=arguments.ignore_feature_mismatch,
+        )
     from readers.tables.priors import read_priors
 
     if arguments.chunks:
         raise ConfigError(f"command line: --chunks with -am {arguments.am}; expected it only with a native model")
     priors = read_priors(arguments.priors) if arguments.priors else None
-    return OnnxScorer(arguments.am, arguments.output_node or None, arguments.dnn_window_size, priors)
+    return OnnxScorer(
+        arguments.am,
+        arguments.output_node or None,
+        arguments.dnn_window_size,
+        priors,
+        arguments.ignore_feature_mismatch,
+    )
 
 
-def open_features(path: str, scorer):
-    """Read an HCopy configuration; raises ConfigError unless its frames are those of the scorer."""
-    from features import FeatureConfig
+def require_match(found, where: str, scorer, ignore: bool) -> None:
+    """Raise ConfigError if a FeatureRecord is not that of the model; with `ignore`, print the message instead."""
+    fault = found.mismatch(where, scorer.record, f"with which {scorer.source} was trained")
+    if fault is None:
+        return
+    if not ignore:
+        raise ConfigError(f"{fault}; --ignore-feature-mismatch uses them anyway")
+    print(f"{fault}; used anyway", file=sys.stderr)
+
+
+def open_features(path: str, scorer, ignore: bool):
+    """Read an HCopy configuration; raises ConfigError unless its features are those of the scorer."""
+    from features import FeatureConfig, feature_record
     from readers.config.hcopy import read_hcopy_config
 
     config = FeatureConfig.from_hcopy(read_hcopy_config(path))
+    require_match(feature_record(config), path, scorer, ignore)
     if config.dim != scorer.dim:
         raise ConfigError(
             f"{path}: {config.target_kind} has {config.dim} values per frame; expected {scorer.dim}, the model's input "
@@ -90,10 +117,16 @@ class NetworkSource:
     """A network that scores the feature files of -infiles or, with --features, the audio files."""
 
     def __init__(self, arguments: argparse.Namespace):
+        from readers.config.feature_record import SideFiles
+
         self.list, self.name = arguments.infiles, arguments.am
+        self.side_files = SideFiles()
         self.scorer = open_scorer(arguments)
         self.num_outputs = self.scorer.num_outputs
-        self.config = open_features(arguments.features, self.scorer) if arguments.features else None
+        self.ignores_mismatch = arguments.ignore_feature_mismatch
+        self.config = (
+            open_features(arguments.features, self.scorer, self.ignores_mismatch) if arguments.features else None
+        )
         raw = raw_format(arguments)
         if raw is not None:
             if self.config is None:
@@ -103,7 +136,47 @@ class NetworkSource:
     def entries(self) -> list:
         from readers.htk.scp import read_scp
 
-        return read_scp(self.list)
+        entries = read_scp(self.list)
+        if entries:
+            self.check_first(entries[0])
+        return entries
+
+    def check_first(self, entry) -> None:
+        """Raise ConfigError if the features of the first entry are not those of the model.
+
+        A file that cannot be read is reported with its utterance.
+        """
+        try:
+            found = self.record(entry)
+        except (ArgonautError, OSError):
+            return
+        require_match(found, entry.path, self.scorer, self.ignores_mismatch)
+
+    def record(self, entry):
+        """Return how the features of an entry were, or will be, computed."""
+        if self.config is None:
+            from readers.htk.parameter_file import read_htk_header
+
+            header = read_htk_header(entry.path)
+            return self.header_record(entry, header.kind, header.period)
+        from readers.audio.audio_file import read_audio
+
+        return self.audio_record(read_audio(entry.path, self.config.channel, self.config.raw)[1])
+
+    def header_record(self, entry, kind: int, period: int):
+        from readers.htk.parameter_file import kind_name
+
+        return self.side_files.record(entry.path, kind_name(kind), period)
+
+    def audio_record(self, rate: float):
+        from features import feature_record
+
+        return feature_record(self.config, (rate,))
+
+    def check(self, found, entry) -> None:
+        """Raise ConfigError if the features of an entry are not those of the model."""
+        if not self.ignores_mismatch:
+            require_match(found, entry.path, self.scorer, False)
 
     def scores(self, entry):
         frames, period, seconds = self.read(entry)
@@ -115,6 +188,7 @@ class NetworkSource:
             from readers.htk.parameter_file import read_htk
 
             file = read_htk(entry.path, entry.start or 0, entry.end)
+            self.check(self.header_record(entry, file.kind, file.period), entry)
             return file.frames, file.period, file.frames.shape[1] * file.period / TICKS_PER_SECOND
         from features import extract, frame_period
         from readers.audio.audio_file import read_audio
@@ -124,6 +198,7 @@ class NetworkSource:
                 f"{entry.where}: frame range [{entry.start},{entry.end}] of an audio file; expected the whole file"
             )
         samples, rate = read_audio(entry.path, self.config.channel, self.config.raw)
+        self.check(self.audio_record(rate), entry)
         return extract(samples, self.config, rate), frame_period(self.config, rate), len(samples) / rate
 
 

@@ -56,8 +56,22 @@ def _shape_figures(shapes: dict[str, tuple[int, ...]]) -> Figures:
 
 def model(path: str) -> Figures:
     shapes, types, metadata = _open(path)
-    figures = _tensor_figures(shapes, types) + _graph_figures(_parsed(metadata.get("argonaut", "")))
+    graph = _parsed(metadata.get("argonaut", ""))
+    figures = _tensor_figures(shapes, types) + _graph_figures(graph) + _feature_figures(graph, path)
     return figures + _shape_figures(shapes)
+
+
+def _feature_figures(graph: dict, path: str) -> Figures:
+    """Return how the features of each input were computed."""
+    from readers.config.feature_record import FeatureRecord
+
+    records = graph.get("feature_records", {})
+    if not isinstance(records, dict):
+        raise FormatError(f"{path}: 'feature_records' is {type(records).__name__}; expected an object")
+    return [
+        ("trained on", f"{name}: {', '.join(FeatureRecord.parse(one, f'{path}: feature_records: {name}').texts())}")
+        for name, one in records.items()
+    ]
 
 
 def checkpoint(path: str) -> Figures:

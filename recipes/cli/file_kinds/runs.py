@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 
+from readers.config.feature_record import FORMAT
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures
 
@@ -60,11 +61,21 @@ def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
         return "records in JSON, one per line", json_lines
     if first and all(isinstance(value, dict) and "words" in value for value in first.values()):
         return "words with times (JSON)", json_words
+    if first.get("format") == FORMAT:
+        return "record of features", feature_record
     if {"stage", "settings"} <= set(first):
         return "mark of a recipe's stage", json_object
     if {"chosen", "trials"} <= set(first):
         return "search options that a recipe tried", tuning
     return "JSON", json_object
+
+
+def feature_record(path: str) -> Figures:
+    from readers.config.feature_record import read_side_file
+
+    record = read_side_file(path)
+    rates = [("sample rates", " ".join(f"{rate:g} Hz" for rate in record.rates) or "unknown")]
+    return [*rates, *record.settings.items()]
 
 
 def _objects(path: str) -> list[dict]:

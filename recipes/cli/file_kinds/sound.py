@@ -7,9 +7,12 @@ from recipes.cli.file_kinds.figures import Figures, all_finite, seconds
 
 
 def features(path: str) -> Figures:
+    from readers.config.feature_record import SideFiles, side_file
     from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk, read_htk_header
 
     header = read_htk_header(path)
+    record = SideFiles().record(path, kind_name(header.kind), header.period)
+    known = len(record.settings) > 2  # more than the header tells
     frames = read_htk(path).frames
     duration = seconds(header.num_frames * header.period)
     figures: Figures = [
@@ -18,6 +21,7 @@ def features(path: str) -> Figures:
         ("values", f"{header.dim} per frame" + (", compressed to 16 bits" if header.kind & HAS_C else "")),
         ("byte order", "big-endian" if header.byte_order == ">" else "little-endian"),
         ("range", f"{frames.min():g} to {frames.max():g}, mean {frames.mean(dtype='f8'):g}"),
+        *([("computed with", f"{', '.join(record.texts())} ({side_file(path).name})")] if known else []),
     ]
     if header.kind & HAS_K:
         try:

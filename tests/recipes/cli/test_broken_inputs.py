@@ -107,14 +107,17 @@ def test_features_of_another_dimension_than_the_model(user):
         loss(user, user.decode(), "hyp.mlf.report"),
     )
     assert user.decode("-dnn_window_size", 7).fault == (
-        "model/net: input 'features' has 30 rows; expected a multiple of the window, 7 (-dnn_window_size)"
+        "-dnn_window_size 7; expected 3, the window with which model/net was trained"
     )
     user.write("hcopy.config", "TARGETKIND = FBANK_D\nNUMCHANS = 10\nTARGETRATE = 100000\nWINDOWSIZE = 250000\n")
     assert user.decode("--features", "hcopy.config", infiles="audio.list").fault == (
-        "hcopy.config: FBANK_D has 20 values per frame; expected 10, the model's input divided by -dnn_window_size"
+        "hcopy.config: TARGETKIND FBANK_D; expected TARGETKIND FBANK, with which model/net was trained; "
+        "--ignore-feature-mismatch uses them anyway"
     )
     user.write("hcopy.config", "TARGETKIND = FBANK\nNUMCHANS = 6\nTARGETRATE = 100000\nWINDOWSIZE = 250000\n")
-    assert user.decode("--features", "hcopy.config", infiles="audio.list").fault.endswith("; -dnn_window_size 5 fits")
+    outcome = user.decode("--features", "hcopy.config", "--ignore-feature-mismatch", infiles="audio.list")
+    assert outcome.err[0].startswith("hcopy.config: NUMCHANS 6; expected NUMCHANS 10, with which model/net was trained")
+    assert outcome.err[1].endswith("; -dnn_window_size 5 fits")
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
@@ -237,7 +240,7 @@ def test_audio_that_is_empty_or_damaged_costs_its_utterance(user, damage):
     user.write("list", f"{source} new/bad.fb\naudio/utt00.wav new/good.fb\n")
     outcome = user.run("hcopy", "-C", "hcopy.config", "-S", "list")
     assert loss(user, outcome, "new/hcopy.report").startswith(f"{source}: {message}")
-    assert outcome.changed == {"new", "new/good.fb", "new/hcopy.report"}
+    assert outcome.changed == {"new", "new/good.fb", "new/features.fb.json", "new/hcopy.report"}
     outcome = user.run("hcopy", "-C", "hcopy.config", source, "alone/bad.fb", "--report", "report")
     assert (outcome.status, outcome.changed) == (2, {"report"})
     assert len(outcome.err) == 1
@@ -356,7 +359,7 @@ def test_an_output_that_cannot_be_written_costs_its_utterance(user):
     user.write("list", "audio/utt00.wav dict/new.fb\naudio/utt01.wav new.fb\n")
     outcome = user.run("hcopy", "-C", "hcopy.config", "-S", "list", "--report", "report")
     assert loss(user, outcome, "report") == "dict/new.fb: cannot be written: dict is not a directory; expected one"
-    assert outcome.changed == {"new.fb", "report"}
+    assert outcome.changed == {"new.fb", "features.fb.json", "report"}
 
 
 # --- what is not broken, although it may look so

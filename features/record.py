@@ -1,0 +1,119 @@
+"""The record of a configuration, and the side files that `hcopy` writes beside its feature files."""
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from features.config import CEPSTRAL_KINDS, FeatureConfig
+from features.settings import SETTINGS
+from readers.config.feature_record import (
+    TYPES,
+    FeatureRecord,
+    plain_kind,
+    read_side_file,
+    side_file,
+    write_side_file,
+)
+from readers.errors import FormatError
+
+# Settings that change every kind of features.  Warping, dither and storage may differ between training and use.
+_ALWAYS = (
+    *("TARGETRATE", "WINDOWSIZE", "USEHAMMING", "ZMEANSOURCE", "PREEMCOEF", "NUMCHANS", "LOFREQ", "HIFREQ"),
+    *("USEPOWER", "DOUBLEFFT"),
+)
+
+
+def feature_record(config: FeatureConfig, rates: Iterable[float] = ()) -> FeatureRecord:
+    """Return the record of features that a configuration yields.
+
+    Parameters
+    ----------
+    config : FeatureConfig
+    rates : iterable of float
+        Sample rates of the audio in Hz, as far as they are known.
+
+    Returns
+    -------
+    FeatureRecord
+    """
+    names = list(_ALWAYS)
+    names += ["NUMCEPS", "CEPLIFTER"] if config.base_kind in CEPSTRAL_KINDS else []
+    names += ["LPCORDER", "COMPRESSFACT"] if config.base_kind == "PLP" else []
+    if config.has("E"):
+        names += ["RAWENERGY", "ENORMALISE", *(["ESCALE", "SILFLOOR"] if config.normalise_energy else [])]
+    names += ["DELTAWINDOW", "SIMPLEDIFFS"] if config.has("D") else []
+    names += ["ACCWINDOW"] if config.has("A") else []
+    names += ["THIRDWINDOW"] if config.has("T") else []
+    settings = {name: TYPES[name](getattr(config, SETTINGS[name][0])) for name in names}
+    settings |= {name: settings[name] if settings[name] >= 0 else -1.0 for name in ("LOFREQ", "HIFREQ")}
+    return FeatureRecord({"TARGETKIND": plain_kind(config.target_kind), **settings}).with_rates(rates)
+
+
+class SideFileWriter:
+    """Writes the side files of a run of `hcopy`.
+
+    A side file describes all files of a directory with one extension.  Where other files are left that have, or may
+    have, other settings, it is removed.  Files are described before they are written, so that runs that share a
+    directory see each other's record.
+
+    Parameters
+    ----------
+    targets : iterable of str
+        The feature files to be written.
+    config : FeatureConfig
+    """
+
+    def __init__(self, targets: Iterable[str], config: FeatureConfig):
+        self.record = feature_record(config)
+        self._written: set[Path] = set()
+        self._made: list[Path] = []  # directories
+        groups: dict[Path, set[str]] = defaultdict(set)
+        for target in targets:
+            groups[side_file(target)].add(Path(target).name)
+        for path, names in groups.items():
+            with contextlib.suppress(OSError):  # then the feature files cannot be written either
+                self._begin(path, names)
+
+    def _begin(self, path: Path, names: set[str]) -> None:
+        if not _others(path, names):
+            self._made += [directory for directory in path.parents if not directory.exists()]
+            write_side_file(path, self.record)
+            self._written.add(path)
+        elif not self._is_ours(path):
+            path.unlink(missing_ok=True)
+
+    def _is_ours(self, path: Path) -> bool:
+        try:
+            return read_side_file(path).settings == self.record.settings
+        except (OSError, FormatError):
+            return False
+
+    def finish(self, rates: dict[Path, set[float]]) -> None:
+        """Add the sample rates of the files that were written, by side file."""
+        for path in self._written - set(rates):  # no file was written
+            with contextlib.suppress(OSError):
+                path.unlink()
+        for directory in self._made:
+            with contextlib.suppress(OSError):  # not empty
+                directory.rmdir()
+        for path, found in rates.items():
+            if self._is_ours(path):
+                with contextlib.suppress(OSError, FormatError):
+                    write_side_file(path, read_side_file(path).with_rates(found))
+
+
+def _others(path: Path, names: set[str]) -> bool:
+    """Return whether files are there that the side file would describe, besides these."""
+    try:
+        with os.scandir(path.parent) as entries:
+            return any(
+                entry.name not in names
+                and entry.name != path.name
+                and side_file(path.parent / entry.name) == path
+                and entry.is_file()
+                for entry in entries
+            )
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,335 @@
+"""How features were computed: a record beside feature files and in models, so that both can be compared.
+
+The files DIR/*.fbank of `argonaut hcopy` are described by DIR/features.fbank.json::
+
+    {"format": "argonaut-features", "version": 1, "sample_rates": [16000],
+     "settings": {"TARGETKIND": "FBANK_D_Z", "TARGETRATE": 100000, "NUMCHANS": 40, "LOFREQ": -1, ...}}
+
+The settings have HTK's names.  Those that are unknown, and those without effect on the kind, are absent.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from readers.common.files import atomic_write
+from readers.common.text import parse_json
+from readers.errors import FormatError
+
+FORMAT, VERSION = "argonaut-features", 1
+IGNORE_HINT = "ignoreFeatureMismatch=true uses them anyway"  # end of messages about configurations
+MAX_BYTES = 1 << 16
+MAX_RATES = 16  # a record of more sample rates names none
+MAX_CONTEXT = 10_000  # frames
+QUALIFIERS = "EDNATZ0"  # of a kind, in HTK's order; the others concern the storage
+KINDS = ("LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "MFCC", "FBANK", "MELSPEC", "PLP")  # others say nothing
+TYPES: dict[str, type] = {
+    "TARGETKIND": str,
+    **dict.fromkeys(("TARGETRATE", "WINDOWSIZE", "PREEMCOEF", "LOFREQ", "HIFREQ"), float),
+    **dict.fromkeys(("CEPLIFTER", "COMPRESSFACT", "ESCALE", "SILFLOOR"), float),
+    **dict.fromkeys(("NUMCHANS", "NUMCEPS", "LPCORDER", "DELTAWINDOW", "ACCWINDOW", "THIRDWINDOW"), int),
+    **dict.fromkeys(("USEHAMMING", "ZMEANSOURCE", "DOUBLEFFT", "USEPOWER"), bool),
+    **dict.fromkeys(("RAWENERGY", "ENORMALISE", "SIMPLEDIFFS"), bool),
+}
+_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,15}")
+
+
+@dataclass(frozen=True)
+class FeatureRecord:
+    """How features were computed, as far as it is known.
+
+    Attributes
+    ----------
+    settings : mapping of str to str, float, int or bool
+        Settings of HCopy by their names in HTK, a subset of TYPES.
+    rates : tuple of float
+        Sample rates of the audio in Hz; empty if unknown.
+    context : (int, int) or None
+        Of a model: frames of context on the left and on the right that its input contains.
+    """
+
+    settings: Mapping[str, str | float] = field(default_factory=dict)
+    rates: tuple[float, ...] = ()
+    context: tuple[int, int] | None = None
+
+    @classmethod
+    def of_header(cls, kind: str, period: int) -> Self:
+        """Return what the header of an HTK file tells.
+
+        Parameters
+        ----------
+        kind : str
+            Such as FBANK_D_C_K_Z.
+        period : int
+            Time between frames in 100 ns units.
+
+        Returns
+        -------
+        FeatureRecord
+        """
+        plain = plain_kind(kind)
+        return cls(({"TARGETKIND": plain} if plain else {}) | {"TARGETRATE": period})
+
+    @classmethod
+    def parse(cls, data: Any, where: str) -> Self:
+        """Return the record that `as_json` described.
+
+        Parameters
+        ----------
+        data : Any
+            A parsed JSON value.
+        where : str
+            Where it was found, for messages.
+
+        Returns
+        -------
+        FeatureRecord
+
+        Raises
+        ------
+        FormatError
+            For another version, and for unknown names and values out of range.
+        """
+
+        def refuse(what: str, found: object, expected: str):
+            raise FormatError(f"{where}: {what} is {str(found)[:60]!r}; expected {expected}")
+
+        if not isinstance(data, dict):
+            refuse("record of features", data, "an object")
+        if data.get("version") != VERSION:
+            refuse("version of the record of features", data.get("version"), f"{VERSION}")
+        settings, rates, context = data.get("settings"), data.get("sample_rates", []), data.get("context")
+        if not isinstance(settings, dict):
+            refuse("'settings'", settings, "an object with HTK's names")
+        for name, value in settings.items():
+            if name not in TYPES:
+                refuse("name of a setting of features", name, f"one of {', '.join(TYPES)}")
+            if not _fits(value, TYPES[name]):
+                refuse(name, value, {str: "a kind of features", bool: "true or false"}.get(TYPES[name], "a number"))
+        if not isinstance(rates, list) or len(rates) > MAX_RATES or not all(_fits(r, float) and r > 0 for r in rates):
+            refuse("'sample_rates'", rates, f"at most {MAX_RATES} numbers above 0")
+        if context is not None:
+            sound = isinstance(context, list) and len(context) == 2
+            if not sound or not all(_fits(one, int) and 0 <= one <= MAX_CONTEXT for one in context):
+                refuse("'context'", context, f"two numbers of frames, 0 to {MAX_CONTEXT}")
+            context = context[0], context[1]
+        return cls(settings, tuple(rates), context)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record as an object of JSON."""
+        context = {} if self.context is None else {"context": list(self.context)}
+        rates = {"sample_rates": list(self.rates)} if self.rates else {}
+        return {"version": VERSION, **rates, **context, "settings": dict(self.settings)}
+
+    def with_rates(self, rates: Iterable[float]) -> Self:
+        """Return the record with more sample rates; with none if there are too many."""
+        every = tuple(sorted({*self.rates, *rates}))
+        return replace(self, rates=every if len(every) <= MAX_RATES else ())
+
+    def texts(self) -> list[str]:
+        """Return each part of the record as text, for people."""
+        rates = [f"sample rate {' and '.join(f'{rate:g}' for rate in self.rates)} Hz"] if self.rates else []
+        context = [f"window {self.window} frames ({self.context[0]}+1+{self.context[1]})"] if self.context else []
+        return [*rates, *context, *(_text(name, value) for name, value in self.settings.items())]
+
+    @property
+    def window(self) -> int | None:
+        """Number of frames in the input of the model; None if unknown."""
+        return None if self.context is None else 1 + sum(self.context)
+
+    def mismatch(self, where: str, other: "FeatureRecord", why: str) -> str | None:
+        """Compare with the features that are expected, as far as both are known.
+
+        Sample rates may differ if HIFREQ is below half of each and _Z removes the factor between the spectra.
+
+        Parameters
+        ----------
+        where : str
+            The name of these features in the message.
+        other : FeatureRecord
+            What is expected, such as the record of a model.
+        why : str
+            Why, for the end of the message: "with which X was trained".
+
+        Returns
+        -------
+        str or None
+            A message that names both sides; None if they agree.
+        """
+        found, expected = [], []
+        if self.rates and other.rates and not set(self.rates) <= set(other.rates) and not self._same_band(other):
+            found.append(f"sample rate {' and '.join(f'{rate:g}' for rate in self.rates)} Hz")
+            expected.append(f"{' or '.join(f'{rate:g}' for rate in other.rates)} Hz")
+        for name in TYPES:
+            if name in self.settings and name in other.settings and not self._agrees(other, name):
+                found.append(_text(name, self.settings[name]))
+                expected.append(_text(name, other.settings[name]))
+        if self.context and other.context and self.context != other.context:
+            found.append("context {}+{}".format(*self.context))
+            expected.append("{}+{}".format(*other.context))
+        return f"{where}: {', '.join(found)}; expected {', '.join(expected)}, {why}" if found else None
+
+    def updated(self, newer: "FeatureRecord") -> "FeatureRecord":
+        """Return this record with what a newer one knows; sample rates are added."""
+        settings = {**self.settings, **newer.settings}
+        return replace(self, settings=settings, context=newer.context or self.context).with_rates(newer.rates)
+
+    def _agrees(self, other: "FeatureRecord", name: str) -> bool:
+        mine, theirs = self.settings[name], other.settings[name]
+        if name == "TARGETRATE":  # a frame is a whole number of samples
+            return abs(mine - theirs) <= 0.01 * theirs
+        if name == "HIFREQ":
+            limits = {self._highest(), other._highest()}
+            return mine == theirs or None in limits or len(limits) == 1
+        return mine == theirs
+
+    def _highest(self) -> float | None:
+        """Return the highest frequency of the filterbank in Hz; None if it is half of an unknown sample rate."""
+        limit = self.settings["HIFREQ"]
+        if limit < 0:
+            return self.rates[0] / 2 if len(self.rates) == 1 else None
+        return limit
+
+    def _same_band(self, other: "FeatureRecord") -> bool:
+        limits = {record.settings.get("HIFREQ", -1) for record in (self, other)}
+        removed = all("Z" in str(record.settings.get("TARGETKIND")).split("_") for record in (self, other))
+        return removed and len(limits) == 1 and 0 <= limits.pop() <= min(*self.rates, *other.rates) / 2
+
+
+def plain_kind(kind: str) -> str:
+    """Return a kind without what concerns its storage, qualifiers in HTK's order; "" for a kind that tells nothing."""
+    base, *qualifiers = kind.split("_")
+    known = [qualifier for qualifier in QUALIFIERS if qualifier in qualifiers]
+    return "_".join([base, *known]) if base in KINDS else ""
+
+
+def side_file(path: str | os.PathLike) -> Path:
+    """Return the file that describes a feature file and those beside it with the same extension.
+
+    Parameters
+    ----------
+    path : path
+        A feature file, such as feat/one.fbank.
+
+    Returns
+    -------
+    Path
+        Such as feat/features.fbank.json.
+    """
+    path = Path(path)
+    suffix = path.suffix if _SUFFIX.fullmatch(path.suffix) else ""
+    return path.with_name(f"features{suffix}.json")
+
+
+def read_side_file(path: str | os.PathLike) -> FeatureRecord:
+    """Read a file that `write_side_file` wrote.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    FeatureRecord
+
+    Raises
+    ------
+    FormatError
+        For a file that is too large, damaged, or of another version.
+    OSError
+    """
+    again = "delete the file, or make the features again with argonaut hcopy"
+    with Path(path).open("rb") as file:
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise FormatError(f"{path}: more than {MAX_BYTES} bytes; expected a record of features; {again}")
+    try:
+        data = parse_json(raw.decode())
+    except ValueError as fault:
+        raise FormatError(f"{path}: {fault}; expected a record of features in JSON; {again}") from fault
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise FormatError(f"{path}: no {FORMAT!r}; expected a record of features; {again}")
+    try:
+        return FeatureRecord.parse(data, str(path))
+    except FormatError as fault:
+        raise FormatError(f"{fault}; {again}") from fault
+
+
+def write_side_file(path: str | os.PathLike, record: FeatureRecord) -> None:
+    """Write a record to the file that `side_file` names, atomically.
+
+    Parameters
+    ----------
+    path : path
+    record : FeatureRecord
+
+    Raises
+    ------
+    OSError
+    """
+    with atomic_write(path, "w") as file:
+        json.dump({"format": FORMAT, **record.as_json()}, file, indent=1)
+        file.write("\n")
+
+
+class SideFiles:
+    """Records of feature files from their headers and side files; each side file is read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, FeatureRecord | None] = {}
+
+    def record(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:
+        """Return the record of a feature file.
+
+        A side file that contradicts the header describes other files, and only the header counts.
+
+        Parameters
+        ----------
+        path : path
+            The feature file.
+        kind, period : str, int
+            As in its header.
+
+        Returns
+        -------
+        FeatureRecord
+
+        Raises
+        ------
+        FormatError
+            For a damaged side file.
+        """
+        header, beside = FeatureRecord.of_header(kind, period), self._beside(side_file(path))
+        if beside is None or "TARGETKIND" not in header.settings or header.mismatch("", beside, ""):
+            return header
+        return beside
+
+    def _beside(self, path: Path) -> FeatureRecord | None:
+        if path not in self._read:
+            try:
+                self._read[path] = read_side_file(path)
+            except (FileNotFoundError, NotADirectoryError):
+                self._read[path] = None
+        return self._read[path]
+
+
+def _fits(value: object, kind: type) -> bool:
+    if kind is str:
+        return isinstance(value, str) and bool(value) and plain_kind(value) == value
+    if kind is bool:
+        return isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, int if kind is int else (int, float)):
+        return False
+    return -1e9 <= value <= 1e9  # not NaN either
+
+
+def _text(name: str, value: object) -> str:
+    if name in ("LOFREQ", "HIFREQ") and value < 0:
+        return f"{name} none"
+    if isinstance(value, bool):
+        return f"{name} {'T' if value else 'F'}"
+    return f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"

@@ -1,0 +1,60 @@
+"""Records of configurations, and the side files of `hcopy`."""
+
+import numpy as np
+import pytest
+
+from features import FeatureConfig, feature_record, hcopy
+from readers.audio.audio_file import write_wav
+from readers.config import read_side_file
+
+CONFIG = FeatureConfig(
+    target_kind="FBANK_Z_D", num_channels=12, save_compressed=True, warp=1.1, warp_low_cutoff=100, warp_high_cutoff=3000
+)
+
+
+def copy(root, *names, config=CONFIG, rate=16000):
+    """Compute features of noise for these names."""
+    samples = np.random.default_rng(0).integers(-1000, 1000, rate // 4).astype(float)
+    for name in names:
+        write_wav(root / f"{name}.wav", samples, rate)
+    report = hcopy([(root / f"{name}.wav", root / "feat" / f"{name}.fb") for name in names], config, 1)
+    assert report.exit_status == 0
+    return root / "feat" / "features.fb.json"
+
+
+def test_a_record_has_what_changes_the_features_and_no_more():
+    record = feature_record(CONFIG, (16000,))
+    assert record.settings["TARGETKIND"] == "FBANK_D_Z"
+    assert record.rates == (16000,)
+    assert {"NUMCHANS", "LOFREQ", "HIFREQ", "DELTAWINDOW", "PREEMCOEF"} <= set(record.settings)
+    absent = {"NUMCEPS", "ENORMALISE", "ACCWINDOW", "THIRDWINDOW", "LPCORDER"}
+    assert not absent & set(record.settings)
+    assert absent <= set(feature_record(FeatureConfig(target_kind="PLP_E_D_A_T")).settings)
+    assert feature_record(CONFIG) == feature_record(FeatureConfig(target_kind="FBANK_D_Z", num_channels=12, dither=1))
+
+
+def test_hcopy_describes_its_files(tmp_path):
+    assert read_side_file(copy(tmp_path, "a", "b")) == feature_record(CONFIG, (16000,))
+
+
+def test_files_of_another_rate_are_added(tmp_path):
+    copy(tmp_path, "a")
+    assert read_side_file(copy(tmp_path, "b", rate=8000)).rates == (8000, 16000)
+    assert read_side_file(copy(tmp_path, "a", "b", rate=8000)).rates == (8000,)  # nothing is left of before
+
+
+@pytest.mark.parametrize("before", ["another configuration", "no record", "damaged"])
+def test_files_of_several_configurations_have_no_record(tmp_path, before):
+    path = copy(tmp_path, "a", config=FeatureConfig(target_kind="FBANK") if before[0] == "a" else CONFIG)
+    if before == "no record":
+        path.unlink()
+    if before == "damaged":
+        path.write_text("{")
+    assert not copy(tmp_path, "b").exists()
+    assert not copy(tmp_path, "b").exists()
+    assert read_side_file(copy(tmp_path, "a", "b")) == feature_record(CONFIG, (16000,))
+
+
+def test_no_file_no_record(tmp_path):
+    assert hcopy([(tmp_path / "absent.wav", tmp_path / "deep" / "feat" / "a.fb")], CONFIG, 1).exit_status == 2
+    assert list(tmp_path.iterdir()) == []
