@@ -14,7 +14,7 @@ from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Minibatch, open_reader
 from readers.minibatches.indicators import Indicators
 from readers.minibatches.sequence_layout import SequenceLayout
-from readers.sources.examples import byte_coding, example_archive
+from readers.sources.examples import byte_coding, example_archive, example_reader
 from readers.sources.examples.example_archive import PREFIX, ExampleArchive, ExampleStream, examples_per_block
 from readers.sources.examples.example_reader import ExampleReader
 from readers.sources.examples.example_writer import archive_path, write_examples
@@ -99,6 +99,18 @@ def test_any_cut_of_the_sweeps_gives_the_same_examples(tmp_path, small_blocks):
         pieces = list(opened.utterances())
         assert [list(piece.matrices) for piece in pieces] == [["features"]]
         np.testing.assert_array_equal(pieces[0].matrices["features"], features)
+
+
+@pytest.mark.parametrize("size", [7, 49, 50, 51])
+def test_examples_are_written_in_pieces_that_lose_none(tmp_path, small_blocks, monkeypatch, size):
+    monkeypatch.setattr(example_reader, "PIECE_EXAMPLES", size)
+    write_examples(tmp_path / "e", source(50), 50, archives=3)
+    with reader(tmp_path / "e") as opened:
+        features, _ = everything(opened)
+        pieces = list(opened.utterances())
+        assert len(pieces) == opened.num_utterances == -(-50 // size)
+        assert [(piece.key, piece.line) for piece in pieces] == [(f"e-{i}", i) for i in range(len(pieces))]
+        np.testing.assert_array_equal(np.concatenate([p.matrices["features"] for p in pieces], axis=1), features)
 
 
 def test_compressed_values_are_within_the_stated_error_and_take_a_byte(tmp_path):

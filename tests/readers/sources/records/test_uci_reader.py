@@ -6,6 +6,7 @@ import pytest
 from readers.config.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import open_reader
+from readers.sources.records import records as records_module
 from readers.sources.records.uci_reader import UCIFastReader
 
 COUNT = 23
@@ -126,6 +127,18 @@ def test_writing_gives_the_records_in_order_without_labels(data):
     np.testing.assert_array_equal(piece.matrices["features"][0], np.arange(COUNT))
     assert (piece.key, piece.line) == ("data", 0)
     assert not (data / "map.txt").exists()
+
+
+@pytest.mark.parametrize("size", [1, COUNT // 3, COUNT - 1, COUNT, COUNT + 1])
+def test_records_are_written_in_pieces_that_lose_none(data, monkeypatch, size):
+    monkeypatch.setattr(records_module, "PIECE_RECORDS", size)
+    reader = open_reader(config(data), write=True)
+    pieces = list(reader.utterances())
+    assert len(pieces) == reader.num_utterances == -(-COUNT // size)
+    assert [piece.key for piece in pieces] == ["data", *(f"data-{i}" for i in range(1, len(pieces)))]
+    assert [piece.line for piece in pieces] == list(range(len(pieces)))
+    values = np.concatenate([piece.matrices["features"] for piece in pieces], axis=1)
+    np.testing.assert_array_equal(values[0], np.arange(COUNT))
 
 
 def test_none_labels_are_not_read(data):
