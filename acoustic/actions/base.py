@@ -12,6 +12,7 @@ from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
+from readers.config.option_check import idle_notes
 from readers.config.syntax import Source
 from readers.config.values import did_you_mean
 from readers.minibatches.base import Reader, open_reader, reader_class
@@ -112,6 +113,10 @@ class Action:
     def roots(self, network: Network) -> list[str]:
         """Return the names of the nodes that the action computes. Raises ModelError."""
         return [*network.criteria, *network.evaluations]
+
+    def notes(self) -> list[str]:
+        """Return a line for each setting of the block that is accepted without effect."""
+        return idle_notes(self.config, self.without_effect)
 
     def misspelled(self) -> list[str]:
         """Return warnings for blocks that are not read and whose name resembles one that is (``cvRader=[...]``)."""

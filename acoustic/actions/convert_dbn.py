@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from acoustic.actions.base import Action, CommonSettings
+from acoustic.descriptions.builders.parts import layer_types
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
@@ -34,7 +35,7 @@ class ConvertDbn(Action):
         self.dbn_path = config.path("dbnModelPath")
         require_writable(self.model_path, [self.dbn_path])
         training = config.text("trainingCriterion", "CrossEntropyWithSoftmax")
-        self.layer_types = tuple(config.array("layerTypes", ["Sigmoid"])) or ("",)
+        self.layer_types = layer_types(config)
         self.output_size = config.int("outputLayerSize", -1)
         self.with_prior = config.bool("needPrior", False)
         self.settings = {

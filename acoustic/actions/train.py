@@ -16,19 +16,20 @@ from acoustic.descriptions.builders.simple import build_simple_network, simple_n
 from acoustic.descriptions.ndl import build_ndl_network, ndl_options
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import unseen_text
-from acoustic.training.configuration import idle_keys, training_options
+from acoustic.training.configuration import WITHOUT_EFFECT, idle_keys, training_options
 from acoustic.training.control.options import NONE
-from acoustic.training.parallel import parallel_options
+from acoustic.training.parallel import check_divisible, parallel_notes, parallel_options
 from acoustic.training.procedures.adaptation import ReferenceModel
 from acoustic.training.procedures.layerwise import LayerwiseOptions, grow, layerwise_options
 from acoustic.training.reporting.display import Callbacks
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import TrainingResult, changed_description, train
 from acoustic.training.state.checkpoint import TrainingFiles
+from acoustic.training.trainer import watched_nodes
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.option_check import OptionFault
+from readers.config.option_check import OptionFault, idle_notes
 from readers.config.render import render
 from readers.errors import ArgonautError, ConfigError, FormatError, ModelError
 from readers.minibatches.base import Reader, open_reader, reader_class
@@ -66,11 +67,11 @@ class Train(Action):
                 f"{sgd.where('gradientcheck')}: gradientcheck=true with precision={common.precision}; expected "
                 "precision=double"
             )
-        self.parallel = parallel_options(sgd, self.starts_anew)
+        self.parallel = parallel_options(sgd, self.starts_anew, 64 if common.precision == "double" else 32)
         self._read_start(config)
         self.layerwise = self._read_layerwise(sgd)
-        self._refuse_parallel(sgd)
         self.readers = self._reader_blocks(config)
+        self._refuse_parallel(sgd)
         self._check_truncated(sgd)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
@@ -180,6 +181,14 @@ class Train(Action):
             raise ConfigError(f"{where}: numJobs with gradientcheck=true; expected one of them")
         if not self.one_reader:
             raise ConfigError(f"{where}: numJobs for an encoder-decoder network is not built; expected no numJobs")
+        if self.parallel.averages:
+            return
+        for block in map(self.config.block, self.readers):
+            if issubclass(reader_class(block), FrameReader) and block.bool("truncated", False):
+                raise ConfigError(
+                    f"{block.where('truncated')}: {block.full_name('truncated')}=true with DataParallelSGD is not "
+                    "built; expected false, or parallelizationMethod=ModelAveragingSGD"
+                )
 
     def _check_truncated(self, sgd: Config) -> None:
         """Raise ConfigError if SGD has `truncated`, as CNTK requires, and a reader of features has another value.
@@ -243,6 +252,11 @@ class Train(Action):
             raise ModelError(f"{self.model_path}: {self.undescribed}")
         return files.load(newest, precision, device)
 
+    def notes(self) -> list[str]:
+        sgd = self.config.block("SGD")
+        described = getattr(self.network_options, "notes", ())
+        return [*super().notes(), *described, *idle_notes(sgd, WITHOUT_EFFECT), *parallel_notes(sgd)]
+
     def reference(self) -> ReferenceModel | None:
         """Return the fixed model of KL adaptation, None without it."""
         return None
@@ -253,7 +267,10 @@ class Train(Action):
     def network(self) -> Network:
         """Return the network of the description, with its initial values."""
         common = self.common
-        return self.build(self.network_options, common.precision, common.device, common.seed)
+        network = self.build(self.network_options, common.precision, common.device, common.seed)
+        if self.parallel is not None and not self.parallel.averages:
+            check_divisible(network, watched_nodes(network, self.options), self.options)
+        return network
 
 
 def described_network(config: Config) -> tuple[Any, Callable[..., Network]]:

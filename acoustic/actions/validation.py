@@ -68,12 +68,18 @@ class Validation:
         Read all features, not only their headers.
     progress : callable
         Called as ``progress(done, total)``.
+
+    Attributes
+    ----------
+    notes : list of str
+        Lines on settings that are accepted without effect.
     """
 
     def __init__(self, config: CheckedConfig, common: CommonSettings, read_values: bool, progress: Progress):
         self.config, self.findings = config, config.findings
         self.common = replace(common, device="cpu")
         self.progress = progress
+        self.notes: list[str] = []
         self._read: Seen | None = set() if read_values else None
         self._made: dict[Path, Network | None] = {}  # the models that the commands so far create
 
@@ -93,6 +99,7 @@ class Validation:
         figures = CommandFigures(command, name)
         action = self.config.check(lambda: make_action(name, self.config.block(command), self.common))
         if action is not None:
+            self.notes += action.notes()
             for message in action.misspelled():
                 self.findings.add(message)
             figures.network = self._network(action)

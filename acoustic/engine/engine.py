@@ -126,6 +126,7 @@ class Engine:
         dropout_rate: float = 0.0,
         seed: int | Sequence[int] = 0,
         layout: "SequenceLayout | None" = None,
+        first_column: int = 0,
     ) -> None:
         """Evaluate the roots. Values that depend on nothing new are not computed again.
 
@@ -146,6 +147,9 @@ class Engine:
         layout : SequenceLayout, optional
             Which columns hold which steps of which sequences; required by recurrent networks. A slot that continues a
             sequence sees its last steps in the previous pass. Sums over frames ignore gaps.
+        first_column : int
+            Number of the first column, if the matrices are a part of a minibatch without a layout; dropout masks depend
+            on it.
 
         Raises
         ------
@@ -158,7 +162,7 @@ class Engine:
         if training and criterion is None:
             raise ModelError(f"roots {', '.join(self.roots)}: none is a criterion; expected one for a training pass")
         self._differentiable = None
-        self._feed.begin(matrices or {}, training, dropout_rate, seed, layout)
+        self._feed.begin(matrices or {}, training, dropout_rate, seed, layout, first_column)
         program = self._program_for(criterion)
         try:
             self._evaluate(program)

@@ -173,6 +173,9 @@ class Network:
                 names.append(node.name)
 
     def _generator(self, node: Node) -> np.random.Generator:
+        own_seed = getattr(node, "own_seed", -1)
+        if own_seed >= 0:
+            return np.random.default_rng((self.seed, 0, own_seed))
         if getattr(node, "draws_random", False):
             if self._num_random is None:  # a network that was read from a file continues its numbering
                 drawn = [one for one in self.nodes.values() if getattr(one, "draws_random", False)]

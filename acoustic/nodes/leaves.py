@@ -7,7 +7,7 @@ from acoustic.nodes.option import Option
 from readers.errors import FormatError, ModelError
 from readers.tables.text_matrix import read_text_matrix
 
-INITIALISATIONS = ("uniform", "gaussian", "fanIn", "fixedValue", "fromFile", "zero")
+INITIALISATIONS = ("uniform", "gaussian", "fanIn", "heNormal", "fixedValue", "fromFile", "zero")
 
 
 @register_node("InputValue", "Input", "SparseInputValue", "SparseInput")
@@ -66,9 +66,13 @@ class LearnableParameter(StoredNode):
     init : str
         ``uniform``: uniform in +-0.05 * initValueScale. ``gaussian``: normal with mean 0 and standard deviation 0.2 *
         initValueScale / sqrt(cols). ``fanIn``: normal with standard deviation initValueScale / sqrt(cols).
-        ``fixedValue``: `value` everywhere. ``zero``: 0 everywhere. ``fromFile``: the text matrix in `initFromFilePath`,
-        one row a line, or `value` everywhere if no file is named.
+        ``heNormal``: normal with standard deviation initValueScale sqrt(2 / cols). ``fixedValue``: `value` everywhere.
+        ``zero``: 0 everywhere. ``fromFile``: the text matrix in `initFromFilePath`, one row a line, or `value`
+        everywhere if no file is named.
     initValueScale : float
+    randomSeed : int
+        Parameters with the same randomSeed and size get equal random values, wherever they stand in the description. -1
+        draws them in the order of the parameters.
     value : float
     initFromFilePath : str
     learningRateMultiplier : float
@@ -90,6 +94,7 @@ class LearnableParameter(StoredNode):
         Option("needGradient", bool, True, aliases=("computeGradient", "needsGradient")),
         Option("init", str, "uniform", choices=INITIALISATIONS),
         Option("initValueScale", float, 1.0),
+        Option("randomSeed", int, -1),
         Option("value", float, 0.0),
         Option("initFromFilePath", str, ""),
         Option("learningRateMultiplier", float, 1.0),
@@ -101,8 +106,13 @@ class LearnableParameter(StoredNode):
 
     @property
     def draws_random(self) -> bool:
-        """Whether the initial value takes random numbers."""
-        return self.settings["init"] in ("uniform", "gaussian", "fanIn")
+        """Whether the initial value takes random numbers that depend on the order of the parameters."""
+        return self.settings["init"] in ("uniform", "gaussian", "fanIn", "heNormal") and self.own_seed < 0
+
+    @property
+    def own_seed(self) -> int:
+        """Seed of the initial value, in addition to that of the network; negative for none."""
+        return self.settings["randomSeed"]
 
     def initial_value(self, rng: np.random.Generator) -> np.ndarray:
         shape, scale = tuple(self.infer_shape()), self.settings["initValueScale"]
@@ -118,8 +128,9 @@ class LearnableParameter(StoredNode):
             return rng.uniform(-0.05 * scale, 0.05 * scale, size=shape)
         if kind == "gaussian":
             return rng.normal(0.0, 0.2 * scale / np.sqrt(shape[1]), size=shape)
-        if kind == "fanIn":
-            return rng.normal(0.0, scale / np.sqrt(shape[1]), size=shape)
+        if kind in ("fanIn", "heNormal"):
+            variance = (1 if kind == "fanIn" else 2) / shape[1]
+            return rng.normal(0.0, scale * np.sqrt(variance), size=shape)
         if kind == "fromFile" and self.settings["initFromFilePath"]:
             return self._read_value(shape)
         return np.full(shape, 0.0 if kind == "zero" else self.settings["value"])

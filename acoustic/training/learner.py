@@ -146,15 +146,24 @@ class Learner:
         learns = values.learning_rate > 0.01 * self.options.min_learning_rate
         if learns and first and self.before_updates is not None:
             self.before_updates(matrices, **settings)
-        self.engine.forward(matrices, training=True, criterion=self.criterion, **settings)
-        figures = {name: scalar(self.engine, name) for name in self.names}
+        title = f"{self._title(epoch)}, minibatch {index + 1}"
+        figures = self._forward(title, matrices, settings, learns)
         if not math.isfinite(figures[self.criterion]):
             raise Diverged(
-                f"{self._title(epoch)}, minibatch {index + 1}: {self.criterion} is {figures[self.criterion]}; "
+                f"{title}: {self.criterion} is {figures[self.criterion]}; "
                 "expected a finite number; try a smaller learning rate or look for damaged features"
             )
         if learns:
             frames = minibatch.num_frames
             self.updater.begin(values.rate_at(self._done), values.momentum_of(frames), frames, seed)
-            self.engine.backward(self.criterion, self.updater)
+            self._backward()
         return figures
+
+    def _forward(self, title: str, matrices: Any, settings: dict[str, Any], learns: bool) -> dict[str, float]:
+        """Evaluate the nodes on a minibatch; `learns`: `_backward` follows if the criterion is finite."""
+        self.engine.forward(matrices, training=True, criterion=self.criterion, **settings)
+        return {name: scalar(self.engine, name) for name in self.names}
+
+    def _backward(self) -> None:
+        """Update the parameters by the gradient of the minibatch."""
+        self.engine.backward(self.criterion, self.updater)

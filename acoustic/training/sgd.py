@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from acoustic.network.comparison import differences, fingerprint, summary
 from acoustic.network.network import Network
 from acoustic.training.learner import Learner
 from acoustic.training.options import TrainingOptions
-from acoustic.training.parallel import ParallelLearner, ParallelOptions
+from acoustic.training.parallel import DataParallelLearner, ParallelLearner, ParallelOptions
 from acoustic.training.parallel.files import IterationFiles
 from acoustic.training.procedures.adaptation import ReferenceModel
 from acoustic.training.reporting.display import Callbacks, silent
@@ -85,7 +86,7 @@ def train(
     reference : ReferenceModel, optional
         The fixed model of KL adaptation, whose posteriors get the weight `options.adaptation_weight` in the labels.
     parallel : ParallelOptions, optional
-        Train with several jobs. The averaged models are written to the directory `model_path`.parallel.
+        Train with several jobs, which use files in the directory `model_path`.parallel.
 
     Returns
     -------
@@ -105,7 +106,12 @@ def train(
     >>> result = train(network, reader, options, cv_reader, model_path="exp/dnn", log=print)
     """
     files = TrainingFiles(model_path, options.max_epochs, options.keep_checkpoints) if model_path is not None else None
-    with files.reserved() if files is not None else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        if files is not None:
+            stack.enter_context(files.reserved())
+            directory = f"{model_path}.parallel"
+        else:
+            directory = stack.enter_context(TemporaryDirectory()) if parallel is not None else ""
         start = _start_epoch(files, options.make_mode)
         begun_with = fingerprint(network)
         if start is not None:
@@ -117,14 +123,15 @@ def train(
             log("No further training is necessary.")
             return TrainingResult(network, read_history(files.history), start)
         make_learner: Callable[..., Learner] = Learner
-        directory = Path(f"{model_path}.parallel")
         if parallel is not None:
-            make_learner = partial(ParallelLearner, parallel=parallel, directory=directory, log=log)
+            kind = ParallelLearner if parallel.averages else DataParallelLearner
+            make_learner = partial(kind, parallel=parallel, directory=directory, log=log)
         trainer = Trainer(network, reader, options, cv_reader, files, log, callbacks, reference, make_learner)
         trainer.description = begun_with
         with contextlib.closing(trainer.learner):
             trainer.prepare(start, description)
-            if parallel is None and start is None and files is not None:
+            averages = parallel is not None and parallel.averages
+            if not averages and start is None and files is not None:
                 IterationFiles(directory, 1).remove()  # files of an earlier training by several jobs
             trainer.run(start or 0)
         if files is not None:

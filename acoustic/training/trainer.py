@@ -64,7 +64,7 @@ class Trainer:
         self.network, self.reader, self.cv_reader = network, reader, cv_reader
         self.options, self.files, self.log = options, files, log
         self.progress, self.on_epoch = callbacks.progress, callbacks.on_epoch
-        self.names = _criteria(network, options)
+        self.names = watched_nodes(network, options)
         self.criterion = self.names[0]
         if options.packed_samples:
             limit_packing(network, options.packed_samples)
@@ -351,8 +351,8 @@ class Trainer:
             self._last_plot = time.monotonic()
 
 
-def _criteria(network: Network, options: TrainingOptions) -> list[str]:
-    """Return the criterion to train by, followed by the evaluation nodes to show."""
+def watched_nodes(network: Network, options: TrainingOptions) -> list[str]:
+    """Return the criterion to train by, followed by the evaluation nodes to show. Raises ModelError without one."""
     if options.train_criterion:
         criterion = network[options.train_criterion].name
     elif network.criteria:

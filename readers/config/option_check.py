@@ -118,6 +118,18 @@ def check_keys(config: Config, known: Iterable[str], not_built: Mapping[str, str
         raise ConfigError(str(unknown))
 
 
+def idle_notes(config: Config, without_effect: Mapping[str, str]) -> list[str]:
+    """Return a note for each name of a block that is accepted without effect.
+
+    without_effect: name -> the reason.
+    """
+    return [
+        f"{config.where(name)}: {config.full_name(name)} has no effect: {why}"
+        for name, why in without_effect.items()
+        if config.has_own(name)
+    ]
+
+
 def at_least(config: Config, name: str, value: int, least: int) -> int:
     """Return `value`, the option `name` of a block. Raises ConfigError unless least <= value < 2^31."""
     if not least <= value < 1 << 31:

@@ -72,7 +72,7 @@ class TextFormat:
     def from_config(cls, config: Config) -> "TextFormat":
         """Read a format block.  Raises ConfigError, also for unknown names."""
         config.refuse_unknown(NAMES)
-        kind = config.choice("type", TYPES, "real")
+        kind = config.choice("type", TYPES) if config.has_own("type") else "real"  # the top level may have a type
         labels: tuple[str, ...] = ()
         if config.has_own("labelMappingFile"):
             if kind != "category":

@@ -51,9 +51,10 @@ ALLOW_COMMANDS = "--allow-commands"
 OPTIONS = ("--help", "--version", "--scheduler", "--extension", ALLOW_COMMANDS)
 # Settings outside of all blocks, most of them listed above.  A similar name gives a warning.
 TOP_NAMES = (
-    "configFile", "currentDirectory", "command", "precision", "deviceId", "numCPUThreads", "randomSeed", "traceLevel",
-    "stderr", "doneFile", "makeMode", "modelPath", "ndlMacros", "scheduler", "engine",
+    "configFile", "currentDirectory", "command", "precision", "type", "deviceId", "numCPUThreads", "randomSeed",
+    "traceLevel", "stderr", "doneFile", "makeMode", "modelPath", "ndlMacros", "scheduler", "engine",
 )  # fmt: skip
+PRECISIONS = ("float", "double")
 ALIKE = 0.75
 ALIKE_IN_COMMAND = 0.9  # stricter, because blocks often contain names of the user's own
 
@@ -90,6 +91,9 @@ def run(argv: list[str]) -> int:
             for name in names:
                 title = command if len(names) == 1 else f"{command}-{name}"
                 actions[title] = make_action(name, block, common)
+        notes = [note for action in actions.values() for note in action.notes()]
+        for note in dict.fromkeys([*old_names(config), *notes]):
+            log(f"note: {note}")
         for command in dict.fromkeys(commands):
             for warning in config.block(command).misspelled(config.asked.values(), ALIKE_IN_COMMAND):
                 log(f"warning: {warning}")
@@ -232,19 +236,31 @@ def read_common_settings(config):
     """Read precision, device and seed from the top level of the configuration.  Raises ConfigError."""
     from acoustic.actions import CommonSettings
 
-    if config.has_own("type"):
-        raise ConfigError(
-            f"{config.where('type')}: `type` is the old name of a setting; expected precision=float or double"
-        )
     seed = config.int("randomSeed", 0)
     if seed < 0:
         raise ConfigError(f"{config.where('randomSeed')}: randomSeed is {seed}; expected 0 or more")
     return CommonSettings(
-        precision=config.choice("precision", ("float", "double"), "float"),
+        precision=read_precision(config),
         device=read_device(config),
         seed=seed,
         stdout=sys.stdout,
     )
+
+
+def read_precision(config) -> str:
+    """Return `float` or `double`, by the setting `precision` or its old name `type`.  Raises ConfigError."""
+    given = {name: config.choice(name, PRECISIONS, "float") for name in ("precision", "type") if config.has(name)}
+    if len(set(given.values())) > 1:
+        raise ConfigError(
+            f"{config.where('type')}: type is {given['type']}, the old name of precision, which is "
+            f"{given['precision']}; expected precision alone"
+        )
+    return next(iter(given.values()), "float")
+
+
+def old_names(config) -> list[str]:
+    """Return a note for each setting outside of the commands that has an old name."""
+    return [f"{config.where('type')}: type is the old name of precision"] if config.has("type") else []
 
 
 def read_device(config) -> str:

@@ -12,6 +12,7 @@ prints
 It checks options (unknown, misspelled, out of range), lists and label files (malformed lines, repeated names, missing
 files, different order of utterances), headers and values of features, lengths of labels against features, states
 against state lists, dimensions of networks against readers, models against data, and whether outputs can be written.
+Notes on settings that are accepted without effect are no faults.
 -v also prints what a run would do.  Exit status: 0 no fault, 1 some faults, 2 the configuration could not be read.
 """
 
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     from acoustic.actions.validation import Validation
     from readers.config.check import CheckedConfig
     from readers.config.config import load_config
-    from recipes.cli.cntk import ALIKE, TOP_NAMES, read_commands
+    from recipes.cli.cntk import ALIKE, TOP_NAMES, old_names, read_commands
     from recipes.cli.console import progress_display
 
     config = load_config(command_line(arguments.files, arguments.settings), CheckedConfig)
@@ -52,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.verbose:
         for figure in figures:
             print(*figure.lines(), sep="\n")
+    for note in dict.fromkeys([*old_names(config), *validation.notes]):
+        print(f"note: {note}")
     for group, faults in findings.faults.items():
         print(group or "all commands")
         for fault in faults:

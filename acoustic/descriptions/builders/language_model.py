@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from acoustic.descriptions.builders.parts import add_labels, read_options
+from acoustic.descriptions.builders.parts import add_labels, layer_types, read_options
 from acoustic.descriptions.builders.recurrent import (
     GATE_KEYS,
     RECURRENT_KEYS,
@@ -139,7 +139,7 @@ def _class_settings(builder: Config) -> dict[str, Any]:
     return {
         "training_criterion": criterion,
         "eval_criterion": builder.text("evalCriterion", criterion),
-        "layer_types": tuple(builder.array("layerTypes", builder.array("nodeType", ["Sigmoid"]))) or ("",),
+        "layer_types": layer_types(builder, builder.array("nodeType", ["Sigmoid"])),
         "num_classes": builder.int("nbrClass", -1),
         "vocabulary": builder.ints("layerSizes")[-1] if vocabulary == -1 else vocabulary,
     }

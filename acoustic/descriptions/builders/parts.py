@@ -44,6 +44,7 @@ OTHER_CRITERIA = {  # name in lower case: why it is not accepted here
 COMMON_KEYS = (
     "layerSizes",
     "layerTypes",
+    "layerType",
     "trainingCriterion",
     "evalCriterion",
     "initValueScale",
@@ -181,7 +182,7 @@ def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> 
     training = builder.text("trainingCriterion", "CrossEntropyWithSoftmax")
     common = {
         "layer_sizes": tuple(sizes),
-        "layer_types": tuple(builder.array("layerTypes", ["Sigmoid"])) or ("",),
+        "layer_types": layer_types(builder),
         "training_criterion": training,
         "eval_criterion": builder.text("evalCriterion", training),
         "init_scale": builder.float("initValueScale", 1.0),
@@ -194,6 +195,14 @@ def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> 
     }
     with located_faults(builder):
         return make(**(common | more))
+
+
+def layer_types(builder: Config, default: Sequence[str] = ("Sigmoid",)) -> tuple[str, ...]:
+    """Return layerTypes of a block, which may also be called layerType. Raises ConfigError if it has both names."""
+    if builder.has_own("layerType") and builder.has_own("layerTypes") and builder.has("layerTypes"):
+        raise ConfigError(f"{builder.where('layerType')}: layerType is given beside layerTypes; expected one of them")
+    key = "layerType" if builder.has_own("layerType") else "layerTypes"
+    return tuple(builder.array(key, list(default))) or ("",)
 
 
 def add_input(network: Network, options: BuilderOptions) -> Node:

@@ -56,6 +56,7 @@ class Editor:
         self.macros, self.precision, self.seed, self.log = macros, precision, seed, log
         self.config = config or Config()
         self.models = Models()
+        self._scopes: list[Scope] = []
         self._lines: list[Span] = []  # of network description, not evaluated yet
         self._files: dict[str, tuple[Path, Network | Iterable[str]]] = {}  # by real path
 
@@ -81,6 +82,12 @@ class Editor:
         for statement in script.statements:
             self._run(statement)
         self._evaluate_lines()
+        self._note_arguments()
+
+    def _note_arguments(self) -> None:
+        """Log the arguments of the descriptions that have no effect."""
+        for note in dict.fromkeys(note for scope in self._scopes for note in scope.notes):
+            self.log(f"note: {note}")
 
     def _run(self, statement: Statement) -> None:
         if isinstance(statement, Description):
@@ -149,7 +156,8 @@ class Editor:
     # Descriptions
 
     def _add(self, name: str, network: Network) -> EditedModel:
-        return self.models.add(EditedModel(name, network, Scope(network, self.macros)))
+        self._scopes.append(Scope(network, self.macros))
+        return self.models.add(EditedModel(name, network, self._scopes[-1]))
 
     def _model(self, name: str) -> EditedModel:
         return self.models[name] if name in self.models else self.create(name)

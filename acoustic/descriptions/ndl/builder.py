@@ -1,7 +1,7 @@
 """NDLNetworkBuilder: the configuration block that names the description of a network (CNTK book 3.2.2)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from acoustic.descriptions.ndl.evaluate import Scope
@@ -32,12 +32,15 @@ class NdlOptions:
         Added to the seed of the network.
     dump_path : Path or None
         A file for the list of nodes.
+    notes : tuple of str
+        A line for each argument without effect, with file and line.
     """
 
     macros: MacroTable
     script: NdlScript
     seed_offset: int = 0
     dump_path: Path | None = None
+    notes: tuple[str, ...] = ()
 
 
 def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOptions:
@@ -75,14 +78,15 @@ def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOpti
     for macro in script.macros:
         macros.define(macro)
     options = NdlOptions(macros, NdlScript((*statements, *script.statements)), offset, dump)
-    _network(options, base(), values=False)  # errors appear before anything starts
-    return options
+    scope = _evaluate(options, base(), values=False)  # errors appear before anything starts
+    return replace(options, notes=tuple(scope.notes))
 
 
-def _network(options: NdlOptions, network: Network, values: bool) -> Network:
-    Scope(network, options.macros).evaluate(options.script, values=values)
+def _evaluate(options: NdlOptions, network: Network, values: bool) -> Scope:
+    scope = Scope(network, options.macros)
+    scope.evaluate(options.script, values=values)
     network.validate()
-    return network
+    return scope
 
 
 def _sections(block: Config, key: str) -> tuple[Name, ...]:
@@ -154,7 +158,7 @@ def build_ndl_network(
     """
     if base is None:
         base = Network(precision, device, seed + options.seed_offset)
-    network = _network(options, base, values=True)
+    network = _evaluate(options, base, values=True).network
     if options.dump_path is not None:
         with atomic_write(options.dump_path) as file:
             file.write("".join(f"{line}\n" for line in network.describe()).encode())

@@ -6,6 +6,7 @@ Source: CNTK book, sections 5.2.3.4 to 5.2.3.6.
 from collections.abc import Iterator
 from typing import Any
 
+from acoustic.descriptions.ndl.cntk_options import refused, unread_options, without_effect
 from acoustic.descriptions.ndl.expand import Expansion
 from acoustic.descriptions.ndl.plan import Planned, Reference
 from acoustic.descriptions.ndl.syntax import Name, Number
@@ -77,16 +78,33 @@ class Connection:
             option = by_option.get(name.lower())
             if name.lower() == "tag" and not self._keeps_tag(planned, option, value):
                 continue
-            if option is None:
+            if option is not None:
+                self._give(option, value, planned)
+            elif not self._is_idle(name, planned):
                 # The check of the node type lists its options.
                 planned.options[name] = self._text(value)
-            else:
-                self._give(option, value, planned)
         for name, value in zip(self._positions(planned), planned.arguments):
             if name in kind.operand_names:
                 planned.operands.append(self._operand(value, planned))
             else:
                 self._give(by_option[name.lower()], value, planned)
+        for name in unread_options(kind, planned.options):
+            init = planned.options.get("init", "uniform")
+            value = planned.options.pop(name)
+            self._expansion.notes.add(planned.where, f"{name}={value} has no effect with init={init}")
+
+    def _is_idle(self, name: str, planned: Planned) -> bool:
+        """Note an argument of CNTK that has no effect on this node type; return whether it is one.
+
+        Raises ConfigError for one that is not built.
+        """
+        if what := refused(planned.kind, name):
+            raise ConfigError(f"{planned.where}: {name} of {planned.kind.type_name} is not built: it belongs to {what}")
+        reason = without_effect(planned.kind, name)
+        if reason:
+            text = f"{name} has no effect on {planned.kind.type_name}: {reason}"
+            self._expansion.notes.add(planned.where, text)
+        return bool(reason)
 
     def _give(self, option: Option, value: Any, planned: Planned) -> None:
         if option.name in planned.options:

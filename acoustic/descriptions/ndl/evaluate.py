@@ -6,6 +6,7 @@ name may be used before the line that defines it. Then connect.py creates the no
 Source: CNTK book, sections 4.1, 4.2.1.5 and 5.2.3.
 """
 
+from acoustic.descriptions.ndl.cntk_options import Notes
 from acoustic.descriptions.ndl.connect import Connection
 from acoustic.descriptions.ndl.expand import Expansion
 from acoustic.descriptions.ndl.macros import MacroTable, shipped_macros
@@ -46,6 +47,12 @@ class Scope:
         self.network = network
         self.macros = macros if macros is not None else MacroTable(shipped_macros())
         self._top = Frame("", self.macros)
+        self._notes = Notes()
+
+    @property
+    def notes(self) -> list[str]:
+        """A line for each argument without effect in what has been evaluated, with file and line."""
+        return self._notes.lines()
 
     def evaluate(
         self, source: Source | Span | NdlScript, define_macros: bool = True, values: bool = True
@@ -84,7 +91,7 @@ class Scope:
         nodes, shapes = dict(network.nodes), dict(network.shapes)
         special = {name: list(own) for name, own in network.special().items()}
         try:
-            expansion = Expansion(Names(network))
+            expansion = Expansion(Names(network), self._notes)
             for statement in script.statements:
                 expansion.statement(statement, self._top)
             made = Connection(expansion).make(values)

@@ -1,5 +1,6 @@
 """The first pass over a description: macros are expanded and every node is planned in the order of the statements."""
 
+from acoustic.descriptions.ndl.cntk_options import Notes
 from acoustic.descriptions.ndl.macros import MacroTable, function_names
 from acoustic.descriptions.ndl.names import Names
 from acoustic.descriptions.ndl.parse import MAX_DEPTH, NODE_LISTS
@@ -23,10 +24,12 @@ class Expansion:
         List names of the network and their new members.
     tags : list of (Reference, Symbol)
         Tags and the symbols that have them.
+    notes : Notes
+        Arguments that have no effect.
     """
 
-    def __init__(self, names: Names):
-        self.names = names
+    def __init__(self, names: Names, notes: Notes):
+        self.names, self.notes = names, notes
         self.plan: list[Planned] = []
         self.special: list[tuple[str, Symbol]] = []
         self.tags: list[tuple[Reference, Symbol]] = []
@@ -152,7 +155,7 @@ class Expansion:
         used = {one.lower(): one for one in words(macro)}
         if name.lower() not in used:
             near = did_you_mean(name, used.values())
-            raise ConfigError(f"{where}: macro {macro.name} has no name {name}; expected one it uses{near}")
+            self.notes.add(call.where, f"macro {macro.name} does not use {name}{near}")
         symbol = self._constant(name, value, frame)
         inner.names[name.lower()] = Binding(name, symbol, where, optional=True)
 

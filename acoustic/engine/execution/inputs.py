@@ -48,11 +48,12 @@ class Feed:
         dropout_rate: float,
         seed: int | Sequence[int],
         layout: "SequenceLayout | None",
+        first_column: int = 0,
     ) -> None:
         """Take the arguments of Engine.forward. Raises ShapeError and ModelError."""
         self.clock += 1
         self._take_inputs(matrices)
-        self._take_run(training, dropout_rate, seed)
+        self._take_run(training, dropout_rate, seed, first_column)
         self._take_sequences(layout)
         self._look_at_stored()
 
@@ -85,11 +86,11 @@ class Feed:
         if 0 in columns.values():
             raise ShapeError(f"inputs: {', '.join(columns)} have 0 columns; expected at least one frame")
 
-    def _take_run(self, training: bool, dropout_rate: float, seed: int | Sequence[int]) -> None:
+    def _take_run(self, training: bool, dropout_rate: float, seed: int | Sequence[int], first_column: int) -> None:
         if not 0 <= dropout_rate < 1:
             raise ModelError(f"dropout rate {dropout_rate}; expected 0 <= rate < 1")
-        given = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed)
-        if given != (self.run.training, self.run.dropout_rate, self.run.seed):
+        given = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed), first_column
+        if given != (self.run.training, self.run.dropout_rate, self.run.seed, self.run.first_column):
             self.time[RUN] = self.clock
             self.run = Run(self.backend, *given)
         self.run.sequences = None

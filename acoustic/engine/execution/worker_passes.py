@@ -57,7 +57,8 @@ class WorkerPasses:
         if not worker.columns.start:
             return self.feed.run
         if worker.runs is None or worker.runs[0] is not self.feed.run:
-            worker.runs = self.feed.run, replace(self.feed.run, first_column=worker.columns.start)
+            first = self.feed.run.first_column + worker.columns.start
+            worker.runs = self.feed.run, replace(self.feed.run, first_column=first)
         worker.runs[1].sequences = self.feed.run.sequences
         return worker.runs[1]
 

@@ -11,7 +11,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from acoustic.training.parallel.job import Job, JobResult, attempt
+from acoustic.training.parallel.job import AnyJob, attempt
 from acoustic.training.parallel.options import ParallelOptions
 from readers.common.environment import available_cores
 from readers.common.processes import as_they_end, end_with_parent
@@ -20,13 +20,13 @@ from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError, ConfigError, ModelError
 
 CONNECTION_SECONDS = 30
-Done = Callable[[JobResult], None]
+Done = Callable[[Any], None]
 
 
 class Jobs:
-    """Runs the jobs of the outer iterations.
+    """Runs jobs, those of an outer iteration or of a minibatch at a time.
 
-    Processes start, or the cluster is contacted, with the first iteration. `log` receives a line for every job that was
+    Processes start, or the cluster is contacted, with the first of them. `log` receives a line for every job that was
     lost and runs again.
     """
 
@@ -34,13 +34,13 @@ class Jobs:
         self.options, self.log = options, log
         self._place: LocalProcesses | DaskCluster | None = None
 
-    def run(self, jobs: Sequence[Job], done: Done) -> list[JobResult]:
+    def run(self, jobs: Sequence[AnyJob], done: Done) -> list[Any]:
         """Run jobs and return their results in order; done(result) is called as each one comes in.
 
         Raises the error of the first job that failed, with the job's name. A job that was lost more often than it may
         be run again raises OSError if that was the cause, else ModelError.
         """
-        results: dict[int, JobResult] = {}
+        results: dict[int, Any] = {}
         for attempts_left in range(self.options.retries, -1, -1):
             lost: dict[int, BaseException] = {}
             waiting = self._submit([job for job in jobs if job.number not in results], lost)
@@ -63,8 +63,8 @@ class Jobs:
             self.close()
         raise AssertionError  # the last attempt has returned or raised
 
-    def _submit(self, jobs: Sequence[Job], lost: dict[int, BaseException]) -> dict[Future, Job]:
-        waiting: dict[Future, Job] = {}
+    def _submit(self, jobs: Sequence[AnyJob], lost: dict[int, BaseException]) -> dict[Future, AnyJob]:
+        waiting: dict[Future, AnyJob] = {}
         if self._place is None and self.options.scheduler:
             self._place = DaskCluster(self.options.scheduler, self.log)
         with interrupts_held_back():  # an interrupt would kill a process that has just started, with a traceback
@@ -77,15 +77,13 @@ class Jobs:
                     lost[job.number] = fault
         return waiting
 
-    def _say_lost(self, jobs: Sequence[Job], lost: dict[int, BaseException], attempts_left: int) -> None:
+    def _say_lost(self, jobs: Sequence[AnyJob], lost: dict[int, BaseException], attempts_left: int) -> None:
         first = next(job for job in jobs if job.number in lost)
         fault = lost[first.number]
         text = " ".join(f"{type(fault).__name__}: {fault}".split())
         if attempts_left:
             titles = ", ".join(str(number + 1) for number in sorted(lost))
-            self.log(
-                f"warning: outer iteration {first.iteration + 1}: lost job {titles} of {len(jobs)} ({text}); run again"
-            )
+            self.log(f"warning: {first.place}: lost job {titles} of {len(jobs)} ({text}); run again")
             return
         if isinstance(fault, OSError):
             raise fault

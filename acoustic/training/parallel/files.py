@@ -3,6 +3,7 @@
     MODEL.parallel/model.K           the network after K outer iterations; 0: before the first
     MODEL.parallel/model.K.ckp       state of the update rule and position in the epoch
     MODEL.parallel/job.K.J           result of job J from model K; removed when model K + 1 exists
+    MODEL.parallel/network           the network that the jobs of DataParallelSGD read when they start
     MODEL.parallel/history.jsonl     one JSON object per outer iteration: see ParallelLearner
 
 A checkpoint is written before its model, as in state/checkpoint.py.
@@ -20,7 +21,7 @@ from acoustic.network.network import Network
 from readers.errors import ModelError
 
 FORMAT, VERSION = "argonaut-outer-iteration", 1
-NAME = re.compile(r"(model\.(\d+)(\.ckp)?|job\.(\d+)\.\d+|\..*\.tmp)")
+NAME = re.compile(r"(network|model\.(\d+)(\.ckp)?|job\.(\d+)\.\d+|\..*\.tmp)")
 
 
 @dataclass
@@ -45,6 +46,7 @@ class IterationFiles:
     def __init__(self, directory: str | Path, keep: int):
         self.directory, self.keep = Path(directory), keep
         self.history = self.directory / "history.jsonl"
+        self.network = self.directory / "network"
 
     def model(self, number: int) -> Path:
         return self.directory / f"model.{number}"

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from acoustic.network.model_file import load_model, load_tensors, save_tensors
 from acoustic.network.network import Network
@@ -72,8 +72,16 @@ class Job:
     directory: Path
 
     @property
+    def place(self) -> str:
+        return f"outer iteration {self.iteration + 1}"
+
+    @property
     def title(self) -> str:
-        return f"outer iteration {self.iteration + 1}, job {self.number + 1}"
+        return f"{self.place}, job {self.number + 1}"
+
+    def run(self) -> "JobResult":
+        """Train on the share and write the parameters. Raises ArgonautError, OSError."""
+        return run_job(self)
 
 
 @dataclass(frozen=True)
@@ -85,13 +93,28 @@ class JobResult:
     seconds: float
 
 
-def attempt(job: Job) -> JobResult | Exception:
+class AnyJob(Protocol):
+    """What runs in another process: see Job and GradientJob."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def place(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    def run(self) -> Any: ...
+
+
+def attempt(job: AnyJob) -> Any:
     """Run a job and return its result, or the error that would end it anywhere.
 
     Errors that may not occur again (memory, file system) are raised.
     """
     try:
-        return run_job(job)
+        return job.run()
     except (OSError, MemoryError):
         raise
     except ArgonautError as fault:
@@ -108,14 +131,14 @@ def _portable(fault: ArgonautError) -> ArgonautError:
         return ArgonautError(str(fault))
 
 
-_alone = threading.Lock()  # directory and number of threads belong to the process
+ALONE = threading.Lock()  # directory and number of threads belong to the process
 
 
 def run_job(job: Job) -> JobResult:
     """Train on the share of a job and write the parameters. Raises ArgonautError, OSError."""
-    with _alone, contextlib.chdir(job.directory), computing_with(job.threads), engines_with(job.engine):
+    with ALONE, contextlib.chdir(job.directory), computing_with(job.threads), engines_with(job.engine):
         reader = _reader(job.source)
-        network = load_model(job.start, job.precision, _device(job))
+        network = load_model(job.start, job.precision, device_of(job))
         learner = Learner(network, reader, job.options, list(job.names))
         learner.place = job.title
         if job.state is not None:
@@ -154,7 +177,7 @@ def load_output(path: Path) -> dict[str, Any]:
     return tensors
 
 
-def _device(job: Job) -> str:
+def device_of(job: Any) -> str:
     """Return the device of a job; "gpu" alone distributes the jobs over the visible devices."""
     if job.device != "gpu":
         return job.device

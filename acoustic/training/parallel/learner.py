@@ -88,6 +88,9 @@ class ParallelLearner(Learner):
         """Train an epoch, counted from 0, continuing one that an earlier run has begun; see Learner.run."""
         if num_frames:
             return super().run(epoch, values, each, num_frames)
+        if epoch + 1 < self.parallel.start_epoch:
+            self._resumes = False
+            return super().run(epoch, values, each)
         first, last = epoch * self.num_iterations, (epoch + 1) * self.num_iterations
         totals = EvaluationTotals(self.names)
         number = self._continue_epoch(first, last, values, totals)

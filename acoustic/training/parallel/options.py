@@ -8,20 +8,42 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from readers.config.config import Config
-from readers.config.option_check import KeyedOptions, check_keys, located_faults, not_negative, option, positive
+from readers.config.option_check import (
+    KeyedOptions,
+    at_least,
+    check_keys,
+    idle_notes,
+    located_faults,
+    not_negative,
+    option,
+    positive,
+)
+from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 from readers.minibatches.base import Reader
 
-AVERAGING = "ModelAveragingSGD"
-OTHER_METHODS = ("none", "DataParallelSGD", "BlockMomentumSGD")
+AVERAGING, DATA_PARALLEL, NONE = "ModelAveragingSGD", "DataParallelSGD", "none"
+METHODS = (AVERAGING, DATA_PARALLEL, NONE)
+# Methods of CNTK that are refused, and what to use instead.
+NOT_BUILT = {
+    "DataParallelASGD": f"asynchronous updates are not reproducible; expected {DATA_PARALLEL} or {AVERAGING}",
+    "BlockMomentumSGD": f"it averages models with momentum; expected {AVERAGING}",
+}
 # Names of the tool's block that have no effect, and why.
 WITHOUT_EFFECT = {
-    "distributedMBReading": "every job reads its own share",
-    "parallelizationStartEpoch": "jobs train all epochs",
-    "syncPerfStats": "the history of outer iterations has the times",
-    "DataParallelSGD": "it belongs to another method",
+    "distributedMBReading": "jobs read their own shares, or share the minibatches that one process reads",
+    "syncPerfStats": "the histories have the times",
 }
-KEYS = ("parallelizationMethod", AVERAGING, "syncFrequencyInFrames", "scheduler", *WITHOUT_EFFECT)
+BLOCKS = (AVERAGING, DATA_PARALLEL, *NOT_BUILT)  # of the methods; only that of the chosen method is read
+AVERAGING_KEYS = ("syncFrequencyInFrames", "syncPeriod", "blockSizePerWorker", "blockSize")
+AVERAGING_IDLE = dict.fromkeys(("MAPerfStats", "syncPerfStats"), "the history of outer iterations has the times")
+GRADIENT_KEYS = ("gradientBits", "useBufferedAsyncGradientAggregation")
+GRADIENT_IDLE = dict.fromkeys(
+    ("useZeroThresholdFor1BitQuantization", "zeroThresholdFor1Bit"), "gradients are not quantised"
+)
+# Options of ParallelOptions that only ModelAveragingSGD reads.
+ONLY_AVERAGING = ("samplesPerIteration", "keepIterations", "bestOfFirstIteration", "syncFrequencyInFrames")
+KEYS = ("parallelizationMethod", *BLOCKS, "syncFrequencyInFrames", "scheduler", *WITHOUT_EFFECT)
 KEPT = 20  # averaged models, P of the paper's C.4
 
 
@@ -50,6 +72,10 @@ class ParallelOptions(KeyedOptions):
     source : callable, optional
         Opens the training reader in each job. It must be picklable, like functools.partial(open_reader, block, seed),
         and `train` requires it.
+    start_epoch : int
+        First epoch, counted from 1, that the jobs train; one process trains those before.
+    averages : bool
+        Whether the jobs train copies of the network, which are averaged, instead of sharing every minibatch.
 
     Raises
     ------
@@ -66,6 +92,8 @@ class ParallelOptions(KeyedOptions):
     best_first: bool = option("bestOfFirstIteration", True)
     scheduler: str = ""
     source: Callable[[], Reader] | None = None
+    start_epoch: int = option("parallelizationStartEpoch", 1, positive, "1 or more")
+    averages: bool = True
 
     def plan(self, num_frames: int) -> tuple[int, int]:
         """Return the outer iterations of an epoch and the frames of each job in each of them.
@@ -83,7 +111,7 @@ class ParallelOptions(KeyedOptions):
         return self.keep or max(KEPT, iterations)
 
 
-def parallel_options(sgd: Config, new: bool = True) -> ParallelOptions | None:
+def parallel_options(sgd: Config, new: bool = True, bits: int = 32) -> ParallelOptions | None:
     """Read the block parallelTrain of an SGD block.
 
     Parameters
@@ -92,11 +120,13 @@ def parallel_options(sgd: Config, new: bool = True) -> ParallelOptions | None:
         The SGD block.
     new : bool
         Whether training starts from random parameters, which cannot be averaged after the first iteration.
+    bits : int
+        Bits of a number of the network, 32 or 64.
 
     Returns
     -------
     ParallelOptions or None
-        None without the block, or without numJobs in it.
+        None without the block, or if it requests no jobs; see `parallel_notes`.
 
     Raises
     ------
@@ -107,19 +137,71 @@ def parallel_options(sgd: Config, new: bool = True) -> ParallelOptions | None:
     if block is None or not block.has("numJobs"):
         return None
     check_keys(block, [*(key for key, _ in ParallelOptions.keys.values()), *KEYS], {})
-    method = block.text("parallelizationMethod", AVERAGING)
-    if method.lower() != AVERAGING.lower():
-        known = method.lower() in (one.lower() for one in OTHER_METHODS)
-        raise ConfigError(
-            f"{block.where('parallelizationMethod')}: parallelizationMethod is {method}, "
-            f"{'which is not built' if known else 'which is unknown'}; expected {AVERAGING}"
-        )
+    method = _method(block)
+    if method == NONE:
+        return None
     values = ParallelOptions.values_in(block)
-    if "samples" not in values and (samples := _tools_samples(block)):
-        values["samples"] = samples
+    if method == AVERAGING:
+        if "samples" not in values and (samples := _tools_samples(block, block.int("numJobs"))):
+            values["samples"] = samples
+    else:
+        _check_gradients(block, bits)
     values.setdefault("best_first", new)
     with located_faults(block):
-        return ParallelOptions(**values, scheduler=block.text("scheduler", ""))
+        averages = method == AVERAGING
+        return ParallelOptions(**values, averages=averages, scheduler=block.text("scheduler", ""))
+
+
+def parallel_notes(sgd: Config) -> list[str]:
+    """Return a note for each setting of the block parallelTrain that has no effect.
+
+    Call it after `parallel_options`, which raises the faults of the block.
+
+    Parameters
+    ----------
+    sgd : Config
+        The SGD block.
+
+    Returns
+    -------
+    list of str
+        With file and line.
+    """
+    block = _block(sgd)
+    if block is None:
+        return _notes_without_block(sgd)
+    where = f"{block.where()}: {block.full_name()}"
+    if not block.has("numJobs"):
+        return [f"{where} has no effect without numJobs: one process trains"]
+    method = _method(block)
+    if method == NONE:
+        return [f"{where} has no effect with parallelizationMethod=none: one process trains"]
+    notes = idle_notes(block, WITHOUT_EFFECT)
+    unread = dict.fromkeys((name for name in BLOCKS if name != method), f"parallelizationMethod is {method}")
+    if method == DATA_PARALLEL:
+        unread |= dict.fromkeys(ONLY_AVERAGING, f"parallelizationMethod is {method}")
+    notes += idle_notes(block, unread)
+    if block.has_own(method):
+        inner = block.block(method)
+        idle = AVERAGING_IDLE if method == AVERAGING else GRADIENT_IDLE
+        notes += idle_notes(inner, idle)
+    return notes
+
+
+def _notes_without_block(sgd: Config) -> list[str]:
+    """Return a note if parallelTrain is set, but not to a block, or if it is switched off."""
+    found = (sgd.parent if sgd.is_block("parallelTrain") and sgd.parent else sgd).find("parallelTrain")
+    if found is None:
+        return []
+    where, value = found[0].where("parallelTrain"), found[0].text("parallelTrain")
+    if sgd.is_block("parallelTrain"):
+        return [f"{where}: parallelTrain={value}: one process trains"]
+    if value.lower() in OFF:
+        return []
+    return [f"{where}: parallelTrain={value} has no effect without a block parallelTrain=[numJobs=...] in SGD"]
+
+
+OFF = ("false", "none", "f", "0", "")
 
 
 def _block(sgd: Config) -> Config | None:
@@ -133,9 +215,48 @@ def _block(sgd: Config) -> Config | None:
     return sgd.block("parallelTrain")
 
 
-def _tools_samples(block: Config) -> int:
-    """Return the frames between two averagings by the name of the tool; 0 if it is not set."""
-    inner = block.block(AVERAGING) if block.has_own(AVERAGING) else block
-    if inner is not block:
-        check_keys(inner, ["syncFrequencyInFrames"], {})
-    return inner.int("syncFrequencyInFrames", 0)
+def _method(block: Config) -> str:
+    """Return parallelizationMethod as spelled in METHODS. Raises ConfigError."""
+    name = block.text("parallelizationMethod", AVERAGING)
+    for method in METHODS:
+        if name.lower() == method.lower():
+            return method
+    where = f"{block.where('parallelizationMethod')}: parallelizationMethod is {name}"
+    for method, reason in NOT_BUILT.items():
+        if name.lower() == method.lower():
+            raise ConfigError(f"{where}, which is not built: {reason}")
+    raise ConfigError(f"{where}, which is unknown; expected {', '.join(METHODS)}{did_you_mean(name, METHODS)}")
+
+
+def _tools_samples(block: Config, jobs: int) -> int:
+    """Return the frames of a job between two averagings by the names of the tool; 0 if none is set."""
+    inner = block.block(AVERAGING) if block.has_own(AVERAGING) else None
+    if inner is None:
+        return block.int("syncFrequencyInFrames", 0)
+    check_keys(inner, [*AVERAGING_KEYS, *AVERAGING_IDLE], {})
+    given = [name for name in AVERAGING_KEYS if inner.has_own(name)]
+    if len(given) > 1:
+        raise ConfigError(f"{inner.where(given[1])}: {given[1]} is given beside {given[0]}; expected one of them")
+    if not given:
+        return block.int("syncFrequencyInFrames", 0)
+    frames = at_least(inner, given[0], inner.int(given[0]), 1)
+    return max(1, frames // jobs) if given[0] == "blockSize" else frames
+
+
+def _check_gradients(block: Config, bits: int) -> None:
+    """Raise ConfigError for gradients that are quantised or applied late."""
+    if not block.has_own(DATA_PARALLEL):
+        return
+    inner = block.block(DATA_PARALLEL)
+    check_keys(inner, [*GRADIENT_KEYS, *GRADIENT_IDLE], {})
+    found = inner.int("gradientBits", bits)
+    if found != bits:
+        raise ConfigError(
+            f"{inner.where('gradientBits')}: gradientBits is {found}, and quantised gradients are not built; expected "
+            f"{bits}, the size of a number, or {AVERAGING}, which sends less"
+        )
+    if inner.bool("useBufferedAsyncGradientAggregation", False):
+        raise ConfigError(
+            f"{inner.where('useBufferedAsyncGradientAggregation')}: useBufferedAsyncGradientAggregation=true, which "
+            "applies gradients one minibatch late, is not built; expected false"
+        )

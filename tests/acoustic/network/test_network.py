@@ -63,7 +63,7 @@ def test_shapes_follow_from_operands_and_frames():
         (
             "Parameter",
             {"rows": 2, "init": "bilinear"},
-            "init='bilinear'; expected one of uniform, gaussian, fanIn, fixedValue, fromFile, zero",
+            "init='bilinear'; expected one of uniform, gaussian, fanIn, heNormal, fixedValue, fromFile, zero",
         ),
         ("Parameter", {}, "option 'rows' is missing; expected int"),
         ("Constant", {"rows": 2}, "option 'value' is missing; expected float"),

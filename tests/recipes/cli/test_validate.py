@@ -20,6 +20,19 @@ def test_a_sound_system_has_no_faults(user):
     assert (outcome.status, outcome.out) == (0, ["0 faults; checked 2 commands, 30 utterances"])
 
 
+def test_settings_without_effect_are_notes_and_no_faults(user):
+    user.replace("net.cntk", "precision=float", "type=float")
+    outcome = validate(user, "Train=[SGD=[parallelTrain=[numJobs=2;syncPerfStats=1;DataParallelSGD=[gradientBits=1]]]]")
+    assert outcome.status == 0
+    argument = "Train.SGD.parallelTrain"
+    assert [line.partition("': ")[2] or line for line in outcome.out] == [
+        "note: net.cntk:2: type is the old name of precision",
+        f"{argument}.syncPerfStats has no effect: the histories have the times",
+        f"{argument}.DataParallelSGD has no effect: parallelizationMethod is ModelAveragingSGD",
+        "0 faults; checked 1 command, 24 utterances",
+    ]
+
+
 def test_verbose_says_what_a_run_would_do(user):
     outcome = validate(user, "-v", "command=Train:Write")
     assert outcome.status == 0

@@ -1,5 +1,7 @@
 """NDL above a network: names, macros, order of creation, special nodes."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -194,7 +196,6 @@ def test_tags_and_arrays_add_up_and_name_the_node_of_a_call(tag, part):
         ("y=Exp(x, tag=feature)", r"net.ndl:2: y \(Exp\) among the features; expected an InputValue"),
         ("s=2\nOutputNodes=(s)", "net.ndl:3: s is a number; expected a node among the outputs"),
         ("OutputNodes=(y)", "net.ndl:2: y is not known"),
-        ("y=SBFF(x,2,4,scale=2)", "net.ndl:2: macro SBFF has no name scale; expected one it uses"),
         ("y=SBFF(x,2,4,r=2)", "net.ndl:2: r is a parameter of SBFF; expected its value by position, once"),
         ("X=Input(3)", "net.ndl:2: X is assigned already, at net.ndl:1; expected a new name"),
         ("s=1\nS=2", "net.ndl:3: S is assigned already, at net.ndl:2"),
@@ -222,10 +223,15 @@ def test_tags_and_arrays_add_up_and_name_the_node_of_a_call(tag, part):
             "y=Parameter(2, initValueScale=1#INF)",
             "net.ndl:2: node 'y' .*: initValueScale=inf; expected a finite number",
         ),
-        ("y=Parameter(2, value=5)", "net.ndl:2: node 'y' .*: value=5.0 with init=uniform; expected init=fixedValue"),
+        ("y=Input(2, dynamicAxis=t)", "net.ndl:2: dynamicAxis of InputValue is not built: it belongs to inputs with"),
+        ("y=Parameter(2, init=bilinear)", "init='bilinear'; expected one of uniform"),
         (
-            "y=Parameter(2, init=gaussian, initFromFilePath=w)",
-            "net.ndl:2: node 'y' .*: initFromFilePath=w with init=gaussian; expected init=fromFile",
+            "y=Parameter(2, kernelWidth=3)",
+            "kernelWidth of LearnableParameter is not built: it belongs to init=bilinear",
+        ),
+        (
+            "y=Convolution(x, x, 3, 3, 1, 1, 1, transpose=true)",
+            "transpose of Convolution is not built: it belongs to convolution in any number of dimensions",
         ),
         ("y=Parameter(100000000, 100000000)", "numbers; expected a matrix that fits this machine's memory"),
     ],
@@ -236,6 +242,57 @@ def test_faults_name_line_and_calls(text, message):
         made.evaluate(Source.from_text(f"x=Input(4)\n{text}", "net.ndl"))
     assert "\n" not in str(fault.value)
     assert not made.network.nodes
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("W=Parameter(2, initOnCPUOnly=true)", "initOnCPUOnly has no effect on LearnableParameter: initial values are"),
+        ("E=Parameter(3,4)\ny=LookupTable(E, x, init=uniform)", "init has no effect on LookupTable: only Learnable"),
+        ("y=PastValue(4, x, needgradient=true)", "needgradient has no effect on PastValue: only LearnableParameter"),
+        ("y=RowSlice(0, 2, x, needGradient=true)", "needGradient has no effect on RowSlice: only LearnableParameter"),
+        ("W=Parameter(2, value=5)", "value=5 has no effect with init=uniform"),
+        (
+            "W=Parameter(2, init=fixedValue, initFromFilePath=v)",
+            "initFromFilePath=v has no effect with init=fixedvalue",
+        ),
+        ("y=SBFF(x, 2, 4, scale=2)", "macro SBFF does not use scale"),
+        ("y=RNN(x, 2, forgetBia=2)", "macro RNN does not use forgetBia"),
+    ],
+)
+def test_arguments_without_effect_are_noted(text, note):
+    made = scope(f"x=Input(4)\n{text}")
+    (found,) = made.notes
+    assert re.match(rf"net.ndl:\d+: {note}", found, re.IGNORECASE), found
+
+
+def test_equal_notes_are_one():
+    made = scope("x=Input(4)\nM(a)=Times(Parameter(2, 4, initOnCPUOnly=true), a)\ny=M(x)\nz=M(x)\nw=M(x)")
+    assert made.notes == [
+        "net.ndl:2 (M called at net.ndl:3): initOnCPUOnly has no effect on LearnableParameter: initial values are "
+        "always drawn on the CPU (and 2 more times)"
+    ]
+
+
+def test_a_named_argument_that_a_macro_does_not_use_is_a_symbol():
+    made = scope("x=Input(4)\nM(a)=Exp(a)\ny=M(x, rows=7)\nW=Parameter(y.rows, 4)")
+    assert made.network.shapes["W"] == (7, 4)
+
+
+def test_parameters_of_one_random_seed_have_equal_values_wherever_they_stand():
+    text = "U=Parameter(3, 4)\nV=Parameter(3, 4, randomSeed=5)\nW=Parameter(3, 4)\nX=Parameter(3, 4, randomSeed=5)"
+    value = {name: node.value for name, node in scope(text).network.nodes.items()}
+    assert np.array_equal(value["V"], value["X"])
+    assert len({value[name].tobytes() for name in "UVW"}) == 3
+    other = scope("X=Parameter(3, 4, randomSeed=5)\nU=Parameter(3, 4)\nW=Parameter(3, 4)").network
+    assert all(np.array_equal(other[name].value, value[name]) for name in "UXW")
+    assert not np.array_equal(scope("X=Parameter(3, 4, randomSeed=6)").network["X"].value, value["X"])
+
+
+@pytest.mark.parametrize(("init", "variance"), [("fanIn", 1 / 400), ("heNormal", 2 / 400)])
+def test_initial_values_scale_with_the_fan_in(init, variance):
+    values = scope(f"W=Parameter(500, 400, init={init}, initValueScale=3)").network["W"].value
+    assert values.var() == pytest.approx(9 * variance, rel=0.02)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import numpy as np
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.network import Network
 from acoustic.training.options import TrainingOptions
+from acoustic.training.parallel.job import attempt
 from readers.config.config import Config
 from readers.errors import FormatError
 from readers.minibatches.base import Minibatch
@@ -45,6 +46,14 @@ class KilledOnce(ExampleReader):
             self.mark.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
         return super().assemble(position, size)
+
+
+def killed_at(title: str, mark: Path, job):
+    """Run a job; the process of the one with this title is killed once."""
+    if job.title == title and not mark.exists():
+        mark.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return attempt(job)
 
 
 class KilledAlways(ExampleReader):

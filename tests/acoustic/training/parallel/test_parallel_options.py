@@ -3,7 +3,7 @@
 import pytest
 
 from acoustic.training.configuration import training_options
-from acoustic.training.parallel import ParallelOptions, parallel_options
+from acoustic.training.parallel import ParallelOptions, parallel_notes, parallel_options
 from readers.config.config import Config
 from readers.errors import ConfigError
 
@@ -30,6 +30,15 @@ def read(block: str, around: str = "", new: bool = True) -> ParallelOptions | No
             ParallelOptions(2, 40000),
         ),
         ("parallelTrain=[numJobs=2;syncFrequencyInFrames=7]", ParallelOptions(2, 7)),
+        ("parallelTrain=[numJobs=2;ModelAveragingSGD=[blockSizePerWorker=9;MAPerfStats=1]]", ParallelOptions(2, 9)),
+        ("parallelTrain=[numJobs=2;ModelAveragingSGD=[blockSize=9]]", ParallelOptions(2, 4)),
+        ("parallelTrain=[numJobs=2;parallelizationStartEpoch=3]", ParallelOptions(2, start_epoch=3)),
+        (
+            "parallelTrain=[numJobs=2;parallelizationMethod=dataParallelSGD\n"
+            "DataParallelSGD=[gradientBits=32;useZeroThresholdFor1BitQuantization=true]]",
+            ParallelOptions(2, averages=False),
+        ),
+        ("parallelTrain=[numJobs=2;parallelizationMethod=none]", None),
         ("", None),
         ("parallelTrain=false", None),
         ("parallelTrain=true", None),
@@ -60,11 +69,88 @@ def test_what_stands_around_it():
         ("numJobs=2;keepIterations=-1", "keepIterations: -1; expected 0 or more"),
         ("numJobs=x", "numJobs is 'x'; expected"),
         ("numJobs=2;threads=3", r"parallelTrain\.threads is not known here"),
-        ("numJobs=2;parallelizationMethod=DataParallelSGD", "is DataParallelSGD, which is not built; expected ModelAv"),
         ("numJobs=2;parallelizationMethod=x", "is x, which is unknown; expected ModelAveragingSGD"),
+        ("numJobs=2;parallelizationMethod=DataParallelSDG", "is unknown; .* did you mean DataParallelSGD"),
+        (
+            "numJobs=2;parallelizationMethod=DataParallelASGD",
+            "is DataParallelASGD, which is not built: asynchronous updates are not reproducible; expected DataPar",
+        ),
+        (
+            "numJobs=2;parallelizationMethod=BlockMomentumSGD",
+            "BlockMomentumSGD, which is not built: it averages models",
+        ),
         ("numJobs=2;ModelAveragingSGD=[x=1]", r"ModelAveragingSGD\.x is not known here"),
+        (
+            "numJobs=2;ModelAveragingSGD=[blockSize=5;syncPeriod=4]",
+            "blockSize is given beside syncPeriod; expected one",
+        ),
+        ("numJobs=2;parallelizationStartEpoch=0", "parallelizationStartEpoch: 0; expected 1 or more"),
+        (
+            "numJobs=2;parallelizationMethod=DataParallelSGD;DataParallelSGD=[gradientBits=1]",
+            "p.cntk:6: gradientBits is 1, and quantised gradients are not built; expected 32, the size of a number, or",
+        ),
+        (
+            "numJobs=2;parallelizationMethod=DataParallelSGD\n"
+            "DataParallelSGD=[useBufferedAsyncGradientAggregation=true]",
+            "p.cntk:7: useBufferedAsyncGradientAggregation=true, which applies gradients one minibatch late, is not bu",
+        ),
+        (
+            "numJobs=2;parallelizationMethod=DataParallelSGD;DataParallelSGD=[bits=1]",
+            r"DataParallelSGD\.bits is not kn",
+        ),
     ],
 )
 def test_faults_are_named(block, message):
     with pytest.raises(ConfigError, match=message):
         read(f"parallelTrain=[{block}]")
+
+
+@pytest.mark.parametrize(
+    ("block", "around", "expected"),
+    [
+        ("", "", []),
+        ("parallelTrain=[numJobs=2]", "", []),
+        ("parallelTrain=false", "", []),
+        (
+            "parallelTrain=true",
+            "",
+            ["parallelTrain=true has no effect without a block parallelTrain=[numJobs=...] in SGD"],
+        ),
+        ("parallelTrain=[numJobs=2]", "parallelTrain=false", ["parallelTrain=false: one process trains"]),
+        (
+            "parallelTrain=[parallelizationMethod=DataParallelASGD]",
+            "parallelTrain=true",
+            ["train.SGD.parallelTrain has no effect without numJobs: one process trains"],
+        ),
+        (
+            "parallelTrain=[numJobs=2;parallelizationMethod=none]",
+            "",
+            ["train.SGD.parallelTrain has no effect with parallelizationMethod=none: one process trains"],
+        ),
+        (
+            "parallelTrain=[numJobs=2;distributedMBReading=true;DataParallelASGD=[x=1];ModelAveragingSGD=[MAPerfStats=1]]",
+            "",
+            [
+                "distributedMBReading has no effect: jobs read their own shares",
+                "DataParallelASGD has no effect: parallelizationMethod is ModelAveragingSGD",
+                "ModelAveragingSGD.MAPerfStats has no effect: the history",
+            ],
+        ),
+        (
+            "parallelTrain=[numJobs=2;parallelizationMethod=DataParallelSGD;samplesPerIteration=9\n"
+            "DataParallelSGD=[zeroThresholdFor1Bit=true]]",
+            "",
+            [
+                "samplesPerIteration has no effect: parallelizationMethod is DataParallelSGD",
+                "DataParallelSGD.zeroThresholdFor1Bit has no effect: gradients are not quantised",
+            ],
+        ),
+    ],
+)
+def test_nothing_is_dropped_without_a_note(block, around, expected):
+    text = f"{around}\ntrain=[\nSGD=[\nmaxEpochs=1\nlearningRatesPerMB=1\n{block}\n]\n]"
+    notes = parallel_notes(Config.from_text(text, "p.cntk").block("train").block("SGD"))
+    assert len(notes) == len(expected)
+    for note, part in zip(notes, expected):
+        assert note.startswith("p.cntk:")
+        assert part in note

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +15,8 @@ import pytest
 
 from acoustic.training.parallel import ParallelOptions, executors
 from readers.errors import ConfigError, ModelError
-from tests.acoustic.training.parallel.sources import KilledAlways, KilledOnce, write_task
-from tests.acoustic.training.parallel.trainings import COUNT, run, same
+from tests.acoustic.training.parallel.sources import KilledAlways, KilledOnce, killed_at, write_task
+from tests.acoustic.training.parallel.trainings import COUNT, Here, run, same
 
 pytestmark = pytest.mark.slow
 
@@ -58,6 +59,24 @@ def test_a_job_that_always_dies_ends_the_run(task):
     examples, _ = task
     with pytest.raises(ModelError, match=r"^outer iteration 1, job 1: lost 2 times, the last by BrokenProcessPool: "):
         run(examples, ParallelOptions(2, retries=1, processes=1), source=partial(KilledAlways, examples), name="dead")
+
+
+def test_shared_minibatches_give_the_same_model_wherever_they_are_computed(task, cluster, monkeypatch):
+    examples, _ = task
+    shared = ParallelOptions(2, averages=False)
+    lines: list[str] = []
+    by_cluster = run(examples, replace(shared, scheduler=cluster), name="cluster")
+    with monkeypatch.context() as patch:
+        mark = examples.with_name("shared")
+        patch.setattr(executors, "attempt", partial(killed_at, "epoch 2, minibatch 3, job 2", mark))
+        by_processes = run(examples, shared, name="processes", lines=lines)
+        assert mark.exists()
+    monkeypatch.setattr(executors, "LocalProcesses", Here)
+    here = run(examples, shared, name="here")
+    assert same(by_processes, here)
+    assert same(by_cluster, here)
+    (warning,) = [line for line in lines if line.startswith("warning: epoch 2, minibatch 3: lost job ")]
+    assert warning.endswith("; run again")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

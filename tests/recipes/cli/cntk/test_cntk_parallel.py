@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from acoustic.network.model_file import load_tensors
 from acoustic.training.parallel import executors
 from acoustic.training.reporting.log import read_history
 from recipes.cli import cntk, main
@@ -127,6 +128,46 @@ def test_a_killed_run_goes_on_where_it_was(ring, monkeypatch):
     assert not (ring / "net").exists()
     assert cntk.main(arguments) == 0
     assert (ring / "net").read_bytes() == (ring / "whole").read_bytes()
+
+
+METHOD = "parallelizationMethod=DataParallelSGD; DataParallelSGD=[gradientBits=64]"
+SHARED = f"parallelTrain=[{METHOD}; samplesPerIteration=default]"
+
+
+def test_jobs_that_share_minibatches_train_the_model_of_one_process(ring, capsys):
+    arguments = ["precision=double", "Train=[SGD=[maxEpochs=2]]"]
+    assert run(ring, "command=Make:Train", *arguments, "parallelTrain=false", f"modelPath={ring}/alone") == 0
+    assert "note: command line argument 'parallelTrain=false': parallelTrain=false: one" in capsys.readouterr().err
+    assert run(ring, "command=Train", *arguments, f"modelPath={ring}/shared", f"Train=[SGD=[{SHARED}]]") == 0
+    alone, shared = (load_tensors(ring / name)[0] for name in ("alone", "shared"))
+    assert alone.keys() == shared.keys()
+    for name in alone:
+        np.testing.assert_allclose(shared[name], alone[name], rtol=1e-10, atol=1e-14)
+    assert not (ring / "shared.parallel").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["SGD=[gradUpdateType=NaturalGradient]"], "DataParallelSGD with gradUpdateType=NaturalGradient, which needs"),
+        (
+            ["SGD=[parallelTrain=[parallelizationMethod=DataParallelASGD]]"],
+            "DataParallelASGD, which is not built: asyn",
+        ),
+        (["SGD=[parallelTrain=[DataParallelSGD=[gradientBits=1]]]"], "gradientBits is 1, and quantised gradients are"),
+        (
+            ["reader=[readerType=HTKMLFReader;frameMode=false;truncated=true]"],
+            "Train.reader.truncated=true with DataParallelSGD is not built; expected false, or parallelizationMethod",
+        ),
+    ],
+)
+def test_validation_refuses_what_training_refuses(ring, capsys, arguments, message):
+    settings = [f"Train=[SGD=[{SHARED}]]", "precision=double", *(f"Train=[{argument}]" for argument in arguments)]
+    assert run(ring, "command=Make") == 0
+    assert run(ring, "command=Train", *settings) == 2
+    assert message in capsys.readouterr().err
+    assert main.run(["validate", f"configFile={ring / 'ring.cntk'}", f"Exp={ring}", "command=Train", *settings]) == 1
+    assert message in capsys.readouterr().out
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

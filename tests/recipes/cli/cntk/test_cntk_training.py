@@ -300,3 +300,18 @@ def test_options_that_the_chosen_rule_does_not_read_are_said(corpus, capsys):
     assert shown.count("has no effect with gradUpdateType") == 1
     assert "rms_gamma has no effect with gradUpdateType=AdaGrad" in shown
     assert "warning: AdaGrad applies no momentum; momentum options have no effect" in shown
+
+
+def test_old_names_are_taken_and_settings_without_effect_are_noted(corpus, capsys):
+    builder = "SimpleNetworkBuilder=[layerTypes=default; layerType=Tanh]"
+    sgd = "SGD=[maxEpochs=1; learnerType=SGD; parallelTrain=[parallelizationMethod=DataParallelSGD]]"
+    assert run(corpus, "type=double", "precision=default", f"Train=[{builder}; {sgd}]") == 0
+    network = load_model(corpus / "models" / "net")
+    assert network.backend.precision == "double"
+    assert [node.type_name for node in network.nodes.values() if node.name == "H1"] == ["Tanh"]
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert [note.partition(" type ")[2] or note.partition("SGD.")[2] for note in notes] == [
+        "is the old name of precision",
+        "learnerType has no effect: SGD is the only one",
+        "parallelTrain has no effect without numJobs: one process trains",
+    ]

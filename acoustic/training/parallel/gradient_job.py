@@ -1,0 +1,145 @@
+"""A job that computes the gradient of its share of one minibatch; nothing of it is kept for the next one."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acoustic.engine.engine import Engine
+from acoustic.engine.execution.gradient_sink import GradientSink
+from acoustic.network.model_file import load_model
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from acoustic.runtime.engine_options import engines_with
+from acoustic.runtime.thread_team import computing_with
+from acoustic.training.evaluation import scalar
+from acoustic.training.parallel.job import ALONE, device_of
+from acoustic.training.parallel.shares import Share
+
+
+@dataclass(frozen=True)
+class GradientJob:
+    """One job of a minibatch.
+
+    Attributes
+    ----------
+    number : int
+        Counted from 0.
+    place : str
+        The minibatch, for messages.
+    network : Path
+        File of the network.
+    key : str
+        Identifies the content of that file.
+    values : dict of str to array
+        The parameters that training changes.
+    share : Share
+    settings : dict
+        Dropout rate and seed, as in Engine.forward.
+    names : tuple of str
+        The criterion and the evaluation nodes.
+    learns : bool
+        Whether gradients are wanted.
+    by_columns : bool
+        Whether gradients may consist of the columns that are not zero.
+    precision, device, threads, engine
+        Where and how to compute; see EngineOptions.from_text.
+    directory : Path
+        Directory that relative paths refer to.
+    """
+
+    number: int
+    place: str
+    network: Path
+    key: str
+    values: dict[str, np.ndarray]
+    share: Share
+    settings: dict[str, Any]
+    names: tuple[str, ...]
+    learns: bool
+    by_columns: bool
+    precision: str
+    device: str
+    threads: int
+    engine: str
+    directory: Path
+
+    @property
+    def title(self) -> str:
+        return f"{self.place}, job {self.number + 1}"
+
+    def run(self) -> "GradientResult":
+        """Compute figures and gradients. Raises ArgonautError, OSError."""
+        quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the learner checks the criterion
+        place = contextlib.chdir(self.directory)
+        with ALONE, place, computing_with(self.threads), engines_with(self.engine), quiet:
+            return self._compute(*_opened(self))
+
+    def _compute(self, network: Network, engine: Engine) -> "GradientResult":
+        for name, value in self.values.items():
+            network[name].assign(network.backend.asarray(value))
+        share, criterion = self.share, self.names[0]
+        engine.forward(
+            share.matrices,
+            training=True,
+            criterion=criterion,
+            layout=share.layout,
+            first_column=share.first_column,
+            **self.settings,
+        )
+        figures = {name: scalar(engine, name) for name in self.names}
+        gradients = Gradients(network, self.by_columns)
+        if self.learns:
+            engine.backward(criterion, gradients)
+        return GradientResult(figures, gradients.whole, gradients.columns)
+
+
+@dataclass(frozen=True)
+class GradientResult:
+    """Result of a job.
+
+    Attributes
+    ----------
+    figures : dict of str to float
+        Values of the criterion and the evaluation nodes.
+    whole : dict of str to (rows, cols) array
+        Gradients by parameter.
+    columns : dict of str to (int array (n,), array (rows, n))
+        Gradients that are zero except in some columns, in ascending order.
+    """
+
+    figures: dict[str, float]
+    whole: dict[str, np.ndarray]
+    columns: dict[str, tuple[np.ndarray, np.ndarray]]
+
+
+class Gradients(GradientSink):
+    """Keeps copies of all gradients on the host."""
+
+    def __init__(self, network: Network, by_columns: bool) -> None:
+        self._to_host, self.takes_touched = network.backend.to_host, by_columns
+        self.whole: dict[str, np.ndarray] = {}
+        self.columns: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    def __call__(self, node: Node, gradient: Any) -> None:
+        self.whole[node.name] = np.array(self._to_host(gradient), order="F")
+
+    def touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
+        gradient = np.array(self._to_host(fill(slice(0, len(columns)))), order="F")
+        self.columns[node.name] = np.array(self._to_host(columns)), gradient
+
+
+_open: dict[str, tuple[Network, Engine]] = {}  # of the last training of this process
+
+
+def _opened(job: GradientJob) -> tuple[Network, Engine]:
+    """Return the network and its engine, which stay in memory for the next minibatch."""
+    key = f"{job.key} {job.names} {job.threads}"
+    if key not in _open:
+        _open.clear()
+        network = load_model(job.network, job.precision, device_of(job))
+        _open[key] = network, Engine(network, job.names, threads=job.threads)
+    return _open[key]
