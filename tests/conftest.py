@@ -48,6 +48,14 @@ def compiled_once(tmp_path_factory) -> None:
         compile_once(tmp_path_factory.getbasetemp().parent)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quiet_compilation() -> None:
+    """Commands do not report that they compile kernels, which depends on the tests before."""
+    from recipes.cli import console
+
+    console.LONG_COMPILATION = float("inf")
+
+
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
     """The engine computes with one thread; a second one would spend CPU time on waiting when the network is a toy."""

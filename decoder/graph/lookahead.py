@@ -77,7 +77,10 @@ def _reach(arrays, start_state, grows):
 def _completion_bounds(arrays, reachable):
     """(S,) least sum of back-off costs from any reachable history down to each state: a bound for every word."""
     num_states = arrays.backoff_state.shape[0]
-    bound = np.where(reachable, 0.0, np.inf)
+    bound = np.full(num_states, np.inf)
+    for state in range(num_states):  # np.where takes a second to compile
+        if reachable[state]:
+            bound[state] = 0.0
     for state in range(num_states - 1, 0, -1):  # a history backs off to a lower number
         below = arrays.backoff_state[state]
         bound[below] = min(bound[below], bound[state] + arrays.backoff_cost[state])

@@ -81,7 +81,7 @@ def lm_step(arrays, state, word):
     of these), since it determines the histories of the others.
     """
     if arrays.weights.shape[0] == 0:
-        return automaton_step(arrays, 0, state, word)
+        return automaton_step(arrays, np.int64(0), state, word)
     probability, following = 0.0, np.int64(arrays.roots[0])
     for i in range(arrays.weights.shape[0]):
         own, reached = np.int64(arrays.own_word[i, word]), np.int64(arrays.roots[i])

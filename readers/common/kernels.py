@@ -2,13 +2,16 @@
 
 A damaged cache file is ignored, and replaced when the kernel has been compiled.  If a kernel cannot be stored, it is
 used all the same, and compiled again by the next process.  Modules with kernels import `njit` from here.
+`readers.common.environment.compilation` counts what is compiled.
 """
 
 import warnings
 
 from numba import njit
 from numba.core.caching import Cache, IndexDataCacheFile
+from numba.core.event import Event, Listener, register
 
+from readers.common.environment import compilation
 from readers.errors import KernelCacheWarning
 
 __all__ = ["njit"]
@@ -46,6 +49,17 @@ def _save_or_warn(self, sig, data):
         )
 
 
+class _CompilationClock(Listener):
+    """Notes each function that numba compiles."""
+
+    def on_start(self, event: Event) -> None:
+        compilation.begin()
+
+    def on_end(self, event: Event) -> None:
+        compilation.end(getattr(event.data["dispatcher"]._cache, "cache_path", None) or "")
+
+
+register("numba:compile", _CompilationClock())
 IndexDataCacheFile._load_index = _index_or_nothing
 IndexDataCacheFile._load_data = _data_or_oserror
 Cache.save_overload = _save_or_warn

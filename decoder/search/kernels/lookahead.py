@@ -214,19 +214,16 @@ def sort_by_place(first_arc, word, cost, root, end, asked, num_words, counts):
     return places, costs
 
 
-@njit(cache=True)
 def with_minima(cost, level):
     """cost (E,) f4 followed by the minimum of every BLOCK of them, then of every BLOCK of these, and so on.
 
     Those of step k are at level[k] .. level[k+1]-1.
     """
-    table = np.full(level[-1], np.inf, np.float32)
-    for i in range(cost.shape[0]):
-        table[i] = cost[i]
+    table = np.empty(level[-1], np.float32)
+    table[: cost.shape[0]] = cost
     for k in range(1, level.shape[0] - 1):
-        for i in range(level[k - 1], level[k]):
-            to = level[k] + (i - level[k - 1]) // BLOCK
-            table[to] = min(table[to], table[i])
+        below = table[level[k - 1] : level[k]]
+        table[level[k] : level[k + 1]] = np.minimum.reduceat(below, np.arange(0, below.shape[0], BLOCK))
     return table
 
 
@@ -299,7 +296,7 @@ def plain_cost_ahead(sets, histories, place, cost, level, lm_scale, key):
     low, high = np.int64(words["low"]), np.int64(words["high"])
     if low == high or history == SENTENCE_OVER:
         return 0.0
-    best, backed_off = least_cost(histories, place, cost, level, 0, history, low, high)
+    best, backed_off = least_cost(histories, place, cost, level, np.int64(0), history, low, high)
     best = min(best, backed_off + words["least"])
     return lm_scale * best + words["graph_cost"] if best < np.inf else NO_WORD_COST
 

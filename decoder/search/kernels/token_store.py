@@ -184,7 +184,7 @@ def keep_best_tokens(tokens, num_emitted, count, max_tokens):
             tokens[i]["cost"] = np.inf
         else:
             room -= values[i] == threshold
-    best = cheapest(tokens, 0, num_emitted)
+    best = cheapest(tokens, np.int64(0), num_emitted)  # a literal 0 would compile it twice
     if tokens[best]["cost"] == np.inf:
         best = cheapest(tokens, num_emitted, count)
     return best

@@ -36,21 +36,18 @@ FINITE = np.finfo(np.float64).max  # caps cutoffs, so that a cost of inf is outs
 REACHED_END, NO_FINAL_TOKEN, ALL_TOKENS_DIED = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
 def start_search(graph: SearchGraph, settings: Settings) -> SearchState:
     """The state before the first frame: one token in the start state, as if it had just crossed a word arc into it."""
     size = settings.initial_tokens
-    table, stamp = np.zeros(2 * size, dtype=np.int64), np.int64(1)
+    table, stamp = np.zeros(2 * size, dtype=np.int64), 1
     old, new = np.empty(size, dtype=TOKEN), np.empty(size, dtype=TOKEN)
     num_arrivals = 8 * size if settings.lattice_beam >= 0 else 1
     trace = Trace(np.empty(8 * size, dtype=STEP), np.empty(num_arrivals, dtype=ARRIVAL), np.zeros(2, dtype=np.int64))
-    place = np.int64(graph.positions.shape[0] + settings.start)
-    key = place << 32 | np.int64(settings.lm_start)
+    key = (graph.positions.shape[0] + settings.start) << 32 | settings.lm_start
     add(table, stamp, new, 0, ~find(table, stamp, new, key), key, np.float32(0.0))
     set_token(new, 0, 0.0, 0.0, add_step(trace, -1, NODE_LABEL, 0))
-    zero = np.int64(0)
     cache = np.zeros(CACHE_SIZE if settings.looks_ahead else 1, dtype=CACHE_ENTRY)
-    return SearchState(table, stamp, old, new, trace, zero, zero + 1, zero, FINITE, zero, zero, cache)
+    return SearchState(table, stamp, old, new, trace, 0, 1, 0, FINITE, 0, 0, cache)
 
 
 @njit(cache=True, nogil=True)
@@ -118,6 +115,7 @@ def end_utterance(graph, lm, settings, frame, tokens, num_emitted, count, trace)
     """
     num_positions = graph.positions.shape[0]
     best_cost, best, end = np.inf, -1, np.int64(-1)
+    label = np.int64(NODE_LABEL)  # with a literal, numba would compile the functions once more
     for i in range(num_emitted, count):
         token = tokens[i]
         history, state = token["key"] & LOW_32, (token["key"] >> 32) - num_positions
@@ -131,9 +129,9 @@ def end_utterance(graph, lm, settings, frame, tokens, num_emitted, count, trace)
         if not cost < np.inf:
             continue
         if end < 0:
-            end = add_step(trace, token["step"], NODE_LABEL, frame)
+            end = add_step(trace, np.int64(token["step"]), label, frame)
         if settings.lattice_beam >= 0:
-            add_arrival(trace, end, token["step"], NODE_LABEL, cost, -lm_cost)
+            add_arrival(trace, end, np.int64(token["step"]), label, cost, -lm_cost)
         if cost < best_cost:
             best_cost, best = cost, i
     if end >= 0:
@@ -141,7 +139,6 @@ def end_utterance(graph, lm, settings, frame, tokens, num_emitted, count, trace)
     return best_cost, end
 
 
-@njit(cache=True, nogil=True)
 def end_search(graph, lm, settings, state):
     """(outcome, cost, end step, trace, number of frames, tokens advanced over all frames) of a finished utterance.
 
@@ -161,7 +158,6 @@ def end_search(graph, lm, settings, state):
     return NO_FINAL_TOKEN, new[state.best]["cost"], end_step, trace, num_frames, state.num_advanced
 
 
-@njit(cache=True, nogil=True)
 def search(graph, lm, settings, scores):
     """Decode one utterance; scores (T, K) f4 as for `advance`, returns the tuple of `end_search`."""
     return end_search(graph, lm, settings, advance(graph, lm, settings, start_search(graph, settings), scores, True))

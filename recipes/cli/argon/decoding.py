@@ -3,11 +3,11 @@
 import argparse
 import contextlib
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from readers.common.environment import Stopwatch
 from readers.common.names import apart_by_extension
 from readers.common.report import RunReport
 from readers.errors import ConfigError
@@ -166,7 +166,7 @@ class Run:
         self.phones: dict[str, list] = {}
         self.words_file = ""  # the first one that was written
         self.durations: dict[str, float] = {}
-        self.started = time.monotonic()
+        self.stopwatch = Stopwatch()
 
     def results(self, show) -> Iterator[tuple[str, list]]:
         """Yield (MLF name, labels) of every utterance that has labels, in order."""
@@ -188,7 +188,7 @@ class Run:
                 if result.labels is not None:
                     self.num_written += 1
                     yield mlf_name(entry.key), result.labels
-            rate = self.num_frames / (time.monotonic() - self.started)
+            rate = self.num_frames / self.stopwatch.seconds
             show(len(self.ended), len(self.entries), frames_per_second=rate)
         if not self.num_written:
             raise NothingToWrite
@@ -234,7 +234,7 @@ class Run:
         from readers.common.files import atomic_write
         from readers.results.timed_words import write_words
 
-        seconds = time.monotonic() - self.started
+        seconds = self.stopwatch.seconds
         if self.words:
             written = write_words(self.arguments.words, self.words, self.phones, self.durations)
             note_files(self.arguments.words, written)

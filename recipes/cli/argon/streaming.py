@@ -11,10 +11,10 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from readers.common.environment import Stopwatch
 from readers.common.report import RunReport
 from readers.common.stop_signals import stopping_signal
 from readers.errors import ArgonautError, ConfigError
@@ -96,7 +96,7 @@ class Streaming:
             raise type(fault)(f"{name}: {fault}") from fault
 
     def run(self) -> int:
-        started = time.monotonic()
+        stopwatch = Stopwatch()
         try:
             with self.naming(self.source):
                 for event in self.events():
@@ -108,7 +108,7 @@ class Streaming:
         self.write()
         frames = self.recognition.num_frames
         show_losses(self.report, None, self.arguments.verbose, self.arguments.stream)
-        self.show.close(self.report, frames, (time.monotonic() - started) * TICKS_PER_SECOND / (frames * self.period))
+        self.show.close(self.report, frames, stopwatch.seconds * TICKS_PER_SECOND / (frames * self.period))
         stopped = stopping_signal()
         return self.report.exit_status if stopped == signal.SIGINT else SIGNAL_BASE + stopped
 

@@ -1,0 +1,75 @@
+"""The first run after an installation compiles kernels: the user is told, and the time does not count as decoding."""
+
+import pytest
+
+from decoder.search import Decoder
+from readers.common import environment
+from readers.common.environment import Compilation, compilation
+from recipes.cli import console
+from tests.recipes.systems.argon_system import decode
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """A count of compiled kernels of its own, and a clock that only `compiled.kernel` moves."""
+    now = [100.0]
+    compiled = Compilation()
+
+    def kernel(seconds: float, cache: str = "/cache/decoder") -> None:
+        compiled.begin()
+        now[0] += seconds
+        compiled.end(cache)
+
+    compiled.kernel = kernel
+    monkeypatch.setattr(environment.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(console, "compilation", compiled)
+    monkeypatch.setattr(console, "LONG_COMPILATION", 1.0)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/cache")
+    return compiled
+
+
+def test_long_compilations_are_announced_with_progress(compiled, capsys):
+    def command() -> int:
+        for _ in range(10):
+            compiled.kernel(0.9)
+        return 0
+
+    assert console.run_guarded(command) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "compiling kernels, once per installation; they are kept in /cache",
+        "compiling kernels: 8 after 7 s",
+        "compiled 10 kernels in 9 s",
+    ]
+
+
+def test_short_compilations_are_not_mentioned(compiled, capsys):
+    assert console.run_guarded(lambda: compiled.kernel(0.9) or 0) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_command_that_fails_ends_with_its_error(compiled, capsys):
+    def command() -> int:
+        compiled.kernel(2.0)
+        raise OSError("disk full")
+
+    assert console.run_guarded(command) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "error: disk full"
+
+
+def test_the_directory_of_kernels_is_named_as_the_user_knows_it(monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    beside = console.Path(console.__file__).parents[2] / "decoder" / "lm" / "__pycache__"
+    assert console.kernel_directory(str(beside)) == f"the directories __pycache__ of {beside.parents[2]}"
+    assert console.kernel_directory("/home/me/.cache/numba/lm_123") == str(console._user_cache())
+
+
+def test_the_real_time_factor_does_not_contain_compilation(made, tmp_path, capsys, monkeypatch):
+    search = Decoder.decode
+
+    def decode_first_time(decoder, scores):
+        monkeypatch.setattr(compilation, "_finished", 1e6)  # seconds, more than this test has taken
+        return search(decoder, scores)
+
+    monkeypatch.setattr(Decoder, "decode", decode_first_time)
+    assert decode(made, tmp_path, threads=1) == 0
+    assert "real-time factor 0.000" in capsys.readouterr().out
