@@ -257,7 +257,7 @@ def check_numbers(config: FeatureConfig) -> None:
     expect(0 < config.window_size <= MAX_PERIOD, "WINDOWSIZE", f"a length above 0, in 100 ns units, to {MAX_PERIOD}")
     expect(0 <= config.preemphasis <= 1, "PREEMCOEF", "a number from 0 to 1")
     expect(config.num_channels >= 1, "NUMCHANS", "at least 1")
-    expect(config.lifter >= 0, "CEPLIFTER", "0 (none) or more")
+    expect(config.lifter == 0 or 1 <= config.lifter <= 1e6, "CEPLIFTER", "0 (none), or 1 to 1e6")
     expect(0 < config.compression <= 10, "COMPRESSFACT", "a power above 0, to 10")
     expect(0 <= config.silence_floor <= 1000, "SILFLOOR", "0 dB or more, to 1000")
     for setting, largest in (("ADDDITHER", 32768.0), ("ESCALE", 1e6)):
@@ -281,7 +281,7 @@ def check_numbers(config: FeatureConfig) -> None:
 
 def check_warping(config: FeatureConfig, expect) -> None:
     """Check the piecewise linear warp: it needs two corners, the lower first, and slopes above 0."""
-    expect(config.warp > 0, "WARPFREQ", "a factor above 0, about 0.8 to 1.2")
+    expect(0.1 <= config.warp <= 10, "WARPFREQ", "a factor from 0.1 to 10, usually 0.8 to 1.2")
     if config.warp == 1.0:
         return
     expect(config.warp_low_cutoff > 0, "WARPLCUTOFF", "a frequency above 0 when WARPFREQ is not 1")

@@ -57,11 +57,7 @@ def extract(samples: np.ndarray, config: FeatureConfig, sample_rate: float) -> n
     samples = check_samples(samples, plan.spectrum)
     if config.dither:
         samples = add_dither(samples, config.dither, config.seed)
-    bank, energies = plan.spectrum.filterbank(samples)
-    static = plan.static_block(bank, energies)
-    if not np.isfinite(static).all():
-        raise ShapeError("samples: not all are finite numbers; expected the scale of 16-bit integers")
-    return add_dynamics(static, config)
+    return add_dynamics(plan.static_features(samples), config)
 
 
 def frame_period(config: FeatureConfig, sample_rate: float) -> int:
@@ -105,6 +101,14 @@ class Plan:
             loudness = equal_loudness(config, sample_rate)[:, None]
             return cls(config, spectrum, autocorrelation_matrix(config), loudness, lifter_weights(config)[:, None])
         return cls(config, spectrum)
+
+    def static_features(self, samples: np.ndarray) -> np.ndarray:
+        """Return the static features (num_static, T) of samples.  Raises ShapeError unless they are finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            static = self.static_block(*self.spectrum.filterbank(samples))
+        if not np.isfinite(static).all():
+            raise ShapeError("samples: not all are finite numbers; expected the scale of 16-bit integers")
+        return static
 
     def static_block(self, bank: np.ndarray, energies: np.ndarray | None) -> np.ndarray:
         """Return the static features (num_static, T) for filter outputs and frame energies."""

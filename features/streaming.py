@@ -128,10 +128,7 @@ class FeatureStream:
             return np.zeros((self.config.dim, 0), np.float32, order="F")
         self._samples = samples[num_frames * self._spectrum.hop :].copy()
         # Pre-emphasis does not cross the beginning of a frame, so the samples may begin at any frame.
-        static = self._plan.static_block(*self._spectrum.filterbank(samples))
-        if not np.isfinite(static).all():
-            raise ShapeError("samples: not all are finite numbers; expected the scale of 16-bit integers")
-        frames = self._dynamics.push(static)
+        frames = self._dynamics.push(self._plan.static_features(samples))
         return frames if self._mean is None else self._mean.push(frames)
 
 

@@ -9,7 +9,7 @@ from decoder.lm.mapped_model import open_language_model
 from decoder.scoring.error_counts import Score
 from decoder.search.decoder import Decoder
 from readers.common.files import atomic_write
-from readers.common.text import parse_json
+from readers.common.text import parse_json, read_text
 from readers.errors import FormatError
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import read_scp
@@ -46,7 +46,10 @@ def choose_options(
 def read_choice(record: Path) -> dict[str, float]:
     """Return the options that `choose_options` wrote."""
     try:
-        return parse_json(record.read_text(encoding="utf-8"))["chosen"]
+        chosen = parse_json(read_text(record))["chosen"]
+        if not isinstance(chosen, dict) or not all(type(value) in (int, float) for value in chosen.values()):
+            raise TypeError(f"chosen is {chosen!r}")
+        return chosen
     except (ValueError, KeyError, TypeError) as fault:
         raise FormatError(f"{record}: {fault}; expected the result of stage tune; run with --from tune") from fault
 

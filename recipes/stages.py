@@ -15,7 +15,7 @@ from typing import Protocol
 
 from readers.common.files import atomic_write
 from readers.common.report import RunReport
-from readers.common.text import parse_json
+from readers.common.text import parse_json, read_text
 from readers.errors import ConfigError
 from recipes.cli.console import is_interrupted
 from recipes.cli.main import RAW_COMMANDS, main
@@ -171,7 +171,7 @@ def _marked(mark: Path) -> dict | None:
     if not mark.is_file():
         return None
     try:
-        settings = parse_json(mark.read_text(encoding="utf-8"))["settings"]
+        settings = parse_json(read_text(mark))["settings"]
     except (ValueError, KeyError, TypeError):
         return None
     return settings if isinstance(settings, dict) else None

@@ -22,7 +22,7 @@ from readers.htk.trees import phone_of
 from readers.language.att import EPSILON, Acceptor
 
 EPSILON_NAMES = (EPSILON, "<epsilon>", "0")
-_STATE_NAME = re.compile(r"(.+?)(?:_s([0-9]+)(?:_.*)?|\[([0-9]+)\])")
+_STATE_NAME = re.compile(r"(.+?)(?:_s([0-9]{1,9})(?:_.*)?|\[([0-9]{1,9})\])")
 _MAX_COUNT = 2**31 - 1  # positions, states and arcs are numbered with 32 bits
 
 

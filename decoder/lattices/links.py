@@ -8,6 +8,8 @@ import numpy as np
 from readers.errors import GraphError
 from readers.htk.slf import NULL_WORD, Lattice
 
+MOST = 1e30  # sums of so large scores stay finite in float32
+
 
 @dataclass(frozen=True)
 class ScoredLinks:
@@ -75,14 +77,16 @@ def weigh(lattice: Lattice) -> ScoredLinks:
     Raises
     ------
     GraphError
-        Unless there is exactly one start and one end node, and for scores of NaN or +inf.
+        Unless there is exactly one start and one end node, and for scores of NaN, +inf and beyond 1e30.
 
     References
     ----------
     HTK Book, standard lattice format.
     """
-    penalty = lattice.scale("wdpenalty", 0.0) * np.array([word != NULL_WORD for word in lattice.word])
-    acoustic = lattice.scale("acscale", 1.0) * lattice.acoustic + penalty
+    with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked below
+        penalty = lattice.scale("wdpenalty", 0.0) * np.array([word != NULL_WORD for word in lattice.word])
+        acoustic = lattice.scale("acscale", 1.0) * lattice.acoustic + penalty
+        total = acoustic + lattice.scale("lmscale", 1.0) * lattice.lm
     leaving: list[list[int]] = [[] for _ in range(lattice.num_nodes)]
     for link, node in enumerate(lattice.start.tolist()):
         leaving[node].append(link)
@@ -91,8 +95,7 @@ def weigh(lattice: Lattice) -> ScoredLinks:
     last = [node for node, links in enumerate(leaving) if not links]
     if len(first) != 1 or len(last) != 1:
         raise GraphError(f"{lattice.where}: {len(first)} start nodes and {len(last)} end nodes; expected one of each")
-    total = acoustic + lattice.scale("lmscale", 1.0) * lattice.lm
-    odd = np.flatnonzero(~(total < np.inf))  # NaN too
+    odd = np.flatnonzero(~((np.abs(total) <= MOST) | (total == -np.inf)))  # NaN too
     if odd.size:
         found = f"link {odd[0]} scores {total[odd[0]]}"
         raise GraphError(f"{lattice.where}: {found}; expected a log-likelihood")

@@ -19,6 +19,8 @@ from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
 from readers.htk.units import TICKS_PER_SECOND
 
 FULL_SCALE = 32768.0
+USUAL_FRAMES = 100  # per byte; MP3 has at most 48, FLAC more only in silence
+PIECE = 1 << 20  # frames
 # Encodings of at most 16 bits are read exactly as 16-bit integers; others would be truncated.
 NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
 
@@ -93,14 +95,33 @@ def _read_sndfile(path) -> tuple[np.ndarray, int]:
     try:
         with soundfile.SoundFile(os.fspath(path)) as file:
             narrow = file.subtype in NARROW_CODINGS
-            samples = file.read(dtype="int16" if narrow else "float32", always_2d=True)
+            samples = _all_frames(file, "int16" if narrow else "float32", Path(path).stat().st_size)
             num_frames, rate = file.frames, file.samplerate
     except (soundfile.LibsndfileError, RuntimeError) as fault:
         raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
     if len(samples) != num_frames:
         raise FormatError(f"{path}: {len(samples)} samples decoded; expected {num_frames}, as its header says")
+    return full_scale(samples, narrow), rate
+
+
+def _all_frames(file, dtype: str, size: int) -> np.ndarray:
+    """Return all frames (N, channels); memory for many more than a file of `size` bytes usually has is not trusted."""
+    if file.frames <= USUAL_FRAMES * size:
+        return file.read(dtype=dtype, always_2d=True)
+    pieces = [file.read(PIECE, dtype, always_2d=True)]
+    while len(pieces[-1]) == PIECE:
+        pieces.append(file.read(PIECE, dtype, always_2d=True))
+    return np.concatenate(pieces)
+
+
+def full_scale(samples: np.ndarray, narrow: bool) -> np.ndarray:
+    """Return what libsndfile has read as float32 on the scale of 16-bit integers.
+
+    narrow: whether it has read integers.  Numbers that are too large for float32 become infinite.
+    """
     samples = samples.astype(np.float32, copy=False)
-    return (samples if narrow else samples * np.float32(FULL_SCALE)), rate
+    with np.errstate(over="ignore"):  # `features` refuses samples that are not finite
+        return samples if narrow else samples * np.float32(FULL_SCALE)
 
 
 def check_riff(path) -> None:
@@ -141,8 +162,12 @@ def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
         ) from fault
     if header.base_kind != WAVEFORM or header.dim != 1:
         raise FormatError(f"{path}: an HTK feature file; expected audio")
-    rate = TICKS_PER_SECOND / header.period
-    return read_htk(path).frames.T, round(rate)
+    rate = round(TICKS_PER_SECOND / header.period)
+    if rate < 1:
+        raise FormatError(
+            f"{path}: a sample every {header.period} units of 100 ns; expected at most {TICKS_PER_SECOND}"
+        )
+    return read_htk(path).frames.T, rate
 
 
 def _read_without_magic(path, raw: RawFormat) -> tuple[np.ndarray, int]:

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from readers.audio.audio_file import FULL_SCALE, NARROW_CODINGS, check_riff, read_audio
+from readers.audio.audio_file import NARROW_CODINGS, check_riff, full_scale, read_audio
 from readers.audio.raw import ENCODINGS, PCM_16, RawFormat, decode_samples
 from readers.audio.sphere import read_sphere_header
 from readers.common.audio_format import HEAD_SIZE, MP3, NIST_SPHERE, WAV, audio_format
@@ -119,7 +119,7 @@ def _sndfile_blocks(file, path, block: int) -> Iterator[np.ndarray]:
             if not len(samples):
                 break
             done += len(samples)
-            yield samples.astype(np.float32) if narrow else samples * np.float32(FULL_SCALE)
+            yield full_scale(samples, narrow)
         if done != file.frames:
             raise FormatError(f"{path}: {done} samples decoded; expected {file.frames}, as its header says")
 

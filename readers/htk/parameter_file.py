@@ -330,8 +330,9 @@ def _read_frames(file: BinaryIO, header: HTKHeader, start: int, count: int, path
     if header.kind & HAS_C:
         file.seek(header.data_offset - COMPRESSION_FRAMES * header.sample_size)
         scale, offset = _read_array(file, (2, dim), "f4", order, path)
-        frames += offset
-        frames /= scale
+        with np.errstate(all="ignore"):  # callers check the values
+            frames += offset
+            frames /= scale
     elif header.base_kind == IREFC:
         frames /= np.float32(SHORT_MAX)
     return frames.T

@@ -324,7 +324,7 @@ def _parse_div(text: str, where: str) -> tuple[Division, ...]:
             values = to_numbers(numbers)
         except ValueError:
             values = [0.0] * 3
-        if not label or len(values) > 2:
+        if not label or len(values) > 2 or not all(abs(value) <= MOST_SECONDS for value in values[:1]):
             raise FormatError(f"{where}: segments {text[:40]!r}; expected :label,duration,likelihood: and so on")
         segments.append((label, *values, *(None,) * (2 - len(values))))
     return tuple(segments)

@@ -237,14 +237,15 @@ def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: 
             file.seek(header.data + first * header.dim * dtype.itemsize)
             count = max(0, stop - first) * header.dim
             values = np.fromfile(file, dtype, count).reshape(-1, header.dim)
-            return np.ascontiguousarray(values, np.float32)
+            with np.errstate(over="ignore"):  # callers check the values
+                return np.ascontiguousarray(values, np.float32)
         file.seek(offset)
         if header.kind == b"text":
             values = _parse_text_matrix(_read_text_matrix(file, f"{path}:{offset}"), f"{path}:{offset}")
         else:
             from kaldiio.matio import read_matrix_or_vector  # kaldiio is slow to import and rarely needed
 
-            with np.errstate(all="ignore"):  # callers check the values
+            with np.errstate(all="ignore"):
                 values = read_matrix_or_vector(file)
         return np.ascontiguousarray(values[first:stop], np.float32)
 
@@ -356,4 +357,5 @@ def _parse_text_matrix(text: bytes, where: str) -> np.ndarray:
         raise FormatError(f"{where}: {fault}; expected a matrix of numbers") from fault
     if not rows or len({len(row) for row in values}) != 1:
         raise FormatError(f"{where}: {len(rows)} rows of unequal length; expected a row of numbers for each frame")
-    return np.array(values, np.float32)
+    with np.errstate(over="ignore"):  # callers check the values
+        return np.array(values, np.float32)

@@ -16,6 +16,7 @@ from readers.common.text import is_count, read_lines, to_number, to_numbers
 from readers.errors import FormatError, GraphError
 
 EPSILON = "<eps>"
+MOST_COST = 1e30  # sums of so large costs stay finite in float32
 SPARSE_FROM = 1 << 16  # above this many states, and more than two per arc, most state numbers are unused
 
 
@@ -171,8 +172,8 @@ def _parse_rows(rows, ids, finals, grow):
     else:
         found = {}
     source, target = (_states([row[side] for row in arcs]) for side in (0, 1))
-    cost = np.array(to_numbers([row[3] if len(row) == 4 else "0" for row in arcs]), np.float64).astype(np.float32)
-    if np.isnan(cost).any() or np.isneginf(cost).any():
+    cost = np.array(to_numbers([row[3] if len(row) == 4 else "0" for row in arcs]), np.float64)
+    if not ((np.abs(cost) <= MOST_COST) | (cost == np.inf)).all():
         raise ValueError
     labels = [row[2] for row in arcs]
     if grow:
@@ -180,7 +181,7 @@ def _parse_rows(rows, ids, finals, grow):
             ids.setdefault(name, len(ids))
     label = np.array([ids[name] for name in labels], np.int32)
     finals.update(found)
-    return source, target, label, cost
+    return source, target, label, cost.astype(np.float32)
 
 
 def _states(tokens: list[str]) -> np.ndarray:
@@ -193,7 +194,7 @@ def _states(tokens: list[str]) -> np.ndarray:
 
 def _cost(text: str) -> float:
     value = to_number(text)
-    if np.isnan(value) or value == -np.inf:
+    if not abs(value) <= MOST_COST and value != np.inf:
         raise ValueError(text)
     return value
 
@@ -219,7 +220,9 @@ def _blame(rows, begin, ids, finals, grow, path) -> None:
             try:
                 _cost(row[-1])
             except ValueError:
-                raise FormatError(f"{where}: cost {row[-1]!r} in {text!r}; expected a number") from None
+                raise FormatError(
+                    f"{where}: cost {row[-1]!r} in {text!r}; expected a number of at most {MOST_COST:g}"
+                ) from None
         if len(row) in (1, 2):
             if int(row[0]) in seen:
                 raise FormatError(f"{where}: state {row[0]} is final twice; expected each once")

@@ -15,6 +15,7 @@ from readers.common.files import atomic_write
 from readers.common.text import is_number, read_lines, to_numbers
 from readers.errors import ConfigError, FormatError
 
+MOST_SECONDS = 1e9
 CHANNEL = "1"
 SPEAKER = "unknown"
 CUE_SECONDS, CUE_CHARACTERS, PAUSE = (
@@ -94,7 +95,8 @@ def read_ctm(path: str | os.PathLike) -> dict[str, list[TimedWord]]:
         try:
             name, _, start, duration, word, *rest = fields
             numbers = to_numbers((start, duration, *rest[:1]))
-            if len(rest) > 1 or not all(math.isfinite(value) for value in numbers) or min(numbers[:2]) < 0:
+            known = all(map(math.isfinite, numbers)) and all(0 <= time < MOST_SECONDS for time in numbers[:2])
+            if len(rest) > 1 or not known:
                 raise ValueError
         except ValueError:
             raise FormatError(

@@ -23,6 +23,7 @@ from readers.errors import FormatError
 # Tables are written with four to six digits, so the two probabilities of a state may not sum to 1 exactly.
 PROBABILITY_TOLERANCE = 0.01
 MOST_OUTPUTS = 2**31 - 1
+MOST = 1e30  # sums of so large numbers stay finite in float32
 
 
 def bracket(state: str) -> str:
@@ -338,8 +339,8 @@ def _rows(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
 def _number(text: str, path: str | os.PathLike, number: int) -> float:
     if text.lower() in ("-inf", "-infinity"):
         return -math.inf
-    if not is_number(text) or not math.isfinite(float(text)):
-        raise FormatError(f"{path}:{number}: {text!r}; expected a number")
+    if not is_number(text) or abs(float(text)) > MOST:
+        raise FormatError(f"{path}:{number}: {text[:40]!r}; expected a number from {-MOST:g} to {MOST:g}")
     return float(text)
 
 

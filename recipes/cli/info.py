@@ -42,6 +42,7 @@ from recipes.cli.file_kinds.figures import Figures
 
 Kind = tuple[str, Callable[[str], Figures]]  # name of the kind, function that returns the figures of a file
 ARC = re.compile(r"\d+\s+\d+\s+\S+(\s+[-+.\deE]+)?")
+RANGE = re.compile(r"=[^\s=]+\[\d+,\d+\]$")
 SLF_SIZES = re.compile(r"(N|NODES)=\d+\s+(L|LINKS)=\d+")
 DBN_MAGIC = (b"DBN\n", b"DBN\0")
 MAX_SAFETENSORS_HEADER = 100_000_000  # bytes; limit of the format
@@ -183,7 +184,7 @@ def _list_kind(path: str, filled: list[str]) -> Kind:
     """Return the kind of a file without special marks: a list or table of names.  Raises FormatError for other text."""
     first = filled[0] if filled else ""
     fields = first.split()
-    if len(fields) == 1 or re.search(r"=\S+\[\d+,\d+\]$", first):
+    if len(fields) == 1 or RANGE.search(first):
         looks_like_path = re.search(r"[/\\=.]", first)
         return ("script file (SCP)", labels.scp) if looks_like_path else ("list of names", labels.names)
     if len(filled) == 1 and len(fields) == 2 and fields[1] in ("left-to-right", "any-order"):

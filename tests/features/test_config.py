@@ -158,11 +158,12 @@ def test_stereo_mode_is_the_channel():
         ("WINDOWSIZE", "0", "expected a length above 0"),
         ("PREEMCOEF", "1.5", "expected a number from 0 to 1"),
         ("CEPLIFTER", "-1", "expected 0"),
+        ("CEPLIFTER", "1e-320", "expected 0 .none., or 1 to 1e6"),
         ("COMPRESSFACT", "0", "expected a power above 0"),
         ("SILFLOOR", "-3", "expected 0 dB or more"),
         ("DELTAWINDOW", "0", "expected 1 to 1000 frames"),
         ("ACCWINDOW", "2000000000", "expected 1 to 1000 frames"),
-        ("WARPFREQ", "0", "expected a factor above 0"),
+        ("WARPFREQ", "0", "expected a factor from 0.1 to 10"),
     ],
 )
 def test_bad_value_names_place_finding_and_expectation(name, text, message):

@@ -139,8 +139,8 @@ def test_extract_two_channels_is_an_error():
         extract(np.ones((500, 2)), FeatureConfig(), RATE)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+@pytest.mark.filterwarnings("error")
 def test_extract_not_finite_samples_is_an_error(value):
     samples = speech_like(2).astype(np.float32)
     samples[777] = value

@@ -62,6 +62,16 @@ def test_run_stages_many_changes_are_counted(tmp_path, capsys):
     assert "u was 0, is 1, v was 0, is 1, w was 0, is 1, x was 0, is 1, and 2 more\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("mark", ['{"settings": 3}', "{}", "[1]", "\0", '{"settings": ' + "[" * 100_000])
+def test_run_stages_repeats_a_stage_with_a_damaged_mark(tmp_path, mark):
+    log = []
+    stages = recording_stages("a", log, settings={"seed": 0})
+    run_stages(stages, tmp_path)
+    (tmp_path / "stages" / "a.done").write_text(mark)
+    run_stages(stages, tmp_path)
+    assert log == ["a", "a"]
+
+
 def test_run_stages_goes_on_after_a_failure(tmp_path):
     log = []
     good = recording_stages("abc", log)

@@ -1,8 +1,10 @@
 """Choosing search options: coordinate by coordinate, with a price on every step away from the start."""
 
 import numpy as np
+import pytest
 
 from decoder.scoring.error_counts import Score
+from readers.errors import FormatError
 from recipes import tuning
 from recipes.decoding import read_choice, search_flags
 from recipes.tuning import Development, Grid
@@ -62,3 +64,12 @@ def test_decode_and_score_folds_and_counts_an_empty_result():
 def test_the_choice_of_a_record_becomes_flags(tmp_path):
     (tmp_path / "tune.json").write_text('{"chosen": {"acweight": 0.2, "sil_cost": 0.0}, "trials": []}')
     assert search_flags(read_choice(tmp_path / "tune.json")) == ["-acweight", 0.2, "-sil-cost", 0.0]
+
+
+@pytest.mark.parametrize(
+    "record", ['{"chosen": [1]}', '{"chosen": {"beam": [1]}}', '{"chosen": {"beam": true}}', "3", "\0", "x"]
+)
+def test_damaged_records_are_refused(tmp_path, record):
+    (tmp_path / "tune.json").write_text(record)
+    with pytest.raises(FormatError, match=r"tune\.json:.* expected"):
+        read_choice(tmp_path / "tune.json")

@@ -19,7 +19,9 @@ def safetensors_kind(path: str):
     checkpoint.
     """
     found = _parsed(_open(path)[2].get("argonaut", "")).get("format")
-    return (CHECKPOINTS[found], checkpoint) if found in CHECKPOINTS else ("safetensors model", model)
+    if isinstance(found, str) and found in CHECKPOINTS:
+        return CHECKPOINTS[found], checkpoint
+    return "safetensors model", model
 
 
 def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter, dict[str, str]]:
@@ -57,8 +59,11 @@ def _shape_figures(shapes: dict[str, tuple[int, ...]]) -> Figures:
 def model(path: str) -> Figures:
     shapes, types, metadata = _open(path)
     graph = _parsed(metadata.get("argonaut", ""))
-    figures = _tensor_figures(shapes, types) + _graph_figures(graph) + _feature_figures(graph, path)
-    return figures + _shape_figures(shapes)
+    try:
+        network = _graph_figures(graph)
+    except (AttributeError, TypeError) as fault:
+        raise FormatError(f"{path}: metadata ({fault}); expected the nodes of a network") from fault
+    return _tensor_figures(shapes, types) + network + _feature_figures(graph, path) + _shape_figures(shapes)
 
 
 def _feature_figures(graph: dict, path: str) -> Figures:

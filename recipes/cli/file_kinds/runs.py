@@ -31,7 +31,10 @@ def history(path: str) -> Figures:
     for data in ("training", "validation"):
         values = rows[-1].get(data)
         if isinstance(values, dict) and all(isinstance(value, (int, float)) for value in values.values()):
-            figures.append((data, ", ".join(f"{name} {value:.6g}" for name, value in values.items())))
+            try:
+                figures.append((data, ", ".join(f"{name} {value:.6g}" for name, value in values.items())))
+            except OverflowError as fault:  # an integer of hundreds of digits
+                raise FormatError(f"{path}: {data} ({fault}); expected errors and criteria") from fault
     return figures
 
 
@@ -44,7 +47,7 @@ def iterations(path: str) -> Figures:
         figures: Figures = [("outer iterations", f"{len(rows)}, the last in epoch {last['epoch']}")]
         figures += [("jobs", len(last["jobs"])), ("taken", last["taken"]), ("seconds of the last", last["seconds"])]
         figures += [("training", ", ".join(f"{name} {value:.6g}" for name, value in last["training"].items()))]
-    except (KeyError, TypeError, ValueError, AttributeError) as fault:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
         raise FormatError(
             f"{path}: not a row of an outer iteration ({fault}); expected its jobs and figures"
         ) from fault
@@ -106,7 +109,7 @@ def json_words(path: str) -> Figures:
         figures: Figures = [("utterances", len(utterances)), ("words", len(words))]
         figures.append(("ends at", f"{max((word['end'] for word in words), default=0.0):.2f} s"))
         mean = f", mean {sum(known) / len(known):.3f}" if known else ""
-    except (KeyError, TypeError, ValueError) as fault:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
         raise FormatError(f"{path}: not a list of words ({fault}); expected word, start, end, confidence") from fault
     return [*figures, ("confidence", f"given for {len(known)}{mean}")]
 
@@ -119,9 +122,11 @@ def tuning(path: str) -> Figures:
     found = _objects(path)[0]
     try:
         chosen = ", ".join(f"{name} {value}" for name, value in found["chosen"].items())
-    except AttributeError as fault:
-        raise FormatError(f"{path}: `chosen` is {found['chosen']!r}; expected options and their values") from fault
-    return [("trials", len(found["trials"])), ("chosen", chosen)]
+        return [("trials", len(found["trials"])), ("chosen", chosen)]
+    except (AttributeError, TypeError) as fault:
+        raise FormatError(
+            f"{path}: {fault}; expected `chosen`, options with their values, and a list `trials`"
+        ) from fault
 
 
 def report(path: str) -> Figures:

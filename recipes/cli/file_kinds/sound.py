@@ -7,6 +7,8 @@ from recipes.cli.file_kinds.figures import Figures, all_finite, seconds
 
 
 def features(path: str) -> Figures:
+    import numpy as np
+
     from readers.config.feature_record import SideFiles, side_file
     from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk, read_htk_header
 
@@ -14,13 +16,15 @@ def features(path: str) -> Figures:
     record = SideFiles().record(path, kind_name(header.kind), header.period)
     known = len(record.settings) > 2  # more than the header tells
     frames = read_htk(path).frames
+    with np.errstate(over="ignore", invalid="ignore"):  # a note below says so
+        mean = frames.mean(dtype="f8")
     duration = seconds(header.num_frames * header.period)
     figures: Figures = [
         ("kind", kind_name(header.kind)),
         ("frames", f"{header.num_frames} ({duration}, one every {header.period / 1e4:g} ms)"),
         ("values", f"{header.dim} per frame" + (", compressed to 16 bits" if header.kind & HAS_C else "")),
         ("byte order", "big-endian" if header.byte_order == ">" else "little-endian"),
-        ("range", f"{frames.min():g} to {frames.max():g}, mean {frames.mean(dtype='f8'):g}"),
+        ("range", f"{frames.min():g} to {frames.max():g}, mean {mean:g}"),
         *([("computed with", f"{', '.join(record.texts())} ({side_file(path).name})")] if known else []),
     ]
     if header.kind & HAS_K:

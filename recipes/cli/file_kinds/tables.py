@@ -13,7 +13,7 @@ STATE = re.compile(r"\S*(\[\d+\]|_s?\d+)")  # names of states: aa_s2, aa_s2_1, s
 BRACKETED_NAME = re.compile(r"[^\s=\[\]()]+(\[\d+\])?")
 OUTPUT = re.compile(r"\S+\s+\[[^\[\]\s]*\]")
 FILE_NAME = re.compile(r".*[/\\].*|.+\.\w+")
-INDEX = re.compile(r"\d+\t[^\t]+")
+INDEX = re.compile(r"\d{1,18}\t[^\t]+")
 # Suffixes of files that an index can refer to, in the order in which they are tried.
 NUMBERED = (".lat", ".fst", ".txt")
 MIXTURE_TOLERANCE = 1e-3

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from readers.common.text import is_count, is_number
 from recipes.cli.file_kinds.figures import Figures
 
-CUE = re.compile(r"(?:\d+:)?\d+:\d\d[.,]\d{3} --> (?:(\d+):)?(\d+):(\d\d)[.,](\d{3})")
-INTERVALS = re.compile(r"intervals: size = (\d+)")
+CUE = re.compile(r"(?:\d+:)?\d+:\d\d[.,]\d{3} --> (?:(\d{1,9}):)?(\d{1,9}):(\d\d)[.,](\d{3})")
+INTERVALS = re.compile(r"intervals: size = (\d{1,18})\b")
 STM_COMMENT = ";;"
 
 
@@ -152,7 +152,7 @@ def textgrid(path: str) -> Figures:
 
     text = read_text(path)
     ends = [float(end) for end in re.findall(r"^xmax = ([\d.]+)", text, re.MULTILINE)]
-    tiers = re.findall(r'^\s*name = "(.*)"', text, re.MULTILINE)
+    tiers = re.findall(r'^[ \t]*name = "(.*)"', text, re.MULTILINE)
     sizes = [int(size) for size in INTERVALS.findall(text)]
     return [
         ("tiers", " ".join(tiers) or "none named"),

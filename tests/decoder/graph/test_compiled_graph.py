@@ -99,6 +99,7 @@ def test_state_map_overrules_names():
         ("_ah_[2]", ("_ah_", 2)),
         ("h#_s2", ("h#", 2)),
         ("noise", ("noise", 0)),
+        ("a_s9999999999", ("a_s9999999999", 0)),
     ],
 )
 def test_model_of_state(name, expected):

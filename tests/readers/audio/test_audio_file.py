@@ -8,6 +8,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from readers.audio import audio_file
 from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.audio.sphere import read_sphere_header
 from readers.errors import FormatError, ShapeError
@@ -191,6 +192,30 @@ def test_a_file_of_no_known_format(tmp_path):
     message = r"a.txt: neither WAV, FLAC, NIST SPHERE nor an HTK waveform; expected one of them \("
     with pytest.raises(FormatError, match=message):
         read_audio(tmp_path / "a.txt")
+
+
+def test_an_htk_waveform_of_less_than_a_sample_per_second(tmp_path):
+    write_htk(tmp_path / "a.htk", RAMP[None].astype(np.float32), WAVEFORM, 20_000_001)
+    with pytest.raises(FormatError, match=r"a.htk: neither WAV.*HTK waveform"):
+        read_audio(tmp_path / "a.htk")
+
+
+def test_memory_is_not_reserved_for_samples_that_only_the_header_promises(tmp_path):
+    soundfile.write(tmp_path / "a.flac", RAMP / 32768, 16000, subtype="PCM_16")
+    raw = bytearray((tmp_path / "a.flac").read_bytes())
+    raw[21] |= 0x0F  # the highest 4 of the 36 bits of the number of samples
+    (tmp_path / "a.flac").write_bytes(raw)
+    with pytest.raises(FormatError, match=r"a.flac: .*expected"):
+        read_audio(tmp_path / "a.flac")
+
+
+def test_long_silence_is_read_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(audio_file, "PIECE", 1000)
+    samples = np.zeros(2**19, np.int16)
+    samples[-1] = 5
+    soundfile.write(tmp_path / "a.flac", samples, 16000)
+    assert len(samples) > audio_file.USUAL_FRAMES * (tmp_path / "a.flac").stat().st_size
+    np.testing.assert_array_equal(read_audio(tmp_path / "a.flac")[0], samples)
 
 
 @pytest.mark.parametrize(("dim", "kind"), [(1, USER), (2, WAVEFORM)])

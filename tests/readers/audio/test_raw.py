@@ -68,6 +68,13 @@ def test_floats_that_cannot_be_samples(tmp_path, value):
         list(open_audio(tmp_path / "a", 2, RATE, "f32le").blocks)
 
 
+@pytest.mark.filterwarnings("error")
+def test_floats_beyond_the_scale_become_infinite(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.array([0.5, 1e38], "<f4"), RATE, subtype="FLOAT")
+    assert read_audio(tmp_path / "a.wav")[0].tolist() == [16384, np.inf]
+    assert [block.tolist() for block in open_audio(tmp_path / "a.wav", 10).blocks] == [[16384, np.inf]]
+
+
 def test_faults(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     with pytest.raises(FormatError, match=r"a: 3 bytes; expected a multiple of 2, the bytes of a sample"):

@@ -115,6 +115,14 @@ def test_compressed_values_decode_as_the_book_says(tmp_path):
     assert read_htk(path).frames.tolist() == [[4.0], [2.0]]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [0, 1e-38, np.nan])
+def test_compressed_values_with_a_damaged_scale_are_not_finite(tmp_path, scale):
+    body = struct.pack(">4f2h", scale, 4, 1, -3, 700, 11)
+    frames = read_htk(put(tmp_path / "a", (5, 100000, 4, parse_kind("MFCC_C")), body)).frames
+    assert np.isfinite(frames).tolist() == [[False], [True]]
+
+
 def test_iref_values_are_scaled_as_htk_scales_them(tmp_path):
     path = put(tmp_path / "a", (2, 100000, 2, htk.IREFC), struct.pack(">2h", 32767, -16384))
     np.testing.assert_allclose(read_htk(path).frames, [[1.0, -16384 / 32767]], rtol=1e-7)

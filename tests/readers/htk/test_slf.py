@@ -151,6 +151,7 @@ def test_times_in_another_unit(tmp_path):
         (change("W=A", "v=nan"), r"l:5: 'nan'; expected a whole number"),
         (change("W=A", "v=2147483648"), r"l:5: variant 2147483648 of .*; expected at most 2147483647"),
         (change("W=A", "d=:a,b:"), r"l:5: segments ':a,b:'; expected :label,duration,likelihood: and so on"),
+        (change("W=A", "d=:a,-inf,1:"), r"l:5: segments ':a,-inf,1:'; expected :label"),
         (change("W=A", "d=:a,1,2,3:"), r"l:5: segments ':a,1,2,3:'; expected :label"),
         (change("J=1 S=0 ", "J=1 "), r"l:6: link 1 has no S=; expected its start and end node"),
         (change("J=1 S=0", "J=1 S=2"), r"l:6: link 1 names node 2; expected numbers below 2"),

@@ -191,6 +191,14 @@ def test_faults_of_archives(tmp_path, raw, message):
         scan_ark(tmp_path / "a.ark")
 
 
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_float32_become_infinite(tmp_path):
+    kaldiio.save_ark(str(tmp_path / "a.ark"), {"u": np.array([[1e300, 1.0]])})
+    assert read_matrix(tmp_path / "a.ark", 2).tolist() == [[np.inf, 1.0]]
+    (tmp_path / "a.ark").write_bytes(b"u [ 1e300 1 ]\n")
+    assert read_matrix(tmp_path / "a.ark", 2).tolist() == [[np.inf, 1.0]]
+
+
 def test_faults_of_alignments(tmp_path):
     with pytest.raises(FormatError, match="x: label '-1'; expected a class number"):
         parse_tokens(["1", "-1"], None, "x")

@@ -84,6 +84,8 @@ def test_labels_get_the_ids_of_a_given_table(tmp_path):
         ("0 2147483648 a", r"g:2: state '2147483648' in .*; expected a whole number"),
         ("0 1 a b", r"g:2: cost 'b' in '0 1 a b'; expected a number"),
         ("0 1 a nan", r"g:2: cost 'nan' in '0 1 a nan'; expected a number"),
+        ("0 1 a 1e300", r"g:2: cost '1e300' in '0 1 a 1e300'; expected a number of at most 1e\+30"),
+        ("1 -1e300", r"g:2: cost '-1e300' in '1 -1e300'; expected a number of at most"),
         ("1 x", r"g:2: cost 'x' in '1 x'; expected a number"),
         ("x", r"g:2: state 'x' in 'x'; expected a whole number"),
         ("1\n1 2", r"g:3: state 1 is final twice; expected each once"),

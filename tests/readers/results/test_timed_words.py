@@ -94,7 +94,9 @@ def test_faults(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("line", ["u 1 0.5", "u 1 x 0.5 w", "u 1 0.5 -1 w", "u 1 0 0.5 w 0.5 extra", "u 1 nan 1 w"])
+@pytest.mark.parametrize(
+    "line", ["u 1 0.5", "u 1 x 0.5 w", "u 1 0.5 -1 w", "u 1 0 0.5 w 0.5 extra", "u 1 nan 1 w", "u 1 1e300 1 w"]
+)
 def test_faults_of_a_ctm_file_name_the_line(tmp_path, line):
     (tmp_path / "w.ctm").write_text(f"u 1 0.0 0.5 fine\n{line}\n")
     with pytest.raises(FormatError, match=r"w.ctm:2: .*expected utterance channel start duration word"):

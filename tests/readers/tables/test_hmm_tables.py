@@ -80,6 +80,8 @@ def test_silence(tmp_path):
         ("cntkmap", "aa 1\n", r"f:1: 'aa 1'; expected \[state\] index"),
         ("cntkmap", "[aa] 1\n[aa] 2\n", r"f:2: 'aa' is repeated"),
         ("lookahead", "a b c\n", r"f:1: 'a b c'; expected word score"),
+        ("transitions", "[aa] -1e300 0\n", r"f:1: '-1e300'; expected a number from -1e\+30 to 1e\+30"),
+        ("lookahead", "a 1e400\n", r"f:1: '1e400'; expected a number from"),
         ("lookahead", "a nan\n", r"f:1: 'nan'; expected a number"),
         ("lookahead", "a 1\na 1\n", r"f:2: 'a' is repeated"),
     ],

@@ -1,0 +1,100 @@
+"""Archives and script files of Kaldi."""
+
+import random
+import struct
+
+import numpy as np
+
+from readers.errors import ArgonautError
+from readers.kaldi.alignments import parse_tokens, read_alignment, read_alignments
+from readers.kaldi.ark import read_ark_scp, read_matrix, read_matrix_header, scan_ark, write_matrix
+from readers.kaldi.lattice import read_word_table
+from tests.fuzz.format import Format, text, written
+
+
+def matrices(rng: random.Random) -> dict[str, np.ndarray]:
+    numbers = np.random.default_rng(rng.randrange(1000))
+    dim = rng.choice((1, 3, 5))
+    return {f"u{k}": numbers.normal(size=(rng.choice((1, 2, 9)), dim)).astype("f4") for k in range(rng.choice((1, 3)))}
+
+
+def archive(path, rng: random.Random) -> None:
+    """An archive of float, double, compressed or text matrices."""
+    import kaldiio
+
+    found = matrices(rng)
+    kind = rng.randrange(6)
+    if kind < 2:
+        with path.open("wb") as file:
+            for key, frames in found.items():
+                write_matrix(file, key, frames.astype("f8") if kind else frames)
+    else:
+        kaldiio.save_ark(str(path), found, compression_method=(2, 3, 5)[kind % 3], append=False)
+
+
+def text_archive(path, rng: random.Random) -> None:
+    with path.open("wb") as file:
+        for key, frames in matrices(rng).items():
+            write_matrix(file, key, frames, text=True)
+
+
+def read_archive(path) -> None:
+    entries = scan_ark(path)
+    for entry in entries[:5]:
+        header = read_matrix_header(path, entry.offset)
+        read_matrix(path, entry.offset)
+        read_matrix(path, entry.offset, 0, 0)
+        read_matrix(path, entry.offset, header.num_frames - 1)
+
+
+def read_script(path) -> None:
+    with (path.parent / "a.ark").open("wb") as file:
+        write_matrix(file, "u1", np.ones((3, 2), "f4"))
+    for entry in read_ark_scp(path)[:5]:
+        name = path.parent / "a.ark" if entry.path.endswith("a.ark") else entry.path
+        read_matrix(name, entry.offset, entry.start or 0, entry.end)
+
+
+def header_sizes(content: bytes, rng: random.Random) -> bytes:
+    """Change the type or the sizes of an object."""
+    places = [at for at in range(len(content)) if content.startswith(b"\0B", at)]
+    if not places:
+        return content
+    place = rng.choice(places)
+    if rng.random() < 0.2:
+        kind = rng.choice((b"FM ", b"DM ", b"CM ", b"CM2", b"CM3", b"FV ", b"\4\0\0", b"SM "))
+        return content[: place + 2] + kind + content[place + 5 :]
+    value = rng.choice((0, 1, -1, 2, 4, 2**31 - 1, -(2**31), 2**30, 65536, len(content), 0x7F7FFFFF, 0x7FC00000))
+    at = place + rng.choice((3, 5, 6, 9, 10, 11, 13, 14, 17))
+    return content[:at] + struct.pack("<i", value) + content[at + 4 :]
+
+
+def alignments(path, rng: random.Random) -> None:
+    import kaldiio
+
+    vectors = {f"u{k}": np.array([rng.randrange(9) for _ in range(rng.choice((0, 1, 7)))], "i4") for k in range(3)}
+    kaldiio.save_ark(str(path), vectors)
+
+
+def use_alignments(path) -> None:
+    for key, found in read_alignments(path):
+        if isinstance(found, list):
+            for ids in (None, {"1": 0, "a": 1}):
+                try:
+                    parse_tokens(found, ids, f"{path}: {key}")
+                except ArgonautError:
+                    continue
+    try:
+        read_alignment(path, 3)
+    except ArgonautError:
+        return
+
+
+FORMATS = (
+    Format("kaldi archive", written(archive), read_archive, (header_sizes,), True),
+    Format("kaldi text archive", written(text_archive), read_archive),
+    Format("kaldi scp", text("u1 a.ark:3\nu2 a.ark:3[0:1]\nu3 a.ark:3[1:2]\n", "u a.ark:3\n"), read_script),
+    Format("kaldi alignments", written(alignments), use_alignments, (header_sizes,), True),
+    Format("kaldi text alignments", text("u1 1 1 2 0\nu2 3\nu3\n", "u a b a\n"), use_alignments),
+    Format("word table", text("<eps> 0\na 1\n#0 2\n"), read_word_table),
+)

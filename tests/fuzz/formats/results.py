@@ -1,0 +1,130 @@
+"""Results of recognition, and files that are written for other programs, of which only `info` knows the figures."""
+
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+from decoder.lattices.openfst import lattice_acceptor, write_binary
+from decoder.scoring.error_counts import score
+from readers.errors import ArgonautError
+from readers.htk.slf import read_slf
+from readers.kaldi.lattice import word_table, write_kaldi_lattices
+from readers.results import timed_words
+from readers.results.nbest import Hypothesis, read_nbest, write_nbest
+from readers.results.timed_words import TimedWord, read_ctm, write_words
+from readers.results.trn import read_named_lines, read_trn
+from recipes.cli.info import describe
+from recipes.cli.score import read_words
+from tests.fuzz.format import Format, text, written
+from tests.fuzz.formats.htk import lattice
+from tests.fuzz.mutators import json_mutator
+
+UTTERANCES = {
+    "u1": [TimedWord("YES", 0.25, 0.5, 0.75), TimedWord("NO", 0.5, 1.5)],
+    "u2": [TimedWord("7", 0, 2, 0.25)],
+}
+MOST_WORDS = 500  # of an utterance; the time to align two grows with their product
+REFERENCES = {"u1": ["YES", "NO"], "u2": ["7"]}
+
+
+def timed(form: str):
+    """A seed of words with times in a form for one utterance or for all."""
+
+    def write(path: Path, rng: random.Random):
+        write_words(path.parent / f"w.{form}", UTTERANCES)
+        (path.parent / f"w.{form}").rename(path)
+
+    def write_one(path: Path, rng: random.Random):
+        phones = {"u1": [TimedWord("y", 0.25, 0.5), TimedWord("n", 0.5, 1.5)]}
+        write_words(path.parent / f"w.{form}", UTTERANCES, phones)
+        next((path.parent / "w").glob("u1.*")).rename(path)
+
+    return written(write if form in timed_words.TOGETHER else write_one)
+
+
+def of_lattice(convert: Callable):
+    """A seed that is made from a lattice: convert(path, lattice)."""
+
+    def write(path: Path, rng: random.Random):
+        while True:
+            (path.parent / "l").write_bytes(lattice(rng, path.parent))
+            try:
+                convert(path, read_slf(path.parent / "l"))
+                return
+            except ArgonautError:  # words on nodes, for instance
+                continue
+
+    return written(write)
+
+
+def kaldi_lattice(path, found) -> None:
+    write_kaldi_lattices(path, [("u1", found), ("u2", found)], word_table(found.word))
+
+
+def openfst(path, found) -> None:
+    acceptor = lattice_acceptor(found)
+    write_binary(path, acceptor, word_table(acceptor.symbols))
+
+
+def info(path) -> None:
+    describe(str(path), verbose=1)
+
+
+def score_against(path) -> None:
+    """Score the words of a file against a fixed reference."""
+    found = read_words(str(path), named_lines=True)
+    if max(map(len, found.values()), default=0) > MOST_WORDS:
+        return
+    for references in (REFERENCES, found):
+        try:
+            score(references, found)
+        except ArgonautError:
+            continue
+
+
+def transcripts(path) -> None:
+    read_trn(path)
+    score_against(path)
+
+
+def lines(path) -> None:
+    read_named_lines(path)
+    score_against(path)
+
+
+def ctm(path) -> None:
+    found = read_ctm(path)
+    for form in ("ctm", "stm", "json", "srt", "textgrid"):
+        write_words(path.parent / f"w.{form}", found)
+    score_against(path)
+
+
+def nbest(path) -> None:
+    write_nbest(path.with_suffix(".out"), read_nbest(path))
+    read_nbest(path.with_suffix(".out"))
+
+
+def picture(rng: random.Random, directory) -> bytes:
+    return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\2\0\0\0"
+
+
+LISTS = {"u1": [Hypothesis(("YES",), -10, -1), Hypothesis((), -12, 0)], "u2": [Hypothesis(("7", "7"), -1, -2)]}
+SLOTS = "u1 [ YES 0.7500 - 0.2500 ] [ NO 1.0000 ]\nu2 [ 7 0.5 8 0.5 ]\n"
+
+FORMATS = (
+    Format("trn", text("<s> A B </s> (u1)\nC (u2)\n", "YES NO (u1)\nA B (u2)\n"), transcripts),
+    Format("named lines", text("u1 YES NO\nu2 7\n"), lines),
+    Format("ctm", timed("ctm"), ctm),
+    Format("stm", timed("stm"), info),
+    Format("words in json", timed("json"), info, (json_mutator,)),
+    Format("subtitles srt", timed("srt"), info),
+    Format("subtitles vtt", timed("vtt"), info),
+    Format("textgrid", timed("textgrid"), info),
+    Format("nbest", written(lambda path, rng: write_nbest(path, LISTS)), nbest),
+    Format("consensus networks", text(SLOTS), info),
+    Format("confusions", text("5\ta\tb\n2\tc\t***\n"), info),
+    Format("kaldi lattices", of_lattice(kaldi_lattice), info),
+    Format("openfst binary", of_lattice(openfst), info, binary=True),
+    Format("picture", picture, info, binary=True),
+)

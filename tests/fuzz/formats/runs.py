@@ -1,0 +1,52 @@
+"""Files that trainings and recipes leave: histories, options found by tuning, marks of stages, reports, indices."""
+
+import json
+from pathlib import Path
+
+from acoustic.training.reporting.log import read_history, truncate_history
+from recipes.cli.info import describe
+from recipes.decoding import read_choice, search_flags
+from recipes.stages import Stage, run_stages
+from tests.fuzz.format import Format, text
+from tests.fuzz.mutators import json_mutator
+
+HISTORY = "".join(
+    json.dumps({"epoch": epoch, "learning_rate": 0.1, "training": {"CE": 1.5 / epoch, "Err": 0.5}, "seconds": 3.5})
+    + "\n"
+    for epoch in (1, 2, 3)
+)
+ITERATIONS = "".join(
+    json.dumps({"iteration": k, "epoch": 1, "jobs": [{"job": 1}], "taken": 2, "seconds": 3.5, "training": {"CE": 1.0}})
+    + "\n"
+    for k in (1, 2)
+)
+TUNED = json.dumps(
+    {"chosen": {"acweight": 0.2, "sil_cost": 0.0}, "trials": [{"acweight": 0.2, "errors": 1, "words": 2}]}
+)
+MARK = json.dumps({"stage": "data", "settings": {"seed": 3}, "version": "1", "seconds": 1.5, "lost": False})
+
+
+def history(path: Path) -> None:
+    read_history(path)
+    truncate_history(path, 2)
+
+
+def mark(path: Path) -> None:
+    """Run a stage that the file may call done."""
+    (path.parent / "stages").mkdir(exist_ok=True)
+    (path.parent / "stages" / "data.done").write_bytes(path.read_bytes())
+    run_stages([Stage("data", "nothing", lambda: 0, settings={"seed": 3})], path.parent)
+
+
+def info(path: Path) -> None:
+    describe(str(path), verbose=1)
+
+
+FORMATS = (
+    Format("history", text(HISTORY), history, (json_mutator,)),
+    Format("history of iterations", text(ITERATIONS), info, (json_mutator,)),
+    Format("tuned options", text(TUNED), lambda path: search_flags(read_choice(path)), (json_mutator,)),
+    Format("mark of a stage", text(MARK), mark, (json_mutator,)),
+    Format("report", text("# words: 2 done, 1 skipped, 0 failed\n# minimised: 3 arcs\nu1\tskipped\tno labels\n"), info),
+    Format("index of lattices", text("1\tu1\n2\tu2\n"), info),
+)
