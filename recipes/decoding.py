@@ -16,6 +16,7 @@ from readers.htk.scp import read_scp
 from readers.tables.hmm_tables import read_cntkmap
 from recipes.cli.argon.options import spelled
 from recipes.cli.console import progress_display
+from recipes.pictures import tuning
 from recipes.tuning import Development, Grid, choose
 
 
@@ -33,25 +34,40 @@ def score_utterances(model: Path, scp: Path, window: int, chunks: tuple[int, int
 def choose_options(
     decoder: Decoder, development: Development, grid: Grid, record: Path, workers: int
 ) -> tuple[dict[str, float], Score]:
-    """Choose the search options, and write all trials to `record` as JSON.  Returns (options, their score)."""
+    """Choose the search options, and write all trials to `record` as JSON, with a picture beside it.
+
+    Returns (options, their score).
+    """
     with progress_display("tune", "trials") as progress:
         chosen, trials = choose(decoder, development, grid, workers, progress)
     with atomic_write(record, "w") as file:
         rows = [{**options, "errors": score.num_errors, "words": score.num_words} for options, score in trials]
         file.write('{"chosen": ' + json.dumps(chosen) + ', "trials": [\n')
         file.write(",\n".join(json.dumps(row) for row in rows) + "\n]}\n")
+    tuning.draw_tuning({"chosen": chosen, "trials": rows}, record.with_suffix(".png"))
     return chosen, next(score for options, score in trials if options == chosen)
 
 
 def read_choice(record: Path) -> dict[str, float]:
     """Return the options that `choose_options` wrote."""
+    return read_trials(record)["chosen"]
+
+
+def read_trials(record: Path) -> dict:
+    """Return what `choose_options` wrote: `chosen`, the options, and `trials`, each with its options and errors.
+
+    Raises FormatError for other content.
+    """
     try:
-        chosen = parse_json(read_text(record))["chosen"]
-        if not isinstance(chosen, dict) or not all(type(value) in (int, float) for value in chosen.values()):
-            raise TypeError(f"chosen is {chosen!r}")
-        return chosen
-    except (ValueError, KeyError, TypeError) as fault:
+        found = parse_json(read_text(record))
+        rows = [found["chosen"], *found["trials"]]
+        if not all(type(value) in (int, float) for row in rows for value in row.values()):
+            raise TypeError("an option is no number")
+        if not all(set(found["chosen"]) | {"errors", "words"} <= set(row) for row in rows[1:]):
+            raise KeyError("a trial has other options")
+    except (ValueError, KeyError, TypeError, AttributeError) as fault:
         raise FormatError(f"{record}: {fault}; expected the result of stage tune; run with --from tune") from fault
+    return found
 
 
 def search_flags(options: dict[str, float]) -> list[object]:

@@ -57,7 +57,8 @@ def dot_text(network: Network) -> str:
     """Return the graph in Graphviz's language, nodes in order of creation, an arrow from each operand to its user."""
     lines = [
         "strict digraph {",
-        "rankdir=BT;",
+        'rankdir=BT; size="11.7,16.5";',  # inches: larger drawings are scaled down to a page of A3
+        'label="rows×*: one column per frame"; labelloc=t; fontname="Helvetica"; fontsize=11;',
         'node [shape=box, style="filled,rounded", fontname="Helvetica", fontsize=11, margin="0.12,0.05"];',
         'edge [color="#666666", arrowsize=0.7];',
     ]

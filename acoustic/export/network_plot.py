@@ -15,6 +15,8 @@ from readers.errors import ConfigError
 FONT = 9.0  # points
 LINE, PADDING = 0.165, 0.12  # inches: height of a line of text, padding around text
 LAYER_GAP, GAP, MARGIN = 0.5, 0.25, 0.3  # inches between layers, between nodes of a layer, around the drawing
+SHAPES = "rows×*: one column per frame"  # explains the shapes that the nodes show
+PAGE = (11.7, 16.5)  # inches: large drawings are scaled down to a page of A3
 MAX_PIXELS = 30_000  # along one side, a limit of picture formats and viewers
 
 
@@ -46,21 +48,25 @@ def draw_network(network: Network, path: str | Path) -> None:
     roles = {name: role_of(network, node) for name, node in network.nodes.items()}
 
     box = 2 * LINE + 2 * PADDING
-    legend = 0.19 * len(set(roles.values())) + 0.15
+    entries = [role.name for role in dict.fromkeys(roles.values())]
+    legend = 0.19 * (len(entries) + 1) + 0.15
     right = max(x + widths[name] / 2 for name, (x, _) in placement.places.items())
-    width = max(right + 2 * MARGIN, 3.0)
+    width = max(right + 2 * MARGIN, max(map(_text_width, [*entries, SHAPES])) + 1.2)
     height = placement.num_layers * (box + LAYER_GAP) - LAYER_GAP + 2 * MARGIN + legend
-    figure = Figure(figsize=(width, height), dpi=min(120, MAX_PIXELS / max(width, height)))
+    # A page is smaller than the drawing, but has as many pixels: text stays readable where the page is magnified.
+    page = min(1.0, PAGE[0] / min(width, height), PAGE[1] / max(width, height))
+    dpi = min(120 / page, MAX_PIXELS / (page * max(width, height)))
+    figure = Figure(figsize=(page * width, page * height), dpi=dpi)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(-MARGIN, width - MARGIN)
     axes.set_ylim(-MARGIN, height - MARGIN)
     axes.axis("off")
-    _draw_edges(axes, network, placement, box)
+    _draw_edges(axes, network, placement, box, page)
     for name, lines in labels.items():
         x, layer = placement.places[name]
-        _draw_node(axes, (x, layer * (box + LAYER_GAP)), widths[name], box, roles[name], lines)
-    _draw_legend(axes, list(dict.fromkeys(roles.values())))
+        _draw_node(axes, (x, layer * (box + LAYER_GAP)), (widths[name], box), roles[name], lines, page)
+    _draw_legend(axes, list(dict.fromkeys(roles.values())), page)
     with atomic_write(path) as file:
         figure.savefig(file, format=kind)
 
@@ -75,22 +81,29 @@ def _text_width(text: str) -> float:
     return 0.62 * FONT / 72 * len(text)
 
 
-def _draw_node(axes, place: tuple[float, float], width: float, height: float, role: Role, lines: list[str]) -> None:
+def _draw_node(
+    axes, place: tuple[float, float], size: tuple[float, float], role: Role, lines: list[str], page: float
+) -> None:
+    """Draw a node of some width and height; text and lines, measured in points, are scaled by `page`."""
     from matplotlib.patches import FancyBboxPatch
 
-    x, y = place
+    (x, y), (width, height) = place, size
     style = "round,pad=0,rounding_size=0.08" if role.rounded else "square,pad=0"
     corner = (x - width / 2, y)
     axes.add_patch(
-        FancyBboxPatch(corner, width, height, boxstyle=style, facecolor=role.face, edgecolor=role.edge, linewidth=1.1)
+        FancyBboxPatch(
+            corner, width, height, boxstyle=style, facecolor=role.face, edgecolor=role.edge, linewidth=1.1 * page
+        )
     )
     top, bottom = y + height / 2 + LINE / 2, y + height / 2 - LINE / 2
-    axes.text(x, top, lines[0], ha="center", va="center", fontsize=FONT, fontweight="bold", parse_math=False)
-    axes.text(x, bottom, lines[1], ha="center", va="center", fontsize=FONT - 1, color="#444444", parse_math=False)
+    axes.text(x, top, lines[0], ha="center", va="center", fontsize=FONT * page, fontweight="bold", parse_math=False)
+    axes.text(
+        x, bottom, lines[1], ha="center", va="center", fontsize=(FONT - 1) * page, color="#444444", parse_math=False
+    )
 
 
-def _draw_edges(axes, network: Network, placement: Placement, box: float) -> None:
-    """Draw curves that leave and arrive vertically, through the bends."""
+def _draw_edges(axes, network: Network, placement: Placement, box: float, page: float) -> None:
+    """Draw curves that leave and arrive vertically, through the bends; `page` scales lines and arrows."""
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path as Curve
 
@@ -105,11 +118,11 @@ def _draw_edges(axes, network: Network, placement: Placement, box: float) -> Non
                     arrowstyle="-|>",
                     connectionstyle="arc3,rad=0.3",
                     linestyle="dashed",
-                    mutation_scale=9,
+                    mutation_scale=9 * page,
                     color="#aaaaaa",
-                    linewidth=0.9,
-                    shrinkA=box / 2 * 72,
-                    shrinkB=box / 2 * 72,
+                    linewidth=0.9 * page,
+                    shrinkA=box / 2 * 72 * page,
+                    shrinkB=box / 2 * 72 * page,
                     zorder=0,
                 )
             )
@@ -129,9 +142,9 @@ def _draw_edges(axes, network: Network, placement: Placement, box: float) -> Non
                 FancyArrowPatch(
                     path=Curve(vertices, codes),
                     arrowstyle="-|>",
-                    mutation_scale=9,
+                    mutation_scale=9 * page,
                     color="#777777",
-                    linewidth=0.9,
+                    linewidth=0.9 * page,
                     shrinkA=0,
                     shrinkB=0,
                     zorder=0,
@@ -139,8 +152,9 @@ def _draw_edges(axes, network: Network, placement: Placement, box: float) -> Non
             )
 
 
-def _draw_legend(axes, roles: list[Role]) -> None:
+def _draw_legend(axes, roles: list[Role], page: float) -> None:
     from matplotlib.patches import Patch
 
     handles = [Patch(facecolor=role.face, edgecolor=role.edge, label=role.name) for role in roles]
-    axes.legend(handles=handles, loc="upper left", fontsize=FONT - 1, frameon=False, borderaxespad=0.8)
+    handles.append(Patch(facecolor="none", edgecolor="none", label=SHAPES))
+    axes.legend(handles=handles, loc="upper left", fontsize=(FONT - 1) * page, frameon=False, borderaxespad=0.8)

@@ -1,11 +1,9 @@
-"""Scoring results for reading: HResults' table, aligned errors, and a picture of the confusions."""
+"""Scoring results for reading: HResults' table, aligned errors, and a list of the confusions."""
 
 import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-
-import numpy as np
 
 from decoder.scoring.error_counts import Score, ScoringResult
 from readers.common.files import atomic_write
@@ -94,53 +92,3 @@ def write_confusions(results: ScoringResult, path: str | Path) -> None:
     with atomic_write(path, "w") as file:
         for (word, guess), times in sorted(errors.items(), key=lambda item: (-item[1], str(item[0]))):
             file.write(f"{times}\t{word or NONE}\t{guess or NONE}\n")
-
-
-def plot_confusions(results: ScoringResult, path: str | Path, max_words: int = 45) -> None:
-    """A PNG of the confusion matrix: rows are reference words, columns hypotheses.
-
-    At most `max_words` words are shown, those with most errors; each row is shaded by the fraction of the reference
-    word's occurrences, and errors carry their count.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    confusions = results.confusions()
-    words = _most_confused(confusions, max_words)
-    labels = [*words, NONE]
-    index = {word: i for i, word in enumerate(words)}
-    index[None] = len(words)
-    counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    for (word, guess), times in confusions.items():
-        if word in index and guess in index:
-            counts[index[word], index[guess]] += times
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-
-    size = 2.5 + 0.24 * len(labels)
-    figure = Figure(figsize=(size, size), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    for row, column in zip(*np.nonzero(counts)):
-        if row != column:
-            axes.text(column, row, counts[row, column], ha="center", va="center", fontsize=7, color="firebrick")
-    axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=8)
-    axes.set_yticks(range(len(labels)), labels, fontsize=8)
-    axes.set_xlabel(f"recognised ({NONE}: deleted)")
-    axes.set_ylabel(f"spoken ({NONE}: inserted)")
-    total = results.total
-    axes.set_title(
-        f"{total.word_error_rate:.1f}% error: {total.substitutions} substitutions, {total.deletions} deletions, "
-        f"{total.insertions} insertions in {total.num_words}",
-        fontsize=10,
-    )
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=110)
-
-
-def _most_confused(confusions: Counter, max_words: int) -> list[str]:
-    errors: Counter = Counter()
-    for (word, guess), times in confusions.items():
-        if word != guess:
-            errors.update({side: times for side in (word, guess) if side is not None})
-    return sorted(word for word, _ in sorted(errors.items(), key=lambda item: (-item[1], item[0]))[:max_words])

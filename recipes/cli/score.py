@@ -92,7 +92,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.confusions:
         score_report.write_confusions(results, arguments.confusions)
     if arguments.picture:
-        score_report.plot_confusions(results, arguments.picture)
+        from recipes.pictures.confusions import draw_confusions
+
+        draw_confusions(results, arguments.picture)
         print(f"picture: {arguments.picture}")
 
     report = scoring_report(results)

@@ -45,6 +45,7 @@ def made(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def toy_run(monkeypatch) -> None:
-    """One thread and no picture of confusions: whole recipes on a toy corpus."""
+    """One thread and no pictures of results: whole recipes on a toy corpus."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr("decoder.scoring.report.plot_confusions", lambda results, path: None)
+    monkeypatch.setattr("recipes.pictures.confusions.draw_confusions", lambda results, path: None)
+    monkeypatch.setattr("recipes.pictures.tuning.draw_tuning", lambda record, path: None)

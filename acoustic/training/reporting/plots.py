@@ -23,20 +23,36 @@ def save_figure(figure: Any, path: str | Path, dpi: int = 110) -> None:
 
 
 def draw_history(rows: list[dict], path: str | Path) -> None:
-    """Draw the rows of a history to a PNG file: one panel per node, with training and validation."""
+    """Draw the rows of a history to a PNG file: a panel per node, errors in percent, and one of the learning rate."""
     from matplotlib.ticker import MaxNLocator
 
     names = list(rows[-1]["training"])
-    figure = new_figure(5.2 * len(names), 3.8)
-    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names):
+    figure = new_figure(4.6 * (len(names) + 1), 3.8)
+    *panels, last = figure.subplots(1, len(names) + 1, squeeze=False)[0]
+    for axes, name in zip(panels, names):
+        # Evaluation nodes count wrong frames; their names are ErrorPrediction, err and the like.
+        is_share = "err" in name.lower() and all(value <= 1 for row in rows for value in _values(row, name))
         for part, colour in (("training", "tab:blue"), ("validation", "tab:orange")):
-            points = [(row["epoch"], row[part][name]) for row in rows if name in row.get(part, {})]
+            scale = 100 if is_share else 1
+            points = [(row["epoch"], scale * row[part][name]) for row in rows if name in row.get(part, {})]
             if points:
                 axes.plot(*zip(*points), marker="o", markersize=3, color=colour, label=part)
         axes.set_title(name)
+        axes.set_ylabel("% of frames" if is_share else "per frame")
+        axes.legend()
+    rates = [(row["epoch"], row["learning_rate_per_sample"]) for row in rows if row.get("learning_rate_per_sample")]
+    if rates:
+        last.plot(*zip(*rates), drawstyle="steps-mid", color="tab:green")
+        last.set_yscale("log")
+    last.set_title("learning rate")
+    last.set_ylabel("per sample")
+    for axes in (*panels, last):
         axes.set_xlabel("epoch")
-        axes.set_ylabel("per frame")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3)
-        axes.legend()
     save_figure(figure, path)
+
+
+def _values(row: dict, name: str) -> list[float]:
+    """Return the values of a node in one row of a history."""
+    return [row[part][name] for part in ("training", "validation") if name in row.get(part, {})]

@@ -180,7 +180,7 @@ PICTURE = "import sys; open(sys.argv[2], 'w').write(sys.argv[1])"
 def test_plot_writes_the_graph(here):
     here.run("plot", "modelPath=net")
     text = here.read("net.dot")
-    assert text.startswith("strict digraph {\nrankdir=BT;\n")
+    assert text.startswith("strict digraph {\nrankdir=BT; ")
     assert '"W0*features" -> "W0*features+B0";' in text
     assert '"H1" [label="H1\\nSigmoid  12×*"' in text
     colours = {name: text.split(f'"{name}" [')[1].split("fillcolor=")[1][:9] for name in ("features", "W0", "H1")}

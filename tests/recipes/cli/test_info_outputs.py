@@ -22,6 +22,7 @@ from readers.results.nbest import Hypothesis, write_nbest
 from readers.results.timed_words import TimedWord
 from readers.tables import hmm_tables
 from recipes.cli.main import main
+from recipes.pictures.confusions import draw_confusions
 from recipes.stages import Stage, run_stages
 from tests.decoder.lattices.small_lattices import random_lattice
 from tests.recipes.cli.test_info import figures_of, put
@@ -68,7 +69,7 @@ def test_scored_words(tmp_path):
     score_report.write_confusions(score(*write_words), tmp_path / "c")
     figures = figures_as("confusions of a score", tmp_path / "c")
     assert figures == {"pairs": "3", "substitutions": "2", "deletions": "1", "insertions": "1"}
-    score_report.plot_confusions(score(*write_words), tmp_path / "c.png")
+    draw_confusions(score(*write_words), tmp_path / "c.png")
     assert " x " in figures_as("picture (PNG)", tmp_path / "c.png")["pixels"]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from acoustic.training.evaluation import EvaluationTotals
+from acoustic.training.reporting import plots
 from acoustic.training.reporting.log import (
     append_history,
     figure_text,
@@ -85,4 +86,18 @@ def test_picture_is_a_png_with_a_panel_per_figure(tmp_path):
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG")
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
-    assert width > 2 * height  # two panels side by side
+    assert width > 2 * height  # panels side by side
+
+
+def test_errors_are_drawn_in_percent_beside_the_learning_rate(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(plots, "save_figure", lambda figure, path: drawn.append(figure))
+    rows = [
+        {"epoch": k, "learning_rate_per_sample": 0.1 / k, "training": {"ce": 2.0 / k, "err": 0.5 / k}} for k in (1, 2)
+    ]
+    plots.draw_history(rows, tmp_path / "m.png")
+    loss, error, rate = drawn[0].axes
+    assert [line.get_ydata().tolist() for line in loss.lines] == [[2.0, 1.0]]
+    assert [line.get_ydata().tolist() for line in error.lines] == [[50.0, 25.0]]
+    assert error.get_ylabel() == "% of frames"
+    assert [line.get_ydata().tolist() for line in rate.lines] == [[0.1, 0.05]]

@@ -1,0 +1,1 @@
+"""Pictures of results: alignments, tuning, lattices, confusions; matplotlib is imported with the first one."""

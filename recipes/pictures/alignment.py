@@ -1,0 +1,100 @@
+"""A spectrogram above the tiers of an alignment: words and phones."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acoustic.training.reporting.plots import new_figure, save_figure
+from readers.htk.mlf import Label
+from readers.htk.units import TICKS_PER_SECOND
+
+WINDOW, SHIFT = 0.025, 0.005  # seconds of a spectrum, and between two
+DYNAMIC_RANGE = 70.0  # dB below the loudest value that the shades cover
+INCHES_PER_SECOND, MIN_WIDTH, MAX_WIDTH = 4.0, 6.0, 40.0
+Interval = tuple[float, float, str]  # start and end in seconds, text
+
+
+def spectrogram(samples: np.ndarray, rate: int) -> np.ndarray:
+    """Return the power spectra (frequencies, frames) float64 in dB, at most 0, of audio samples (N,)."""
+    size, shift = round(WINDOW * rate), round(SHIFT * rate)
+    padded = np.pad(np.asarray(samples, float), (size // 2, size))
+    frames = np.lib.stride_tricks.sliding_window_view(padded, size)[: len(samples) : shift]
+    power = np.abs(np.fft.rfft(frames * np.hamming(size), axis=1)) ** 2
+    with np.errstate(divide="ignore"):
+        decibels = 10 * np.log10(power.T)
+    return np.maximum(decibels - decibels.max(), -DYNAMIC_RANGE) if power.any() else np.full_like(power.T, -np.inf)
+
+
+def tiers_of(labels: Sequence[Label]) -> list[list[Interval]]:
+    """Return the intervals of each level of an MLF entry, the highest level first.
+
+    An interval of a higher level ends where the next one of that level begins.
+    """
+    times = [(label.start or 0, label.end or 0) for label in labels]
+    tiers: list[list[tuple[int, str]]] = [[] for _ in range(1 + max((len(label.aux) for label in labels), default=0))]
+    for label, (start, _) in zip(labels, times):
+        for tier, name in zip(tiers, (label.name, *(name for name, _ in label.aux))):
+            tier.append((start, name))
+    last = times[-1][1] if times else 0
+    found = []
+    for tier in reversed(tiers):
+        ends = [start for start, _ in tier[1:]] + [last]
+        found.append([(a / TICKS_PER_SECOND, b / TICKS_PER_SECOND, name) for (a, name), b in zip(tier, ends)])
+    return found
+
+
+def draw_alignment(
+    samples: np.ndarray, rate: int, tiers: Mapping[str, Sequence[Interval]], path: str | Path, title: str = ""
+) -> None:
+    """Write a PNG: the spectrogram of an utterance, and below it a row for each tier.
+
+    Parameters
+    ----------
+    samples : (N,) float32
+        Audio.
+    rate : int
+        Sampling rate in Hz.
+    tiers : mapping of str to sequence of (float, float, str)
+        Name of a tier to its intervals: start and end in seconds, and text.
+    path : path
+        PNG file.
+    title : str
+        Title of the picture.
+    """
+    duration = len(samples) / rate
+    width = min(max(INCHES_PER_SECOND * duration, MIN_WIDTH), MAX_WIDTH)
+    figure = new_figure(width, 3.4 + 0.45 * len(tiers))
+    rows = figure.subplots(1 + len(tiers), 1, sharex=True, height_ratios=[3.4] + [0.45] * len(tiers), squeeze=False)
+    spectrum, *below = rows[:, 0]
+    shown = spectrogram(samples, rate)
+    low = -DYNAMIC_RANGE if np.isfinite(shown).any() else None
+    spectrum.imshow(
+        shown, origin="lower", aspect="auto", extent=(0, duration, 0, rate / 2000), cmap="magma", vmin=low, vmax=0
+    )
+    spectrum.set_ylabel("frequency (kHz)")
+    spectrum.set_title(title, fontsize=10)
+    for axes, (name, intervals) in zip(below, tiers.items()):
+        _draw_tier(axes, name, intervals, width / duration)
+        for start, _, _ in intervals:
+            spectrum.axvline(start, color="white", linewidth=0.4, alpha=0.5)
+    rows[-1, 0].set_xlabel("time (s)")
+    rows[-1, 0].set_xlim(0, duration)
+    save_figure(figure, path)
+
+
+def _draw_tier(axes: Any, name: str, intervals: Sequence[Interval], inches_per_second: float) -> None:
+    """Draw the boundaries and texts of one tier; a text that is wider than its interval is turned or left out."""
+    axes.set_yticks([])
+    axes.set_ylim(0, 1)
+    axes.set_ylabel(name, rotation=0, ha="right", va="center")
+    for start, end, text in intervals:
+        axes.axvspan(start, end, facecolor="#eef3f8" if text else "white", edgecolor="#51606e", linewidth=0.6)
+        inches = (end - start) * inches_per_second
+        size, turned = 9.0, len(text) * 0.085 > inches
+        if text and inches > 0.11:
+            axes.text(
+                (start + end) / 2, 0.5, text, ha="center", va="center", clip_on=True, parse_math=False,
+                fontsize=size - 2 if turned else size, rotation=90 if turned and len(text) > 1 else 0,
+            )  # fmt: skip

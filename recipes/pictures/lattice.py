@@ -1,0 +1,120 @@
+"""The best paths of a lattice as a graph from left to right, links shaded by their posterior probability."""
+
+from pathlib import Path
+
+import numpy as np
+
+from acoustic.export.layered_drawing import place_nodes
+from acoustic.training.reporting.plots import new_figure, save_figure
+from decoder.lattices.links import ScoredLinks, weigh
+from decoder.lattices.posteriors import link_posteriors
+from readers.htk.slf import NULL_WORD, Lattice
+
+NUM_LINKS = 100  # of a picture that can still be read
+TOLERANCE = 1e-6  # between the scores of one path, summed in other orders
+STEP, ROW, MARGIN = 1.25, 0.6, 0.6  # inches between layers, between the nodes of a layer, around the drawing
+
+
+def draw_lattice(lattice: Lattice, path: str | Path, num_links: int = NUM_LINKS) -> None:
+    """Write a PNG of a lattice: a circle per node with its time, an arrow per link with its word.
+
+    Parameters
+    ----------
+    lattice : Lattice
+        A lattice without a loop.
+    path : path
+        PNG file.
+    num_links : int
+        Number of links that are drawn at most, those of the best paths.
+
+    Raises
+    ------
+    GraphError
+        For a lattice with a loop, without a path, or with more than one start or end.
+    """
+    scored = weigh(lattice)
+    shares = np.exp(link_posteriors(scored).link)
+    kept = best_links(scored, num_links)
+    nodes = set(lattice.start[kept].tolist()) | set(lattice.end[kept].tolist())
+    names = [str(node) for node in sorted(nodes)]
+    before: dict[str, list[str]] = {name: [] for name in names}
+    for start, end in zip(lattice.start[kept].tolist(), lattice.end[kept].tolist()):
+        before[str(end)].append(str(start))
+    placement = place_nodes(_sorted(before), dict.fromkeys(names, ROW / 2), ROW)
+    places = {name: (layer * STEP, x) for name, (x, layer) in placement.places.items()}
+    width = max(x for x, _ in places.values()) + 2 * MARGIN
+    height = max(max(y for _, y in places.values()) + 2 * MARGIN, 2.0)
+    figure = new_figure(width, height)
+    axes = figure.add_subplot()
+    axes.set_xlim(-MARGIN, width - MARGIN)
+    axes.set_ylim(-MARGIN, height - MARGIN)
+    axes.axis("off")
+    _draw_links(axes, lattice, kept[np.argsort(shares[kept], kind="stable")], shares, places)
+    for name, (x, y) in places.items():
+        time = lattice.time[int(name)]
+        axes.plot(x, y, "o", markersize=8, color="white", markeredgecolor="#2f6f9f", zorder=3)
+        if np.isfinite(time):
+            axes.text(x, y - 0.13, f"{time:.2f}", ha="center", va="top", fontsize=6, color="#51606e")
+    shown = (
+        f"{lattice.num_links} links"
+        if len(kept) == lattice.num_links
+        else f"the best {len(kept)} of {lattice.num_links} links"
+    )
+    axes.set_title(f"{lattice.utterance or lattice.path}: {shown}, more probable ones darker; times in s", fontsize=9)
+    save_figure(figure, path, dpi=120)
+
+
+def best_links(scored: ScoredLinks, num_links: int) -> np.ndarray:
+    """Return the links of the best paths, in order of the lattice: whole paths, at most num_links links or one path."""
+    lattice, order = scored.lattice, scored.in_order.tolist()
+    forward, backward = (np.full(lattice.num_nodes, -np.inf) for _ in range(2))
+    forward[scored.first] = backward[scored.last] = 0.0
+    for link in order:
+        start, end = lattice.start[link], lattice.end[link]
+        forward[end] = max(forward[end], forward[start] + scored.total[link])
+    for link in reversed(order):
+        start, end = lattice.start[link], lattice.end[link]
+        backward[start] = max(backward[start], backward[end] + scored.total[link])
+    through = forward[lattice.start] + scored.total + backward[lattice.end]
+    if len(through) <= num_links:
+        return np.arange(len(through))
+    # The links of a path have scores that are at least as good as the path; TOLERANCE is for rounding.
+    first_left_out = np.sort(through)[-num_links - 1]
+    return np.flatnonzero(through > min(first_left_out + TOLERANCE, through.max() - TOLERANCE))
+
+
+def _draw_links(
+    axes, lattice: Lattice, links: np.ndarray, shares: np.ndarray, places: dict[str, tuple[float, float]]
+) -> None:
+    """Draw links in the given order; those between the same two nodes are bent apart."""
+    counts: dict[tuple[int, int], int] = {}
+    for link in links.tolist():
+        pair = int(lattice.start[link]), int(lattice.end[link])
+        number = counts[pair] = counts.get(pair, -1) + 1
+        (x0, y0), (x1, y1) = places[str(pair[0])], places[str(pair[1])]
+        bend = 0.22 * ((number + 1) // 2) * (1 if number % 2 else -1)
+        shade = str(round(0.75 * (1 - float(shares[link])), 3))  # matplotlib's grey: "0" is black
+        style = {"arrowstyle": "-|>", "color": shade, "connectionstyle": f"arc3,rad={bend}", "shrinkA": 5, "shrinkB": 5}
+        axes.annotate("", (x1, y1), (x0, y0), arrowprops=style)
+        word = "" if lattice.word[link] == NULL_WORD else lattice.word[link]
+        middle = ((x0 + x1) / 2 + bend * (y1 - y0) / 2, (y0 + y1) / 2 - bend * (x1 - x0) / 2)
+        axes.text(*middle, word, ha="center", va="bottom", fontsize=8, color=shade, parse_math=False)
+
+
+def _sorted(before: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return the nodes with those before them, each after all of these."""
+    order: dict[str, list[str]] = {}
+    after: dict[str, list[str]] = {name: [] for name in before}
+    missing = {}
+    for name, others in before.items():
+        missing[name] = len(set(others))
+        for other in set(others):
+            after[other].append(name)
+    ready = [name for name, count in missing.items() if not count]
+    for name in ready:
+        order[name] = before[name]
+        for user in after[name]:
+            missing[user] -= 1
+            if not missing[user]:
+                ready.append(user)
+    return order
