@@ -37,8 +37,9 @@ ACTIONS = {
     "makeexamples": "make_examples:MakeExamples",
     "createlabelmap": "label_map:CreateLabelMap",
     "convertdbn": "convert_dbn:ConvertDbn",
+    "exportdbn": "export_dbn:ExportDbn",
 }
-NOT_BUILT = (*("trainbidirectionencoderdecoder", "beamsearch", "exportdbn", "pbn", "devtest"),)
+NOT_BUILT = (*("trainbidirectionencoderdecoder", "beamsearch", "pbn", "devtest"),)
 
 
 def make_action(name: str, config: Config, common: CommonSettings) -> Action:

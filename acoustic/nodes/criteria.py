@@ -244,3 +244,42 @@ class ErrorPrediction(CriterionNode):
             run.kernels.count_errors_numbers(numbers, z, out)
         else:
             run.kernels.count_errors(run.backend.asarray(labels), z, out)
+
+
+@register_node("DummyCriterion")
+class DummyCriterion(Node):
+    """Criterion whose value and gradient are inputs: ``sum of objectives``, a scalar, with ``dJ/dz = G derivatives``.
+
+    Another program computes both, for instance from lattices. The objectives and derivatives have no gradient.
+
+    Parameters
+    ----------
+    objectives : (1, T)
+        The value of each frame.
+    derivatives : (rows, T)
+        The derivative of the criterion with respect to z.
+    z : (rows, T)
+        Output of the network.
+
+    References
+    ----------
+    CNTK in 2015 and 2016, where objectives has one column for the minibatch
+    """
+
+    operand_names = ("objectives", "derivatives", "z")
+    backward_reads = (None, None, (1,))
+    sums_frames = True
+
+    def infer_shape(self, objectives: Shape, derivatives: Shape, z: Shape) -> Shape:
+        if objectives != Shape(1, z.cols) or derivatives != z:
+            raise self.shape_error((objectives, derivatives, z), "1 row of objectives, and derivatives as z")
+        return Shape(1, 1)
+
+    def forward(self, run: Run, objectives: Any, derivatives: Any, z: Any, *, out: Any) -> None:
+        out[...] = objectives.sum()
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(2, lambda out: run.xp.multiply(inputs[1], grad, out=out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return scalar(inputs[1] * tangents[2])

@@ -8,7 +8,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "dbn": ["DbnLayer", "DbnModel", "read_dbn"],
+        "dbn": ["DbnLayer", "DbnModel", "read_dbn", "write_dbn"],
         "hmm_tables": [
             "read_cntkmap",
             "read_lookahead",

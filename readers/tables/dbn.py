@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.common.files import atomic_write
 from readers.errors import FormatError
 
 SIGMOID_LAYERS = ("rbmgaussbernoulli", "rbmbernoullibernoulli")
@@ -131,6 +132,39 @@ def _read_layer(file: "_DbnFile", number: int, num_layers: int, inputs: int | No
             f"{len(bias)} biases; expected a bias for each output, and {inputs or 'some'} inputs"
         )
     return DbnLayer(kind, np.ascontiguousarray(weights), bias)
+
+
+def write_dbn(path: str | os.PathLike, model: DbnModel) -> None:
+    """Write a model of dbn.exe, atomically.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    model : DbnModel
+
+    References
+    ----------
+    CNTK book 3.7.
+    """
+    start = f"DBN\n{model.comment}" if model.comment else "DBN"
+    parts = [_text(start), b"BDBN", struct.pack("<ii", model.version, len(model.layers))]
+    parts += [_matrix("gmean", model.mean), _matrix("gstddev", model.deviation), b"BNET"]
+    for layer in model.layers:
+        parts += [_text(layer.kind), _matrix("W", layer.weights.T), _matrix("a", layer.bias)]
+        parts.append(_matrix("b", np.zeros((0, 0))))
+    parts += [b"ENET", b"" if model.prior is None else _matrix("Pu", model.prior), b"EDBN"]
+    with atomic_write(path) as file:
+        file.writelines(parts)
+
+
+def _text(text: str) -> bytes:
+    return text.encode("latin-1", "replace") + b"\0"
+
+
+def _matrix(name: str, values: np.ndarray) -> bytes:
+    values = values.reshape(-1, 1) if values.ndim == 1 else values
+    return b"BMAT" + _text(name) + struct.pack("<ii", *values.shape) + values.astype("<f4").tobytes("F") + b"EMAT"
 
 
 class _DbnFile:

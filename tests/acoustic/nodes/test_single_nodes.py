@@ -7,6 +7,7 @@ from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.nodes.base import Shape
 from readers.errors import ModelError
+from readers.minibatches.sequence_layout import SequenceLayout
 
 
 def test_log_has_a_floor():
@@ -34,6 +35,33 @@ def test_error_prediction_counts_columns_and_has_no_gradient():
     assert engine.value("errors")[0, 0] == 1
     with pytest.raises(ModelError, match="no gradient with respect to 'labels'; expected a differentiable node"):
         engine.forward(training=True, criterion="errors")
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_dummy_criterion_has_the_value_and_the_gradient_of_its_inputs(threads):
+    network = Network("double", threads=threads)
+    for name, rows in (("x", 4), ("objectives", 1), ("derivatives", 3)):
+        network.add("Input", name, rows=rows)
+    network.add("Parameter", "W", rows=3, cols=4, init="fixedValue", value=0.5)
+    network.add("Times", "z", "W", "x")
+    network.add("DummyCriterion", "J", "objectives", "derivatives", "z")
+    network.criteria = ["J"]
+    rng = np.random.default_rng(0)
+    given = {name: np.asfortranarray(rng.standard_normal((rows, 100))) for name, rows in (("x", 4), ("derivatives", 3))}
+    given["objectives"] = np.asfortranarray(rng.standard_normal((1, 100)))
+    engine = Engine(network, ["J"])
+    engine.forward(given, training=True)
+    assert engine.value("J")[0, 0] == pytest.approx(given["objectives"].sum(), rel=1e-12)
+    engine.backward("J")
+    np.testing.assert_allclose(engine.gradient("W"), given["derivatives"] @ given["x"].T, rtol=1e-12)
+    layout = SequenceLayout.of_lengths((40, 60))  # with gaps, which do not count
+    kept = ~layout.gaps.reshape(-1)
+    padded = {name: np.asfortranarray(rng.standard_normal((len(one), 120))) for name, one in given.items()}
+    engine.forward(padded, training=True, layout=layout)
+    assert engine.value("J")[0, 0] == pytest.approx(padded["objectives"][:, kept].sum(), rel=1e-12)
+    engine.backward("J")
+    expected = padded["derivatives"][:, kept] @ padded["x"][:, kept].T
+    np.testing.assert_allclose(engine.gradient("W"), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

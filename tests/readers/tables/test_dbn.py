@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readers.errors import ArgonautError, FormatError
-from readers.tables.dbn import read_dbn
+from readers.tables.dbn import read_dbn, write_dbn
 from tests.readers.tables.dbn_files import dbn_bytes
 
 RNG = np.random.default_rng(0)
@@ -33,6 +33,14 @@ def test_a_whole_model(tmp_path, header, comment, prior):
         np.testing.assert_array_equal(found.weights, weights)
         np.testing.assert_array_equal(found.bias, bias)
     assert (model.prior is None) if prior is None else (model.prior == prior).all()
+
+
+@pytest.mark.parametrize("header", [b"DBN\nmade by a test\0", b"DBN\0"])
+@pytest.mark.parametrize("prior", [PRIOR, None])
+def test_a_written_model_has_the_bytes_of_the_one_read(tmp_path, header, prior):
+    (tmp_path / "m").write_bytes(dbn_bytes(MEAN, DEVIATION, LAYERS, prior, header))
+    write_dbn(tmp_path / "again", read_dbn(tmp_path / "m"))
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
 
 
 def changed(index: int, *layer) -> list:

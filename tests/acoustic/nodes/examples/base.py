@@ -67,6 +67,7 @@ class Example:
     fill: tuple[Callable, ...] = ()
     fixed: tuple[int, ...] = ()  # operands without gradient
     frames: tuple[int, ...] = ()  # operands whose columns may be frames; none: not tried with frames
+    given: bool = False  # whether the gradient is an operand, and not the derivative of the value
     whole: bool = False  # with frames: whether the columns cannot be shared out among threads
     images: dict = field(default_factory=dict)  # operand -> (width, height, channels) of its columns
     options: dict = field(default_factory=dict)  # of the node
@@ -78,7 +79,7 @@ class Example:
 
     @property
     def differentiable(self) -> bool:
-        return len(self.fixed) < len(self.shapes)
+        return len(self.fixed) < len(self.shapes) and not self.given
 
     def operands(self, rng, num_frames=None):
         """Matrices for the operands; those with frames get so many columns, if it is given."""

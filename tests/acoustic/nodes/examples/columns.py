@@ -135,6 +135,9 @@ EXAMPLES = [
     *criteria(
         "ErrorPrediction", lambda l, z: total(l.argmax(axis=0) != z.argmax(axis=0)), (one_hot, normal), fixed=(0, 1)
     ),
+    Example(
+        "DummyCriterion", ((1, 4), (3, 4), (3, 4)), lambda j, d, z: total(j), fixed=(0, 1), frames=(0, 1, 2), given=True
+    ),
     *[Example("CosDistance", (shape, shape), cosines, frames=(0, 1)) for shape in ((3, 5), (4, 1), (2, 2))],
     negative_samples((3, 5), 1, 2),
     negative_samples((3, 5), 2, 0),
@@ -177,6 +180,8 @@ BAD_SHAPES = [
         )
         for shapes in UNEQUAL
     ],
+    ("DummyCriterion", ((2, None), (3, None), (3, None)), {}),
+    ("DummyCriterion", ((1, None), (2, None), (3, None)), {}),
     *[
         (name, shapes, {})
         for name in ("PerDimMeanVarNormalization", "PerDimMeanVarDeNormalization", "LayerNormalization")

@@ -1,4 +1,4 @@
-"""The commands that make data or models from other files: createLabelMap, writeWordAndClass, convertDBN."""
+"""The commands that make data or models from other files: createLabelMap, writeWordAndClass, convertDBN, exportDBN."""
 
 import os
 from pathlib import Path
@@ -179,7 +179,30 @@ def test_converted_model_computes_what_the_old_one_did(tmp_path, capsys):
     np.testing.assert_allclose(engine.value("ScaledLogLikelihood"), x - np.log(PRIOR)[:, None], rtol=1e-4, atol=1e-4)
 
 
-def test_pretrained_model_gets_an_output_layer(tmp_path, capsys):
+EXPORT = "Export=[action=exportDBN; modelPath=$Exp$/new/model; dbnModelPath=$Exp$/again.dbn]"
+
+
+@pytest.mark.parametrize("prior", [PRIOR, None])
+def test_an_exported_model_is_the_one_that_was_converted(tmp_path, capsys, prior):
+    made = layers()
+    (tmp_path / "old.dbn").write_bytes(dbn_bytes(MEAN, DEVIATION, made, prior))
+    assert run(tmp_path, CONVERT, EXPORT, "command=Convert:Export", "Convert=[addDropoutNodes=true]") == 0
+    assert (tmp_path / "again.dbn").read_bytes() == dbn_bytes(MEAN, DEVIATION, made, prior, b"DBN\0")
+    shown = capsys.readouterr().err
+    assert shown.count("DBN: layer 1: rbmisalinearbernoulli, 2 x 5") == 2
+    assert ("warning: the network has no mean of the labels; the file gets no priors" in shown) == (prior is None)
+
+
+def test_networks_that_dbn_exe_does_not_have_are_not_exported(tmp_path, capsys):
+    (tmp_path / "old.dbn").write_bytes(dbn_bytes(MEAN, DEVIATION, layers()[:1]))
+    assert run(tmp_path, CONVERT, "Convert=[outputLayerSize=4;layerTypes=Tanh]") == 0
+    assert run(tmp_path, EXPORT, "command=Export") == 2
+    shown = capsys.readouterr().err
+    assert "model: node 'H1' (Tanh): is no layer of dbn.exe; expected layers of Sigmoid, or linear ones, with" in shown
+    assert not (tmp_path / "again.dbn").exists()
+
+
+def test_a_pretrained_model_gets_an_output_layer(tmp_path, capsys):
     made = layers()[:1]
     (tmp_path / "old.dbn").write_bytes(dbn_bytes(MEAN, DEVIATION, made))
     assert run(tmp_path, CONVERT) == 2

@@ -1,0 +1,35 @@
+"""Action exportDBN: a fully connected network as a model file of dbn.exe."""
+
+from acoustic.actions.base import Action, CommonSettings
+from acoustic.export.dbn_export import dbn_model
+from readers.common.files import require_writable
+from readers.common.report import Log, Progress, RunReport
+from readers.config.config import Config
+from readers.errors import ModelError
+from readers.tables.dbn import write_dbn
+
+
+class ExportDbn(Action):
+    """Converts modelPath to dbnModelPath; action convertDBN converts it back."""
+
+    blocks = ()
+    keeps_report = False
+
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("modelPath"))
+        self.dbn_path = config.path("dbnModelPath")
+        require_writable(self.dbn_path, [self.model_path])
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        try:
+            model = dbn_model(self.network())
+        except ModelError as fault:
+            raise ModelError(f"{self.model_path}: {str(fault).removeprefix(f'{self.model_path}: ')}") from fault
+        for number, layer in enumerate(model.layers):
+            rows, cols = layer.weights.shape
+            log(f"DBN: layer {number}: {layer.kind}, {rows} x {cols}")
+        if model.prior is None:
+            log("warning: the network has no mean of the labels; the file gets no priors")
+        write_dbn(self.dbn_path, model)
+        log(f"Written: {self.dbn_path}")
+        return RunReport("models", 1)
