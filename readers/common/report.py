@@ -25,11 +25,14 @@ class RunReport:
         Number of items done.
     lost : list of (str, str, str)
         (name, "skipped" or "failed", reason), in the order of the run.
+    remarks : dict of str to str
+        Name -> text of remarks on the whole run.
     """
 
     what: str
     num_done: int = 0
     lost: list[tuple[str, str, str]] = field(default_factory=list)
+    remarks: dict[str, str] = field(default_factory=dict)
 
     def done(self, count: int = 1) -> None:
         """Count items that are done."""
@@ -65,8 +68,10 @@ class RunReport:
         return f"{self.what}: {self.num_done} done, {self.num_skipped} skipped, {self.num_failed} failed"
 
     def write(self, path: str | Path) -> None:
-        """Write a line with the counts, then a line `name<tab>outcome<tab>reason` for each lost item."""
+        """Write a line with the counts, lines `# name: text` of remarks, and lines `name<tab>outcome<tab>reason`."""
         with atomic_write(path, "w") as file:
             file.write(f"# {self.summary()}\n")
+            for name, text in self.remarks.items():
+                file.write(f"# {name}: {text}\n")
             for name, outcome, reason in self.lost:
                 file.write(f"{name}\t{outcome}\t{reason}\n")

@@ -12,6 +12,7 @@ from readers.common.names import apart_by_extension
 from readers.common.report import RunReport
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
+from recipes.cli.argon.fit import NO_FIT, ScoreFit, measure, used_rows, weight_remark
 from recipes.cli.argon.scores import naming, open_source
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import one_line, progress_display, show_losses
@@ -22,7 +23,7 @@ class Decoded:
     """Result of one utterance.
 
     labels is None if there is nothing to write; words and phones (lists of TimedWord) are None if no output needs them.
-    seconds is the duration of the utterance.
+    seconds is the duration of the utterance; fit is that of the path to the scores.
     """
 
     num_frames: int
@@ -33,6 +34,7 @@ class Decoded:
     words: list | None = None
     phones: list | None = None
     seconds: float = 0.0
+    fit: ScoreFit = NO_FIT
 
 
 class Pipeline:
@@ -44,6 +46,7 @@ class Pipeline:
         self.source = open_source(arguments)
         if self.source.num_outputs is not None:
             self.decoder.check_outputs(self.source.num_outputs, self.source.name)
+        self.rows = used_rows(self.decoder)
 
     def __call__(self, numbered) -> Decoded:
         from decoder.outputs import word_labels
@@ -58,7 +61,10 @@ class Pipeline:
             words = timed(word_labels(result, period)) if self.arguments.words else None
         if result.lattice is not None:
             self.write_lattice(number, entry, result.lattice, period)
-        return Decoded(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words, None, seconds)
+        return Decoded(
+            *(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words, None, seconds),
+            measure(scores, self.rows, result),
+        )
 
     def labels(self, result, period: int) -> list:
         from decoder.outputs import state_labels, word_labels
@@ -158,6 +164,7 @@ class Run:
     ):
         self.arguments, self.pipeline, self.entries, self.interrupted = arguments, pipeline, entries, interrupted
         self.report = RunReport("utterances")
+        self.fit = NO_FIT
         self.num_frames, self.ticks, self.num_tokens = 0, 0, 0.0
         self.ended: set[int] = set()  # indices of the entries that were done or lost
         self.num_written = 0
@@ -216,6 +223,7 @@ class Run:
         self.num_frames += result.num_frames
         self.ticks += result.num_frames * result.period
         self.num_tokens += result.num_frames * result.tokens_per_frame
+        self.fit = self.fit.plus(result.fit)
         if result.reason:
             hint = (
                 "" if self.arguments.partial else "; try a larger -beam, or --partial to write the best unfinished path"
@@ -245,6 +253,10 @@ class Run:
         path = report_path(self.arguments)
         if len(self.ended) < len(self.entries):
             raise KeyboardInterrupt(self._cut_short(path))
+        remark = weight_remark(self.fit, self.arguments.acweight)
+        if remark:
+            self.report.remarks["acoustic weight"] = remark
+            print(f"note: {remark}", file=sys.stderr)
         self.report.write(path)
         show_losses(self.report, path, self.arguments.verbose, self.pipeline.source.list)
         if self.arguments.verbose and self.num_frames:
