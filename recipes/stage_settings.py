@@ -14,6 +14,7 @@ NOT_RECORDED = {
     for name in (
         *("ConfigDir", "DataDir", "ExpDir", "RunDir", "ScriptDir", "WorkDir"),
         *("numCPUThreads", "traceLevel", "numMBsToShowResult", "firstMBsToShowResult", "keepCheckPointFiles"),
+        "keepModelFiles",
     )
 }
 NETWORK_FILES = (".ndl", ".mel")

@@ -122,6 +122,8 @@ class TrainingOptions(KeyedOptions):
         Whether to continue after the newest model, instead of removing the models of an earlier training.
     keep_checkpoints : bool
         Whether the checkpoints of all epochs are kept, not only the newest.
+    keep_models : bool
+        Whether the models of all epochs are kept, not only the initial one, the best and the last.
     train_criterion, eval_criterion : str
         Names of nodes; "" for the network's first criterion, and for all its evaluation nodes.
     precompute_all_data : bool
@@ -169,6 +171,7 @@ class TrainingOptions(KeyedOptions):
     seed: int = 0
     make_mode: bool = True
     keep_checkpoints: bool = option("keepCheckPointFiles", False)
+    keep_models: bool = option("keepModelFiles", True)
     train_criterion: str = option("trainCriterionNodeName", "")
     eval_criterion: str = option("evalCriterionNodeName", "")
     precompute_all_data: bool = option("useAllDataForPreComputedNode", True)

@@ -105,7 +105,9 @@ def train(
     >>> options = TrainingOptions(max_epochs=10, learning_rates_per_minibatch=(0.8, 3.2), minibatch_size=(256, 1024))
     >>> result = train(network, reader, options, cv_reader, model_path="exp/dnn", log=print)
     """
-    files = TrainingFiles(model_path, options.max_epochs, options.keep_checkpoints) if model_path is not None else None
+    files = None
+    if model_path is not None:
+        files = TrainingFiles(model_path, options.max_epochs, options.keep_checkpoints, options.keep_models)
     with contextlib.ExitStack() as stack:
         if files is not None:
             stack.enter_context(files.reserved())
@@ -134,6 +136,8 @@ def train(
             if not averages and start is None and files is not None:
                 IterationFiles(directory, 1).remove()  # files of an earlier training by several jobs
             trainer.run(start or 0)
+        if not options.keep_models and files is not None and trainer.best_epoch():
+            log(f"best model: {files.model(trainer.best_epoch())}")
         if files is not None:
             log(f"model: {files.model_path}  history: {files.history}  picture: {files.plot}")
         return TrainingResult(network, trainer.history, start or 0)

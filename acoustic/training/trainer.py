@@ -290,12 +290,26 @@ class Trainer:
     def _control_value(self, epoch: int, row: dict) -> float:
         """Return the value that the learning rate control compares between epochs."""
         auto = self.options.auto_adjust
-        part = "validation" if auto.by_validation and "validation" in row else "training"
-        name = self.names[1] if auto.by_evaluation and len(self.names) > 1 else self.criterion
+        part, name = self._compared(row)
         value = row[part][name]
         if auto.mode != NONE and not math.isfinite(value):
             raise Diverged(f"epoch {epoch + 1}, {part}: {name} is {value}; expected a finite number")
         return value
+
+    def _compared(self, row: dict) -> tuple[str, str]:
+        """Return the data set and the name of the figure by which epochs are compared."""
+        auto = self.options.auto_adjust
+        part = "validation" if auto.by_validation and "validation" in row else "training"
+        return part, self.names[1] if auto.by_evaluation and len(self.names) > 1 else self.criterion
+
+    def best_epoch(self) -> int | None:
+        """Return the epoch, counted from 1, with the smallest figure; the first of equal ones, None without any."""
+        figures = {}
+        for row in self.history:
+            part, name = self._compared(row)
+            figures[row["epoch"]] = row[part].get(name, math.nan)
+        finite = [epoch for epoch, figure in figures.items() if math.isfinite(figure)]
+        return min(finite, key=lambda epoch: (figures[epoch], epoch), default=None)
 
     def _keep(self, epoch: int, row: dict) -> None:
         """Save history, model, checkpoint and plot of an epoch."""
@@ -306,7 +320,8 @@ class Trainer:
             return
         # The history is written first: a run killed in between repeats the epoch and writes the row again.
         append_history(self.files.history, row)
-        self.files.save(self.network, self._checkpoint(epoch + 1), self._best.epoch if self._best else None)
+        returning = self._best.epoch if self._best else None
+        self.files.save(self.network, self._checkpoint(epoch + 1), returning, self.best_epoch())
         last = epoch + 1 == self.options.max_epochs
         if last or time.monotonic() - self._last_plot > PLOT_INTERVAL:
             self._plot()
@@ -342,7 +357,7 @@ class Trainer:
         """Save the network as the final model before the last epoch."""
         self.log("Finished training and saved final model")
         if self.files is not None:
-            self.files.save(self.network, self._checkpoint(self.options.max_epochs))
+            self.files.save(self.network, self._checkpoint(self.options.max_epochs), best=self.best_epoch())
             self._plot()
 
     def _plot(self) -> None:

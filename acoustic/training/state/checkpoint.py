@@ -56,10 +56,15 @@ class TrainingFiles:
         Number of epochs.
     keep_checkpoints : bool
         Keep the checkpoints of all epochs, not only the newest.
+    keep_models : bool
+        Keep the models of all epochs, not only the initial one, the best and the newest.
     """
 
-    def __init__(self, model_path: str | Path, max_epochs: int, keep_checkpoints: bool = False):
-        self.model_path, self.max_epochs, self.keep_checkpoints = Path(model_path), max_epochs, keep_checkpoints
+    def __init__(
+        self, model_path: str | Path, max_epochs: int, keep_checkpoints: bool = False, keep_models: bool = True
+    ):
+        self.model_path, self.max_epochs = Path(model_path), max_epochs
+        self.keep_checkpoints, self.keep_models = keep_checkpoints, keep_models
         self.history = Path(f"{model_path}.history.jsonl")
         self.plot = Path(f"{model_path}.png")
 
@@ -127,10 +132,11 @@ class TrainingFiles:
             raise ModelError(f"{path}: no state of the update rule; expected an object with `update`")
         return Checkpoint(*counters, tensors, parts)
 
-    def save(self, network: Network, checkpoint: Checkpoint, keep: int | None = None) -> None:
-        """Write checkpoint, then model; then remove the checkpoints before it unless they are to be kept.
+    def save(self, network: Network, checkpoint: Checkpoint, keep: int | None = None, best: int | None = None) -> None:
+        """Write checkpoint, then model; then remove the checkpoints and models before it unless they are to be kept.
 
-        keep: the epoch whose checkpoint stays, because training may return to it.
+        keep: the epoch whose model and checkpoint stay, because training may return to it.
+        best: the epoch whose model stays, because it is the best one.
         """
         epoch = checkpoint.epoch
         self.save_checkpoint(checkpoint)
@@ -139,6 +145,10 @@ class TrainingFiles:
             for earlier in range(epoch):
                 if earlier != keep:
                     self.checkpoint(earlier).unlink(missing_ok=True)
+        if not self.keep_models:
+            for earlier in range(1, epoch):
+                if earlier not in (keep, best):
+                    self.model(earlier).unlink(missing_ok=True)
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint without a model."""

@@ -51,6 +51,15 @@ def test_keep_checkpoints(tmp_path):
     assert files.checkpoint(1).exists()
 
 
+def test_only_the_models_that_are_needed_stay(tmp_path):
+    files = TrainingFiles(tmp_path / "m", 5, keep_models=False)
+    files.save_initial(network_of(0))
+    for epoch, best in ((1, 1), (2, 2), (3, 2), (4, 2), (5, 2)):
+        files.save(network_of(epoch), Checkpoint(epoch, 1, {}, STATE), 3 if epoch > 3 else None, best)
+        assert files.newest_epoch() == epoch
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.0", "m.2", "m.3", "m.3.ckp", "m.ckp"]
+
+
 @pytest.mark.parametrize(
     ("ages", "newest"),
     [

@@ -51,6 +51,34 @@ def test_a_resumed_run_has_what_its_rule_remembers_and_the_same_noise(ring_reade
     assert (tmp_path / "broken.ckp").read_bytes() == (tmp_path / "whole.ckp").read_bytes()
 
 
+@pytest.mark.parametrize("validated", [True, False])
+def test_a_run_that_keeps_the_best_model_alone_goes_on_and_names_it(ring_reader, tmp_path, validated):
+    rates = (1.0, 1.0, 1e-9, 40.0, 1e-9)  # the fourth epoch spoils the model
+
+    def run(name, reader, keep_models):
+        lines: list[str] = []
+        options = ring_options(
+            5, learning_rates_per_minibatch=rates, momentum_per_minibatch=0.0, keep_models=keep_models
+        )
+        validation = ring_reader(50, 1) if validated else None
+        result = train(ring_network(3), reader, options, validation, model_path=tmp_path / name, log=lines.append)
+        return result.history, lines
+
+    whole, lines = run("whole", ring_reader(), True)
+    assert not any(line.startswith("best model") for line in lines)
+    with pytest.raises(Killed):
+        run("broken", dying(ring_reader(), 4, 2), False)
+    _, lines = run("broken", ring_reader(), False)
+    part = "validation" if validated else "training"
+    best = min(whole, key=lambda row: row[part]["CrossEntropyWithSoftmax"])["epoch"]
+    assert best in (2, 3)
+    assert f"best model: {tmp_path}/broken.{best}" in lines
+    models = {path.name for path in tmp_path.glob("broken*") if path.name.partition(".")[2] in ("", *"012345")}
+    assert models == {"broken", "broken.0", f"broken.{best}"}
+    for name in ("", f".{best}"):
+        assert (tmp_path / f"broken{name}").read_bytes() == (tmp_path / f"whole{name}").read_bytes()
+
+
 def test_a_checkpoint_of_another_rule_is_refused(ring_reader, tmp_path):
     with pytest.raises(Killed):
         train(ring_network(), dying(ring_reader(), 1, 2), ring_options(), model_path=tmp_path / "m")
