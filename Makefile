@@ -2,14 +2,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+DEVELOPED := .venv/.developed
 
-.PHONY: install demo test quick lint format docs bench clean
+.PHONY: install develop demo test quick lint format docs bench clean
 
-install: $(INSTALLED)
+install: $(INSTALLED)  ## what the recipes need
+
+develop: $(DEVELOPED)  ## what the tests and the documentation need, too
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Argonaut needs Python 3.11 or later, not " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	@touch $@
+
+$(DEVELOPED): $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[demo,dev,docs]'
 	@touch $@
 
@@ -22,16 +29,16 @@ test: lint docs  ## lint, import contract, documentation, every test
 quick: lint  ## lint and the tests not marked slow
 	$(BIN)/pytest -n 2 -m "not slow"
 
-lint: install
+lint: develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-format: install
+format: develop
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: install  ## the documentation site in build/docs; a warning is an error
+docs: develop  ## the documentation site in build/docs; a warning is an error
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d build/doctrees . build/docs
 
 AN4 ?= exp/an4

@@ -5,10 +5,14 @@ worked example:
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --from decode
 The first command prepares the data, trains, decodes and scores; the second repeats the stages from `decode` on.
 An interrupted run continues where it stopped when the same command is given again.
+
+  argonaut recipe --show-config an4
+prints the paths of the configuration files of a recipe, to read, copy or use: `argonaut cntk configFile=PATH ...`.
 """
 
 import argparse
 import importlib
+import sys
 from pathlib import Path
 
 from readers.common.files import held, holder, require_writable
@@ -27,7 +31,24 @@ RECIPES = {
 }
 
 
+class ShowConfig(argparse.Action):
+    """Prints the configuration files of a recipe, and ends the command."""
+
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
+        directory = Path(__file__).parents[1] / values / "config"
+        files = sorted(directory.iterdir()) if directory.is_dir() else []
+        for file in files:
+            print(file)
+        if not files:
+            print(f"recipe {values} has no configuration files", file=sys.stderr)
+        parser.exit(0)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--show-config", action=ShowConfig, choices=(*RECIPES, "variants"), metavar="RECIPE",
+        help="print the paths of a recipe's configuration files (variants: those of --variants of an4 and timit)",
+    )  # fmt: skip
     recipes = parser.add_subparsers(dest="recipe", metavar="RECIPE", required=True)
     for name, text in RECIPES.items():
         recipe = importlib.import_module(f"recipes.{name}.run")
