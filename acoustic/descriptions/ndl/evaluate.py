@@ -142,8 +142,10 @@ class Scope:
             found = names.resolve(tag, word=True)
             word = found.expression.text if isinstance(found, Reference) else word
         if not _is_tag(word):
-            where = tag.frame.trace(tag.expression.where)
-            raise ConfigError(f"{where}: tag={word}; expected one of {', '.join(TAGS)}{did_you_mean(word, TAGS)}")
+            # CNTK ignores a tag that it does not know; a network of its tests has tag="outputs".
+            near = did_you_mean(word, TAGS)
+            self._notes.add(tag.frame.trace(tag.expression.where), f"tag={word} has no effect{near}")
+            return None
         return "evaluations" if word.lower().startswith("eval") else TAGS[word.lower()]
 
 

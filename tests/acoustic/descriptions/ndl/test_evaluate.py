@@ -192,7 +192,6 @@ def test_tags_and_arrays_add_up_and_name_the_node_of_a_call(tag, part):
             "net.ndl:2: node 'y' .LearnableParameter.: unknown option 'inti'; did you mean init",
         ),
         ("y=Parameter(2, needGradient=maybe)", "net.ndl:2: needGradient is 'maybe'; expected true or false"),
-        ("y=Exp(x, tag=oputput)", "net.ndl:2: tag=oputput; expected one of feature, .*; did you mean output"),
         ("y=Exp(x, tag=feature)", r"net.ndl:2: y \(Exp\) among the features; expected an InputValue"),
         ("s=2\nOutputNodes=(s)", "net.ndl:3: s is a number; expected a node among the outputs"),
         ("OutputNodes=(y)", "net.ndl:2: y is not known"),
@@ -258,6 +257,7 @@ def test_faults_name_line_and_calls(text, message):
         ),
         ("y=SBFF(x, 2, 4, scale=2)", "macro SBFF does not use scale"),
         ("y=RNN(x, 2, forgetBia=2)", "macro RNN does not use forgetBia"),
+        ("y=Exp(x, tag=oputput)", "tag=oputput has no effect; did you mean output"),
     ],
 )
 def test_arguments_without_effect_are_noted(text, note):
