@@ -151,6 +151,23 @@ def test_parameters_are_laid_out_again_after_a_pass_that_failed(threads, monkeyp
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=5e-5)
 
 
+@pytest.mark.parametrize("name", ["P", "R1", "W"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parameters_may_move_to_other_memory(threads, name, monkeypatch):
+    """After passes that were recorded with the former address; the passes make the same calls."""
+    monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+    compiled, network = recurrent("float", "DiagTimes", ("P", "h"), threads=threads)
+    for _ in range(3):
+        results(compiled, network)
+    node = network[name]
+    former, node.value = node.value, node.value * np.float32(0.7)
+    node.touch()
+    former.fill(np.nan)  # it stays where it is, but nothing may read it
+    reference = Engine(network, ["J", "out"], options=EngineOptions.plain(), threads=1)
+    for one, other in zip(results(compiled, network), results(reference, network), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=5e-5)
+
+
 def interrupt(*arguments):
     raise KeyboardInterrupt
 

@@ -300,14 +300,21 @@ def test_calls_and_work_in_python_take_turns():
 
 @compiled
 def test_calls_are_made_in_turn_while_others_have_the_threads():
+    from acoustic.runtime import thread_sync
+
     team, row = ThreadTeam(2), np.ones((2, 10), np.float32)
     tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", [row[worker], row[worker]]))
     row[...] = 1
 
+    def woken(*arguments):
+        raise AssertionError("the threads belong to another")
+
     def other():
         with team.hold() as count:
             counts.append(count)
-        team.play(tables)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(thread_sync, "play_all", woken)
+            team.play(tables)
 
     counts = []
     with team.hold() as mine:

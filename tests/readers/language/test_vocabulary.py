@@ -41,6 +41,12 @@ def test_classes_by_hand():
     assert first_words(words, 2) == [0, 1]
 
 
+@pytest.mark.parametrize("order", [["z", "b", "Z", "é"], ["é", "Z", "b", "z"]])
+def test_of_words_of_equal_count_the_first_in_byte_order_are_kept(order):
+    words = classed_words(Counter(dict.fromkeys(order, 3)), 3, 1, "<unk>")
+    assert [word.word for word in words] == ["<unk>", "Z", "b"]
+
+
 def test_unknown_word_of_the_text_is_merged():
     counts = Counter(COUNTS) + Counter({"<unk>": 2})
     words = {word.word: word.count for word in classed_words(counts, 3, 2, "<unk>")}

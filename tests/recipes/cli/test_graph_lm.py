@@ -205,6 +205,21 @@ def test_perplexity_of_a_uniform_model_is_its_size(task, capsys):
     assert "left out, unknown to the model: Q\n" in capsys.readouterr().out
 
 
+def test_perplexity_leaves_out_what_is_impossible_and_fails_when_nothing_is_left(task, capsys):
+    """Without <unk> and </s>: Q cannot be predicted, X has probability zero, and so has the end."""
+    head = "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-99 </s>\n"
+    ask = ["lm", "perplexity", "--lm", str(task / "lm.arpa"), "--text", str(task / "text")]
+    (task / "lm.arpa").write_text(f"{head}-99 X\n-0.3010300 Y\n\\end\\\n")
+    (task / "text").write_text("Y X\n")
+    assert main(ask) == 1
+    out = capsys.readouterr().out
+    assert "left out, of probability 0: X (1), </s> (1)\n" in out
+    assert "perplexity 2.00 (1 sentences, 2 words, 0 unknown)" in out
+    (task / "text").write_text("X\nQ\n")
+    assert main(ask) == 2
+    assert "perplexity nan (2 sentences, 2 words, 1 unknown)" in capsys.readouterr().out
+
+
 def test_lm_without_a_text_says_so(task, capsys):
     assert main(["lm", "estimate", "-o", str(task / "lm.arpa")]) == 2
     assert "no text; expected --text, --transcription or --mlf" in capsys.readouterr().err

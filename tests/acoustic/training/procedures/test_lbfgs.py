@@ -67,6 +67,17 @@ def test_where_the_function_is_no_number_the_steps_become_shorter():
     assert found.point[0] == pytest.approx(1, abs=1e-5)
 
 
+def test_a_point_whose_slope_is_partly_no_number_is_never_the_best():
+    """Of (x - 3)^2 + y^2; beyond x = 2 the slope along y is missing, though the values are smaller there."""
+
+    def function(x):
+        return float((x[0] - 3) ** 2 + x[1] ** 2), np.array([2 * (x[0] - 3), 2 * x[1] if x[0] < 2 else np.nan])
+
+    found = minimise(function, np.array([0.0, 1.0]), 60, tolerance=0)
+    assert found.point[0] < 2
+    assert found.value == function(found.point)[0]
+
+
 def test_it_ends_at_a_minimum_and_when_steps_gain_too_little():
     function, minimum = quadratic(4, 6)
     assert minimise(function, minimum, 50).evaluations == 1
