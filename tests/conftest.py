@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -62,6 +62,20 @@ def one_thread() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         yield
+
+
+@pytest.fixture
+def threads_of_blas() -> Iterator[Callable[[], int]]:
+    """A function that returns how many threads numpy's BLAS uses: four at first."""
+    from readers.common.environment import blas_thread_calls
+
+    if blas_thread_calls() is None:
+        pytest.skip("the number of threads of numpy's BLAS cannot be set")
+    get, put = blas_thread_calls()
+    before = get()
+    put(4)
+    yield get
+    put(before)
 
 
 @pytest.fixture(scope="session")

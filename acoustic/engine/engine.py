@@ -24,9 +24,9 @@ from acoustic.engine.planning.pass_plan import MatrixKey, lay_out
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node, Shape
-from acoustic.runtime.blas import one_thread
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import products_by
+from readers.common.environment import one_blas_thread
 from readers.errors import ModelError
 from readers.minibatches.indicators import Indicators
 
@@ -206,7 +206,7 @@ class Engine:
         """Compute independent branches at the same time (Algorithm 2.3)."""
         operands = {name: [operand.name for operand in self.graph.operands[name]] for name in names}
         steps = program.workers[0].forward
-        with one_thread:
+        with one_blas_thread:
             Schedule(names, operands, lambda name: steps[name].run(self._feed.run, self._feed.inputs), executor).run()
 
     # ---- backward

@@ -9,6 +9,6 @@ __all__, __getattr__ = face(
     __name__,
     {
         "engine_options": ["EngineOptions", "engines_with"],
-        "thread_team": ["ThreadTeam", "computing_with"],
+        "thread_team": ["ThreadTeam"],
     },
 )

@@ -1,16 +1,14 @@
-"""The BLAS library: its number of threads, its functions, and MKL instead of OpenBLAS if that is installed.
+"""The BLAS library: its functions, and MKL instead of OpenBLAS if that is installed.
 
-numpy has no call for the number of threads; the OpenBLAS in its wheels exports one, which is found through numpy's
-extension module. The extra `mkl` installs MKL, whose float32 product is 10 to 13 % faster on one core of a Xeon with
-AVX-512 (160 against 145 GFLOPS). With the environment variable ARGONAUT_BLAS=numpy, MKL is not used.
+The extra `mkl` installs MKL, whose float32 product is 10 to 13 % faster on one core of a Xeon with AVX-512 (160 against
+145 GFLOPS). With the environment variable ARGONAUT_BLAS=numpy, MKL is not used. readers/common/environment.py sets the
+number of threads of numpy's library.
 """
 
-import contextlib
 import ctypes
 import importlib.metadata
 import os
 import re
-import threading
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -18,14 +16,8 @@ from typing import Any
 import numpy as np
 
 from acoustic.runtime.memory import COLUMN_MAJOR, PLAIN, storage
+from readers.common.environment import blas_thread_calls, numpys_library
 
-# OpenBLAS as in numpy's wheels, as in distributions (64-bit and 32-bit integers).
-THREAD_CALLS = (
-    "scipy_openblas_{}_num_threads64_",
-    "scipy_openblas_{}_num_threads",
-    "openblas_{}_num_threads64_",
-    "openblas_{}_num_threads",
-)
 MKL_FILE = re.compile(r"(lib)?mkl_rt(\.\d+)*\.(so|dylib|dll)(\.\d+)*")
 # Products of the OpenBLAS in numpy's wheels and in distributions, with the type of their dimensions.
 PRODUCT_CALLS = (
@@ -39,57 +31,14 @@ EIGEN_CALLS = ("scipy_dsyevd_64_", "scipy_dsyevd_", "dsyevd_64_", "dsyevd_")
 SEQUENTIAL = 1  # MKL computes on the calling thread
 
 
-@cache
-def _numpys_library() -> Any:
-    """The library behind numpy, through its extension module; None if that is not found."""
-    with contextlib.suppress(AttributeError, OSError):
-        return ctypes.CDLL(np._core._multiarray_umath.__file__)
-    return None
-
-
-@cache
-def _thread_calls() -> tuple[Any, Any] | None:
-    """The functions that get and set the number of threads of numpy's BLAS; None for an unknown library."""
-    library = _numpys_library()
-    known = [name for name in THREAD_CALLS if hasattr(library, name.format("get"))]
-    return (getattr(library, known[0].format("get")), getattr(library, known[0].format("set"))) if known else None
-
-
 def controllable() -> bool:
     """Whether the number of threads of a product can be set."""
-    return _thread_calls() is not None
+    return blas_thread_calls() is not None
 
 
 def product_library() -> str:
     """The name of the library that computes float32 products on the CPU, for reports."""
     return "MKL" if mkl_sgemm() else "OpenBLAS" if controllable() else "numpy's BLAS"
-
-
-class _OneThread:
-    """The context manager `one_thread`; it counts its users, which may be in several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users, self._before = 0, 1
-
-    def __enter__(self) -> None:
-        if calls := _thread_calls():
-            with self._lock:
-                if self._users == 0:
-                    self._before = calls[0]()
-                    calls[1](1)
-                self._users += 1
-
-    def __exit__(self, *exception: object) -> None:
-        if calls := _thread_calls():
-            with self._lock:
-                self._users -= 1
-                if self._users == 0:
-                    calls[1](self._before)
-
-
-one_thread = _OneThread()
-"""While any thread is inside, every product of the process uses one thread; afterwards as many as before."""
 
 
 @cache
@@ -171,7 +120,7 @@ def general_function() -> tuple[int, bool] | None:
 @cache
 def eigen_function() -> int | None:
     """The address of LAPACK's dsyevd in MKL or numpy's library; None if there is no known library."""
-    found = [(one, name) for one in (mkl_library(), _numpys_library()) for name in EIGEN_CALLS if hasattr(one, name)]
+    found = [(one, name) for one in (mkl_library(), numpys_library()) for name in EIGEN_CALLS if hasattr(one, name)]
     return address_of(getattr(*found[0])) if found else None
 
 
@@ -199,7 +148,7 @@ def _numpys_gemm(dtype: np.dtype) -> Callable[..., None] | None:
     if dtype not in kinds:
         return None
     letter, real = kinds[dtype]
-    library, calls = _numpys_library(), [(name.format(letter), number) for name, number in PRODUCT_CALLS]
+    library, calls = numpys_library(), [(name.format(letter), number) for name, number in PRODUCT_CALLS]
     found = [(name, number) for name, number in calls if hasattr(library, name)]
     return _declared(getattr(library, found[0][0]), found[0][1], real) if found else None
 

@@ -10,6 +10,7 @@ import numpy as np
 from acoustic.runtime import blas
 from acoustic.runtime.recorder import current, is_compiled, product_call, table_of
 from acoustic.runtime.thread_team import ThreadTeam
+from readers.common.environment import one_blas_thread
 
 SHARE_FROM = 1 << 21  # multiplications, about 25 us: for fewer, waking another thread costs more than it saves
 ALONE = ThreadTeam(1)
@@ -24,7 +25,7 @@ def products_by(team: ThreadTeam | None) -> Iterator[None]:
     """
     before, _sharing.team = getattr(_sharing, "team", ALONE), team or ALONE
     try:
-        with blas.one_thread if _sharing.team.size > 1 else contextlib.nullcontext():
+        with one_blas_thread if _sharing.team.size > 1 else contextlib.nullcontext():
             yield
     finally:
         _sharing.team = before

@@ -20,7 +20,7 @@ import numpy as np
 
 from acoustic.runtime import blas
 from acoustic.runtime.recorder import current
-from readers.common.environment import available_cores, environment_variables
+from readers.common.environment import available_cores, one_blas_thread
 
 SPIN = 5e-4  # seconds of polling before a thread sleeps
 TABLES_KEPT = 256  # of calls, by a team
@@ -30,21 +30,6 @@ def default_threads() -> int:
     """The default number of threads: OMP_NUM_THREADS, else the number of processors this process may use."""
     text = os.environ.get("OMP_NUM_THREADS", "")
     return int(text) if text.isdigit() and int(text) > 0 else available_cores()
-
-
-@contextlib.contextmanager
-def computing_with(threads: int) -> Iterator[None]:
-    """Set the number of threads of networks that are made while the body runs.
-
-    Parameters
-    ----------
-    threads : int
-        Number of threads; with 1, BLAS too uses one thread.
-    """
-    # A network with several threads sets BLAS to one thread itself; with one thread it does not.
-    one_thread = blas.one_thread if threads == 1 else contextlib.nullcontext()
-    with environment_variables(OMP_NUM_THREADS=str(threads)), one_thread:  # where networks find their number
-        yield
 
 
 def share_of(worker: int, workers: int, count: int) -> slice:
@@ -102,7 +87,7 @@ class ThreadTeam:
         count = self.size if count is None else count
         with self._mine() if count > 1 else contextlib.nullcontext(False) as mine:
             if mine:
-                with blas.one_thread:
+                with one_blas_thread:
                     self._run(phases[0] if len(phases) == 1 else self._in_step(phases, count), count)
             else:
                 for phase in phases:

@@ -10,8 +10,8 @@ import numpy as np
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
-from acoustic.runtime import blas
 from acoustic.scoring.chunked_forward import forward_in_chunks
+from readers.common.environment import one_blas_thread
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ModelError, ShapeError
 from readers.minibatches.context import pad_edges, windows
@@ -240,7 +240,7 @@ class AcousticScorer(WindowScorer):
 
         A recurrent network takes the frames as one utterance. Classes without training data get the score UNSEEN.
         """
-        with blas.one_thread:
+        with one_blas_thread:
             scores = self._score_sequence(stacked) if self._recurrent else self._score_blocks(stacked, step)
         scores[self._unseen] = UNSEEN
         return scores
@@ -281,7 +281,7 @@ class AcousticScorer(WindowScorer):
             starts[0], stops[-1] = begins, ends
             layout = SequenceLayout(1, len(stacked), starts, stops, np.zeros_like(starts), num_ahead)
             begins = False
-            with blas.one_thread:
+            with one_blas_thread:
                 engine.forward({self._input: stacked.T}, layout=layout)
                 value = self.network.backend.to_host(engine.value(self.output))
             scores = np.array(value[:, : layout.num_kept], np.float32, order="F")

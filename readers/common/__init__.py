@@ -8,6 +8,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
+        "environment": ["using_cores"],
         "files": ["atomic_write", "held", "require_writable"],
         "report": ["RunReport"],
         "text": ["read_lines", "read_text"],

@@ -1,15 +1,105 @@
-"""The process: its processor cores, its environment variables, and the time that it has spent compiling kernels."""
+"""The process: cores, threads of numpy's BLAS library, environment variables, and the time spent compiling kernels."""
 
 import contextlib
+import ctypes
 import gc
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, ClassVar
+
+# OpenBLAS as in numpy's wheels, as in distributions (64-bit and 32-bit integers).
+THREAD_CALLS = (
+    "scipy_openblas_{}_num_threads64_",
+    "scipy_openblas_{}_num_threads",
+    "openblas_{}_num_threads64_",
+    "openblas_{}_num_threads",
+)
+_limits: list[int] = []  # of the bodies of `using_cores` that run; the last one holds
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return the number of cores that this process may use; inside `using_cores`, at most as many as there."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, *_limits[-1:], cores)
+
+
+@contextlib.contextmanager
+def using_cores(count: int) -> Iterator[None]:
+    """Limit the process to a number of cores while the body runs.
+
+    `available_cores` returns at most this number, matrix products use at most so many threads, and networks that are
+    made in the body and child processes find the number in OMP_NUM_THREADS.
+
+    Parameters
+    ----------
+    count : int
+        Number of cores, at least 1.
+    """
+    _limits.append(count)
+    try:
+        with environment_variables(OMP_NUM_THREADS=str(count)), BlasThreads(count):
+            yield
+    finally:
+        _limits.pop()
+
+
+@cache
+def numpys_library() -> Any:
+    """The library behind numpy, through its extension module; None if that is not found."""
+    import numpy as np  # commands that compute nothing start without it
+
+    with contextlib.suppress(AttributeError, OSError):
+        return ctypes.CDLL(np._core._multiarray_umath.__file__)
+    return None
+
+
+@cache
+def blas_thread_calls() -> tuple[Any, Any] | None:
+    """The functions that get and set the number of threads of numpy's BLAS; None for an unknown library."""
+    library = numpys_library()
+    known = [name for name in THREAD_CALLS if hasattr(library, name.format("get"))]
+    return (getattr(library, known[0].format("get")), getattr(library, known[0].format("set"))) if known else None
+
+
+class BlasThreads:
+    """Context manager: while any thread is inside, every product of numpy uses at most `count` threads.
+
+    Of several numbers the smallest holds.  When the last thread leaves, the number is that from before.
+    """
+
+    _lock = threading.Lock()
+    _inside: ClassVar[list[int]] = []  # one number for each user
+    _before, _now = 1, 1
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __enter__(self) -> None:
+        if calls := blas_thread_calls():
+            with BlasThreads._lock:
+                if not self._inside:
+                    BlasThreads._before = BlasThreads._now = calls[0]()
+                self._inside.append(self.count)
+                self._set(calls[1])
+
+    def __exit__(self, *exception: object) -> None:
+        if calls := blas_thread_calls():
+            with BlasThreads._lock:
+                self._inside.remove(self.count)
+                self._set(calls[1])
+
+    def _set(self, function: Any) -> None:
+        threads = min(self._before, *self._inside, self._before)
+        if threads != self._now:
+            BlasThreads._now = threads
+            function(threads)
+
+
+one_blas_thread = BlasThreads(1)
+"""While any thread is inside, every product of numpy is computed by the thread that asks for it."""
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ worked example: train the network that the block TIMIT_Train describes, then tes
                      (docs/reference/parameters.md lists all actions)
   precision          float (default) or double
   deviceId           auto (default), cpu or -1, or the number of a GPU
-  numCPUThreads      threads for matrix products; 0 (default): chosen by the library; -1: number of cores minus one
+  numCPUThreads      cores to use; 0 (default): all, or as in OMP_NUM_THREADS; -1: all but one
   engine             full (default), plain (all optimisations of the engine off), or the optimisations to switch off,
                      as in engine=noReplay:noFusion (docs/how_to/training.md); use it to find out whether a wrong result
                      comes from the engine
@@ -38,7 +38,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from readers.common.environment import available_cores
+from readers.common.environment import available_cores, using_cores
 from readers.common.files import atomic_write, require_writable
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
@@ -295,15 +295,13 @@ def num_gpus() -> int:
 
 @contextlib.contextmanager
 def cpu_threads(config) -> Iterator[int | None]:
-    """Limit the threads of matrix products to `numCPUThreads` in the body; yields their number, None for no limit."""
+    """Use at most `numCPUThreads` cores in the body; yields their number, None for no limit."""
     count = config.int("numCPUThreads", 0)
     if count == 0:
         yield None
         return
-    from acoustic.runtime.thread_team import computing_with
-
     threads = min(count, available_cores()) if count > 0 else max(1, available_cores() + count)
-    with computing_with(threads):
+    with using_cores(threads):
         yield threads
 
 

@@ -11,10 +11,12 @@ prints the paths of the configuration files of a recipe, to read, copy or use: `
 """
 
 import argparse
+import contextlib
 import importlib
 import sys
 from pathlib import Path
 
+from readers.common.environment import using_cores
 from readers.common.files import held, holder, require_writable
 from readers.errors import ConfigError
 
@@ -58,9 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         recipe_parser.add_argument("--data", type=Path, metavar="DIR", help="directory of the corpus")
         recipe_parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="directory for all results")
         recipe_parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (default 0)")
-        recipe_parser.add_argument(
-            "--workers", type=int, metavar="N", help="number of processes (default: one per core)"
-        )
+        recipe_parser.add_argument("--workers", type=int, metavar="N", help="number of cores to use (default: all)")
         recipe_parser.add_argument(
             "--from", dest="first", metavar="STAGE", help="run this stage and those after it again"
         )
@@ -80,4 +80,6 @@ def run(arguments: argparse.Namespace) -> int:
             raise ConfigError(
                 f"{arguments.out}: another recipe is running there ({holder(lock)}); expected one at a time"
             )
-        return importlib.import_module(f"recipes.{arguments.recipe}.run").run(arguments)
+        recipe = importlib.import_module(f"recipes.{arguments.recipe}.run")
+        with using_cores(arguments.workers) if arguments.workers else contextlib.nullcontext():
+            return recipe.run(arguments)

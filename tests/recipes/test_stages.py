@@ -1,13 +1,16 @@
 """Stages: order, resumption, changed settings, and the exit status."""
 
 import json
+import os
 import signal
 from dataclasses import replace
 
 import pytest
 
+from readers.common.environment import available_cores
 from readers.errors import ConfigError
 from recipes.cli.console import SIGNAL_BASE, run_guarded
+from recipes.cli.main import main
 from recipes.stages import Stage, command, run_stages
 
 
@@ -222,3 +225,15 @@ def test_results_of_inputs_that_an_earlier_run_changed_are_removed(tmp_path, cap
     run_stages(stages, tmp_path)
     shown = capsys.readouterr().out
     assert f"train: an earlier run changed its inputs; the models and checkpoints in {work} are removed\n" in shown
+
+
+def test_workers_limit_the_cores_of_all_stages(tmp_path, monkeypatch, threads_of_blas):
+    seen = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+    monkeypatch.setattr(
+        "recipes.an4.run.run",
+        lambda arguments: seen.append((available_cores(), os.environ["OMP_NUM_THREADS"], threads_of_blas())) or 0,
+    )
+    assert main(["recipe", "an4", "--out", str(tmp_path), "--workers", "2"]) == 0
+    assert seen == [(2, "2", 2)]
+    assert available_cores() == 8

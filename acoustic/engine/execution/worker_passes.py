@@ -8,9 +8,9 @@ from acoustic.engine.execution.bound_pass import Program, Worker
 from acoustic.engine.execution.gradient_sink import GradientRoutes
 from acoustic.engine.execution.inputs import Feed
 from acoustic.nodes.base import Run
-from acoustic.runtime.blas import one_thread
 from acoustic.runtime.replay import joined_by_meeting
 from acoustic.runtime.thread_team import ThreadTeam
+from readers.common.environment import one_blas_thread
 
 
 class WorkerPasses:
@@ -39,7 +39,7 @@ class WorkerPasses:
             if table is None:
                 return False
             tables.append(table)
-        with one_thread:
+        with one_blas_thread:
             self.team.play(tables)
         return True
 
@@ -98,7 +98,7 @@ class WorkerPasses:
                 if after is None:
                     return False
                 tables.append(joined_by_meeting(self.team, worker.index, len(program.workers), before, after))
-            with one_thread:
+            with one_blas_thread:
                 self.team.play(tables)
         return True
 

@@ -14,10 +14,10 @@ from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.runtime.engine_options import engines_with
-from acoustic.runtime.thread_team import computing_with
 from acoustic.training.evaluation import scalar
 from acoustic.training.parallel.job import ALONE, device_of
 from acoustic.training.parallel.shares import Share
+from readers.common.environment import using_cores
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class GradientJob:
         """Compute figures and gradients. Raises ArgonautError, OSError."""
         quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the learner checks the criterion
         place = contextlib.chdir(self.directory)
-        with ALONE, place, computing_with(self.threads), engines_with(self.engine), quiet:
+        with ALONE, place, using_cores(self.threads), engines_with(self.engine), quiet:
             return self._compute(*_opened(self))
 
     def _compute(self, network: Network, engine: Engine) -> "GradientResult":

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 from acoustic.network.model_file import load_model, load_tensors, save_tensors
 from acoustic.network.network import Network
 from acoustic.runtime.engine_options import engines_with
-from acoustic.runtime.thread_team import computing_with
 from acoustic.training.evaluation import EvaluationTotals
 from acoustic.training.learner import Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
+from readers.common.environment import using_cores
 from readers.errors import ArgonautError, ModelError
 from readers.minibatches.base import Reader
 
@@ -136,7 +136,7 @@ ALONE = threading.Lock()  # directory and number of threads belong to the proces
 
 def run_job(job: Job) -> JobResult:
     """Train on the share of a job and write the parameters. Raises ArgonautError, OSError."""
-    with ALONE, contextlib.chdir(job.directory), computing_with(job.threads), engines_with(job.engine):
+    with ALONE, contextlib.chdir(job.directory), using_cores(job.threads), engines_with(job.engine):
         reader = _reader(job.source)
         network = load_model(job.start, job.precision, device_of(job))
         learner = Learner(network, reader, job.options, list(job.names))

@@ -23,8 +23,10 @@ To align transcripts, use the tables that `argonaut graph` wrote beside g.dg:
         -detailed-alignment -outmlf aligned.mlf
 """
 
+import argparse
 import sys
 
+from readers.common.environment import using_cores
 from readers.errors import ConfigError
 from recipes.cli.argon.decoding import Pipeline, process_files
 from recipes.cli.argon.options import ALIGNING, DECODING, canonical, make_parser, refuse_streaming
@@ -51,6 +53,16 @@ def run(argv: list[str]) -> int:
     for name, value in (ALIGNING if arguments.alignmlf else DECODING).items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
+    if arguments.threads is None:
+        return run_mode(arguments, parser)
+    if arguments.threads < 1:
+        raise ConfigError(f"command line: --threads {arguments.threads}; expected at least 1")
+    with using_cores(arguments.threads):
+        return run_mode(arguments, parser)
+
+
+def run_mode(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Compile a graph, recognise a stream, align or decode, as the arguments say; return the exit status."""
     if arguments.stream and not arguments.precompile:
         from recipes.cli.argon.streaming import stream
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.common.environment import Stopwatch
+from readers.common.environment import Stopwatch, one_blas_thread
 from readers.common.names import apart_by_extension
 from readers.common.report import RunReport
 from readers.errors import ConfigError
@@ -108,8 +108,6 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
         check_form(arguments.words)
         if arguments.words == arguments.outmlf:
             raise ConfigError(f"command line: -outmlf and --words are both {arguments.words}; expected two files")
-    if arguments.threads is not None and arguments.threads < 1:
-        raise ConfigError(f"command line: --threads {arguments.threads}; expected at least 1")
     read = [getattr(arguments, name, None) for name in INPUT_FILES]
     for path in (arguments.outmlf, arguments.words, index_path(arguments), report_path(arguments)):
         if path:
@@ -120,7 +118,7 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
         raise ConfigError(f"{pipeline.source.list}: no files; expected at least one")
     if arguments.words:
         check_names(arguments.words, (entry.key for entry in entries))
-    with interrupts_noted() as interrupted:
+    with one_blas_thread, interrupts_noted() as interrupted:  # each utterance has one thread
         decoding = Run(arguments, pipeline, entries, interrupted)
         with progress_display("argon", "utterances") as show, contextlib.suppress(NothingToWrite):
             decoded = decoding.results(show)

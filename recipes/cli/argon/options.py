@@ -220,7 +220,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     aligning.add_argument(
         "--pron-scale", type=float, default=1.0, metavar="X", help="scale of ln pronunciation probabilities (1)"
     )
-    searching.add_argument("--threads", type=int, metavar="N", help="number of threads (default: one per core)")
+    searching.add_argument("--threads", type=int, metavar="N", help="number of cores to use (default: all)")
     return parser
 
 

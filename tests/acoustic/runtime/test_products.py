@@ -1,41 +1,19 @@
-"""Products by numpy's BLAS: how many threads it uses beside a team's, and operands of any layout."""
+"""Products by numpy's BLAS: one thread beside a team's, and operands of any layout."""
 
 import numpy as np
 import pytest
 
 from acoustic.kernels.backend import matmul_into
-from acoustic.runtime import blas
 from acoustic.runtime.products import products_by
 from acoustic.runtime.thread_team import ThreadTeam
-
-
-@pytest.fixture
-def threads_of_blas():
-    """How many threads numpy's BLAS uses; two at first."""
-    if not blas.controllable():
-        pytest.skip("numpy's BLAS is one whose threads cannot be set")
-    get, put = blas._thread_calls()
-    before = get()
-    put(2)
-    yield get
-    put(before)
-
-
-def test_blas_uses_one_thread_while_somebody_is_inside(threads_of_blas):
-    with blas.one_thread:
-        assert threads_of_blas() == 1
-        with blas.one_thread:
-            assert threads_of_blas() == 1
-        assert threads_of_blas() == 1
-    assert threads_of_blas() == 2
 
 
 def test_blas_has_no_threads_of_its_own_beside_a_team(threads_of_blas):
     with products_by(ThreadTeam(2)):
         assert threads_of_blas() == 1
     with products_by(None):
-        assert threads_of_blas() == 2
-    assert threads_of_blas() == 2
+        assert threads_of_blas() == 4
+    assert threads_of_blas() == 4
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

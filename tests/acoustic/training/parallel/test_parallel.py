@@ -9,7 +9,6 @@ import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, load_tensors
-from acoustic.runtime.thread_team import computing_with
 from acoustic.training.evaluation import evaluate
 from acoustic.training.learner import Diverged, Learner
 from acoustic.training.parallel import ParallelOptions, executors
@@ -17,6 +16,7 @@ from acoustic.training.parallel.files import IterationFiles
 from acoustic.training.reporting.log import read_history
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, NaturalGradient, RmsProp
 from acoustic.training.sgd import train
+from readers.common.environment import using_cores
 from readers.errors import FormatError, ModelError
 from tests.acoustic.training.parallel.sources import Faulty, opened, small_network, small_options, write_task
 from tests.acoustic.training.parallel.trainings import COUNT, Here, rows_of, run, same
@@ -67,7 +67,7 @@ def test_an_outer_iteration_is_the_average_of_what_each_job_learns(examples, rul
     for job in range(3):
         network = small_network(dropout=True)
         names = [*network.criteria, *network.evaluations]
-        with opened(examples) as reader, computing_with(1):
+        with opened(examples) as reader, using_cores(1):
             learner = Learner(network, reader, replace(options, epoch_size=share), names)
             values = options.epoch(0)
             learner.run(job, replace(values, learning_rate=3 * values.learning_rate))

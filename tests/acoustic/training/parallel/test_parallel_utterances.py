@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from acoustic.network.model_file import load_tensors
-from acoustic.runtime.thread_team import computing_with
 from acoustic.training.parallel import ParallelOptions, executors
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import train
+from readers.common.environment import using_cores
 from tests.acoustic.training.parallel.trainings import Here
 from tests.acoustic.training.sources.test_utterances import CUT, LENGTHS, WHOLE, blocks, options, reader_of, recurrent
 
@@ -24,7 +24,7 @@ def here(monkeypatch):
 
 def run(blocks, mode, path, epochs: int, parallel: ParallelOptions | None) -> dict:
     source = partial(reader_of, blocks, mode)
-    with source() as reader, computing_with(1):
+    with source() as reader, using_cores(1):
         train(
             recurrent(),
             reader,

@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 
 from acoustic.network.model_file import load_tensors
-from acoustic.runtime.thread_team import computing_with
 from acoustic.training.parallel import ParallelOptions
 from acoustic.training.parallel.job import close_reader
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import train
+from readers.common.environment import using_cores
 from tests.acoustic.training.parallel.sources import opened, small_network, small_options
 
 COUNT = 400  # examples
@@ -33,7 +33,7 @@ def run(examples, parallel: ParallelOptions | None, options=None, source=None, n
     path = examples.with_name(name)
     more.setdefault("network", small_network())
     network = more.pop("network")
-    with opened(examples) as reader, computing_with(1):
+    with opened(examples) as reader, using_cores(1):
         train(
             network,
             reader,

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from readers.audio.audio_file import write_wav
+from readers.common.environment import available_cores
 from readers.htk.frame_labels import frame_labels
 from readers.htk.mlf import read_mlf
 from readers.htk.parameter_file import parse_kind, write_htk
@@ -243,6 +244,22 @@ def test_threads_change_nothing(made, tmp_path):
     for threads in (1, 3):
         assert decode(made, tmp_path / str(threads), threads=threads) == 0
     assert (tmp_path / "1" / "out.mlf").read_bytes() == (tmp_path / "3" / "out.mlf").read_bytes()
+
+
+@pytest.mark.parametrize("threads", [1, 2, None])
+def test_number_of_cores_used(made, tmp_path, monkeypatch, threads_of_blas, threads):
+    seen = set()
+    score = decoding.Pipeline.__call__
+
+    def note(self, numbered):
+        seen.add((available_cores(), threads_of_blas()))
+        return score(self, numbered)
+
+    monkeypatch.setattr(decoding.Pipeline, "__call__", note)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+    assert decode(made, tmp_path, threads=threads) == 0
+    assert seen == {(threads or 8, 1)}
+    assert (available_cores(), threads_of_blas()) == (8, 4)
 
 
 def test_collection_of_one_model_twice_decodes_as_that_model(made, tmp_path):

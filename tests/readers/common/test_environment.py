@@ -1,0 +1,58 @@
+"""Cores that the process may use, and the threads of numpy's BLAS."""
+
+import os
+
+import pytest
+
+from readers.common.environment import BlasThreads, available_cores, one_blas_thread, using_cores
+
+
+@pytest.fixture
+def eight_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+
+
+def test_limit_of_cores(eight_cores, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert available_cores() == 8
+    with using_cores(3):
+        assert available_cores() == 3
+        assert os.environ["OMP_NUM_THREADS"] == "3"
+        with using_cores(5):  # the inner number holds
+            assert available_cores() == 5
+            assert os.environ["OMP_NUM_THREADS"] == "5"
+        assert available_cores() == 3
+    assert available_cores() == 8
+    assert "OMP_NUM_THREADS" not in os.environ
+    with using_cores(99):
+        assert available_cores() == 8
+
+
+def test_limit_ends_with_an_exception(eight_cores):
+    with pytest.raises(ValueError), using_cores(2):
+        raise ValueError
+    assert available_cores() == 8
+
+
+def test_cores_limit_the_threads_of_blas(threads_of_blas):
+    with using_cores(2):
+        assert threads_of_blas() == 2
+    assert threads_of_blas() == 4
+    with using_cores(99):
+        assert threads_of_blas() == 4
+
+
+def test_the_smallest_number_of_blas_threads_holds(threads_of_blas):
+    with one_blas_thread:
+        assert threads_of_blas() == 1
+        with one_blas_thread, BlasThreads(2):
+            assert threads_of_blas() == 1
+        assert threads_of_blas() == 1
+    assert threads_of_blas() == 4
+    outer, inner = BlasThreads(2), BlasThreads(3)
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__()
+    assert threads_of_blas() == 3
+    inner.__exit__()
+    assert threads_of_blas() == 4
