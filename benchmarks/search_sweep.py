@@ -70,7 +70,7 @@ class Point:
 
 def our_search(name: str, decoder, choices: Iterable[Options]) -> Search:
     """Our decoder with each set of options; like the peer it returns an unfinished path where no token is final."""
-    decoder = decoder.with_options(partial=True)
+    decoder = decoder.with_options(partial=True, widenings=0)
 
     def decode_with(chosen):
         def decode(scores):

@@ -41,11 +41,20 @@ def choose_options(
     with progress_display("tune", "trials") as progress:
         chosen, trials = choose(decoder, development, grid, workers, progress)
     with atomic_write(record, "w") as file:
-        rows = [{**options, "errors": score.num_errors, "words": score.num_words} for options, score in trials]
+        rows = [
+            {
+                **options,
+                "errors": outcome.score.num_errors,
+                "words": outcome.score.num_words,
+                "unfinished": outcome.unfinished,
+                "widened": outcome.widened,
+            }
+            for options, outcome in trials
+        ]
         file.write('{"chosen": ' + json.dumps(chosen) + ', "trials": [\n')
         file.write(",\n".join(json.dumps(row) for row in rows) + "\n]}\n")
     tuning.draw_tuning({"chosen": chosen, "trials": rows}, record.with_suffix(".png"))
-    return chosen, next(score for options, score in trials if options == chosen)
+    return chosen, next(outcome.score for options, outcome in trials if options == chosen)
 
 
 def read_choice(record: Path) -> dict[str, float]:

@@ -2,7 +2,8 @@
 
 Starting from given values, each option in turn takes the best value of its grid while the others are fixed; this is
 done twice.  The sets are small, so a step away from the start is made only if it avoids at least one word error.
-Finally, the narrowest beam without additional errors is chosen.
+Values with which fewer utterances are unfinished come before all others.  Finally, the narrowest beam is chosen with
+which there are no more errors, unfinished utterances and utterances that need a wider beam than with the widest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,38 +52,70 @@ class Development:
     fold: Mapping[str, str | None] | None = None
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """The result of decoding a development set.
+
+    unfinished: number of utterances of which no path reached a final state.
+    widened: number of utterances whose beam had to be widened, the unfinished ones included.
+    """
+
+    score: Score
+    unfinished: int = 0
+    widened: int = 0
+
+
 def choose(
     decoder: "Decoder",
     development: Development,
     grid: Grid,
     workers: int,
     progress: Progress = lambda *counts, **figures: None,
-) -> tuple[dict[str, float], list[tuple[dict[str, float], Score]]]:
-    """Return (chosen options, all trials with their scores in order)."""
-    trials: dict[tuple, tuple[dict[str, float], Score]] = {}
+) -> tuple[dict[str, float], list[tuple[dict[str, float], Outcome]]]:
+    """Return (chosen options, all trials with their outcomes in order)."""
+    trials: dict[tuple, tuple[dict[str, float], Outcome]] = {}
 
-    def errors(options: dict[str, float]) -> int:
+    def attempt(options: dict[str, float]) -> Outcome:
         key = tuple(options.values())
         if key not in trials:
             trials[key] = options, decode_and_score(decoder.with_options(**options), development, workers)
-            progress(len(trials), None, word_error_rate=trials[key][1].word_error_rate)
-        return trials[key][1].num_errors
+            progress(len(trials), None, word_error_rate=trials[key][1].score.word_error_rate)
+        return trials[key][1]
 
     best = {**grid.start, **grid.fixed, "beam": max(grid.beams)}
     for _ in range(ROUNDS):
         for name, values in grid.values.items():
             steps = {value: abs(values.index(value) - values.index(grid.start[name])) for value in values}
-            counts = {value: errors({**best, name: value}) for value in values}
-            best[name] = min(values, key=lambda value: (counts[value] + steps[value], steps[value]))
-    fewest = errors(best)
-    best["beam"] = next(beam for beam in grid.beams if errors({**best, "beam": beam}) <= fewest)
+            found = {value: attempt({**best, name: value}) for value in values}
+            costs = {
+                value: (outcome.unfinished, outcome.score.num_errors + steps[value], steps[value])
+                for value, outcome in found.items()
+            }
+            best[name] = min(values, key=costs.__getitem__)
+    widest = attempt(best)
+    best["beam"] = next(beam for beam in grid.beams if _is_as_good(attempt({**best, "beam": beam}), widest))
     return best, list(trials.values())
 
 
-def decode_and_score(decoder: "Decoder", development: Development, workers: int) -> Score:
-    """Decode all utterances in parallel threads; an utterance without a result counts as silence."""
+def _is_as_good(outcome: Outcome, other: Outcome) -> bool:
+    return (
+        outcome.score.num_errors <= other.score.num_errors
+        and outcome.unfinished <= other.unfinished
+        and outcome.widened <= other.widened
+    )
+
+
+def decode_and_score(decoder: "Decoder", development: Development, workers: int) -> Outcome:
+    """Decode all utterances in parallel threads; an unfinished utterance counts with the words of its best path."""
+
+    def decode(matrix: np.ndarray) -> tuple[list[str], bool, bool]:
+        result = decoder.decode(matrix)
+        return result.text, bool(result.reason), result.widenings > 0
+
     scores = development.scores
     with ThreadPoolExecutor(workers) as pool:
-        texts = dict(zip(scores, pool.map(lambda matrix: decoder.decode(matrix).text, scores.values())))
+        results = list(pool.map(decode, scores.values()))
+    texts = {name: text for name, (text, _, _) in zip(scores, results)}
     references = {name: development.references[name] for name in scores}
-    return score(references, texts, fold=development.fold).total
+    total = score(references, texts, fold=development.fold).total
+    return Outcome(total, sum(unfinished for _, unfinished, _ in results), sum(widened for *_, widened in results))

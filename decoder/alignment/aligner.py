@@ -21,7 +21,6 @@ from decoder.graph.transcript import TranscriptGraph, TranscriptGraphs, Transcri
 from decoder.search.decoder import score_frames
 from readers.errors import ConfigError, GraphError, ShapeError
 
-WIDENINGS = 3  # how often the beam is doubled before an utterance fails, as with HVite's -t
 MAX_ARCS = 65534  # into a position; back pointers have 16 bits
 MAX_CELLS = 1 << 31  # back pointers of an utterance, two bytes each
 
@@ -109,8 +108,9 @@ class Aligner:
     acweight : float
         Weight of the log-likelihoods.
     beam : float, optional
-        A position is dropped when its cost exceeds the least of the frame by more.  If no path survives, the beam is
-        doubled up to three times.  None is exact.
+        A position is dropped when its cost exceeds the least of the frame by more.  None is exact.
+    widenings : int
+        How often the beam is doubled while no path survives, before the utterance fails, as with HVite's -t.
 
     Raises
     ------
@@ -122,12 +122,13 @@ class Aligner:
     CNTK book, section 6.1.3.4; HTK Book, HVite -a -t.
     """
 
-    def __init__(self, graphs: TranscriptGraphs, acweight: float = 1.0, beam: float | None = None):
+    def __init__(self, graphs: TranscriptGraphs, acweight: float = 1.0, beam: float | None = None, widenings: int = 3):
         if not 0 < acweight < math.inf:
             raise ConfigError(f"alignment: acweight {acweight}; expected a number above 0")
         if beam is not None and not beam > 0:
             raise ConfigError(f"alignment: beam {beam}; expected a number above 0")
         self.graphs, self.acweight, self.beam = graphs, float(acweight), math.inf if beam is None else float(beam)
+        self.widenings = widenings
 
     def align(self, transcript: Sequence[str], scores: np.ndarray) -> Alignment:
         """Align one utterance.
@@ -174,7 +175,7 @@ class Aligner:
             to_end=graph.to_end,
         )
         beam = self.beam
-        for _ in range(1 + WIDENINGS):
+        for _ in range(1 + self.widenings):
             cost, position, how = align_frames(frames, arrays, self.acweight, beam, MAX_CELLS)
             if math.isnan(cost):
                 raise ShapeError(
@@ -186,9 +187,10 @@ class Aligner:
             if beam == math.inf:
                 raise ShapeError("alignment: no path of finite score; expected scores above -inf for the transcript")
             beam *= 2
+        doubled = f" ({self.beam:g} doubled {self.widenings} times)" if self.widenings else ""
         raise ShapeError(
-            f"alignment: no path survives a beam of {beam / 2:g} ({self.beam:g} doubled {WIDENINGS} times); expected a "
-            "transcript of these frames, or a wider beam"
+            f"alignment: no path survives a beam of {beam / 2:g}{doubled}; expected a transcript of these frames, or a "
+            "wider beam"
         )
 
     def _alignment(self, graph, frames, position, how, cost, beam) -> Alignment:

@@ -12,7 +12,8 @@ After each frame a token is kept if cost + ahead - slack <= least (cost + ahead)
 crossed a word arc the narrower word-end beam holds.  `ahead` is a lower bound of the cost of the next word after the
 token's history (`decoder/search/lm_ahead.py`), 0 without lm_lookahead.  At a word arc the slack grows by the LM cost
 and word penalty that `ahead` had not covered, if that is positive; with every frame it is multiplied by slack_decay.
-If there are more than max_tokens tokens, those of least cost + ahead - slack are kept.
+If there are more than max_tokens tokens, those of least cost + ahead - slack are kept.  If no path reaches a final
+state, the utterance is decoded again with wider beams.
 Ties are described in `decoder/search/kernels/advance.py`.
 
 The search follows Soltau and Saon, Dynamic network decoding revisited, ASRU 2009, as the CNTK book cites it; the graph
@@ -30,10 +31,11 @@ import numpy as np
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import LanguageModel, LMArrays
 from decoder.search.kernels.tables import Settings
+from decoder.search.kernels.token_store import STEPS
 from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, search
 from decoder.search.lattice import WordLattice, word_lattice
 from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead
-from decoder.search.options import SearchOptions
+from decoder.search.options import MAX_TOKENS, SearchOptions
 from decoder.search.path import SearchPath, WordTimes, trace_path, word_times, written_words
 from decoder.search.search_graph import least_lm_costs, lm_words, score_rows, search_graph, silence_models
 from readers.errors import ConfigError, GraphError, ShapeError
@@ -52,8 +54,8 @@ class DecodingResult:
     Attributes
     ----------
     reason : str
-        "" if a path reached a final state, otherwise why none did; the path is then empty, or with `partial` of the
-        options unfinished.
+        "" if a path reached a final state, otherwise why none did; the path is then unfinished, or without `partial` of
+        the options empty.
     num_frames : int
         Frames of the utterance.
     cost : float
@@ -64,6 +66,8 @@ class DecodingResult:
         The lattice, if the options ask for one.
     tokens_per_frame : float
         Average number of tokens kept, those between frames included.
+    widenings : int
+        How often the beam was doubled.
     decoder : Decoder or None
         The decoder, which names the words of the path.
     """
@@ -74,6 +78,7 @@ class DecodingResult:
     path: SearchPath = field(default_factory=SearchPath.empty)
     lattice: WordLattice | None = None
     tokens_per_frame: float = 0.0
+    widenings: int = 0
     decoder: "Decoder | None" = field(default=None, repr=False)
 
     @cached_property
@@ -213,6 +218,8 @@ class Decoder:
     def decode(self, scores: np.ndarray) -> DecodingResult:
         """Decode one utterance.
 
+        If no path reaches a final state, it is decoded again with a wider beam: see `widenings` of SearchOptions.
+
         Parameters
         ----------
         scores : (K, T) array, float32, Fortran order
@@ -230,23 +237,48 @@ class Decoder:
             For another shape, too few rows, NaN or +inf.
         """
         frames = score_frames(scores, self.num_rows)
-        lm = NO_LM if self.lm is None else self.lm.arrays
-        outcome, cost, end, trace, num_frames, advanced = search(self._arrays, lm, self._settings, frames)
-        reason = ""
-        if outcome == ALL_TOKENS_DIED:
-            reason = f"every token died in frame {num_frames}: all their scores are -inf"
-        elif outcome == NO_FINAL_TOKEN:
-            reason = "no token reached a final state"
-            if not self.options.partial:
-                end = -1
-        tokens = advanced / num_frames if num_frames else 0.0
-        if end < 0:
-            return DecodingResult(reason, len(frames), tokens_per_frame=tokens)
-        lattice, path = None, trace_path(self._arrays, lm, self._settings, trace, end, frames)
-        if self.options.lattice_beam is not None and not reason:
-            settings = (self.options.acweight, self.options.lattice_beam)
-            lattice = word_lattice(self.graph, self._arrays, self.silence, *settings, trace, end, frames)
-        return DecodingResult(reason, len(frames), float(cost), path, lattice, tokens, self)
+        for widenings in range(self.options.widenings + 1):
+            result = self._decode(frames, widenings)
+            if not result.reason or _is_impossible(frames):
+                break
+        return result
+
+    def _decode(self, frames: np.ndarray, widenings: int) -> DecodingResult:
+        """Decode frames (T, K), with a beam that has been doubled `widenings` times."""
+        lm, settings = NO_LM if self.lm is None else self.lm.arrays, widened(self._settings, widenings)
+        outcome, cost, end, trace, num_frames, advanced = search(self._arrays, lm, settings, frames)
+        reason = reason_of(outcome, num_frames)
+        shared = {"tokens_per_frame": advanced / num_frames if num_frames else 0.0, "widenings": widenings}
+        if reason and not (self.options.partial and num_frames and end >= 0):
+            return DecodingResult(reason, len(frames), **shared)
+        searched, lattice = frames[:num_frames], None
+        path = trace_path(self._arrays, lm, settings, trace, end, searched)
+        if self.options.lattice_beam is not None:
+            last = trace.counts[STEPS] - 1 if reason else end
+            costs = (self.options.acweight, self.options.lattice_beam)
+            lattice = word_lattice(self.graph, self._arrays, self.silence, *costs, trace, last, searched)
+        return DecodingResult(reason, len(frames), float(cost), path, lattice, **shared, decoder=self)
+
+
+def widened(settings: Settings, times: int) -> Settings:
+    """The settings with beams and the maximum number of tokens doubled so many times."""
+    if not times:
+        return settings
+    factor = 2**times
+    tokens = min(settings.max_tokens * factor, MAX_TOKENS)
+    return settings._replace(beam=settings.beam * factor, word_beam=settings.word_beam * factor, max_tokens=tokens)
+
+
+def _is_impossible(frames: np.ndarray) -> bool:
+    """Whether a frame has no score above -inf, so that no path gets across it."""
+    return bool(frames.size) and bool(np.isneginf(frames.max(axis=1)).any())
+
+
+def reason_of(outcome: int, num_frames: int) -> str:
+    """Why a search has not reached a final state; "" if it has."""
+    if outcome == ALL_TOKENS_DIED:
+        return f"every token died in frame {num_frames}: all their scores are -inf"
+    return "no token reached a final state" if outcome == NO_FINAL_TOKEN else ""
 
 
 def score_frames(scores: np.ndarray, num_rows: int) -> np.ndarray:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from readers.errors import ConfigError
 
+MAX_TOKENS = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class SearchOptions:
@@ -35,8 +37,11 @@ class SearchOptions:
         Without pruning it does not change the result.
     lattice_beam : float, optional
         Keep a lattice of all paths within this cost of the best; None keeps none.
+    widenings : int
+        Maximum number of times that an utterance is decoded again, with beam and max_tokens doubled each time, while no
+        path reaches a final state.
     partial : bool
-        Return the best unfinished path when no token is final.
+        If no path reaches a final state, return the best unfinished path.
 
     Raises
     ------
@@ -55,19 +60,21 @@ class SearchOptions:
     slack_decay: float = 0.8
     lm_lookahead: bool = True
     lattice_beam: float | None = None
-    partial: bool = False
+    widenings: int = 2
+    partial: bool = True
 
     def __post_init__(self):
         for name, low, high in (
             ("acweight", 0.0, math.inf),
             ("beam", 0.0, math.inf),
-            ("max_tokens", 1, 2**31 - 1),
+            ("max_tokens", 1, MAX_TOKENS),
             ("word_end_beam_frac", 0.0, math.inf),
             ("sil_cost", -1e30, 1e30),
             ("lm_scale", 0.0, 1e30),
             ("word_penalty", -1e30, 1e30),
             ("slack_decay", 0.0, 0.999999),
             ("lattice_beam", 0.0, math.inf),
+            ("widenings", 0, 20),
         ):
             value = getattr(self, name)
             if value is not None and not low <= value <= high:  # NaN fails too

@@ -1,7 +1,9 @@
 """Searches an utterance while it is spoken; the words found so far can be read at any time.
 
-Tokens and costs are those of `Decoder.decode`: the result does not depend on how the scores are cut into blocks.  The
-path that all live tokens share cannot change any more (it is stable): its costs are summed, and the scores and back
+Tokens and costs are those of `Decoder.decode`, but a stream cannot go back to widen its beam.  If no path reaches a
+final state, the result is the best unfinished path.  It does not depend on how the scores are cut into blocks.
+
+The path that all live tokens share cannot change any more (it is stable): its costs are summed, and the scores and back
 pointers before it are dropped, so that memory grows with the beam and not with time.
 """
 
@@ -11,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from decoder.lm.language_model import SENTENCE_END
-from decoder.search.decoder import NO_LM, Decoder, DecodingResult, score_frames
+from decoder.search.decoder import NO_LM, Decoder, DecodingResult, reason_of, score_frames
 from decoder.search.kernels.compaction import compact
 from decoder.search.kernels.token_store import NODE_LABEL, STEPS, add_step, grow_trace
-from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, advance, end_search, start_search
+from decoder.search.kernels.utterance import advance, end_search, start_search
 from decoder.search.path import SearchPath, WordTimes, step_costs, steps_back, timed_words
 from readers.errors import ConfigError, ShapeError
 
@@ -91,6 +93,7 @@ class SearchStream:
         self._place = self._settings.start, self._settings.lm_start
         self._stable = _StablePath(decoder)
         self._num_frames = 0
+        self._is_finished = False
 
     @property
     def num_frames(self) -> int:
@@ -133,7 +136,7 @@ class SearchStream:
                 self._compact()
 
     def partial(self) -> PartialResult:
-        """The words of the best token.
+        """The words of the best token, or if none is left, of the best one in the last frame that any survived.
 
         Returns
         -------
@@ -141,7 +144,7 @@ class SearchStream:
         """
         self._compact()
         state = self._state
-        if state.count == 0:
+        if self._is_finished or (not self.alive and state.num_frames == 0):
             return self._stable.partial((), state.num_frames)
         root = state.trace.steps[:1]["label"]  # the step that all tokens share, unless it is the start
         return self._stable.partial(self._tail(), state.num_frames, root[root != NODE_LABEL])
@@ -152,7 +155,7 @@ class SearchStream:
         Returns
         -------
         DecodingResult
-            As of `Decoder.decode`.
+            As of `Decoder.decode` with widenings=0: a stream cannot go back.
         """
         frames = np.zeros((0, self._width), np.float32)
         frames.flags.writeable = False
@@ -160,21 +163,18 @@ class SearchStream:
         if state.count:
             state = advance(self._graph, self._lm, self._settings, state, frames, True)
         outcome, cost, end, trace, num_frames, advanced = end_search(self._graph, self._lm, self._settings, state)
-        reason = ""
-        if outcome == ALL_TOKENS_DIED:
-            reason = f"every token died in frame {num_frames}: all their scores are -inf"
-        elif outcome == NO_FINAL_TOKEN:
-            reason = "no token reached a final state"
-            if not self.decoder.options.partial:
-                end = -1
+        reason = reason_of(outcome, num_frames)
         tokens = advanced / num_frames if num_frames else 0.0
-        self._state = state._replace(count=0)
-        if end < 0:
+        self._state, self._is_finished = state._replace(count=0), True
+        if reason and not (self.decoder.options.partial and num_frames and end >= 0):
             return DecodingResult(reason, self._num_frames, math.inf, tokens_per_frame=tokens)
         steps = steps_back(trace, end, num_frames)
         columns, _ = self._costs(steps, num_frames, False)
         self._stable.add(steps, columns)
-        return DecodingResult(reason, self._num_frames, float(cost), self._stable.path(), None, tokens, self.decoder)
+        path = self._stable.path()
+        return DecodingResult(
+            reason, self._num_frames, float(cost), path, tokens_per_frame=tokens, decoder=self.decoder
+        )
 
     @property
     def _width(self) -> int:
@@ -211,7 +211,7 @@ class SearchStream:
     def _tail(self):
         """PathSteps of the best token's path after the stable part."""
         state = self._state
-        best, trace = state.new[state.best], state.trace
+        best, trace = (state.new if self.alive else state.old)[state.best], state.trace
         end = int(best["step"])
         if end >= 0:
             return steps_back(trace, end, state.num_frames)

@@ -1,5 +1,6 @@
 """The report of a run: which items were done, skipped or failed, and why."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,12 +28,15 @@ class RunReport:
         (name, "skipped" or "failed", reason), in the order of the run.
     remarks : dict of str to str
         Name -> text of remarks on the whole run.
+    marked : list of (str, str, str)
+        (name, mark, reason) of items that are done, but in another way than usual; "unfinished": only in part.
     """
 
     what: str
     num_done: int = 0
     lost: list[tuple[str, str, str]] = field(default_factory=list)
     remarks: dict[str, str] = field(default_factory=dict)
+    marked: list[tuple[str, str, str]] = field(default_factory=list)
 
     def done(self, count: int = 1) -> None:
         """Count items that are done."""
@@ -46,6 +50,11 @@ class RunReport:
         """List an item that failed."""
         self.lost.append((name, "failed", reason))
 
+    def mark(self, name: str, mark: str, reason: str) -> None:
+        """Count an item as done and list it with a mark of one word, such as "unfinished"."""
+        self.num_done += 1
+        self.marked.append((name, mark, reason))
+
     @property
     def num_skipped(self) -> int:
         """Number of skipped items."""
@@ -57,21 +66,31 @@ class RunReport:
         return sum(outcome == "failed" for _, outcome, _ in self.lost)
 
     @property
+    def num_unfinished(self) -> int:
+        """Number of items done only in part."""
+        return sum(mark == "unfinished" for _, mark, _ in self.marked)
+
+    @property
     def exit_status(self) -> int:
-        """0 if nothing was lost, 1 if something was lost, 2 if nothing could be done."""
-        if not self.lost:
-            return 0
-        return 1 if self.num_done else 2
+        """0 if nothing was lost, 1 if something was lost or every item is unfinished, 2 if nothing could be done."""
+        if not self.num_done:
+            return 2 if self.lost else 0
+        return int(bool(self.lost) or self.num_unfinished == self.num_done)
 
     def summary(self) -> str:
         """Return the closing line, for people and for scripts."""
-        return f"{self.what}: {self.num_done} done, {self.num_skipped} skipped, {self.num_failed} failed"
+        counts = f"{self.what}: {self.num_done} done, {self.num_skipped} skipped, {self.num_failed} failed"
+        marks = Counter(mark for _, mark, _ in self.marked)
+        return counts + "".join(f"; {marks[mark]} {mark}" for mark in sorted(marks))
 
     def write(self, path: str | Path) -> None:
-        """Write a line with the counts, lines `# name: text` of remarks, and lines `name<tab>outcome<tab>reason`."""
+        """Write a line with the counts, lines `# name: text` of remarks, and lines `name<tab>outcome<tab>reason`.
+
+        The last ones are those of lost items, then those of marked items.
+        """
         with atomic_write(path, "w") as file:
             file.write(f"# {self.summary()}\n")
             for name, text in self.remarks.items():
                 file.write(f"# {name}: {text}\n")
-            for name, outcome, reason in self.lost:
+            for name, outcome, reason in (*self.lost, *self.marked):
                 file.write(f"{name}\t{outcome}\t{reason}\n")

@@ -189,21 +189,22 @@ def _in_a_directory() -> bool:
 
 
 def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object = "") -> list[str]:
-    """Return the lines that tell the user which items of a run were lost.
+    """Return the lines that tell the user which items of a run were lost or are marked.
 
     They name the first few items, or all of them if verbose; if nothing at all could be done, a single line.
 
     path: the report file that lists all losses, None if there is none.
     where: the input that the run was about, such as its list.
     """
-    lines = [reason if reason.startswith(name) else f"{name}: {reason}" for name, _, reason in report.lost]
+    found = [*report.lost, *report.marked]
+    lines = [reason if reason.startswith(name) else f"{name}: {reason}" for name, _, reason in found]
     if report.exit_status == 2 and not verbose:
         text = lines[0]
         if len(lines) > 1:
             text = f"none of {len(lines)} {report.what} could be done; first error: {text}"
             text = (f"{where}: " if where else "") + text + (f"; all are listed in {path}" if path else "")
         return [f"error: {text}"]
-    shown = [f"{outcome}: {line}" for (_, outcome, _), line in zip(report.lost, lines)]
+    shown = [f"{outcome}: {line}" for (_, outcome, _), line in zip(found, lines)]
     if not verbose and len(shown) > SHOWN_LOSSES:
         more = f"listed in {path}" if path else "shown with -v"
         shown[SHOWN_LOSSES:] = [f"and {len(lines) - SHOWN_LOSSES} more, {more}"]

@@ -257,7 +257,7 @@ class Comparison:
         print(f"search options, chosen with {tuned[0]}, {tuned[1]} jobs: {options}", flush=True)
         return {
             run: {
-                name: decode_and_score(decoder, development(run, name), self.workers).word_error_rate
+                name: decode_and_score(decoder, development(run, name), self.workers).score.word_error_rate
                 for name, decoder in decoders.items()
             }
             for run in runs

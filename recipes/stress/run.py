@@ -242,4 +242,4 @@ def decoding_arguments(out: Path) -> list[object]:
         "-infiles": out / "speech" / "test.scp",
         "-dnn_window_size": 1,
     }
-    return [*(word for pair in files.items() for word in pair), *search_flags(SEARCH), "--partial"]
+    return [*(word for pair in files.items() for word in pair), *search_flags(SEARCH)]

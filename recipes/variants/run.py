@@ -234,8 +234,8 @@ class Variants:
             options, rates = read_choice(self.scales_file(variant)), {}
             for name, decoder in decoders.items():
                 development = self.development(variant, name)
-                score = decode_and_score(decoder.with_options(**options), development, self.workers)
-                rates[name] = score.word_error_rate
+                outcome = decode_and_score(decoder.with_options(**options), development, self.workers)
+                rates[name] = outcome.score.word_error_rate
             rows.append(self.row(variant, rates))
         with atomic_write(self.work / "results.json", "w") as file:
             json.dump([asdict(row) for row in rows], file, indent=1)

@@ -108,9 +108,9 @@ def test_what_cannot_be_told_has_a_reason():
     scores = spoken(decoder, talk(30, "x", "y", 30, "z", 30))
     scores[:, 40] = -np.inf
     events = run(Recognition(decoder, [], PERIOD, Endpoint(0.5)), scores)
-    # The search was at the first frame of y; what comes after is found by a new one.
+    # y had not begun; what comes after the dead frame is found by a new search.
     assert [(event.text, event.reason) for event in events if event.is_final] == [
-        ("", "every token died in frame 40: all their scores are -inf"),
+        ("x", "every token died in frame 40: all their scores are -inf"),
         ("z", ""),
     ]
     unfinished = three_words(beam=3.0)

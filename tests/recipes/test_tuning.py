@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from decoder.scoring.error_counts import Score
+from decoder.search.decoder import DecodingResult
 from readers.errors import FormatError
 from recipes import tuning
 from recipes.decoding import read_choice, search_flags
-from recipes.tuning import Development, Grid
+from recipes.tuning import Development, Grid, Outcome
 
 GRID = Grid(
     start={"a": 1.0, "b": 0.0}, values={"a": (0.5, 1.0, 2.0, 4.0), "b": (0.0, 1.0)}, beams=(5, 10), fixed={"c": 3}
@@ -21,12 +22,13 @@ class Options(dict):
         return options
 
 
-def choose(monkeypatch, errors):
+def choose(monkeypatch, errors, unfinished=lambda options: 0, widened=lambda options: 0):
     seen = []
 
     def decode_and_score(options, development, workers):
         seen.append(options)
-        return Score(substitutions=errors(options), num_sentences=1)
+        score = Score(substitutions=errors(options), num_sentences=1)
+        return Outcome(score, unfinished(options), widened(options))
 
     monkeypatch.setattr(tuning, "decode_and_score", decode_and_score)
     chosen, trials = tuning.choose(Options(), Development({}, {}), GRID, workers=1)
@@ -49,16 +51,34 @@ def test_choose_the_narrowest_beam_that_loses_nothing(monkeypatch):
     assert choose(monkeypatch, lambda o: 7 if o["beam"] == 5 else 6)["beam"] == 10
 
 
-def test_decode_and_score_folds_and_counts_an_empty_result():
+def test_choose_values_with_which_every_utterance_is_finished(monkeypatch):
+    def errors(options):
+        return 10 if options["a"] == 4.0 else 30
+
+    assert choose(monkeypatch, errors, unfinished=lambda o: int(o["a"] == 4.0))["a"] == 1.0
+    assert choose(monkeypatch, errors, unfinished=lambda o: 1)["a"] == 4.0
+
+
+def test_choose_no_beam_that_has_to_be_widened_or_leaves_paths_unfinished(monkeypatch):
+    assert choose(monkeypatch, lambda o: 6, unfinished=lambda o: int(o["beam"] == 5))["beam"] == 10
+    assert choose(monkeypatch, lambda o: 6, widened=lambda o: int(o["beam"] == 5))["beam"] == 10
+    assert choose(monkeypatch, lambda o: 6, widened=lambda o: 1)["beam"] == 5
+
+
+def test_decode_and_score_folds_and_counts_an_empty_result(monkeypatch):
     class Decoder:
         def decode(self, matrix):
-            return type("Result", (), {"text": ["ao"] if matrix.sum() else []})
+            if matrix.sum():
+                return DecodingResult("", 3, widenings=1)
+            return DecodingResult("no token reached a final state", 3, widenings=2)
 
     development = Development(
         {"u1": np.ones((2, 3)), "u2": np.zeros((2, 3))}, {"u1": ["aa"], "u2": ["t"], "u3": ["k"]}, fold={"ao": "aa"}
     )
-    score = tuning.decode_and_score(Decoder(), development, workers=2)
-    assert (score.hits, score.deletions, score.num_sentences) == (1, 1, 2)
+    monkeypatch.setattr(DecodingResult, "text", property(lambda self: [] if self.reason else ["ao"]))
+    outcome = tuning.decode_and_score(Decoder(), development, workers=2)
+    assert (outcome.score.hits, outcome.score.deletions, outcome.score.num_sentences) == (1, 1, 2)
+    assert (outcome.unfinished, outcome.widened) == (1, 2)
 
 
 def test_the_choice_of_a_record_becomes_flags(tmp_path):

@@ -99,7 +99,8 @@ class SearchState(NamedTuple):
     """A search between two frames, after num_frames of them.
 
     new[:count]: the tokens, of which the first num_emitted stand on positions; table, stamp: their hash table; old:
-    space for the next frame's tokens.  best: index of the cheapest token; cutoff: the most that cost + ahead - slack
+    space for the next frame's tokens, or if count is 0, the tokens before those that died.  best: index of the cheapest
+    token, of `old` if count is 0; cutoff: the most that cost + ahead - slack
     may be for a token to advance; num_advanced: tokens, summed over the frames; cache: results of `cost_ahead`.
     """
 

@@ -57,7 +57,8 @@ def advance(graph: SearchGraph, lm, settings: Settings, state: SearchState, scor
     ends: whether the utterance ends with them.  If not, word arcs after the last frame are not crossed yet: at the end
     of the utterance they are crossed without pruning, so that a final state is not lost to the LM cost of the last
     word.  Nothing is pruned before the first frame either, since the start state may have word arcs only.
-    Once all tokens have died (every score was -inf) the count is 0 and stays 0.
+    Once all tokens have died (every score was -inf) the count is 0 and stays 0; `best` is then the index of the best of
+    the `old` tokens, those of the last frame that any survived.
     """
     table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, cache = state
     for t in range(scores.shape[0] + ends):
@@ -100,8 +101,9 @@ def advance(graph: SearchGraph, lm, settings: Settings, state: SearchState, scor
             )
             if i < num_old:
                 new, table = grow_tokens(new, count, needed, table, stamp)
-        num_emitted, best = count, beam.best
+        num_emitted = count
         if count > 0:
+            best = beam.best
             cutoff = min(new[best]["cost"] + new[best]["ahead"] + settings.beam, FINITE)
             num_frames += 1
     return SearchState(table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, cache)
@@ -139,23 +141,46 @@ def end_utterance(graph, lm, settings, frame, tokens, num_emitted, count, trace)
     return best_cost, end
 
 
+@njit(cache=True, nogil=True)
+def end_unfinished(settings, frame, tokens, begin, end, trace):
+    """End the paths of tokens[begin:end] where they are; for a lattice, the last step of the trace joins them.
+
+    Their `step` becomes that of their place.  There must be room for a step of each token and one more.
+    """
+    for i in range(begin, end):
+        token = tokens[i]
+        step = np.int64(token["step"])
+        if step < 0:  # has just entered its position
+            token["step"] = add_step(trace, ~step, token["key"] >> 32, frame - 1)
+    if settings.lattice_beam >= 0:
+        node = add_step(trace, -1, NODE_LABEL, frame)
+        for i in range(begin, end):
+            if tokens[i]["cost"] < np.inf:
+                add_arrival(trace, node, tokens[i]["step"], NODE_LABEL, tokens[i]["cost"], 0.0)
+
+
 def end_search(graph, lm, settings, state):
     """(outcome, cost, end step, trace, number of frames, tokens advanced over all frames) of a finished utterance.
 
-    When no token is final the path is the best unfinished one; when all tokens died there is none and the end step is
-    -1.
+    When no token is final the path is the best unfinished one; when all tokens have died it is that of the last frame
+    that any survived, and the end step is -1 if there is no such frame.
     """
+    num_frames, best = state.num_frames, state.best
     if state.count == 0:
-        return ALL_TOKENS_DIED, np.inf, np.int64(-1), state.trace, state.num_frames, state.num_advanced
-    new, num_frames = state.new, state.num_frames
+        if num_frames == 0:
+            return ALL_TOKENS_DIED, np.inf, np.int64(-1), state.trace, num_frames, state.num_advanced
+        trace = grow_trace(state.trace, 2)
+        end_unfinished(settings, num_frames, state.old, best, best + 1, trace)
+        dead = state.old[best]
+        return ALL_TOKENS_DIED, dead["cost"], np.int64(dead["step"]), trace, num_frames, state.num_advanced
     trace = grow_trace(state.trace, state.count + 1)
-    cost, end_step = end_utterance(graph, lm, settings, num_frames, new, state.num_emitted, state.count, trace)
+    cost, end_step = end_utterance(graph, lm, settings, num_frames, state.new, state.num_emitted, state.count, trace)
     if end_step >= 0:
         return REACHED_END, cost, end_step, trace, num_frames, state.num_advanced
-    end_step = np.int64(new[state.best]["step"])
-    if end_step < 0:  # has just entered its position
-        end_step = add_step(trace, ~end_step, new[state.best]["key"] >> 32, num_frames - 1)
-    return NO_FINAL_TOKEN, new[state.best]["cost"], end_step, trace, num_frames, state.num_advanced
+    begin, end = (0, state.count) if settings.lattice_beam >= 0 else (best, best + 1)
+    end_unfinished(settings, num_frames, state.new, begin, end, trace)
+    token = state.new[best]
+    return NO_FINAL_TOKEN, token["cost"], np.int64(token["step"]), trace, num_frames, state.num_advanced
 
 
 def search(graph, lm, settings, scores):

@@ -17,7 +17,7 @@ class AlignmentPipeline:
         from decoder.alignment.aligner import Aligner, check_outputs
         from recipes.cli.argon.transcripts import read_transcripts
 
-        for name in ("lm", "lm_collection", "lattice_prefix", "partial"):
+        for name in ("lm", "lm_collection", "lattice_prefix", "no_partial"):
             if getattr(arguments, name):
                 raise ConfigError(f"command line: {spelled(name)} with -alignmlf; expected it only when decoding")
         if arguments.detailed_alignment and arguments.level not in (None, "state"):
@@ -27,7 +27,7 @@ class AlignmentPipeline:
         self.level = arguments.level or ("state" if arguments.detailed_alignment else "word")
         self.where = arguments.alignmlf
         graphs = open_graphs(arguments)
-        self.aligner = Aligner(graphs, arguments.acweight, arguments.beam)
+        self.aligner = Aligner(graphs, arguments.acweight, arguments.beam, arguments.widenings)
         self.source, self.words = open_source(arguments), arguments.words
         self.transcripts = read_transcripts(arguments.alignmlf, self.source.entries(), self.source.list)
         if self.source.num_outputs is not None:
@@ -57,7 +57,8 @@ class AlignmentPipeline:
         if self.words:
             phones = [one._replace(word=split_triphone(one.word)[1]) for one in timed(labels_at("phone"))]
             words = timed(labels_at("word"))
-        return Decoded(scores.shape[1], period, "", labels_at(self.level), 0.0, words, phones, seconds)
+        beam = None if alignment.beam == self.aligner.beam else alignment.beam
+        return Decoded(scores.shape[1], period, "", labels_at(self.level), 0.0, words, phones, seconds, beam=beam)
 
 
 def open_graphs(arguments: argparse.Namespace):

@@ -29,7 +29,15 @@ import sys
 from readers.common.environment import using_cores
 from readers.errors import ConfigError
 from recipes.cli.argon.decoding import Pipeline, process_files
-from recipes.cli.argon.options import ALIGNING, DECODING, canonical, make_parser, refuse_streaming
+from recipes.cli.argon.options import (
+    ALIGNING,
+    DECODING,
+    MAX_WIDENINGS,
+    STREAMING,
+    canonical,
+    make_parser,
+    refuse_streaming,
+)
 from recipes.cli.argon.setup import precompile_graph
 from recipes.cli.console import run_guarded
 from recipes.cli.extensions import take_extensions
@@ -50,9 +58,12 @@ def run(argv: list[str]) -> int:
     arguments = parser.parse_args(canonical(argv, parser))
     if not arguments.graph:
         raise ConfigError("command line: -graph is missing; expected the compiled graph to read or to write")
-    for name, value in (ALIGNING if arguments.alignmlf else DECODING).items():
+    defaults = ALIGNING if arguments.alignmlf else STREAMING if arguments.stream else DECODING
+    for name, value in defaults.items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
+    if not 0 <= arguments.widenings <= MAX_WIDENINGS:
+        raise ConfigError(f"command line: --widenings {arguments.widenings}; expected 0 to {MAX_WIDENINGS}")
     if arguments.threads is None:
         return run_mode(arguments, parser)
     if arguments.threads < 1:

@@ -17,13 +17,15 @@ from recipes.cli.argon.scores import naming, open_source
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import one_line, progress_display, show_losses
 
+UNFINISHED = "wrote the words of the best unfinished path"
+
 
 @dataclass(frozen=True)
 class Decoded:
     """Result of one utterance.
 
     labels is None if there is nothing to write; words and phones (lists of TimedWord) are None if no output needs them.
-    seconds is the duration of the utterance; fit is that of the path to the scores.
+    seconds is the duration of the utterance; fit is that of the path to the scores; beam is None unless it was widened.
     """
 
     num_frames: int
@@ -35,6 +37,7 @@ class Decoded:
     phones: list | None = None
     seconds: float = 0.0
     fit: ScoreFit = NO_FIT
+    beam: float | None = None
 
 
 class Pipeline:
@@ -56,7 +59,7 @@ class Pipeline:
             scores, period, seconds = self.source.scores(entry)
             result = self.decoder.decode(scores)
         labels = words = None
-        if not result.reason or self.arguments.partial:
+        if result.path.label.size:
             labels = self.labels(result, period)
             words = timed(word_labels(result, period)) if self.arguments.words else None
         if result.lattice is not None:
@@ -64,6 +67,7 @@ class Pipeline:
         return Decoded(
             *(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words, None, seconds),
             measure(scores, self.rows, result),
+            self.arguments.beam * 2**result.widenings if result.widenings else None,
         )
 
     def labels(self, result, period: int) -> list:
@@ -222,13 +226,19 @@ class Run:
         self.ticks += result.num_frames * result.period
         self.num_tokens += result.num_frames * result.tokens_per_frame
         self.fit = self.fit.plus(result.fit)
-        if result.reason:
-            hint = (
-                "" if self.arguments.partial else "; try a larger -beam, or --partial to write the best unfinished path"
-            )
-            self.report.fail(entry.key, result.reason + hint)
+        reason = result.reason
+        if result.beam is not None:
+            reason += f"{' with a ' if reason else ''}beam of {result.beam:g} instead of {self.arguments.beam:g}"
+        if result.labels is None:
+            hint = "; try a larger -beam, or do without --no-partial" if self.arguments.no_partial else ""
+            self.report.fail(entry.key, reason + hint)
             return
-        self.report.done()
+        if result.reason:
+            self.report.mark(entry.key, "unfinished", f"{reason}; {UNFINISHED}")
+        elif reason:
+            self.report.mark(entry.key, "widened", reason)
+        else:
+            self.report.done()
         if self.arguments.lattice_prefix:
             self.lattices.append(f"{number}\t{entry.key}\n")
 

@@ -48,7 +48,8 @@ def measure(scores: Any, rows: Any, result: Any) -> ScoreFit:
         return NO_FIT
     scores = scores.T if len(rows) == len(scores) else scores.T[:, rows]
     best = scores.max(axis=1)
-    spread = frames * float(np.mean(best[::EVERY] - np.median(scores[::EVERY], axis=1), dtype=np.float64))
+    with np.errstate(invalid="ignore"):
+        spread = frames * float(np.mean(best[::EVERY] - np.median(scores[::EVERY], axis=1), dtype=np.float64))
     if not np.isfinite(spread):  # states that are impossible
         return NO_FIT
     if result.reason or not len(result.path.acoustic):

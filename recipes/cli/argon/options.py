@@ -7,8 +7,10 @@ from recipes.cli.dictionaries import add_dictionary_options
 from recipes.cli.parser import Parser
 from recipes.cli.raw_audio import add_raw_options
 
-DECODING = {"acweight": 0.0667, "beam": 15.0}  # defaults
-ALIGNING = {"acweight": 1.0, "beam": None}
+DECODING = {"acweight": 0.0667, "beam": 15.0, "widenings": 2}  # defaults
+STREAMING = DECODING | {"widenings": 0}
+ALIGNING = {"acweight": 1.0, "beam": None, "widenings": 3}
+MAX_WIDENINGS = 20
 
 
 # Options of the CNTK book, in its spelling.
@@ -147,8 +149,11 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     outputs.add_argument("--words", default="", metavar="FILE", help="words with times: .ctm, .json, .srt, .vtt, ...")
     outputs.add_argument("--report", metavar="FILE", help="file that lists what failed (default: OUTMLF.report)")
     outputs.add_argument(
-        "--partial", action="store_true", help="if no path reaches a final state, write the best unfinished one"
+        "--no-partial",
+        action="store_true",
+        help="if no path reaches a final state, write nothing (default: the best unfinished path)",
     )
+    outputs.add_argument("--partial", dest="no_partial", action="store_false", help=argparse.SUPPRESS)  # until 0.1.0
 
     searching = parser.add_argument_group(
         "search (6.1.3.4)",
@@ -162,6 +167,13 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     )
     add(searching, "max-tokens", "N", "maximum number of tokens per frame (20000)", 20000)
     add(searching, "word_end_beam_frac", "X", "beam after a word arc, as a fraction of -beam (0.33333)", 0.33333)
+    searching.add_argument(
+        "--widenings",
+        type=int,
+        metavar="N",
+        help="if no path reaches the end, try again up to N times, each time with twice the beam and twice the tokens "
+        "(2; when aligning: 3; in streams: 0)",
+    )
     searching.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="language model scale (1)")
     searching.add_argument(
         "--word-penalty",

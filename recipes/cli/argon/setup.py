@@ -58,7 +58,8 @@ def open_decoder(arguments: argparse.Namespace):
         slack_decay=arguments.slack_decay,
         lm_lookahead=arguments.lm_lookahead,
         lattice_beam=arguments.lattice_beam if arguments.lattice_prefix else None,
-        partial=arguments.partial,
+        widenings=arguments.widenings,
+        partial=not arguments.no_partial,
     )
     lm = None
     if arguments.lm and arguments.lm_collection:

@@ -19,7 +19,7 @@ from readers.common.report import RunReport
 from readers.common.stop_signals import stopping_signal
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
-from recipes.cli.argon.decoding import note_files
+from recipes.cli.argon.decoding import UNFINISHED, note_files
 from recipes.cli.argon.options import spelled
 from recipes.cli.argon.scores import open_features, open_scorer, require_match
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
@@ -27,7 +27,9 @@ from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
 from recipes.cli.raw_audio import raw_format
 
 SAMPLES = 1600  # read per block
-NOT_FOR_STREAMS = ("infiles", "scores", "alignmlf", "detailed_alignment", "lattice_prefix", "report")
+NOT_FOR_STREAMS = (
+    "infiles", "scores", "alignmlf", "detailed_alignment", "lattice_prefix", "report", "widenings", "no_partial"
+)  # fmt: skip
 
 
 def stream(arguments: argparse.Namespace) -> int:
@@ -128,8 +130,8 @@ class Streaming:
         if not event.is_final:
             return
         if event.reason:
-            text = f"{event.reason}; wrote the words of the best unfinished path"
-            self.report.fail(f"{self.name} {event.start:.2f}-{event.end:.2f} s", text)
+            name = f"{self.name} {event.start:.2f}-{event.end:.2f} s"
+            self.report.mark(name, "unfinished", f"{event.reason}; {UNFINISHED}")
         else:
             self.report.done()
         if self.arguments.words or self.arguments.outmlf:
@@ -219,6 +221,7 @@ class _Json:
 
     def close(self, report: RunReport, num_frames: int, factor: float) -> None:
         counts = {"done": report.num_done, "skipped": report.num_skipped, "failed": report.num_failed}
+        counts["unfinished"] = report.num_unfinished
         self.line({"type": "end", "utterances": counts, "frames": num_frames, "real_time_factor": round(factor, 4)})
 
     @staticmethod

@@ -10,7 +10,7 @@ from recipes.cli.file_kinds.figures import Figures
 
 HISTORY = re.compile(r'\{"epoch": \d+,')
 ITERATIONS = re.compile(r'\{"iteration": \d+,')
-REPORT = re.compile(r"# ([^:]+): (\d+) done, (\d+) skipped, (\d+) failed")
+REPORT = re.compile(r"# ([^:]+): (\d+) done, (\d+) skipped, (\d+) failed((?:; \d+ \w+)*)")
 REMARK = re.compile(r"# ([^:]+): (.+)")
 
 
@@ -134,7 +134,7 @@ def report(path: str) -> Figures:
 
     (_, first), *lost = [(number, line) for number, line in enumerate(read_lines(path), 1) if line.strip()]
     unit, *counts = REPORT.fullmatch(first.strip()).groups()
-    figures: Figures = [(unit, "{} done, {} skipped, {} failed".format(*counts))]
+    figures: Figures = [(unit, "{} done, {} skipped, {} failed{}".format(*counts))]
     for number, line in lost:
         remark = REMARK.fullmatch(line)
         if remark:  # for example sizes of a graph

@@ -13,6 +13,7 @@ from decoder.search.decoder import Decoder, SearchOptions
 from tests.decoder import graphs, reference
 
 UNPRUNED = {"acweight": 1.0, "beam": math.inf, "word_end_beam_frac": 1.0, "sil_cost": 0.0}
+UNPRUNED |= {"widenings": 0, "partial": False}
 
 
 def frame_states(result, decoder):
