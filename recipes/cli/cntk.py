@@ -249,13 +249,12 @@ def read_common_settings(config):
 
 def read_precision(config) -> str:
     """Return `float` or `double`, by the setting `precision` or its old name `type`.  Raises ConfigError."""
-    given = {name: config.choice(name, PRECISIONS, "float") for name in ("precision", "type") if config.has(name)}
-    if len(set(given.values())) > 1:
-        raise ConfigError(
-            f"{config.where('type')}: type is {given['type']}, the old name of precision, which is "
-            f"{given['precision']}; expected precision alone"
-        )
-    return next(iter(given.values()), "float")
+    old = config.choice("type", PRECISIONS, "float")
+    new = config.choice("precision", PRECISIONS, "float")
+    if config.has("type") and config.has("precision") and old != new:
+        where = config.where("type")
+        raise ConfigError(f"{where}: type is {old}, the old name of precision, which is {new}; expected one")
+    return old if config.has("type") else new
 
 
 def old_names(config) -> list[str]:

@@ -198,7 +198,7 @@ ACTION_SECTIONS = {
     "3.6": "plot",
     "3.7": "convertDBN",
 }
-OUR_ACTIONS = ("export", "makeExamples", "mixUp", "combine")
+OUR_ACTIONS = ("export", "exportDBN", "makeExamples", "mixUp", "combine")
 # Section -> modules that read parameters of the command block for the action.
 ACTION_HELPERS = {
     "3.5.6": ("acoustic.descriptions.ndl.files",),
@@ -230,7 +230,5 @@ def _top() -> Place:
         **names_read("recipes.cli.cntk"),
         "traceLevel": "0",
     }
-    del read["type"]  # refused
     rows = [Parameter(name, text or "") for name, text in read.items()]
-    rows.append(Parameter("type", "", REFUSED, "renamed to precision in 2016"))
     return Place("3.8", "Top level", tuple(rows))

@@ -197,12 +197,18 @@ def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> 
         return make(**(common | more))
 
 
-def layer_types(builder: Config, default: Sequence[str] = ("Sigmoid",)) -> tuple[str, ...]:
-    """Return layerTypes of a block, which may also be called layerType. Raises ConfigError if it has both names."""
+def layer_types(builder: Config, default: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return layerTypes of a block, which may also be called layerType. Raises ConfigError if it has both names.
+
+    `default` replaces the default Sigmoid.
+    """
     if builder.has_own("layerType") and builder.has_own("layerTypes") and builder.has("layerTypes"):
         raise ConfigError(f"{builder.where('layerType')}: layerType is given beside layerTypes; expected one of them")
-    key = "layerType" if builder.has_own("layerType") else "layerTypes"
-    return tuple(builder.array(key, list(default))) or ("",)
+    if builder.has_own("layerType"):
+        return tuple(builder.array("layerType")) or ("",)
+    if default and not builder.has("layerTypes"):
+        return tuple(default)
+    return tuple(builder.array("layerTypes", ["Sigmoid"])) or ("",)
 
 
 def add_input(network: Network, options: BuilderOptions) -> Node:
