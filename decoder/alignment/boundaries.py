@@ -54,6 +54,7 @@ def compare_boundaries(
     level: int = 0,
     ignore: Collection[str] = (),
     rename: Callable[[str], str] = lambda name: split_triphone(name)[1],
+    hypothesis_level: int | None = None,
 ) -> BoundaryComparison:
     """Distances between the label boundaries of two alignments.
 
@@ -67,6 +68,8 @@ def compare_boundaries(
         Names (after `rename`) that are left out.
     rename : callable
         The name that a label counts as; by default a triphone counts as its centre phone.
+    hypothesis_level : int, optional
+        The level of the hypotheses, if it differs from that of the references.
 
     Returns
     -------
@@ -80,9 +83,10 @@ def compare_boundaries(
     found = match_names(references, hypotheses)
     result = BoundaryComparison(missing=[name for name in references if name not in found])
     distances: list[int] = []
+    level_here = level if hypothesis_level is None else hypothesis_level
     for name in found:
         there = segments(references[name], level, ignore, rename, f"reference {name}")
-        here = segments(hypotheses[found[name]], level, ignore, rename, f"hypothesis {found[name]}")
+        here = segments(hypotheses[found[name]], level_here, ignore, rename, f"hypothesis {found[name]}")
         pairs = align([label for label, _, _ in there], [label for label, _, _ in here])
         i = j = 0
         for reference, hypothesis in pairs:

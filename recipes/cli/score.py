@@ -10,6 +10,9 @@ Compare the boundaries of two alignments with states at level 0 and phones at le
 ends with
   boundaries within 10 ms 92.1%, 20 ms 96.7%, 30 ms 98.6% (60 utterances, 1077 boundaries)
 
+Compare an MLF of words with a state alignment, whose labels name state, phone and word:
+  argonaut score words.mlf states.mlf --hypothesis-level 2
+
 Either file can also be in NIST's trn format (lines `words (utterance)`) or CTM format, which is detected from the
 content.  With --text, files in the format of Kaldi's text (lines `utterance words`) are accepted as well.
 """
@@ -40,8 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--present", action="store_true", help="ignore utterances without a hypothesis")
     parser.add_argument("--text", action="store_true", help="accept files with lines `utterance words` as well")
     parser.add_argument(
-        "--level", type=int, default=0, help="MLF level of the words; level 0 (default) is the third column"
-    )
+        "--level", type=int, default=0, metavar="N",
+        help="MLF level of the words: 0 (default) is the first name of a label, 1 and above the names after it",
+    )  # fmt: skip
+    parser.add_argument("--reference-level", type=int, metavar="N", help="level of the reference, if it is another")
+    parser.add_argument("--hypothesis-level", type=int, metavar="N", help="level of the hypothesis, if it is another")
     parser.add_argument(
         "--penalties",
         choices=("htk", "nist", "kaldi"),
@@ -68,8 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
             require_writable(path, [arguments.reference, arguments.hypothesis])
     if arguments.boundaries:
         return compare(arguments)
-    references = read_words(arguments.reference, arguments.level, arguments.text)
-    hypotheses = read_words(arguments.hypothesis, arguments.level, arguments.text)
+    reference_level, hypothesis_level = levels(arguments)
+    references = read_words(arguments.reference, reference_level, arguments.text)
+    hypotheses = read_words(arguments.hypothesis, hypothesis_level, arguments.text)
     if arguments.fold and arguments.fold not in FOLDS and not Path(arguments.fold).exists():
         raise ConfigError(f"command line: --fold {arguments.fold}: no such file; expected a file or {', '.join(FOLDS)}")
     fold = read_phone_map(FOLDS.get(arguments.fold, arguments.fold), -1) if arguments.fold else None
@@ -118,8 +125,7 @@ def compare(arguments: argparse.Namespace) -> int:
     for name in ("speakers", "transcriptions", "confusions", "picture", "per"):
         if getattr(arguments, name):
             raise ConfigError(f"command line: --{name} with --boundaries; expected it only when scoring words")
-    if arguments.level < 0:
-        raise ConfigError(f"command line: --level {arguments.level}; expected 0 or more")
+    reference_level, hypothesis_level = levels(arguments)
     fold = read_phone_map(FOLDS.get(arguments.fold, arguments.fold), -1) if arguments.fold else {}
 
     def rename(name: str) -> str:
@@ -129,9 +135,10 @@ def compare(arguments: argparse.Namespace) -> int:
     result = compare_boundaries(
         read_mlf(arguments.reference),
         read_mlf(arguments.hypothesis),
-        arguments.level,
+        reference_level,
         {"", *arguments.ignore},
         rename,
+        hypothesis_level,
     )
     report = RunReport("utterances", num_done=result.num_utterances)
     for name in result.missing:
@@ -140,7 +147,7 @@ def compare(arguments: argparse.Namespace) -> int:
         report.write(arguments.report)
     if not result.total:
         raise FormatError(
-            f"{arguments.reference}: no boundaries at level {arguments.level}; expected labels to compare"
+            f"{arguments.reference}: no boundaries at level {reference_level}; expected labels to compare"
         )
     show_losses(report, arguments.report, arguments.verbose, arguments.hypothesis)
     if result.num_unmatched:
@@ -152,6 +159,17 @@ def compare(arguments: argparse.Namespace) -> int:
     within = ", ".join(f"{ms} ms {result.percent_within(ms):.1f}%" for ms in (10, 20, 30))
     print(f"boundaries within {within} ({result.num_utterances} utterances, {result.total} boundaries)")
     return report.exit_status
+
+
+def levels(arguments: argparse.Namespace) -> tuple[int, int]:
+    """Return the levels of the reference and of the hypothesis.  Raises ConfigError for a negative one."""
+    found = []
+    for name in ("reference_level", "hypothesis_level"):
+        option = "level" if getattr(arguments, name) is None else name
+        found.append(getattr(arguments, option))
+        if found[-1] < 0:
+            raise ConfigError(f"command line: --{option.replace('_', '-')} {found[-1]}; expected 0 or more")
+    return found[0], found[1]
 
 
 def scoring_report(results) -> RunReport:
@@ -183,8 +201,6 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
 
     Raises
     ------
-    ConfigError
-        If level is negative.
     FormatError
         If no label has this level, or the file is in none of the formats.
     """
@@ -193,8 +209,6 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
     from readers.results.timed_words import is_ctm, read_ctm
     from readers.results.trn import is_trn, read_named_lines, read_trn
 
-    if level < 0:
-        raise ConfigError(f"command line: --level {level}; expected 0 or more")
     if level == 0 and (lines := read_lines(path))[:1] != [HEADER]:
         if is_trn(lines):
             return read_trn(path)

@@ -53,6 +53,9 @@ def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
     ("options", "message"),
     [
         (["--level", "-1"], "command line: --level -1; expected 0 or more"),
+        (["--reference-level", "-2"], "command line: --reference-level -2; expected 0 or more"),
+        (["--hypothesis-level", "-1", "--boundaries"], "command line: --hypothesis-level -1; expected 0 or more"),
+        (["--hypothesis-level", "1"], "hyp: no label has a level 1; expected --level with words, such as 0"),
         (["--level", "1"], "ref: no label has a level 1; expected --level with words, such as 0"),
         (["--fold", "none.map"], "command line: --fold none.map: no such file; expected a file or timit39"),
         (["--speakers", "*-*"], "speaker mask '*-*' has no '%'"),
@@ -69,6 +72,29 @@ def test_faults_are_one_line_and_nothing_is_written(mlf, tmp_path, capsys, optio
     assert err.startswith(f"error: {message}")
     assert err.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} == {"ref", "hyp"}
+
+
+def test_a_plain_mlf_and_one_with_levels(mlf, capsys):
+    """Words and phones beside the states, with times."""
+    states = [
+        Label(0, 1, "x_s2", None, (("x", None), ("X", None))),
+        Label(1, 2, "x_s3"),
+        Label(2, 3, "y_s2", None, (("y", None),)),
+        Label(3, 4, "z_s2", None, (("z", None), ("Z", None))),
+    ]
+    write_mlf("states", [("*/a.lab", states)])
+    write_mlf("phones", [("*/a.lab", [Label(0, 2, "x"), Label(2, 3, "y"), Label(3, 4, "z")])])
+    words = mlf("words", a="X Z")
+    for files, options, closing in (
+        ((words, "states"), ["--hypothesis-level", "2"], "WER 0.0% (1 utterances, 2 words)"),
+        (("states", words), ["--reference-level", "2"], "WER 0.0% (1 utterances, 2 words)"),
+        (("states", "phones"), ["--reference-level", "1"], "WER 0.0% (1 utterances, 3 words)"),
+        (("states", "phones"), ["--level", "1", "--hypothesis-level", "0"], "WER 0.0% (1 utterances, 3 words)"),
+        (("phones", "states"), ["--boundaries", "--hypothesis-level", "1"], "100.0% (1 utterances, 4 boundaries)"),
+        (("states", "phones"), ["--boundaries", "--reference-level", "1"], "100.0% (1 utterances, 4 boundaries)"),
+    ):
+        assert main(["score", *files, *options]) == 0
+        assert capsys.readouterr().out.splitlines()[-1].endswith(closing)
 
 
 FORMS = {
