@@ -1,12 +1,14 @@
-"""Sentences with a label for each word, in three text formats.
+"""Sentences with a label for each word, in four text formats.
 
 columns: one word per line, the label in the last column; a blank line or an end mark ends a sentence
 tab lines: one sentence per line, `word word<TAB>label label`
 parallel files: one sentence per line, `word word` in one file, `label label` in the other
-Source: CNTK book 3.4.4 for the columns; the other two are those of published copies of ATIS.
+CTF: CNTK's text format, one word per line, with the word and the label as comments
+Source: CNTK book 3.4.4 for the columns; the others are those of published copies of ATIS.
 """
 
 import os
+import re
 from pathlib import Path
 
 from readers.common.text import read_lines
@@ -105,6 +107,36 @@ def read_parallel(words: str | os.PathLike, labels: str | os.PathLike) -> list[l
         if left.strip() or right.strip():
             sentences.append(_together(f"{labels}:{number}", number, left.split(), right.split()))
     return sentences
+
+
+def read_ctf(path: str | os.PathLike) -> list[list[Token]]:
+    """Read sentences in CNTK's text format, lines `sentence |stream index:1 |# word |stream index:1 |# label`.
+
+    The word is the first comment of a line, the label the last.  Consecutive lines with the same sentence number, or
+    without one, form a sentence.  Raises FormatError for a line without comments.
+    """
+    sentences: list[list[Token]] = []
+    current = ""
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
+        sentence, *fields = (field.strip() for field in line.split("|"))
+        comments = [field[1:].split() for field in fields if field.startswith("#")]
+        if len(comments) < 2 or len(comments[0]) != 1 or len(comments[-1]) != 1:
+            raise FormatError(
+                f"{path}:{number}: {line.strip()[:60]!r}; expected comments with word and label, |# word and |# label"
+            )
+        if not sentences or (sentence and sentence != current):
+            sentences.append([])
+            current = sentence
+        sentences[-1].append((number, comments[0][0], comments[-1][0]))
+    return sentences
+
+
+def is_ctf(path: str | os.PathLike) -> bool:
+    """Whether the first line that is not blank is in CNTK's text format."""
+    line = next((line for line in read_lines(path) if line.strip()), "")
+    return re.match(r"\s*[0-9]*\s*\|\w+\s", line) is not None
 
 
 def _together(where: str, number: int, words: list[str], labels: list[str]) -> list[Token]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readers.errors import FormatError
-from readers.language.labelled_text import read_columns, read_parallel, read_tab_lines
+from readers.language.labelled_text import is_ctf, read_columns, read_ctf, read_parallel, read_tab_lines
 
 WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=6)
 SENTENCES = st.lists(st.lists(st.tuples(WORD, WORD), min_size=1, max_size=5), max_size=5)
@@ -34,6 +34,25 @@ def test_columns(tmp_path, text, ends, expected):
 def test_lines_of_one_column_are_told(tmp_path):
     (tmp_path / "text").write_text("a A\nalone\nb B\n")
     assert read_columns(tmp_path / "text") == ([[(1, "a", "A"), (3, "b", "B")]], [(2, "alone")])
+
+
+def test_ctf(tmp_path):
+    lines = [
+        "7 |S0 1:1 |# a |S1 2:1 |# x |S2 3:1 |# A",
+        "|S0 1:1 |# b |S2 3:1 |# B",
+        "",
+        "8\t|S0 1:1 |# c |S2 1:1 |# C",
+    ]
+    (tmp_path / "text").write_text("\n".join(["", *lines]))
+    assert is_ctf(tmp_path / "text")
+    assert read_ctf(tmp_path / "text") == [[(2, "a", "A"), (3, "b", "B")], [(5, "c", "C")]]
+    for line in ("9 |S0 1:1 |# a", "9 |S0 1:1 |# a |S2 1:1 |#", "9 a A"):
+        (tmp_path / "text").write_text(f"{lines[0]}\n{line}\n")
+        with pytest.raises(FormatError, match=r"text:2: .*; expected comments with word and label"):
+            read_ctf(tmp_path / "text")
+    for text in ("", "a A\n", "a b\tA B\n", "19 O\n", "| O\n"):
+        (tmp_path / "text").write_text(text)
+        assert not is_ctf(tmp_path / "text")
 
 
 @given(sentences=SENTENCES)

@@ -50,9 +50,58 @@ def parallel(directory: Path) -> None:
         (directory / name).write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("form", ["columns", "marked columns", "tabs", "parallel"])
+def ctf(path: Path) -> None:
+    """CNTK's text format, with the intent in the first line of a query."""
+    with path.open("w") as file:
+        for number, query in enumerate(QUERIES[path.name.split(".")[1]]):
+            for word, label in [("BOS", "O"), *query, ("EOS", "O")]:
+                intent = "|S1 11:1 |# flight" if word == "BOS" else ""
+                file.write(f"{number}\t|S0 178:1 |# {word}\t{intent}\t|S2 128:1 |# {label}\n")
+
+
+NAMES = {
+    "the CNTK book": "atis.{}.apos.pred.pos.head.IOB.simple",
+    "others": "atis.fold0.{}.iob",
+}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_names_of_published_copies(tmp_path, name):
+    for part in QUERIES:
+        columns(tmp_path / f"x.{part}", True)
+        (tmp_path / f"x.{part}").rename(tmp_path / name.format(part))
+    for other in ("input.txt", "output.txt", "inputmap.txt", "atis.train.pkl", "ATIS.train.cntk.sparse"):
+        (tmp_path / other).write_text("BOS\n")
+    assert read_corpus(tmp_path) == QUERIES
+
+
+def test_a_second_set_of_names_without_a_test_set_is_not_read(tmp_path):
+    for part, name in (("train", "atis.train.iob"), ("test", "atis.test.iob"), ("dev", "atis-2.dev.iob")):
+        columns(tmp_path / f"x.{part}", True)
+        (tmp_path / f"x.{part}").rename(tmp_path / name)
+    (tmp_path / "atis.train.iob").write_text("a O\n\n" * 20)
+    (tmp_path / "atis-2.train.iob").write_text("b O\n")
+    parts = read_corpus(tmp_path)
+    assert (len(parts["train"]), len(parts["dev"]), parts["test"]) == (18, 2, QUERIES["test"])
+
+
+def test_nists_names_of_the_sets(tmp_path):
+    columns(tmp_path / "x.train", True)
+    (tmp_path / "x.train").rename(tmp_path / "ATIS3.trn.iob")
+    columns(tmp_path / "x.dev", True)
+    (tmp_path / "x.dev").rename(tmp_path / "ATIS3.dev.iob")
+    (tmp_path / "ATIS3.nov93.iob").write_text("new B-a\n")
+    (tmp_path / "ATIS3.dec94.iob").write_text("old O\n")
+    parts = read_corpus(tmp_path)
+    assert parts == QUERIES | {"test": [[("old", "O")], [("new", "B-a")]]}
+
+
+@pytest.mark.parametrize("form", ["columns", "marked columns", "tabs", "parallel", "ctf"])
 def test_a_users_queries_in_every_form(tmp_path, form):
     for part in QUERIES:
+        if form == "ctf":
+            ctf(tmp_path / f"atis.{part}.ctf")
+            continue
         if form == "parallel":
             parallel(tmp_path / ("valid" if part == "dev" else part))
         elif form == "tabs":
@@ -77,7 +126,13 @@ def test_without_development_queries_some_of_the_training_are_taken(tmp_path):
         ({}, r"no train queries; expected a file with 'train' in its name, or train/seq\.in and"),
         ({"train": "a O\n"}, "no test queries"),
         ({"train": "a O\n", "test": "a O\n"}, "1 training queries; expected at least 10"),
-        ({"train": "a O\n", "old.train": "a O\n", "test": "a O\n"}, r"old\.train, train are all named as train"),
+        ({"x.train": "a O\n", "old.train": "a O\n", "test": "a O\n"}, r"old\.train, x\.train are all named as train"),
+        ({"train": "a O\n", "x.train": "a O\n", "test": "a O\n", "x.test": "a O\n"}, r"train, x\.train are all named"),
+        (
+            {"train": "1 |W 3:1 |L 2:1\n", "test": "a O\n"},
+            r"train:1: '1 \|W 3:1 \|L 2:1'; expected comments with word",
+        ),
+        ({"train": "a O\n" * 10, "atis.last-nov93x": "a O\n"}, "no test queries"),
         ({"train": "a city\n", "test": "a O\n"}, r"train:1: label 'city'; expected O, or B- or I- and a type"),
         ({"train": "a O\nb\n", "test": "a O\n"}, r"train:2: 'b' has one column"),
         ({"train": "\n", "test": "a O\n"}, "train: no query"),
