@@ -154,6 +154,38 @@ def test_direction_of_an_input():
     np.testing.assert_allclose(dual.tangent[:, 0], jacobian @ (network["W"].value @ t)[:, 0], rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["Softmax", "LogSoftmax"])
+def test_derivatives_of_exponentials_do_not_depend_on_a_constant_that_cancels(name):
+    """Values from -2000 to 2000, whose exponentials are 0 or infinite."""
+    x = np.array([[2000.0, -2000.0, 3.0], [1999.0, -2001.5, 1e-3], [-2000.0, 2000.0, -2.0]])
+    t = np.random.default_rng(0).standard_normal((3, 3))
+    tangents = []
+    for shifted in (x, x - x.max(axis=0)):
+        network = Network("double", threads=1)
+        network.add("Input", "x", rows=3)
+        network.add(name, "y", "x")
+        tangents.append(jacobian_vector_product(network, ["y"], {"x": shifted}, {"x": t})["y"].tangent)
+    assert np.isfinite(tangents[0]).all()
+    np.testing.assert_allclose(tangents[0], tangents[1], rtol=1e-12)
+
+
+def test_a_mixture_whose_priors_differ_by_a_constant_has_the_same_derivatives():
+    """ln of the components' weights: only their differences count, however large they are."""
+    rng = np.random.default_rng(0)
+    prior, means, spread, x = (rng.standard_normal(shape) for shape in ((2, 1), (6, 1), (2, 1), (3, 4)))
+    tangents = []
+    for shift in (0.0, 1500.0, -1500.0):
+        network = Network("double", threads=1)
+        for name, values in (("prior", prior + shift), ("means", means), ("spread", spread)):
+            network.add("Parameter", name, rows=len(values), cols=1)
+            network[name].assign(np.asfortranarray(values))
+        network.add("Input", "x", rows=3)
+        network.add("GMMLogLikelihood", "y", "prior", "means", "spread", "x")
+        direction = {"prior": np.ones((2, 1)) * [[1.0], [-2.0]], "means": np.ones((6, 1))}
+        tangents.append(jacobian_vector_product(network, ["y"], {"x": x}, direction)["y"].tangent)
+    np.testing.assert_allclose(tangents[1:], [tangents[0]] * 2, rtol=1e-9)
+
+
 def test_faults():
     network = Network("double", threads=1)
     network.add("Input", "x", rows=2)

@@ -250,6 +250,11 @@ def test_what_cannot_be_is_refused():
     half = SequenceLayout(1, 2, np.array([[True], [False]]), np.zeros((2, 1), bool), np.zeros((2, 1), bool))
     with pytest.raises(ShapeError, match="source sequences continue in another minibatch"):
         PairLayout(half, layout_of([[2]]))
+    # Of two slots, one ends a sequence that another minibatch began, and begins one that does not end.
+    starts = np.array([[True, False], [False, True]])
+    some = SequenceLayout(2, 2, starts, ~starts, np.zeros((2, 2), bool))
+    with pytest.raises(ShapeError, match="target sequences continue in another minibatch"):
+        PairLayout(layout_of([[2], [2]]), some)
 
 
 def test_one_parameter_or_input_for_both_is_refused():

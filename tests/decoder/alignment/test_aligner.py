@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoder.alignment.aligner import Aligner
-from decoder.alignment.kernels import AlignmentArrays, align_frames
+from decoder.alignment.kernels import ENTER, STAY, AlignmentArrays, align_frames
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.outputs import LEVELS, alignment_labels
@@ -181,6 +181,65 @@ def test_kernel_twin_and_shares(seed, words, num_frames):
         assert result.cost.sum() + graph.final[last] == pytest.approx(result.total, rel=1e-9)
         assert [result.start[0], result.end[-1]] == [0, num_frames]
         np.testing.assert_array_equal(result.start[1:], result.end[:-1])
+
+
+def whole_numbered_graph(rng, num_positions):
+    """AlignmentArrays with whole-numbered costs, so that many paths are equally cheap."""
+    sources = [np.flatnonzero(rng.random(num_positions) < 0.6) for _ in range(num_positions)]
+    sources = [source[source != p] for p, source in enumerate(sources)]
+
+    def costs(size):
+        return rng.integers(0, 2, size).astype(np.float64)
+
+    arc_source = np.concatenate(sources).astype(np.int32)
+    first_arc = np.append(0, np.cumsum([len(source) for source in sources])).astype(np.int64)
+    row, to_end = np.arange(num_positions, dtype=np.int32), np.zeros(num_positions, np.int32)
+    self_cost = costs(num_positions)
+    entry, final = costs(num_positions), costs(num_positions)
+    return AlignmentArrays(row, self_cost, first_arc, arc_source, costs(len(arc_source)), entry, final, to_end)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_of_equal_paths_staying_comes_before_arcs_and_then_the_first_arc_and_position(seed):
+    rng = np.random.default_rng(seed)
+    graph, num_frames = whole_numbered_graph(rng, int(rng.integers(2, 5))), int(rng.integers(2, 7))
+    frames = -rng.integers(0, 2, (num_frames, len(graph.row))).astype(np.float32)
+    frames.flags.writeable = False
+    arcs = {p: range(graph.first_arc[p], graph.first_arc[p + 1]) for p in range(len(graph.row))}
+
+    def ways(before, p):
+        """(cost before, how) of all ways into position p, in the order in which equal ones are preferred."""
+        return [
+            (before[p] + graph.self_cost[p], STAY),
+            *((before[graph.arc_source[a]] + graph.arc_cost[a], a) for a in arcs[p]),
+        ]
+
+    least = [graph.entry_cost - frames[0]]
+    for t in range(1, num_frames):
+        least.append(np.array([min(cost for cost, _ in ways(least[-1], p)) for p in arcs]) - frames[t])
+    total = least[-1] + graph.final_cost
+    p = int(np.flatnonzero(total == total.min())[0])
+    expected = []
+    for t in range(num_frames - 1, 0, -1):
+        here = ways(least[t - 1], p)
+        taken = next(how for cost, how in here if cost == min(here)[0])
+        expected.insert(0, (p, taken))
+        p = p if taken == STAY else int(graph.arc_source[taken])
+    expected.insert(0, (p, ENTER))
+    cost, path, how = align_frames(frames, graph, 1.0, np.inf, 10**6)
+    assert cost == total.min()
+    assert list(zip(path.tolist(), how.tolist())) == expected
+
+
+def test_a_position_exactly_on_the_beam_stays():
+    """Position 1 costs 3 more than position 0 in the first frame, and only it leads to the end."""
+    columns = ([0, 1], [0.0, 0.0], [0, 0, 0], [], [], [0.0, 3.0], [np.inf, 0.0], [0, 0])
+    types = ("i4", "f8", "i8", "i4", "f8", "f8", "f8", "i4")
+    graph = AlignmentArrays(*(np.array(column, kind) for column, kind in zip(columns, types)))
+    frames = np.zeros((3, 2), np.float32)
+    frames.flags.writeable = False
+    assert align_frames(frames, graph, 1.0, 3.0, 100)[0] == 3.0
+    assert align_frames(frames, graph, 1.0, 2.99, 100)[0] == np.inf
 
 
 def test_memory_grows_and_ends():

@@ -53,6 +53,35 @@ def test_align_random_sequences_cost_equals_enumeration(name, seed):
     assert cost_of(pairs, PENALTIES[name]) == cheapest_by_enumeration(reference, hypothesis, PENALTIES[name])
 
 
+def best_by_preference(reference, hypothesis, penalties):
+    """All cheapest alignments, from their ends: a pair comes before a deletion, a deletion before an insertion."""
+    if not reference and not hypothesis:
+        return 0, ()
+    found = []
+    if reference and hypothesis:
+        cost, rank = best_by_preference(reference[:-1], hypothesis[:-1], penalties)
+        found.append((cost + penalties.substitution * (reference[-1] != hypothesis[-1]), (0, *rank)))
+    if reference:
+        cost, rank = best_by_preference(reference[:-1], hypothesis, penalties)
+        found.append((cost + penalties.deletion, (1, *rank)))
+    if hypothesis:
+        cost, rank = best_by_preference(reference, hypothesis[:-1], penalties)
+        found.append((cost + penalties.insertion, (2, *rank)))
+    return min(found)
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_of_equally_cheap_alignments_pairs_come_before_deletions_before_insertions(name):
+    rng, some = np.random.default_rng(1), 0
+    for _ in range(60):
+        reference, hypothesis = (rng.choice(list("ab"), rng.integers(0, 5)).tolist() for _ in range(2))
+        pairs = align(reference, hypothesis, PENALTIES[name])
+        ranks = tuple(1 if guess is None else 2 if word is None else 0 for word, guess in pairs[::-1])
+        assert ranks == best_by_preference(tuple(reference), tuple(hypothesis), PENALTIES[name])[1]
+        some += 1 in ranks and 2 in ranks
+    assert some or name != "htk"
+
+
 def test_align_penalties_of_htk_and_kaldi_differ_where_they_should():
     # Three substitutions cost HTK 30; two deletions, a hit on h and two insertions cost 28.
     reference, hypothesis = "a b h".split(), "h c d".split()

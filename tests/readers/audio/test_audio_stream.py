@@ -132,6 +132,8 @@ def test_blocks_of_a_named_pipe_come_as_they_are_written(tmp_path):
         (wav(samples_of(10), tag=3, bits=32), "WAV of format 3, 1 channels, 32 bits"),
         (b"RIFF\0\0\0\0AVI ", "no WAV header; expected RIFF, WAVE, a chunk fmt and a chunk data"),
         (b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", "no WAV header"),
+        (b"RIFF\0\0\0\0WAVE", "no WAV header"),
+        (b"RIFF\0\0\0\0WAVEjunk\2\0\0\0abdata", "no WAV header"),
         (b"RIFF\0\0\0\0WAVEjunk\xff\xff\xff\x70abcd", "no WAV header"),
         (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcd", "format of 4 bytes in the WAV header"),
         (b"fLaC....", "FLAC audio; expected WAV or raw samples in a pipe"),

@@ -157,6 +157,10 @@ def test_lookup_table_stands_for_the_first_layer_and_is_shared_by_the_words():
     assert direct["W1"].value.shape == (3, 6)
     for order in (0, 1):
         assert "E0" not in build_simple_network(options_of(f"layerSizes=12:2:3\nlookupTableOrder={order}")).nodes
+        assert build_simple_network(options_of(f"layerSizes=12:3\nlookupTableOrder={order}"))["W0"].value.shape == (
+            3,
+            12,
+        )
 
 
 def test_p_norm_layers_are_normalised_and_feed_the_next():

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from acoustic.descriptions.ndl import MacroTable, Scope, parse_ndl, shipped_macros
+from acoustic.descriptions.ndl import MacroTable, Scope, expand, parse_ndl, shipped_macros
 from acoustic.network import editing
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
@@ -300,6 +300,14 @@ def test_macros_that_grow_without_measure_are_refused():
     text = "\n".join(f"M{n}(a)=M{n + 1}(M{n + 1}(a))" for n in range(40))
     with pytest.raises(ConfigError, match="more calls of macros and functions than 50000 in all"):
         scope(f"x=Input(2)\ny=M0(x)\n{text}\nM40(a)=Exp(a)")
+
+
+def test_as_many_calls_as_allowed_are_made_and_no_more(monkeypatch):
+    monkeypatch.setattr(expand, "MAX_CALLS", 4)
+    text = "x=Input(2)\na=Exp(x)\nb=Exp(Exp(a))"
+    assert scope(text).network.shapes["b"].rows == 2
+    with pytest.raises(ConfigError, match="more calls of macros and functions than 4 in all"):
+        scope(f"{text}\nc=Exp(b)")
 
 
 # Statements in line, as model editing uses them

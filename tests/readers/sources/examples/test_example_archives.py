@@ -101,6 +101,13 @@ def test_any_cut_of_the_sweeps_gives_the_same_examples(tmp_path, small_blocks):
         np.testing.assert_array_equal(pieces[0].matrices["features"], features)
 
 
+def test_a_mismatch_of_features_is_ignored_only_if_the_configuration_says_so(tmp_path):
+    write_examples(tmp_path / "e", source(5), 5)
+    for extra, ignores in (("", False), ("ignoreFeatureMismatch=false", False), ("ignoreFeatureMismatch=true", True)):
+        with reader(tmp_path / "e", extra) as opened:
+            assert opened.ignores_feature_mismatch is ignores
+
+
 @pytest.mark.parametrize("size", [7, 49, 50, 51])
 def test_examples_are_written_in_pieces_that_lose_none(tmp_path, small_blocks, monkeypatch, size):
     monkeypatch.setattr(example_reader, "PIECE_EXAMPLES", size)

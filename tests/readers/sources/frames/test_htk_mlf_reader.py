@@ -256,7 +256,7 @@ def test_class_numbers_in_the_mlf_and_lists_of_mlfs(tiny):
 
 def test_labels_mapped_to_target_vectors(tiny):
     corpus = tiny()
-    corpus.write("targets", "labels_0 00\nlabels_1 01\nlabels_2 10\nlabels_3 11\n")
+    corpus.write("targets", "labels_0 00\n\nlabels_1 01\nlabels_2 10\nlabels_3 11\n \n")
     extra = f"labels=[labelToTargetMappingFile={corpus.directory}/targets;targetDim=2]"
     reader = HTKMLFReader(corpus.config(extra))
     assert reader.dims()["labels"] == 2

@@ -120,6 +120,17 @@ def test_several_inputs_and_outputs_from_several_files(data):
     assert set(minibatch.classes) == {"a", "b"}
 
 
+@pytest.mark.parametrize(("count", "blamed"), [(COUNT - 1, "more.txt"), (COUNT + 1, "data.txt")])
+def test_files_with_different_numbers_of_records_are_refused_and_the_shorter_is_blamed(data, count, blamed):
+    (data / "more.txt").write_text("5\n" * count)
+    other = {"more.txt": "data.txt", "data.txt": "more.txt"}[blamed]
+    with pytest.raises(FormatError) as fault:
+        UCIFastReader(config(data, "randomize=none", f"x=[dim=2]\ny=[dim=1;file={data}/more.txt]"))
+    assert str(fault.value) == (
+        f"{data}/{blamed}: {min(count, COUNT)} records; expected the number of records of {data}/{other}"
+    )
+
+
 def test_writing_gives_the_records_in_order_without_labels(data):
     reader = open_reader(config(data), write=True)
     (piece,) = reader.utterances()
