@@ -26,6 +26,7 @@ COMMANDS = {
     "recipe": "run a whole recipe, from a corpus to a scored decoding: simple2d, an4, timit and others",
     "validate": "list every fault of a configuration and of the data that it names, before any work is done",
     "info": "show what a feature file, model, graph, language model, MLF or other file contains",
+    "completion": "print a script that completes commands and options in bash, zsh or fish",
 }
 RAW_COMMANDS = ("cntk", "argon")  # parse their own arguments
 MODULES = {"argon": "argon.command"}  # command -> module, where the names differ
@@ -70,7 +71,7 @@ def top_level_parser() -> argparse.ArgumentParser:
         "  argonaut recipe timit --out exp/demo --size demo\n"
         "synthesises a corpus, extracts features, trains, decodes and prints the phone error rate\n\n"
         "commands:\n"
-        + "\n".join(f"  {name:8} {text}" for name, text in COMMANDS.items())
+        + "\n".join(f"  {name:10} {text}" for name, text in COMMANDS.items())
         + "\n\n`argonaut COMMAND --help` shows the options of a command and a worked example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
