@@ -72,7 +72,7 @@ class Backend:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in DTYPES:
+        if not isinstance(self.precision, str) or self.precision not in DTYPES:
             raise ConfigError(f"precision {self.precision!r}; expected float or double")
         _ = self.xp  # reports a missing device now, not at the first minibatch
 

@@ -120,7 +120,7 @@ def full_scale(samples: np.ndarray, narrow: bool) -> np.ndarray:
     narrow: whether it has read integers.  Numbers that are too large for float32 become infinite.
     """
     samples = samples.astype(np.float32, copy=False)
-    with np.errstate(over="ignore"):  # `features` refuses samples that are not finite
+    with np.errstate(over="ignore", invalid="ignore"):  # `features` refuses samples that are not finite
         return samples if narrow else samples * np.float32(FULL_SCALE)
 
 

@@ -17,7 +17,7 @@ ALWAYS_ALLOWED = 1 << 28  # bytes, whatever the compressed size
 NOT_AUDIO = "a text file, such as a list with one audio file per line"
 LIMIT_VARIABLE = "ARGONAUT_MAX_EXPANDED"
 _ESCAPES = re.compile(r"\\([0-7]{3})|\\(.)", re.DOTALL)
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+](?:inf|infinity|nan)", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+](?:inf|infinity|nan)", re.IGNORECASE)
 _NEEDS_QUOTES = re.compile(r"""[\s"'\\]|[^\x20-\x7e]""")
 
 

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from readers.config.syntax import Span, inside_brackets, split_records, unquote
 from readers.errors import ConfigError
 
-_INTEGER = re.compile(r"[-+]?[0-9]+")
-_FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,20}")
+_FLOAT = re.compile(r"[-+]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 # Microsoft's C runtime prints infinity as 1.#INF; the book writes 1#INF.
 _INFINITY = re.compile(r"([-+]?)(1?\.?#inf|inf|infinity)", re.IGNORECASE)
 _REPEATED = re.compile(r"(.*\S)\s*\*\s*([0-9]+)", re.DOTALL)
+MOST_INTEGER = 2**63
 MAX_REPEATED = 1_000_000  # protects the memory from a typing error
 _TRUE = ("true", "t", "1")
 _FALSE = ("false", "f", "0", "")
@@ -42,11 +43,11 @@ class Schedule(tuple):
 
 
 def parse_int(text: str, where: str, what: str) -> int:
-    """Parse a decimal integer; `1e6` and `256.0` are integers, too."""
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _FLOAT.fullmatch(text) and float(text).is_integer():
-        return int(float(text))
+    """Parse a decimal integer of at most 64 bits; `1e6` and `256.0` are integers, too."""
+    if _FLOAT.fullmatch(text):
+        number = int(text) if _INTEGER.fullmatch(text) else float(text)
+        if abs(number) < MOST_INTEGER and number == int(number):
+            return int(number)
     raise ConfigError(f"{where}: {what} is {text!r}; expected an integer")
 
 

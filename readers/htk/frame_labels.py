@@ -77,9 +77,9 @@ def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) 
     if state_ids is None:
         scores = [label.score for label in labels]
         for label in labels:
-            if label.score is None or label.score != int(label.score) or label.score < 0 or label.aux:
+            if label.score is None or not 0 <= label.score < 2**31 or label.score != int(label.score) or label.aux:
                 raise FormatError(
-                    f"{where}: label {format_label(label)!r}; expected four columns, the last a class number, "
+                    f"{where}: label {format_label(label, where)!r}; expected four columns, the last a class number, "
                     "since no label mapping file is given"
                 )
         return np.array(scores, np.int32)

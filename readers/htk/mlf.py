@@ -363,13 +363,13 @@ def format_label(label: Label, where: str = "label") -> str:
         plain = not is_number(name) and name not in (".", "///")
         fields.append(quote_name(name, force=not plain))
         if score is not None:
-            fields.append(_format_score(score))
+            fields.append(_format_score(score, where))
     return " ".join(fields)
 
 
-def _format_score(score: float) -> str:
+def _format_score(score: float, where: str) -> str:
     score = float(score)
     if not math.isfinite(score):
-        raise FormatError(f"score {score}; expected a finite number")
+        raise FormatError(f"{where}: score {score}; expected a finite number")
     fixed = f"{score:.6f}"
     return fixed if float(fixed) == score else repr(score)

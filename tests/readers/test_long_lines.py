@@ -5,6 +5,8 @@ import re
 import pytest
 
 from readers.common.names import wildcard
+from readers.common.text import is_number
+from readers.config.values import parse_float
 from readers.errors import ArgonautError
 from readers.htk.dictionary import read_dictionary
 from readers.htk.edit_script import read_edit_script
@@ -93,6 +95,14 @@ def test_a_name_whose_quote_is_not_closed_is_refused(tmp_path, name):
     (tmp_path / "f").write_text(f'QS {name}\n{{ "a" }}\n')
     with pytest.raises(ArgonautError, match=r"f:1: .*; expected the name of a question"):
         read_trees(tmp_path / "f")
+
+
+def test_numbers_are_recognised_in_linear_time():
+    with limited(5.0):
+        for text in ("1" * LONG + "x", "1" * LONG + ".x", "." + "1" * LONG + "e", "1e" + "1" * LONG + "-"):
+            assert not is_number(text)
+            with pytest.raises(ArgonautError):
+                parse_float(text, "f:1", "v")
 
 
 def test_long_numbers_and_long_messages(tmp_path):

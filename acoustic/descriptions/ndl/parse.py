@@ -21,7 +21,7 @@ from acoustic.descriptions.ndl.syntax import (
 )
 from readers.config.scope import shorten
 from readers.config.syntax import Source, Span, find_closing, split_records, unquote
-from readers.config.values import parse_float, parse_int
+from readers.config.values import MOST_INTEGER, parse_float, parse_int
 from readers.errors import ConfigError
 
 # The network's list for each node array; None for one without effect (multi-sequence handling).
@@ -321,6 +321,6 @@ def _number(token: str, where: str) -> Number:
         value = parse_float(token, where, "value")
     except ConfigError:
         raise ConfigError(f"{where}: {shorten(token)!r} is neither a number nor a name; expected one of them") from None
-    if value.is_integer():
+    if value.is_integer() and abs(value) < MOST_INTEGER:
         return Number(token, parse_int(token, where, "value"), where)
     return Number(token, value, where)

@@ -236,6 +236,11 @@ class ExampleArchive:
             part, place = memory[place : place + stream.coded_bytes(count)], place + stream.coded_bytes(count)
             if stream.kind == BYTE:
                 knots = np.frombuffer(part, "<f4", 4 * stream.dim).reshape(4, stream.dim)
+                if not (np.isfinite(knots).all() and (knots[:-1] <= knots[1:]).all()):
+                    raise FormatError(
+                        f"{self.path}: the codes of {stream.name} stand for values that do not rise or are not finite; "
+                        "expected rising numbers; make the archive again"
+                    )
                 yield knots, np.frombuffer(part, np.uint8, offset=16 * stream.dim).reshape(count, stream.dim)
             elif stream.kind == FLOAT:
                 yield (np.frombuffer(part, "<f4").reshape(count, stream.dim),)

@@ -151,7 +151,7 @@ def textgrid(path: str) -> Figures:
     from readers.common.text import read_text
 
     text = read_text(path)
-    ends = [float(end) for end in re.findall(r"^xmax = ([\d.]+)", text, re.MULTILINE)]
+    ends = [float(end) for end in re.findall(r"^xmax = (\d{1,15}(?:\.\d+)?)", text, re.MULTILINE)]
     tiers = re.findall(r'^[ \t]*name = "(.*)"', text, re.MULTILINE)
     sizes = [int(size) for size in INTERVALS.findall(text)]
     return [

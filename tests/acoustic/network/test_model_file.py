@@ -191,6 +191,7 @@ def node_of(metadata, name):
         (lambda t, m: m["criteria"].append("Nobody"), "node 'Nobody': not in the network"),
         (lambda t, m: m["criteria"].append("HLast"), "among the criteria; expected 1x1"),
         (lambda t, m: m.update(outputs="HLast"), "'outputs' is str; expected a list"),
+        (lambda t, m: m.update(precision=["float"]), "precision .'float'.; expected float or double"),
         (lambda t, m: m.update(precision="half"), "precision 'half'; expected float or double"),
     ],
 )

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from acoustic.actions.svd import read_ratios
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.engine.engine import Engine
+from acoustic.network.low_rank import decompose
 from acoustic.network.model_file import load_model, load_tensors, save_model, save_tensors
 from acoustic.network.network import Network
 from acoustic.scoring.onnx_scorer import OnnxScorer
@@ -18,10 +20,11 @@ from acoustic.training.parallel.files import Iteration, IterationFiles
 from acoustic.training.parallel.job import load_output
 from acoustic.training.state.checkpoint import Checkpoint, TrainingFiles
 from acoustic.training.update import Updater
+from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError
 from tests.acoustic.nodes.examples.base import FRAMES, build, build_with_frames
 from tests.acoustic.nodes.examples.every_node import EXAMPLES
-from tests.fuzz.format import Format, written
+from tests.fuzz.format import Format, text, written
 from tests.fuzz.mutators import mutate_json
 
 INTEGERS = (
@@ -53,6 +56,9 @@ def simple_model(path: Path, rng: random.Random) -> None:
     for node in network.nodes.values():
         if node.is_precomputed:
             network.set_value(node, np.full(tuple(network.shapes[node.name]), 0.5))
+    if rng.random() < 0.5:
+        settings = {"TARGETKIND": "FBANK_D", "TARGETRATE": 100000, "NUMCHANS": 3, "LOFREQ": -1.0, "USEHAMMING": True}
+        network.feature_records["features"] = FeatureRecord(settings, (16000.0,), (1, 1))
     save_model(network, path)
 
 
@@ -98,7 +104,7 @@ def _changed(value: np.ndarray, rng: random.Random) -> np.ndarray:
     value = np.array(value)
     if not value.size:
         return value
-    if rng.random() < 0.6:
+    if rng.random() < 0.6 and value.dtype.kind == "f":
         value.flat[rng.randrange(value.size)] = rng.choice((np.nan, np.inf, -np.inf, 1e38, -1e38, 2**40, -1, 0, 0.5))
         return np.asfortranarray(value)
     if value.ndim != 2:
@@ -156,6 +162,10 @@ def scores(path: Path) -> None:
     if scorer.dim < MOST_ROWS:
         with np.errstate(all="ignore"):
             scorer.score(np.random.default_rng(1).normal(size=(scorer.dim, 10)).astype("f4"))
+
+
+def ratios(path: Path) -> None:
+    decompose(network(), read_ratios(path))
 
 
 def network() -> Network:
@@ -229,5 +239,6 @@ FORMATS = (
     Format("outer iteration", written(iteration), use_iteration, CHANGES, True),
     Format("output of a job", written(job_output), load_output, CHANGES, True),
     Format("tensors", written(job_output), load_tensors, CHANGES, True),
+    Format("ratios of singular values", text("# name ratio\nW0 0.5\nW[1-9] 1.0\n"), ratios),
     Format("onnx model", written(onnx), use_onnx, (), True, ".onnx"),
 )

@@ -8,12 +8,14 @@ from pathlib import Path
 from decoder.lattices.openfst import lattice_acceptor, write_binary
 from decoder.scoring.error_counts import score
 from readers.errors import ArgonautError
+from readers.htk.scp import ScpEntry
 from readers.htk.slf import read_slf
 from readers.kaldi.lattice import word_table, write_kaldi_lattices
 from readers.results import timed_words
 from readers.results.nbest import Hypothesis, read_nbest, write_nbest
 from readers.results.timed_words import TimedWord, read_ctm, write_words
 from readers.results.trn import read_named_lines, read_trn
+from recipes.cli.argon.transcripts import read_transcripts
 from recipes.cli.info import describe
 from recipes.cli.score import read_words
 from tests.fuzz.format import Format, text, written
@@ -88,6 +90,12 @@ def transcripts(path) -> None:
     score_against(path)
 
 
+def alignment(path) -> None:
+    """Read transcripts for alignment, whatever their form."""
+    entries = [ScpEntry("u1", "u1.wav"), ScpEntry("u2", "u2.wav")]
+    read_transcripts(str(path), entries, "list")
+
+
 def lines(path) -> None:
     read_named_lines(path)
     score_against(path)
@@ -115,6 +123,7 @@ SLOTS = "u1 [ YES 0.7500 - 0.2500 ] [ NO 1.0000 ]\nu2 [ 7 0.5 8 0.5 ]\n"
 FORMATS = (
     Format("trn", text("<s> A B </s> (u1)\nC (u2)\n", "YES NO (u1)\nA B (u2)\n"), transcripts),
     Format("named lines", text("u1 YES NO\nu2 7\n"), lines),
+    Format("transcripts for alignment", text("YES NO\n7\n", "u1 YES NO\nu2 7\n", "YES NO (u1)\n7 (u2)\n"), alignment),
     Format("ctm", timed("ctm"), ctm),
     Format("stm", timed("stm"), info),
     Format("words in json", timed("json"), info, (json_mutator,)),

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 from acoustic.training.reporting.log import read_history, truncate_history
+from readers.config.feature_record import FeatureRecord, read_side_file, write_side_file
 from recipes.cli.info import describe
+from recipes.cli.lm_network import read_index
 from recipes.decoding import read_choice, search_flags
 from recipes.stages import Stage, run_stages
-from tests.fuzz.format import Format, text
+from tests.fuzz.format import Format, text, written
 from tests.fuzz.mutators import json_mutator
 
 HISTORY = "".join(
@@ -25,6 +27,9 @@ TUNED = json.dumps(
 )
 MARK = json.dumps({"stage": "data", "settings": {"seed": 3}, "version": "1", "seconds": 1.5, "lost": False})
 
+SETTINGS = {"TARGETKIND": "MFCC_E_D", "TARGETRATE": 100000.0, "NUMCHANS": 20, "HIFREQ": 4000.0, "USEPOWER": False}
+RECORD = FeatureRecord(SETTINGS, (16000.0, 8000.0), (5, 5))
+
 
 def history(path: Path) -> None:
     read_history(path)
@@ -38,6 +43,20 @@ def mark(path: Path) -> None:
     run_stages([Stage("data", "nothing", lambda: 0, settings={"seed": 3})], path.parent)
 
 
+def side_files(path: Path) -> None:
+    record = read_side_file(path)
+    record.texts()
+    record.mismatch("here", RECORD, "there")
+    RECORD.mismatch("here", record, "there")
+    write_side_file(path.with_suffix(".out"), RECORD.updated(record))
+    read_side_file(path.with_suffix(".out"))
+
+
+def lattices(path: Path) -> None:
+    read_index(str(path))
+    info(path)
+
+
 def info(path: Path) -> None:
     describe(str(path), verbose=1)
 
@@ -48,5 +67,8 @@ FORMATS = (
     Format("tuned options", text(TUNED), lambda path: search_flags(read_choice(path)), (json_mutator,)),
     Format("mark of a stage", text(MARK), mark, (json_mutator,)),
     Format("report", text("# words: 2 done, 1 skipped, 0 failed\n# minimised: 3 arcs\nu1\tskipped\tno labels\n"), info),
-    Format("index of lattices", text("1\tu1\n2\tu2\n"), info),
+    Format("index of lattices", text("1\tu1\n2\tu2\n"), lattices),
+    Format(
+        "side file", written(lambda path, rng: write_side_file(path, RECORD)), side_files, (json_mutator, json_mutator)
+    ),
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from readers.config.config import Config
 from readers.errors import ArgonautError
-from readers.htk.parameter_file import USER, write_htk
+from readers.htk.parameter_file import FBANK, write_htk
 from readers.kaldi.ark import write_matrix
 from readers.minibatches.base import open_reader
 from tests.fuzz.format import Format, text
@@ -74,7 +74,7 @@ def corpus(directory: Path) -> None:
     with (directory / "feats.ark").open("wb") as file:
         for number, length in enumerate((5, 4)):
             values = np.arange(3 * length, dtype=np.float32).reshape(3, length, order="F")
-            write_htk(directory / f"u{number}.htk", values, USER)
+            write_htk(directory / f"u{number}.htk", values, FBANK)
             offset = write_matrix(file, f"u{number}", values.T.copy())
             lines.append(f"u{number} feats.ark:{offset}\n")
     if not (directory / "kaldi").exists():
@@ -83,7 +83,10 @@ def corpus(directory: Path) -> None:
 
 LM_FILES = {"text": TEXT, "classes": CLASSES}
 LU_FILES = {"text": SLOTS, "in": INPUTS, "out": OUTPUTS}
-HTK_FILES = {"scp": "u0.fb=u0.htk[0,4]\nu1.fb=u1.htk[0,3]\n", "mlf": MLF, "list": "s_0\ns_1\n"}
+SIDE_FILE = """{"format": "argonaut-features", "version": 1, "sample_rates": [16000],
+ "settings": {"TARGETKIND": "FBANK", "TARGETRATE": 100000, "NUMCHANS": 3}}"""
+SCP = "u0.fb=u0.htk[0,4]\nu1.fb=u1.htk[0,3]\n"
+HTK_FILES = {"features.htk.json": SIDE_FILE, "scp": SCP, "mlf": MLF, "list": "s_0\ns_1\n"}
 KALDI_FILES = {"ali": "u0 0 0 1 1 1\nu1 0 1 1 0\n"}
 MODES = ({"mode": "softmax"}, {"mode": "class"})
 SETTINGS = tuple({"settings": one} for one in FRAME_SETTINGS)

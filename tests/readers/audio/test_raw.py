@@ -70,9 +70,9 @@ def test_floats_that_cannot_be_samples(tmp_path, value):
 
 @pytest.mark.filterwarnings("error")
 def test_floats_beyond_the_scale_become_infinite(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.array([0.5, 1e38], "<f4"), RATE, subtype="FLOAT")
-    assert read_audio(tmp_path / "a.wav")[0].tolist() == [16384, np.inf]
-    assert [block.tolist() for block in open_audio(tmp_path / "a.wav", 10).blocks] == [[16384, np.inf]]
+    soundfile.write(tmp_path / "a.wav", np.array([0.5, 1e38, np.nan], "<f4"), RATE, subtype="FLOAT")
+    np.testing.assert_array_equal(read_audio(tmp_path / "a.wav")[0], [16384, np.inf, np.nan])
+    np.testing.assert_array_equal(list(open_audio(tmp_path / "a.wav", 10).blocks), [[16384, np.inf, np.nan]])
 
 
 def test_faults(tmp_path):

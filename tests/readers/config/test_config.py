@@ -169,7 +169,10 @@ def test_floats(text, value):
     assert config(f"v={text}").float("v") == value
 
 
-@pytest.mark.parametrize(("text", "value"), [("12", 12), ("-3", -3), ("1e6", 1000000), ("256.0", 256)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("12", 12), ("-3", -3), ("1e6", 10**6), ("256.0", 256), ("-9223372036854775807", 1 - 2**63), ("0" * 5000, 0)],
+)
 def test_integers(text, value):
     assert config(f"v={text}").int("v") == value
 
@@ -180,6 +183,10 @@ def test_integers(text, value):
         ("v=12x", lambda c: c.int("v"), r"^f.cntk:1: v is '12x'; expected an integer$"),
         ("v=1.5", lambda c: c.int("v"), "expected an integer"),
         ("v=1_000", lambda c: c.int("v"), "expected an integer"),
+        ("v=9223372036854775808", lambda c: c.int("v"), "expected an integer"),
+        ("v=1e300", lambda c: c.int("v"), "expected an integer"),
+        ("v=1e999", lambda c: c.int("v"), "expected an integer"),
+        (f"v={'1' * 5000}", lambda c: c.int("v"), "expected an integer"),
         ("\nv=nan", lambda c: c.float("v"), r"^f.cntk:2: v is 'nan'; expected a number$"),
         ("v=yes", lambda c: c.bool("v"), "expected true or false"),
         ("v=1:2:x", lambda c: c.floats("v"), "v is 'x'; expected a number"),

@@ -1,5 +1,7 @@
 """Labels with times turned into one class per frame."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -70,6 +72,8 @@ def test_cntk_form_takes_the_class_from_the_last_column():
         ),
         ([Label(0, 1, "a")], None, r"m:7: label '0 1 a'; expected four columns, the last a class number"),
         ([Label(0, 1, "a", 1.5)], None, r"m:7: label '0 1 a 1.500000'; expected four columns"),
+        ([Label(0, 1, "a", 2.0**31)], None, r"m:7: label '0 1 a 2147483648.000000'; expected four columns"),
+        ([Label(0, 1, "a", math.inf)], None, r"m:7: score inf; expected a finite number"),
         ([Label(0, 1, "a", -1.0)], None, r"m:7: label '0 1 a -1.000000'; expected four columns"),
         ([Label(0, 1, "a", 1.0, (("w", None),))], None, r"m:7: label '0 1 a 1.000000 w'; expected four columns"),
     ],

@@ -76,6 +76,8 @@ def test_text_of_no_kind_takes_linear_time(tmp_path, text):
         "1" * 5000 + "\tu1\n2\tu2\n",
         "WEBVTT\n\n0:00.000 --> " + "1" * 5000 + ":01.000\na\n",
         'File type = "ooTextFile"\nintervals: size = ' + "1" * 5000 + "\n",
+        'File type = "ooTextFile"\nxmax = ' + "1" * 5000 + ".5\n",
+        'File type = "ooTextFile"\nxmax = 1.5.5\n',
     ],
 )
 def test_numbers_of_thousands_of_digits(tmp_path, text):

@@ -15,7 +15,7 @@ from readers.minibatches.base import Minibatch, open_reader
 from readers.minibatches.indicators import Indicators
 from readers.minibatches.sequence_layout import SequenceLayout
 from readers.sources.examples import byte_coding, example_archive, example_reader
-from readers.sources.examples.example_archive import PREFIX, ExampleArchive, ExampleStream, examples_per_block
+from readers.sources.examples.example_archive import HEAD, PREFIX, ExampleArchive, ExampleStream, examples_per_block
 from readers.sources.examples.example_reader import ExampleReader
 from readers.sources.examples.example_writer import archive_path, write_examples
 
@@ -284,6 +284,20 @@ def test_a_class_out_of_range_is_named(tmp_path):
     rewritten(path, streams=streams)
     with reader(tmp_path / "e") as opened, pytest.raises(FormatError, match=r"e\.1: classes 0 to 6 in labels; expect"):
         everything(opened)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("value", [np.nan, np.inf, -3e38])
+def test_knots_that_do_not_rise_are_named(tmp_path, value):
+    (path,) = write_examples(tmp_path / "e", source(9), 9)
+    raw = bytearray(path.read_bytes())
+    begin = -(-(PREFIX.size + PREFIX.unpack_from(raw)[1]) // 64) * 64
+    payload = memoryview(raw)[begin + HEAD.size :]
+    payload[4 * DIM : 4 * DIM + 4] = np.float32(value).tobytes()  # the second knot of the first dimension
+    raw[begin : begin + HEAD.size] = HEAD.pack(b"EGSB", 9, len(payload), zlib.crc32(payload))
+    path.write_bytes(raw)
+    with pytest.raises(FormatError, match=r"e\.1: the codes of features stand for values that do not rise or are not"):
+        ExampleArchive(path).numbers(0, 0, 9)
 
 
 def test_another_file_is_no_archive(tmp_path):
