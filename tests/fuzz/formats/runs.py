@@ -23,7 +23,10 @@ ITERATIONS = "".join(
     for k in (1, 2)
 )
 TUNED = json.dumps(
-    {"chosen": {"acweight": 0.2, "sil_cost": 0.0}, "trials": [{"acweight": 0.2, "errors": 1, "words": 2}]}
+    {
+        "chosen": {"acweight": 0.2, "sil_cost": 0.0},
+        "trials": [{"acweight": 0.2, "sil_cost": 0.0, "errors": 1, "words": 2}],
+    }
 )
 MARK = json.dumps({"stage": "data", "settings": {"seed": 3}, "version": "1", "seconds": 1.5, "lost": False})
 
