@@ -18,6 +18,7 @@ from features.cepstrum import (
 from features.config import FeatureConfig
 from features.dynamics import deltas, normalise_energy, subtract_mean
 from features.spectrum import Spectrum
+from readers.common.environment import one_blas_thread
 from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -104,7 +105,8 @@ class Plan:
 
     def static_features(self, samples: np.ndarray) -> np.ndarray:
         """Return the static features (num_static, T) of samples.  Raises ShapeError unless they are finite."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        # With several threads, BLAS adds in another order; the features would depend on the machine.
+        with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
             static = self.static_block(*self.spectrum.filterbank(samples))
         if not np.isfinite(static).all():
             raise ShapeError("samples: not all are finite numbers; expected the scale of 16-bit integers")

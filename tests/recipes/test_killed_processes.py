@@ -52,7 +52,7 @@ def listed(tmp_path) -> Path:
 @pytest.mark.parametrize("which", ["parent", "worker"])
 def test_hcopy_leaves_no_processes_behind(listed, which):
     command = start("hcopy", "-C", listed / "config", "-S", listed / "list", "-j", 2)
-    wait_for(lambda: (listed / "out" / "3.fbank").exists())
+    wait_for((listed / "out" / "3.fbank").exists, command)
     lines = killed(command, workers(command.pid), which)
     if which == "worker":
         assert command.returncode == 2
@@ -66,7 +66,7 @@ def test_hcopy_leaves_no_processes_behind(listed, which):
 def test_the_synthesiser_leaves_no_processes_behind(tmp_path, which):
     pytest.importorskip("espeakng_loader")
     command = start("recipe", "timit", "--out", tmp_path, "--size", "demo", "--workers", 2, "--to", "corpus")
-    wait_for(lambda: len(list(tmp_path.rglob("*.PHN"))) > 2)
+    wait_for(lambda: len(list(tmp_path.rglob("*.PHN"))) > 2, command)
     lines = killed(command, workers(command.pid, "synthesis.worker"), which)
     if which == "worker":
         assert command.returncode == 2
@@ -78,7 +78,7 @@ def test_a_directory_belongs_to_one_recipe_at_a_time(tmp_path, capsys):
     arguments = ["recipe", "simple2d", "--out", str(tmp_path)]
     command = start(*arguments)
     try:
-        wait_for((tmp_path / "models" / "simple.dnn.2").exists)
+        wait_for((tmp_path / "models" / "simple.dnn.history.jsonl").exists, command)
         assert main([*arguments, "--to", "data"]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"error: {tmp_path}: another recipe is running there (process {command.pid} on ")

@@ -1,5 +1,6 @@
 """What tests need to know about the processes that a command has started (Linux)."""
 
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -43,8 +44,10 @@ def workers(process: int, name: str = "spawn_main") -> list[int]:
     return [child for child in children(process) if name in command_line(child)]
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
+def wait_for(condition: Callable[[], object], command: subprocess.Popen | None = None, seconds: float = 120) -> None:
+    """Wait for a condition; fail if a command ends before that."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
+        assert command is None or command.poll() is None
         time.sleep(0.01)
