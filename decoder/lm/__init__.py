@@ -12,7 +12,7 @@ __all__, __getattr__ = face(
         "language_model": ["LMArrays", "LanguageModel"],
         "evaluation": ["Perplexity", "perplexity"],
         "mapped_model": ["load_language_model", "open_language_model"],
-        "estimation": ["estimate"],
+        "estimation": ["estimate", "uniform"],
         "mixture": ["estimate_with_classes"],
         "collection": ["open_collection"],
     },

@@ -42,6 +42,32 @@ class NgramCounts:
     preceded: np.ndarray
 
 
+def uniform(words: Iterable[str]) -> Arpa:
+    """Return the unigram model in which all words and the end of the sentence have the same probability.
+
+    Parameters
+    ----------
+    words : iterable of str
+        Words; repetitions, <s> and </s> do not count.
+
+    Returns
+    -------
+    Arpa
+
+    Raises
+    ------
+    GraphError
+        If there are no words.
+    """
+    marks = (SENTENCE_START, SENTENCE_END)
+    vocabulary = [SENTENCE_END, *(word for word in dict.fromkeys(words) if word not in marks)]
+    count = len(vocabulary)
+    if count == 1:
+        raise GraphError("uniform language model: no words; expected at least one")
+    ids = np.arange(count, dtype=np.int32)[:, np.newaxis]
+    return Arpa(vocabulary, [ArpaOrder(ids, np.full(count, -np.log10(count)), np.zeros(count))])
+
+
 def estimate(
     sentences: Iterable[Sequence[str]],
     order: int,

@@ -16,12 +16,15 @@ After editing the text by hand, compile it again:
 For a phone loop, in which each phone is its own word (TIMIT), omit --dict and name the silence model:
   argonaut graph --states state_map --transitions transitions --lm phones.arpa --silence h# --out exp/graph
 
+Without a language model: --loop instead of --lm makes a loop in which all words have the same probability.  Decode it
+with `argon` without -lm.
+
 Triphones from an HTK model set.  Stage one writes its states and transitions as tables to --hmms, stage two builds the
 graph:
   argonaut graph --mmf macros hmmdefs --hmm-list tiedlist --trees trees --hmms exp/hmms \
                  --dict words.dict --lm words.arpa --state-list senones.list --out exp/graph
-Without --lm only stage one runs; with --hmms and without --mmf only stage two.  A --states file with names of triphones
-(l-c+r) can replace the model set.
+Without --lm, --lm-collection and --loop only stage one runs; with --hmms and without --mmf only stage two.  A --states
+file with names of triphones (l-c+r) can replace the model set.
 """
 
 import argparse
@@ -50,6 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--lm", metavar="FILE", help="ARPA language model, plain or .gz")
     files.add_argument(
         "--lm-collection", metavar="FILE", help="instead of --lm: lines `ARPA-file weight`, interpolated"
+    )
+    files.add_argument(
+        "--loop",
+        action="store_true",
+        help="instead of --lm: a loop over all words, or phones without --dict, with equal probabilities",
     )
     files.add_argument("--out", metavar="DIR", help="directory for the results")
     model_set = parser.add_argument_group("triphones: an HTK model set, or the tables extracted from one")
@@ -95,15 +103,19 @@ def run(arguments: argparse.Namespace) -> int:
     from_model_set = bool(arguments.mmf or arguments.hmms or arguments.trees)
     if not from_model_set and not arguments.states and not arguments.state_list:
         raise ConfigError("command line: no HMM states; expected --states, --state-list, --mmf or --hmms")
-    if arguments.lm and arguments.lm_collection:
-        raise ConfigError("command line: both --lm and --lm-collection; expected one of them")
-    collection, arguments.lm = bool(arguments.lm_collection), arguments.lm or arguments.lm_collection
-    only_tables = bool(arguments.mmf and arguments.hmms and not arguments.lm)
-    for name in ("lm", "out"):
-        if not only_tables and not getattr(arguments, name):
-            hint = "expected it, or --hmms without --lm" if arguments.mmf else "argonaut graph --help shows the options"
-            raise ConfigError(f"command line: --{name} is missing; {hint}")
+    given = [option for option, value in language_models(arguments).items() if value]
+    if len(given) > 1:
+        raise ConfigError(f"command line: both {given[0]} and {given[1]}; expected one of them")
+    only_tables = bool(arguments.mmf and arguments.hmms and not given)
+    if not given and not only_tables:
+        hint = ", or --hmms for the tables alone" if arguments.mmf else ""
+        raise ConfigError(
+            "command line: no language model; expected --lm, --lm-collection, or --loop for a loop in which all words "
+            f"have the same probability{hint}"
+        )
     if not only_tables:
+        if not arguments.out:
+            raise ConfigError("command line: --out is missing; expected a directory for the graph")
         require_writable(Path(arguments.out) / "graph.dg")
     if arguments.mmf and arguments.hmms:
         require_writable(Path(arguments.hmms) / "state_map")
@@ -119,14 +131,29 @@ def run(arguments: argparse.Namespace) -> int:
     if only_tables:
         print(f"tables: {arguments.hmms}")
         return 0
-    return build(arguments, models, from_model_set, collection)
+    return build(arguments, models, from_model_set)
 
 
-def build(arguments: argparse.Namespace, models, from_model_set: bool, collection: bool) -> int:
+def language_models(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return option -> value of the options that give the language model; one of them is needed."""
+    return {"--lm": arguments.lm, "--lm-collection": arguments.lm_collection, "--loop": arguments.loop}
+
+
+def open_model(arguments: argparse.Namespace, words: list[str]):
+    """Return the language model; words: those of a loop."""
+    from decoder.lm.collection import open_collection
+    from decoder.lm.estimation import uniform
+    from decoder.lm.mapped_model import open_language_model
+
+    if arguments.loop:
+        return uniform(words)
+    print(f"reading {arguments.lm or arguments.lm_collection}", flush=True)
+    return open_language_model(arguments.lm, print) if arguments.lm else open_collection(arguments.lm_collection, print)
+
+
+def build(arguments: argparse.Namespace, models, from_model_set: bool) -> int:
     """Run stage two: build and write the graph."""
     from decoder.graph import GraphOptions, build_monophone_graph, build_triphone_graph, has_context
-    from decoder.lm.collection import open_collection
-    from decoder.lm.mapped_model import open_language_model
     from readers.htk.frame_labels import read_state_list
 
     state_list = read_state_list(arguments.state_list) if arguments.state_list else None
@@ -147,8 +174,11 @@ def build(arguments: argparse.Namespace, models, from_model_set: bool, collectio
     def progress(done: int, total: int, step: str, states: int, arcs: int) -> None:
         print(f"{step:<13} {states:>9} states {arcs:>9} arcs", flush=True)
 
-    print(f"reading {arguments.lm}", flush=True)
-    model = (open_collection if collection else open_language_model)(arguments.lm, print)
+    if dictionary is None:  # a phone loop
+        words = [phone for phone in models.states if phone != options.silence]
+    else:
+        words = [entry.word for entry in dictionary]
+    model = open_model(arguments, words)
     source = arguments.hmms or " + ".join(arguments.mmf or [arguments.states or arguments.state_list])
     try:
         if from_model_set or has_context(models):
@@ -158,7 +188,9 @@ def build(arguments: argparse.Namespace, models, from_model_set: bool, collectio
         else:
             graph = build_monophone_graph(models.states, models.transitions, dictionary, model, options, progress)
     except GraphError as fault:  # two of these files do not match: name all of them
-        raise GraphError(f"{' + '.join(filter(None, (source, arguments.dict, arguments.lm)))}: {fault}") from fault
+        raise GraphError(
+            f"{' + '.join(filter(None, (source, arguments.dict, arguments.lm or arguments.lm_collection)))}: {fault}"
+        ) from fault
     report = write_graph(Path(arguments.out), graph, models, cntkmap, arguments.sil_topology)
     show_dropped(graph.dropped, "words", arguments.verbose)
     show_dropped(graph.dropped_pronunciations, "pronunciations of words that have others", arguments.verbose)

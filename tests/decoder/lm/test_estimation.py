@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from decoder.lm.estimation import FALLBACK_DISCOUNTS, discounts, estimate
+from decoder.lm.estimation import FALLBACK_DISCOUNTS, discounts, estimate, uniform
 from decoder.lm.evaluation import perplexity
 from decoder.lm.language_model import LanguageModel
 from readers.errors import GraphError
@@ -157,3 +157,12 @@ def test_model_survives_the_arpa_file(tmp_path):
     first, second = LanguageModel.from_arpa(arpa), LanguageModel.from_arpa(read_arpa(tmp_path / "lm.arpa"))
     for a, b in zip(first.sentence_costs(random_text(2)), second.sentence_costs(random_text(2))):
         assert a == pytest.approx(b, rel=1e-6)
+
+
+def test_uniform_model_gives_every_word_and_the_end_the_same_probability():
+    model = LanguageModel.from_arpa(uniform(["a", "<s>", "b", "a", "</s>", "c"]))
+    assert model.vocabulary == ["</s>", "a", "b", "c"]
+    for words in (["a", "b", "</s>"], ["</s>"], ["c", "c", "c", "</s>"]):
+        assert perplexity(model, [words[:-1]]).perplexity == pytest.approx(4)
+    with pytest.raises(GraphError, match="no words; expected at least one"):
+        uniform(["<s>"])

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from decoder.graph.graph_file import load_graph
+from decoder.lm.language_model import LanguageModel
+from decoder.search import Decoder, SearchOptions
+from readers.htk.parameter_file import read_htk
 from readers.language.arpa import read_arpa
 from readers.language.att import read_acceptor
 from readers.tables.hmm_tables import read_cntkmap, read_lookahead, read_state_map, read_transitions
 from recipes.cli.main import main
+from tests.recipes.systems.argon_system import DICTIONARY, PHONES, SENTENCES, decode, words_of
 
 STATES = ["a_s2", "a_s3", "b_s2", "sil[2]", "sil[3]"]
 
@@ -289,3 +293,56 @@ def test_options_that_change_phones_need_a_dictionary(task, capsys, options):
     at = arguments.index("--dict")
     assert main(arguments[:at] + arguments[at + 2 :]) == 2
     assert capsys.readouterr().err == f"error: command line: {options[0]} without --dict; expected both\n"
+
+
+@pytest.fixture
+def loop(made, tmp_path):
+    """A function that builds a loop of the words or phones of the system in `made`, and decodes it without -lm."""
+
+    def build_and_decode(*more, lm=None):
+        (tmp_path / "state_map").write_text("".join(f"{p} {p}_s2 {p}_s3 {p}_s4\n" for p in PHONES))
+        files = ("--states", str(tmp_path / "state_map"), "--transitions", str(made / "transitions"))
+        silence = ("--silence", "sil", "--optional-silence", "--out", str(tmp_path / "graph"))
+        assert main(["graph", *files, *silence, "--loop", *more]) == 0
+        assert decode(made, tmp_path, graph=tmp_path / "graph" / "graph.dg", lm=lm) == 0
+        return words_of(tmp_path / "out.mlf")
+
+    return build_and_decode
+
+
+def test_word_loop_without_a_language_model(loop, tmp_path):
+    (tmp_path / "dict").write_text("".join(f"{word} {' '.join(phones)}\n" for word, phones in DICTIONARY.items()))
+    assert loop("--dict", str(tmp_path / "dict")) == SENTENCES
+    costs = read_lookahead(tmp_path / "graph" / "lookahead")
+    assert set(costs) == {"<s>", "</s>", *DICTIONARY}
+    assert all(cost == pytest.approx(math.log(4), abs=1e-3) for word, cost in costs.items() if word != "<s>")
+
+
+def test_a_loop_takes_a_language_model_when_it_is_decoded(loop, made, tmp_path):
+    (tmp_path / "dict").write_text("".join(f"{word} {' '.join(phones)}\n" for word, phones in DICTIONARY.items()))
+    assert loop("--dict", str(tmp_path / "dict"), lm=made / "lm.arpa") == SENTENCES
+    lm, rows = LanguageModel.from_arpa(read_arpa(made / "lm.arpa")), read_cntkmap(made / "cntkmap")
+    scores = read_htk(made / "u3.htk").frames
+    built, looped = (
+        Decoder(load_graph(path), lm, SearchOptions(acweight=1.0), rows).decode(scores)
+        for path in (made / "g.dg", tmp_path / "graph" / "graph.dg")
+    )
+    assert looped.cost == pytest.approx(built.cost, abs=1e-3)
+
+
+def test_phone_loop_without_a_language_model(loop):
+    phones = {name: [p for word in words.split() for p in DICTIONARY[word]] for name, words in SENTENCES.items()}
+    assert {name: words.split() for name, words in loop().items()} == phones
+
+
+def test_without_a_language_model_a_loop_is_suggested(task, capsys):
+    arguments = graph_arguments(task)
+    at = arguments.index("--lm")
+    del arguments[at : at + 2]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == (
+        "error: command line: no language model; expected --lm, --lm-collection, or --loop for a loop in which all "
+        "words have the same probability\n"
+    )
+    assert main([*arguments, "--loop", "--lm-collection", "models"]) == 2
+    assert "both --lm-collection and --loop; expected one of them" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """`argonaut graph` from an HTK model set: both stages, each alone, and tables in place of the model set."""
 
 import itertools
+import math
 
 import pytest
 
@@ -120,6 +121,15 @@ def test_several_language_models_give_one_lookahead(task, capsys):
     assert "both --lm and --lm-collection; expected one of them" in capsys.readouterr().err
 
 
+def test_a_loop_needs_no_language_model(task):
+    assert main(["graph", *MODEL_SET, *without(BUILD, "--lm"), "--loop", "--out", "graph"]) == 0
+    costs = read_lookahead("graph/lookahead")
+    words = set(costs) - {"<s>", "</s>"}
+    assert words
+    assert {costs[word] for word in words} == {math.floor(math.log(len(words) + 1) * 1024) / 1024}
+    assert (task / "graph" / "graph.dg").exists()
+
+
 def without(arguments, name):
     at = arguments.index(name)
     return arguments[:at] + arguments[at + 2 :]
@@ -128,8 +138,13 @@ def without(arguments, name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([*MODEL_SET, *without(BUILD, "--lm"), "--out", "g"], "--lm is missing; expected it, or --hmms without --lm"),
-        ([*MODEL_SET, *BUILD], "--out is missing; expected it"),
+        (
+            [*MODEL_SET, *without(BUILD, "--lm"), "--out", "g"],
+            "no language model; expected --lm, --lm-collection, or --loop for a loop in which all words have the same "
+            "probability, or --hmms for the tables alone",
+        ),
+        ([*MODEL_SET, *BUILD, "--loop", "--out", "g"], "both --lm and --loop; expected one of them"),
+        ([*MODEL_SET, *BUILD], "--out is missing; expected a directory for the graph"),
         (
             [*MODEL_SET, *without(BUILD, "--dict"), "--out", "g"],
             "no --dict; expected a dictionary, which a triphone graph needs",
