@@ -15,7 +15,7 @@ by processes.
 
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,7 @@ class MappedFormat:
     """A kind of mapped file.
 
     types: section -> numpy type; what: the kind's name in messages; remedy: how to make such a file; again: how to
-    replace a damaged one.
+    replace a damaged one; optional: sections that may be missing.
     """
 
     magic: bytes
@@ -47,6 +47,7 @@ class MappedFormat:
     what: str
     remedy: str
     again: str = "make it again"
+    optional: Collection[str] = ()
 
     def write(self, path: str | Path, number: int, sections: Mapping[str, np.ndarray]) -> None:
         """Write the arrays, completely or not at all, in the order of `sections`."""
@@ -110,8 +111,9 @@ class MappedFormat:
     def _sections(self, raw: np.ndarray, num_sections: int, path: str | Path) -> dict[str, np.ndarray]:
         damaged = f"the file is damaged, {self.again}"
         end = _HEADER.size + _SECTION.size * num_sections
-        if num_sections != len(self.types) or end > raw.shape[0]:
-            raise FormatError(f"{path}: {num_sections} sections in the table; expected {len(self.types)}; {damaged}")
+        fewest = len(self.types) - len(self.optional)
+        if not fewest <= num_sections <= len(self.types) or end > raw.shape[0]:
+            raise FormatError(f"{path}: {num_sections} sections in the table; expected {fewest}; {damaged}")
         sections = {}
         for entry in _SECTION.iter_unpack(raw[_HEADER.size : end].tobytes()):
             name, kind = (text.rstrip(b"\0").decode("ascii", "replace") for text in entry[:2])
@@ -128,6 +130,9 @@ class MappedFormat:
                     f"{raw.shape[0]}; {damaged}"
                 )
             sections[name] = raw[offset : offset + num_bytes].view(kind)
+        missing = [name for name in self.types if name not in sections and name not in self.optional]
+        if missing:
+            raise FormatError(f"{path}: no section {missing[0]!r}; expected one; {damaged}")
         return sections
 
 

@@ -92,9 +92,10 @@ class SideFileWriter:
 
     def finish(self, rates: dict[Path, set[float]]) -> None:
         """Add the sample rates of the files that were written, by side file."""
-        for path in self._written - set(rates):  # no file was written
+        for path in self._written - set(rates):
             with contextlib.suppress(OSError):
-                path.unlink()
+                if not _others(path, set()):  # an interrupted run may have written files without counting them
+                    path.unlink()
         for directory in self._made:
             with contextlib.suppress(OSError):  # not empty
                 directory.rmdir()

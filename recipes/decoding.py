@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from acoustic.scoring.scorer import AcousticScorer
-from decoder.graph.graph_file import load_graph
+from decoder.graph.graph_file import load_defaults, load_graph
 from decoder.lm.mapped_model import open_language_model
 from decoder.scoring.error_counts import Score
 from decoder.search.decoder import Decoder
@@ -17,6 +17,7 @@ from readers.tables.hmm_tables import read_cntkmap
 from recipes.cli.argon.options import spelled
 from recipes.cli.console import progress_display
 from recipes.pictures import tuning
+from recipes.stages import command
 from recipes.tuning import Development, Grid, choose
 
 
@@ -77,6 +78,16 @@ def read_trials(record: Path) -> dict:
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
         raise FormatError(f"{record}: {fault}; expected the result of stage tune; run with --from tune") from fault
     return found
+
+
+def store_choice(graph: Path, options: dict[str, float], model: Path, lm: Path, replace: bool = True) -> None:
+    """Store chosen options in a graph, a directory of `argonaut graph`, so that `argon` takes them by itself.
+
+    replace: whether to replace those of another model.
+    """
+    if not replace and load_defaults(graph / "graph.dg").options:
+        return
+    command("argon", "-graph", graph / "graph.dg", "-am", model, "-lm", lm, *search_flags(options), "--save-defaults")
 
 
 def search_flags(options: dict[str, float]) -> list[object]:

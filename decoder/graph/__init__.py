@@ -14,7 +14,7 @@ __all__, __getattr__ = face(
         "monophone": ["DecodingAcceptor", "build_monophone_graph"],
         "phone_models": ["PhoneModels", "distil", "from_trees"],
         "triphone": ["build_triphone_graph", "has_context"],
-        "graph_file": ["load_graph", "save_graph"],
+        "graph_file": ["GraphDefaults", "load_defaults", "load_graph", "save_defaults", "save_graph"],
         "compiled_graph": ["DecodingGraph", "GraphArrays", "precompile"],
         "transitions": ["TransitionEstimate", "estimate_transitions"],
         "transcript": ["TranscriptGraph", "TranscriptGraphs", "TranscriptUnit"],

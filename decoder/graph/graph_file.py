@@ -1,24 +1,40 @@
 """Compiled decoding graphs on disk: mapped files (see decoder.mapped_file) with the start state in the header.
 
-The arrays are read-only and shared between processes; large graphs open quickly.
+The arrays are read-only and shared between processes; large graphs open quickly.  The optional section `defaults` holds
+search options that were tuned for the graph, as JSON::
+
+    {"version": 1, "options": {"acweight": 0.3, "lm_scale": 2.0}, "tuned_with": {"am": "net.dnn", "lm": "words.arpa"}}
 """
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph
 from decoder.mapped_file import MappedFormat, check_lengths, pack_names, unpack_names
+from readers.common.text import parse_json
 from readers.errors import FormatError
 
 _NAMES = ("words", "outputs", "states", "models")
 _MODEL_ARRAYS = {"state_model": "<i4", "state_index": "<i4", "lookahead": "<f4"}
+DEFAULTS, DEFAULTS_VERSION = "defaults", 1
+MAX_DEFAULTS = 1 << 16  # bytes
+# Search options that a graph may carry, of decoder.search.SearchOptions.
+TUNED_OPTIONS = (
+    *("acweight", "beam", "max_tokens", "word_end_beam_frac", "sil_cost", "lm_scale", "word_penalty", "slack_decay"),
+)
 MAGIC = b"ARGONDG\n"
 FORMAT = MappedFormat(
     MAGIC,
     2,
-    {**DTYPES, **_MODEL_ARRAYS, **dict.fromkeys(_NAMES, "|u1")},
+    {**DTYPES, **_MODEL_ARRAYS, **dict.fromkeys((*_NAMES, DEFAULTS), "|u1")},
     "compiled decoding graph",
     "compile an acceptor with argon -precompile true -infsm ACCEPTOR -graph GRAPH",
     "compile it again with argonaut graph, or with argon -precompile true -infsm ACCEPTOR -graph GRAPH",
+    (DEFAULTS,),
 )
 _SAME_LENGTH = (
     ("position_state", "position_exit", "self_cost", "forward_cost"),
@@ -29,6 +45,98 @@ _SAME_LENGTH = (
     ("states", "state_model", "state_index"),
     ("words", "outputs", "lookahead"),
 )
+
+
+@dataclass(frozen=True)
+class GraphDefaults:
+    """Search options for a graph, for those who give none.
+
+    Attributes
+    ----------
+    options : mapping of str to float
+        Values by the names of decoder.search.SearchOptions, some of TUNED_OPTIONS.
+    tuned_with : mapping of str to str
+        Names of the acoustic model (``am``) and language model (``lm``) with which they were tuned, as far as known.
+    """
+
+    options: Mapping[str, float] = field(default_factory=dict)
+    tuned_with: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_defaults(path: str | Path) -> GraphDefaults:
+    """Read the search options that a compiled graph carries.
+
+    Parameters
+    ----------
+    path : str or Path
+        The graph file.
+
+    Returns
+    -------
+    GraphDefaults
+        Empty if the graph carries none.
+
+    Raises
+    ------
+    FormatError
+        For a file that is not a compiled graph, and for damaged defaults.
+    """
+    section = FORMAT.read(path, verify=False)[1].get(DEFAULTS)
+    if section is None:
+        return GraphDefaults()
+    try:
+        return _parse_defaults(section)
+    except (ValueError, TypeError, AttributeError, KeyError) as fault:
+        raise FormatError(f"{path}: defaults: {fault}; expected search options; {FORMAT.again}") from fault
+
+
+def _parse_defaults(section: np.ndarray) -> GraphDefaults:
+    """Raise ValueError, TypeError, AttributeError or KeyError for bytes that are not defaults."""
+    if section.shape[0] > MAX_DEFAULTS:
+        raise ValueError(f"{section.shape[0]} bytes, more than {MAX_DEFAULTS}")
+    found = parse_json(section.tobytes().decode())
+    if found["version"] != DEFAULTS_VERSION:
+        raise ValueError(f"version {str(found['version'])[:20]}")
+    for name, value in found["options"].items():
+        if not _is_option(name, value):
+            raise ValueError(f"{name[:40]} = {str(value)[:40]}")
+    models = found.get("tuned_with", {})
+    if not set(models) <= {"am", "lm"} or not all(isinstance(value, str) for value in models.values()):
+        raise ValueError(f"tuned with {str(models)[:40]}")
+    return GraphDefaults(found["options"], models)
+
+
+def _is_option(name: str, value: object) -> bool:
+    if name not in TUNED_OPTIONS or isinstance(value, bool):
+        return False
+    if name == "max_tokens":
+        return isinstance(value, int) and 0 < value < 2**31
+    return isinstance(value, (int, float)) and -1e30 <= value <= 1e30
+
+
+def save_defaults(path: str | Path, defaults: GraphDefaults) -> None:
+    """Replace the search options that a compiled graph carries; the file changes completely or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file written by `save_graph`.
+    defaults : GraphDefaults
+        Without options, the graph carries none afterwards.
+
+    Raises
+    ------
+    FormatError
+        For a file that is not a compiled graph, or is damaged.
+    OSError
+    """
+    start, sections = FORMAT.read(path)
+    sections.pop(DEFAULTS, None)
+    if defaults.options:
+        content = {"version": DEFAULTS_VERSION, "options": dict(defaults.options)}
+        content |= {"tuned_with": dict(defaults.tuned_with)}
+        sections[DEFAULTS] = np.frombuffer(json.dumps(content, allow_nan=False).encode(), np.uint8)
+    FORMAT.write(path, start, sections)
 
 
 def save_graph(graph: DecodingGraph, path: str | Path) -> None:
@@ -73,6 +181,7 @@ def load_graph(path: str | Path, verify: bool = True) -> DecodingGraph:
         For numbers out of range.
     """
     start, sections = FORMAT.read(path, verify=verify)
+    sections.pop(DEFAULTS, None)
     names = {name: unpack_names(sections[name], name, path) for name in _NAMES}
     lengths = {name: array.shape[0] for name, array in sections.items()} | {k: len(v) for k, v in names.items()}
     check_lengths(lengths, _SAME_LENGTH, path)

@@ -236,7 +236,7 @@ class Recipe:
     def tune(self) -> int:
         from recipes.an4.grid import GRID
         from recipes.cli.score import read_words
-        from recipes.decoding import choose_options, open_decoder, score_utterances
+        from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
         from recipes.tuning import Development
 
         development = Development(
@@ -248,6 +248,7 @@ class Recipe:
             tuned = "tune-trained" if name == "trained" else name
             decoder = open_decoder(self.graph_folder(tuned), self.lm_file(tuned))
             chosen, score = choose_options(decoder, development, GRID, self.tuned_file(name), self.workers)
+            store_choice(self.graph_folder(name), chosen, self.model, self.lm_file(name))
             shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
             print(f"dev WER {score.word_error_rate:.1f}% ({score.num_words} words, {label}): {shown}", flush=True)
         return 0

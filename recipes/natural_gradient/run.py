@@ -238,7 +238,7 @@ class Comparison:
     def error_rates(self, runs: Sequence[tuple[str, int]]) -> dict[tuple[str, int], dict[str, float]]:
         """Return the error rates of dev and test; search options are chosen on dev with the run in the middle."""
         from recipes.cli.score import read_words
-        from recipes.decoding import choose_options, open_decoder, score_utterances
+        from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
         from recipes.tuning import Development, decode_and_score
 
         def development(run: tuple[str, int], name: str) -> Development:
@@ -253,6 +253,8 @@ class Comparison:
         options, _ = choose_options(
             decoders["dev"], development(tuned, "dev"), self.task.grid, self.home / "scales.json", self.workers
         )
+        for one in self.task.decoding.values():
+            store_choice(one.graph, options, self.model(*tuned), one.lm, replace=False)
         decoders = {name: decoder.with_options(**options) for name, decoder in decoders.items()}
         print(f"search options, chosen with {tuned[0]}, {tuned[1]} jobs: {options}", flush=True)
         return {

@@ -166,7 +166,7 @@ class Recipe:
     def tune(self) -> int:
         from readers.tables.timit import read_phone_map
         from recipes.cli.score import read_words
-        from recipes.decoding import choose_options, open_decoder, score_utterances
+        from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
         from recipes.timit.grid import GRID
         from recipes.timit.prepare import PHONE_MAP
         from recipes.tuning import Development
@@ -178,6 +178,7 @@ class Recipe:
         )
         decoder = open_decoder(self.out / "graph", self.out / "lm.arpa")
         chosen, score = choose_options(decoder, development, GRID, self.tuned_file, self.workers)
+        store_choice(self.out / "graph", chosen, self.model, self.out / "lm.arpa")
         shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
         print(f"dev PER {score.word_error_rate:.1f}% ({score.num_words} phones): {shown}", flush=True)
         return 0

@@ -212,13 +212,15 @@ class Variants:
         return self.work / (f"scales.{name}.json" if name in RECURRENT else "scales.json")
 
     def scales(self, name: str) -> None:
-        from recipes.decoding import choose_options, open_decoder
+        from recipes.decoding import choose_options, open_decoder, store_choice
 
         decoding = self.task.decoding["dev"]
         chosen, score = choose_options(
             open_decoder(decoding.graph, decoding.lm), self.development(name, "dev"), self.task.grid,
             self.scales_file(name), self.workers,
         )  # fmt: skip
+        for decoding in self.task.decoding.values():  # all variants and the recipe's own network share the graphs
+            store_choice(decoding.graph, chosen, self.model(name), decoding.lm, replace=False)
         shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
         print(f"dev {self.task.unit} {score.word_error_rate:.1f}% ({name}): {shown}", flush=True)
 

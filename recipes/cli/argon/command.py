@@ -38,7 +38,7 @@ from recipes.cli.argon.options import (
     make_parser,
     refuse_streaming,
 )
-from recipes.cli.argon.setup import precompile_graph
+from recipes.cli.argon.setup import precompile_graph, save_search_defaults
 from recipes.cli.console import run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import print_version
@@ -58,6 +58,8 @@ def run(argv: list[str]) -> int:
     arguments = parser.parse_args(canonical(argv, parser))
     if not arguments.graph:
         raise ConfigError("command line: -graph is missing; expected the compiled graph to read or to write")
+    if arguments.save_defaults:
+        return save_search_defaults(arguments, parser)
     defaults = ALIGNING if arguments.alignmlf else STREAMING if arguments.stream else DECODING
     for name, value in defaults.items():
         if getattr(arguments, name) is None:

@@ -7,9 +7,9 @@ from recipes.cli.dictionaries import add_dictionary_options
 from recipes.cli.parser import Parser
 from recipes.cli.raw_audio import add_raw_options
 
-DECODING = {"acweight": 0.0667, "beam": 15.0, "widenings": 2}  # defaults
-STREAMING = DECODING | {"widenings": 0}
-ALIGNING = {"acweight": 1.0, "beam": None, "widenings": 3}
+DECODING = {"widenings": 2}  # defaults; the others are those of the graph or of SearchOptions
+STREAMING = {"widenings": 0}
+ALIGNING = {"acweight": 1.0, "beam": None, "sil_cost": 1.0, "widenings": 3}
 MAX_WIDENINGS = 20
 
 
@@ -96,7 +96,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     add_raw_options(inputs)
     add(inputs, "lm", "FILE", "ARPA language model (default: only the costs of the graph)")
     add(inputs, "lm-collection", "FILE", "interpolated models: lines `ARPA-file weight`; weights sum to 1")
-    add(inputs, "sil-cost", "X", "cost of entering silence (1.0)", 1.0)
+    add_number(inputs, "sil-cost", "cost of entering silence (1.0)")
     inputs.add_argument(
         "--silence", metavar="NAMES", help="silence models, separated by commas (default: those of <s>, sil and sp)"
     )
@@ -157,7 +157,8 @@ def make_parser(description: str) -> argparse.ArgumentParser:
 
     searching = parser.add_argument_group(
         "search (6.1.3.4)",
-        "costs are -ln probabilities, and acoustic costs are multiplied by -acweight; beams are differences of costs",
+        "costs are -ln probabilities, and acoustic costs are multiplied by -acweight; beams are differences of costs; "
+        "options that are not given have the values stored in -graph (--save-defaults), or else those in parentheses",
     )
     add_number(searching, "acweight", "acoustic scale, 1/s of HVite -s; usually 0.1 to 2 (0.0667; when aligning: 1)")
     add_number(
@@ -165,8 +166,8 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         "beam",
         "beam: tokens whose cost exceeds the best by more than X are pruned (15; when aligning: none)",
     )
-    add(searching, "max-tokens", "N", "maximum number of tokens per frame (20000)", 20000)
-    add(searching, "word_end_beam_frac", "X", "beam after a word arc, as a fraction of -beam (0.33333)", 0.33333)
+    searching.add_argument("-max-tokens", type=int, metavar="N", help="maximum number of tokens per frame (20000)")
+    add_number(searching, "word_end_beam_frac", "beam after a word arc, as a fraction of -beam (0.33333)")
     searching.add_argument(
         "--widenings",
         type=int,
@@ -174,16 +175,12 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         help="if no path reaches the end, try again up to N times, each time with twice the beam and twice the tokens "
         "(2; when aligning: 3; in streams: 0)",
     )
-    searching.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="language model scale (1)")
+    searching.add_argument("--lm-scale", type=float, metavar="X", help="language model scale (1)")
     searching.add_argument(
-        "--word-penalty",
-        type=float,
-        default=0.0,
-        metavar="X",
-        help="cost added per word; larger values give fewer words (0)",
+        "--word-penalty", type=float, metavar="X", help="cost added per word; larger values give fewer words (0)"
     )
     searching.add_argument(
-        "--slack-decay", type=float, default=0.8, metavar="X",
+        "--slack-decay", type=float, metavar="X",
         help="decay per frame of the extra beam for language model costs above the look-ahead (0.8)",
     )  # fmt: skip
     searching.add_argument(
@@ -198,6 +195,12 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         default=10.0,
         metavar="X",
         help="lattices contain paths whose cost exceeds the best by at most X (10)",
+    )
+    searching.add_argument(
+        "--save-defaults",
+        action="store_true",
+        help="store the search options of this command line in -graph, as the defaults of later commands, and exit; "
+        "-am and -lm are noted as the models with which they were tuned",
     )
     add_streaming(parser.add_argument_group("streaming (S: seconds)"))
     aligning = parser.add_argument_group("forced alignment (6.1.3.4)")
@@ -281,7 +284,7 @@ def add(group, name: str, metavar: str, text: str, default=""):
 
 
 def add_number(group, name: str, text: str):
-    """Add a numeric option of the CNTK book whose default depends on whether argon decodes or aligns."""
+    """Add a numeric option of the CNTK book without a default of its own, because the graph may carry one."""
     group.add_argument(f"-{name}", type=float, metavar="X", help=text)
 
 

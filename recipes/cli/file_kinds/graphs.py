@@ -42,15 +42,18 @@ def kaldi_lattices(path: str) -> Figures:
 def graph(path: str) -> Figures:
     import numpy as np
 
-    from decoder.graph.graph_file import load_graph
+    from decoder.graph.graph_file import load_defaults, load_graph
 
-    graph = load_graph(path)
+    graph, defaults = load_graph(path), load_defaults(path)
+    options = ", ".join(f"{name} {value:g}" for name, value in defaults.options.items())
+    models = " and ".join(defaults.tuned_with.values())
     final = int(np.isfinite(graph.arrays.final_cost).sum())
     return [
         ("states", f"{graph.num_states}, {final} of them final, start {graph.start}"),
         ("arcs", f"{len(graph.arrays.emitting_cost)} of HMM states, {len(graph.arrays.word_cost)} of words"),
         ("positions", f"{graph.num_positions} (an HMM state before the graph state it leads to)"),
         ("labels", f"{len(graph.states)} HMM states of {len(graph.models)} models and {len(graph.words)} words"),
+        ("defaults", (options or "none") + (f", tuned with {models}" if models else "")),
         ("+models", " ".join(graph.models)),
     ]
 
