@@ -154,7 +154,11 @@ def _open_session(path: str) -> Any:
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # utterances run in parallel
     options.log_severity_level = 4
     try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        for port in (*session.get_inputs(), *session.get_outputs()):
+            _ = port.name  # raises if it is not UTF-8
+        _ = session.get_modelmeta().custom_metadata_map
+        return session
     except Exception as fault:  # as above
         raise ModelError(f"{path}: {_first_line(fault)}; expected an ONNX model") from fault
 

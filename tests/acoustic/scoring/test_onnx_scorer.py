@@ -135,3 +135,12 @@ def test_faults_of_features_are_named(paths):
     scorer = OnnxScorer(paths / "model.onnx", window=WINDOW)
     with pytest.raises(ShapeError, match=r"features: a matrix of 4x9; expected 3 rows"):
         scorer.score(np.zeros((4, 9)))
+
+
+@pytest.mark.parametrize("name", [b"features", b"ScaledLogLikelihood"])
+def test_names_that_are_not_utf8_are_refused(paths, tmp_path, name):
+    raw = (paths / "model.onnx").read_bytes()
+    assert name in raw
+    (tmp_path / "odd.onnx").write_bytes(raw.replace(name, name[:-1] + b"\xca"))
+    with pytest.raises(ModelError, match=r"odd\.onnx: .*; expected an ONNX model"):
+        OnnxScorer(tmp_path / "odd.onnx", window=WINDOW)
