@@ -10,6 +10,7 @@ __all__, __getattr__ = face(
     {
         "alignments": ["read_alignments"],
         "ark": ["ArkEntry", "read_ark_scp", "read_matrix", "scan_ark"],
+        "specifiers": ["Specifier", "parse_specifier"],
         "lattice": ["read_word_table", "write_kaldi_lattices", "write_word_table"],
     },
 )

@@ -1,4 +1,4 @@
-"""Alignments in Kaldi archives: vectors of integers, one class per frame, binary or text.
+"""Alignments in Kaldi archives: vectors of integers, or posteriors with one class per frame, binary or text.
 
 Source: Kaldi's documentation, "Kaldi I/O mechanisms".
 """
@@ -17,10 +17,13 @@ from readers.errors import FormatError
 from readers.kaldi.ark import BINARY, MAX_KEY_BYTES, decode_key, read_key
 
 _VECTOR_ITEM = np.dtype([("size", "i1"), ("value", "<i4")])
+_POSTERIOR_FRAME = np.dtype(
+    [("s0", "i1"), ("count", "<i4"), ("s1", "i1"), ("value", "<i4"), ("s2", "i1"), ("weight", "<f4")]
+)
 
 
 def read_alignments(path: str | os.PathLike) -> Iterator[tuple[str, np.ndarray | list[str]]]:
-    """Yield the alignments of an archive of integer vectors.
+    """Yield the alignments of an archive of integer vectors, or of posteriors with one class of weight 1 per frame.
 
     Parameters
     ----------
@@ -39,14 +42,15 @@ def read_alignments(path: str | os.PathLike) -> Iterator[tuple[str, np.ndarray |
 
     References
     ----------
-    Kaldi documentation, "Kaldi I/O mechanisms"; ali-to-pdf.
+    Kaldi documentation, "Kaldi I/O mechanisms"; ali-to-pdf, ali-to-post.
     """
     raw = read_bytes(path)
     if BINARY not in raw[: MAX_KEY_BYTES + 3]:
         for number, line in enumerate(raw.split(b"\n"), 1):
             fields = line.split()
             if fields:
-                yield decode_key(fields[0], path), [decode_key(field, f"{path}:{number}") for field in fields[1:]]
+                classes = _hard_classes(fields[1:], f"{path}:{number}") if b"[" in fields[1:2] else fields[1:]
+                yield decode_key(fields[0], path), [decode_key(field, f"{path}:{number}") for field in classes]
         return
     file = io.BytesIO(raw)
     while (key := read_key(file, path)) is not None:
@@ -67,10 +71,31 @@ def _read_vector(file: BinaryIO, where: str, size: int) -> np.ndarray:
     (count,) = struct.unpack("<i", start[3:])
     if count < 0 or file.tell() + count * _VECTOR_ITEM.itemsize > size:
         raise FormatError(f"{where}: {count} integers in a file of {size} bytes; expected as many as it can hold")
-    items = np.frombuffer(file.read(count * _VECTOR_ITEM.itemsize), _VECTOR_ITEM)
+    raw, end = file.read(count * _VECTOR_ITEM.itemsize), file.tell()
+    is_posterior = file.read(1) == b"\4"  # three numbers for each frame, each after its size; no key begins so
+    file.seek(end)
+    if is_posterior:
+        return _posterior(raw + file.read(count * _POSTERIOR_FRAME.itemsize - len(raw)), count, where)
+    items = np.frombuffer(raw, _VECTOR_ITEM)
     if count and (items["size"] != 4).any():
         raise FormatError(f"{where}: integers of {items['size'].max()} bytes; expected 4")
     return items["value"].astype(np.int32)
+
+
+def _posterior(raw: bytes, count: int, where: str) -> np.ndarray:
+    """Return the classes of a posterior with one class of weight 1 in each of `count` frames. Raises FormatError."""
+    frames = np.frombuffer(raw[: len(raw) - len(raw) % _POSTERIOR_FRAME.itemsize], _POSTERIOR_FRAME)
+    if len(frames) < count or (frames["count"] != 1).any() or (frames["weight"] != 1).any():
+        raise FormatError(f"{where}: posteriors of several classes; expected one class of weight 1 a frame")
+    return frames["value"].astype(np.int32)
+
+
+def _hard_classes(fields: list[bytes], where: str) -> list[bytes]:
+    """Return the classes of posteriors in text, ``[ class 1 ] [ class 1 ]``. Raises FormatError."""
+    whole = len(fields) % 4 == 0 and {*fields[0::4]} <= {b"["} and {*fields[3::4]} <= {b"]"}
+    if not whole or {*fields[2::4]} - {b"1", b"1.0"}:
+        raise FormatError(f"{where}: posteriors of several classes; expected one class of weight 1 a frame")
+    return fields[1::4]
 
 
 def parse_tokens(tokens: list[str], ids: dict[str, int] | None, where: str) -> np.ndarray:

@@ -31,6 +31,7 @@ READERS = {
     "HTKMLFReader": "readers.sources.frames.htk_mlf_reader:HTKMLFReader",
     "UCIFastReader": "readers.sources.records.uci_reader:UCIFastReader",
     "KaldiReader": "readers.sources.frames.kaldi_reader:KaldiReader",
+    "Kaldi2Reader": "readers.sources.frames.kaldi2_reader:Kaldi2Reader",
     "BinaryReader": "readers.sources.records.binary_reader:BinaryReader",
     "ExampleReader": "readers.sources.examples.example_reader:ExampleReader",
     "LMSequenceReader": "readers.sources.sentences.lm_sequence_reader:LMSequenceReader",
@@ -39,6 +40,7 @@ READERS = {
 WRITERS = {
     "HTKMLFWriter": "readers.writers.htk_mlf_writer:HTKMLFWriter",
     "KaldiWriter": "readers.writers.kaldi_writer:KaldiWriter",
+    "Kaldi2Reader": "readers.writers.kaldi_writer:Kaldi2Writer",  # CNTK's reader and writer have one name
     "LMSequenceWriter": "readers.writers.sequence_writer:LMSequenceWriter",
     "LUSequenceWriter": "readers.writers.sequence_writer:LUSequenceWriter",
 }

@@ -4,14 +4,16 @@
 
 Each block is named after a node.  arkFile: the archive; scpFile (optional): script file with the offsets of the
 matrices; format: binary (default) or text; dim (optional): number of rows of the node, which is checked.
+
+CNTK's Kaldi2Reader, as a writer, has Kaldicmd="ark:FILE" or "ark,scp:FILE,FILE" instead, and a list of the utterances.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
 
 import numpy as np
 
@@ -19,10 +21,17 @@ from readers.common.files import atomic_write, require_writable
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError, ShapeError
 from readers.kaldi.ark import write_matrix
+from readers.kaldi.specifiers import parse_specifier
 from readers.minibatches.base import Utterance
 from readers.writers.node_files import NodeFilesWriter, refuse_absent
 
 NODE_NAMES = ("arkFile", "scpFile", "format", "dim", "type")
+# Of CNTK's Kaldi2Reader: of a node, where lists of utterances have no effect, and of the writer, all without effect.
+KALDI2_NODE_NAMES = ("Kaldicmd", "scpFile", "file", "dim", "type")
+KALDI2_NAMES = (
+    *("readMethod", "frameMode", "miniBatchMode", "randomize"),
+    *("verbosity", "overflowValue", "maxNumOverflowWarning"),
+)
 
 
 @dataclass(eq=False)
@@ -60,6 +69,9 @@ class KaldiWriter(NodeFilesWriter):
     Kaldi documentation, "Kaldi I/O mechanisms".
     """
 
+    node_names: ClassVar[Sequence[str]] = NODE_NAMES
+    idle_names: ClassVar[Sequence[str]] = ()
+
     def __init__(self, config: Config):
         super().__init__()
         blocks = dict(config.blocks())
@@ -67,15 +79,25 @@ class KaldiWriter(NodeFilesWriter):
             raise ConfigError(
                 f"{config.where()}: {config.full_name()} has no outputs; expected a block named as a node, with arkFile"
             )
-        self.outputs = {name: _open_output(name, block) for name, block in blocks.items()}
-        self.warnings = [str(unknown) for unknown in config.unknown(["writerType", *blocks])]
+        self.outputs = {name: self._open_output(name, block) for name, block in blocks.items()}
+        self.warnings = [str(unknown) for unknown in config.unknown(["writerType", *self.idle_names, *blocks])]
         for block in blocks.values():
-            self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
+            self.warnings.extend(map(str, block.unknown(self.node_names)))
         paths = [path.absolute() for one in self.outputs.values() for path in one.paths]
         for path in paths:
             require_writable(path)
             if paths.count(path) > 1:
                 raise ConfigError(f"{config.where()}: {path} is used twice; expected one file for each output")
+
+    @staticmethod
+    def _open_output(name: str, block: Config) -> ArkOutput:
+        return ArkOutput(
+            name,
+            block.path("arkFile"),
+            block.path("scpFile") if block.has_own("scpFile") else None,
+            block.choice("format", ["binary", "text"], "binary") == "text",
+            *_dimension(block, "arkFile"),
+        )
 
     @property
     def nodes(self) -> list[str]:
@@ -113,14 +135,26 @@ def _writing(output: ArkOutput) -> Iterator[IO]:
             file.writelines(f"{key} {output.ark.as_posix()}:{offset}\n" for key, offset in output.keys.items())
 
 
-def _open_output(name: str, block: Config) -> ArkOutput:
+def _dimension(block: Config, key: str) -> tuple[int | None, str]:
+    """Return dim and its place; None and that of `key` if it is not set."""
     if block.has_own("type"):
         block.choice("type", ["real"])
-    return ArkOutput(
-        name,
-        block.path("arkFile"),
-        block.path("scpFile") if block.has_own("scpFile") else None,
-        block.choice("format", ["binary", "text"], "binary") == "text",
-        block.int("dim") if block.has_own("dim") else None,
-        block.where("dim" if block.has_own("dim") else "arkFile"),
-    )
+    return (block.int("dim"), block.where("dim")) if block.has_own("dim") else (None, block.where(key))
+
+
+class Kaldi2Writer(KaldiWriter):
+    """Writes Kaldi archives that the block of a node names as CNTK's Kaldi2Reader does; see KaldiWriter."""
+
+    node_names = KALDI2_NODE_NAMES
+    idle_names = KALDI2_NAMES
+
+    @staticmethod
+    def _open_output(name: str, block: Config) -> ArkOutput:
+        where, key = f"{block.where('Kaldicmd')}: {block.full_name('Kaldicmd')}", "Kaldicmd"
+        if not block.has_own(key):
+            raise ConfigError(f"{block.where()}: {block.full_name()} has no Kaldicmd; expected Kaldicmd=ark:FILE")
+        found = parse_specifier(block.text(key), where, 2)
+        files = {kind: Path(path) for kind, path in zip(found.kinds, found.paths)}
+        if "ark" not in files or len(files) < len(found.kinds):
+            raise FormatError(f"{where}: {block.text(key)!r}; expected ark:FILE, or ark,scp:FILE,FILE")
+        return ArkOutput(name, files["ark"], files.get("scp"), found.text, *_dimension(block, key))

@@ -137,6 +137,14 @@ def _readers() -> Iterator[Place]:
         tables,
         helper="readers.sources.frames.htk_mlf_options",
     )
+    yield _reader(
+        "",
+        "Kaldi2Reader",
+        "readers.sources.frames.kaldi2_reader",
+        ("KALDI2_READER_NAMES", "KALDI2_FEATURE_NAMES", "LABEL_NAMES"),
+        refused="SEQUENCE_NAMES",
+        helper="readers.sources.frames.htk_mlf_options",
+    )
     yield _reader("", "ExampleReader", "readers.sources.examples.example_reader", ("READER_NAMES", "BLOCK_NAMES"))
     tables = ("READER_NAMES", "LABEL_NAMES")
     for section, name, module in (("3.4.3", "LMSequenceReader", "lm"), ("3.4.4", "LUSequenceReader", "lu")):

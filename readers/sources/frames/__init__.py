@@ -1,4 +1,4 @@
-"""Readers of frames of utterances, HTKMLFReader and KaldiReader: context windows, randomisation, paging.
+"""Readers of frames of utterances, HTKMLFReader, KaldiReader and Kaldi2Reader: context windows, randomisation, paging.
 
 Open htk_mlf_reader.py first, then frame_reader.py.
 """
@@ -10,6 +10,7 @@ __all__, __getattr__ = face(
     {
         "htk_mlf_reader": ["HTKMLFReader"],
         "kaldi_reader": ["KaldiReader"],
+        "kaldi2_reader": ["Kaldi2Reader"],
         "frame_reader": ["FrameReader"],
         "streams": ["CorpusFeatures", "CorpusLabels"],
         "data_check": ["ReaderSummary", "check_reader"],

@@ -74,6 +74,8 @@ class ReaderOptions:
         frame_mode, parallel, truncated = _parse_sequences(config)
         shuffle, window = parse_randomize(config)
         max_utterance = config.int("maxUtteranceFrames", MAX_UTTERANCE_FRAMES if method == METHODS[0] else None)
+        if not frame_mode and config.has_own("maxUtteranceLength"):  # of Kaldi2Reader
+            max_utterance = config.int("maxUtteranceLength")
         max_skipped = config.float("maxSkippedFraction", 0.5)
         max_frames = config.int("maxFramesInMemory", MAX_FRAMES_IN_MEMORY)
         at_least(config, "maxFramesInMemory", max_frames, 1)

@@ -115,9 +115,11 @@ class AlignmentStream(CorpusLabels):
                 continue
             if key in self._classes:
                 raise FormatError(f"{path}: key {key!r} is repeated; expected one alignment per utterance")
-            if isinstance(classes, list):
-                classes = parse_tokens(classes, self.state_ids, f"{path}: {key}")
-            self._classes[key] = classes
+            self._classes[key] = self._numbers(classes, f"{path}: {key}")
+
+    def _numbers(self, classes: np.ndarray | list[str], where: str) -> np.ndarray:
+        """Return the classes (T,) int32 of what an archive contains. Raises FormatError."""
+        return parse_tokens(classes, self.state_ids, where) if isinstance(classes, list) else classes
 
     def forget_mlf(self) -> None:
         self._classes = {}
