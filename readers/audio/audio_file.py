@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.audio.mpeg import least_samples
 from readers.audio.raw import RawFormat, decode_samples
 from readers.audio.sphere import read_sphere_header, sphere_header
-from readers.common.audio_format import HEAD_SIZE, NIST_SPHERE, WAV, audio_format
+from readers.common.audio_format import HEAD_SIZE, MP3, NIST_SPHERE, WAV, audio_format
 from readers.common.files import atomic_write
 from readers.errors import ConfigError, FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
@@ -67,7 +68,13 @@ def read_audio(
     else:
         if form == WAV:
             check_riff(path)
+        least = least_samples(path) if form == MP3 else 0
         samples, rate = _read_sndfile(path)
+        if len(samples) < least:
+            raise FormatError(
+                f"{path}: {len(samples)} samples decoded; expected at least {least}, as many as its MPEG frames have; "
+                "convert it to WAV, or add the missing header with their number"
+            )
     samples = _choose_channel(samples, channel, path)
     if not samples.size:
         raise FormatError(f"{path}: no samples; expected at least one")

@@ -46,8 +46,8 @@ def audio_format(head: bytes) -> str | None:
     for magic, name in MAGIC.items():
         if head.startswith(magic):
             return name
-    size = _mpeg_frame_size(head)
-    return MP3 if size and _mpeg_frame_size(head[size:]) else None
+    size = mpeg_frame_size(head)
+    return MP3 if size and mpeg_frame_size(head[size:]) else None
 
 
 def refuse_audio(head: bytes, path: str | os.PathLike, expected: str) -> None:
@@ -57,7 +57,7 @@ def refuse_audio(head: bytes, path: str | os.PathLike, expected: str) -> None:
         raise FormatError(f"{path}: {form} audio; expected {expected}")
 
 
-def _mpeg_frame_size(head: bytes) -> int:
+def mpeg_frame_size(head: bytes) -> int:
     """Return the bytes of the MPEG audio frame that begins here, 0 if none does."""
     if len(head) < 4 or head[0] != 0xFF or head[1] < 0xE0:
         return 0
@@ -70,3 +70,9 @@ def _mpeg_frame_size(head: bytes) -> int:
     if layer == 1:
         return 4 * (12 * bits // _RATES[version][rate] + padding)
     return (144 if first or layer == 2 else 72) * bits // _RATES[version][rate] + padding
+
+
+def mpeg_frame_samples(head: bytes) -> int:
+    """Return the samples per channel of the MPEG audio frame that begins here."""
+    layer = 4 - (head[1] >> 1 & 3)
+    return 384 if layer == 1 else 576 if layer == 3 and head[1] >> 3 & 3 != 3 else 1152

@@ -224,6 +224,11 @@ class StoredScores:
 
         given = [prefix for prefix in (LIST_PREFIX, ARCHIVE_PREFIX) if self.list.startswith(prefix)]
         self.list = self.list.removeprefix("".join(given))
+        if self.list == "-" or Path(self.list).is_fifo() or Path(self.list).is_char_device():
+            raise ConfigError(
+                f"command line: --scores {self.list}: a pipe; expected a file, since each utterance is read when it is "
+                "decoded; store the output of the other command first"
+            )
         if given == [ARCHIVE_PREFIX] or not (given or self.list.endswith(".scp") or is_list(self.list)):
             return scan_ark(self.list)
         return read_ark_scp(self.list) if is_ark_scp(self.list) else read_scp(self.list)

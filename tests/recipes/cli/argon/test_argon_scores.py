@@ -1,5 +1,6 @@
 """`argon` with scores from elsewhere: archives of log-likelihoods, ONNX models."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,9 @@ def test_faults_of_archives_are_named(user, archive):
     assert fault("--scores", "scores.ark", "-am", "model/net") == (
         "command line: -am with --scores; expected only one of them"
     )
+    os.mkfifo("pipe")
+    for pipe in ("-", "ark:-", "pipe", "scp:/dev/null"):
+        assert f"--scores {pipe[pipe.find(':') + 1 :]}: a pipe; expected a file, since" in fault("--scores", pipe)
     user.write("empty.scp", "")
     assert fault("--scores", "empty.scp") == "empty.scp: no files; expected at least one"
     with Path("small.ark").open("wb") as file:
