@@ -203,8 +203,9 @@ def _reason(out: Path, stage: Stage, ran: Collection[str], first: str | None) ->
 
 
 def _changes(before: dict, now: dict) -> str:
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    shown = [f"{name} was {before.get(name)}, is {now.get(name)}" for name in names[:SHOWN_CHANGES]]
+    unset = "not set"
+    names = [name for name in {**before, **now} if before.get(name, unset) != now.get(name, unset)]
+    shown = [f"{name} was {before.get(name, unset)}, is {now.get(name, unset)}" for name in names[:SHOWN_CHANGES]]
     return ", ".join([*shown, *([f"and {len(names) - SHOWN_CHANGES} more"] if len(names) > SHOWN_CHANGES else [])])
 
 

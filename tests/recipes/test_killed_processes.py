@@ -12,6 +12,7 @@ import pytest
 from readers.audio.audio_file import write_wav
 from recipes.cli.main import main
 from tests.readers.common.child_processes import is_running, needs_proc, wait_for, workers
+from tests.recipes.cli.cntk.ring import write_ring
 
 pytestmark = [pytest.mark.slow, needs_proc]
 
@@ -72,6 +73,22 @@ def test_the_synthesiser_leaves_no_processes_behind(tmp_path, which):
         assert command.returncode == 2
         assert lines[-1].endswith("a process of the synthesiser was stopped by SIGKILL; run again")
         assert not (tmp_path / "stages" / "corpus.done").exists()
+
+
+@pytest.mark.parametrize("which", ["parent", "worker"])
+def test_a_training_by_several_jobs_leaves_no_processes_behind(tmp_path, which):
+    write_ring(tmp_path)
+    arguments = (f"configFile={tmp_path / 'ring.cntk'}", f"Exp={tmp_path}", "Train=[SGD=[maxEpochs=10000]]")
+    command = start("cntk", *arguments, "Train=[SGD=[parallelTrain=[jobRetries=0]]]")
+    wait_for((tmp_path / "model" / "net.parallel" / "model.2").exists, command)
+    working = workers(command.pid)
+    assert working  # as many as there is work for
+    lines = killed(command, working, which)
+    if which == "worker":
+        assert command.returncode == 2
+        assert lines[-1].startswith("error: outer iteration ")
+        assert "lost 1 time, the last by BrokenProcessPool: " in lines[-1]
+        assert not any("Traceback" in line for line in lines)
 
 
 def test_a_directory_belongs_to_one_recipe_at_a_time(tmp_path, capsys):

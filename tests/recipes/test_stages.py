@@ -63,6 +63,8 @@ def test_run_stages_many_changes_are_counted(tmp_path, capsys):
     for value in (0, 1):
         run_stages(recording_stages("a", [], settings=dict.fromkeys("uvwxyz", value)), tmp_path)
     assert "u was 0, is 1, v was 0, is 1, w was 0, is 1, x was 0, is 1, and 2 more\n" in capsys.readouterr().out
+    run_stages(recording_stages("a", [], settings={"w": 1, "v": None}), tmp_path)
+    assert "before: u was 1, is not set, v was 1, is None, x was 1, is not set, y" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("mark", ['{"settings": 3}', "{}", "[1]", "\0", '{"settings": ' + "[" * 100_000])

@@ -15,70 +15,14 @@ from acoustic.training.parallel import executors
 from acoustic.training.reporting.log import read_history
 from recipes.cli import cntk, main
 from tests.acoustic.training.parallel.trainings import Here
+from tests.recipes.cli.cntk.ring import COUNT, write_ring
 
 pytestmark = pytest.mark.slow
-
-COUNT = 3000
-CONFIG = """
-command=Make:Train:Test
-deviceId=-1
-numCPUThreads=1
-modelPath=$Exp$/model/net
-Make=[
-  action=makeExamples
-  examplesPath=$Exp$/train.egs
-  reader=[
-    readerType=UCIFastReader
-    file=$Exp$/data.txt
-    features=[dim=2]
-    labels=[start=2;labelDim=2]
-  ]
-]
-Train=[
-  action=train
-  SimpleNetworkBuilder=[
-    layerSizes=2:16:2
-    layerTypes=Tanh
-    trainingCriterion=CrossEntropyWithSoftmax
-    evalCriterion=ErrorPrediction
-    applyMeanVarNorm=true
-    initValueScale=6
-  ]
-  SGD=[
-    minibatchSize=20
-    learningRatesPerMB=1.5
-    momentumPerMB=0
-    maxEpochs=6
-    parallelTrain=[
-      numJobs=2
-      samplesPerIteration=500
-    ]
-  ]
-  reader=[
-    readerType=ExampleReader
-    file=$Exp$/train.egs
-    features=[dim=2]
-    labels=[labelDim=2]
-  ]
-]
-Test=[
-  action=test
-  reader=[
-    readerType=UCIFastReader
-    file=$Exp$/data.txt
-    features=[dim=2]
-    labels=[start=2;labelDim=2]
-  ]
-]
-"""
 
 
 @pytest.fixture
 def ring(tmp_path) -> Path:
-    points = np.random.default_rng(0).uniform(-1, 1, (COUNT, 2))
-    inside = (points**2).sum(axis=1) < 0.6
-    np.savetxt(tmp_path / "data.txt", np.column_stack([points, inside]), "%g")
-    (tmp_path / "ring.cntk").write_text(CONFIG)
+    write_ring(tmp_path)
     return tmp_path
 
 
