@@ -67,7 +67,8 @@ def hcopy(
     Returns
     -------
     RunReport
-        A file that cannot be read or written, or is too short, is a failure; the others are processed.
+        A file that cannot be read or written, or is too short, is a failure; the others are processed.  Remarks name
+        the files features.EXT.json that could not be written.
 
     Raises
     ------
@@ -104,6 +105,10 @@ def hcopy(
         ) from fault
     finally:
         side_files.finish(rates)
+    for path in side_files.left_out:
+        report.remarks[str(path)] = (
+            "not written, because it would also describe other files in the directory, whose settings may differ"
+        )
     report.done(total - len(losses))
     for source, reason in sorted(losses, key=lambda loss: order.get(loss[0], -1)):
         report.fail(source, reason)

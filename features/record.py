@@ -63,10 +63,16 @@ class SideFileWriter:
     targets : iterable of str
         The feature files to be written.
     config : FeatureConfig
+
+    Attributes
+    ----------
+    left_out : list of Path
+        Side files that are not written, because other files are there.
     """
 
     def __init__(self, targets: Iterable[str], config: FeatureConfig):
         self.record = feature_record(config)
+        self.left_out: list[Path] = []
         self._written: set[Path] = set()
         self._made: list[Path] = []  # directories
         groups: dict[Path, set[str]] = defaultdict(set)
@@ -82,6 +88,7 @@ class SideFileWriter:
             write_side_file(path, self.record)
             self._written.add(path)
         elif not self._is_ours(path):
+            self.left_out.append(path)
             path.unlink(missing_ok=True)
 
     def _is_ours(self, path: Path) -> bool:

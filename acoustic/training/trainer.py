@@ -72,10 +72,10 @@ class Trainer:
         self.engine, self.updater = self.learner.engine, self.learner.updater
         self._prepare_learner(reference)
         check_inputs(self.engine, reader, "reader")
-        if cv_reader is not None:
-            check_inputs(self.engine, cv_reader, "cvReader")
         for name, record in feature_records(self.engine, reader).items():
             network.feature_records[name] = network.feature_records.get(name, record).updated(record)
+        if cv_reader is not None:
+            check_inputs(self.engine, cv_reader, "cvReader")
         for warning in cut_warnings(network, reader, min(options.minibatch_size)):
             log(f"warning: {warning}")
         self.control = CONTROLS[options.auto_adjust.mode](options)

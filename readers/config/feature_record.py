@@ -277,10 +277,14 @@ def write_side_file(path: str | os.PathLike, record: FeatureRecord) -> None:
 
 
 class SideFiles:
-    """Records of feature files from their headers and side files; each side file is read once."""
+    """Records of feature files from their headers and side files; each side file is read once.
+
+    Files of one directory with the same extension and header have the same record, one object.
+    """
 
     def __init__(self) -> None:
         self._read: dict[Path, FeatureRecord | None] = {}
+        self._found: dict[tuple[str, str, str, int], FeatureRecord] = {}
 
     def record(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:
         """Return the record of a feature file.
@@ -303,6 +307,13 @@ class SideFiles:
         FormatError
             For a damaged side file.
         """
+        directory, name = os.path.split(path)
+        found = directory, name.rpartition(".")[2], kind, period
+        if found not in self._found:
+            self._found[found] = self._look_up(path, kind, period)
+        return self._found[found]
+
+    def _look_up(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:
         header, beside = FeatureRecord.of_header(kind, period), self._beside(side_file(path))
         if beside is None or "TARGETKIND" not in header.settings or header.mismatch("", beside, ""):
             return header

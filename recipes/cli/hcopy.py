@@ -91,6 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
         lost = {name for name, _, _ in report.lost}
         files = [Path(target) for source, target in pairs if source not in lost]
         write_feature_list(Path(arguments.scp), [(file.stem, file) for file in files])
+    for path, remark in report.remarks.items():
+        print(f"note: {path}: {remark}", file=sys.stderr)
     report.write(report_path)
     show_losses(report, report_path, arguments.verbose, arguments.script or "")
     print(report.summary())

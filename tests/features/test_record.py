@@ -52,6 +52,8 @@ def test_files_of_several_configurations_have_no_record(tmp_path, before):
         path.write_text("{")
     assert not copy(tmp_path, "b").exists()
     assert not copy(tmp_path, "b").exists()
+    report = hcopy([(tmp_path / "b.wav", tmp_path / "feat" / "b.fb")], CONFIG, 1)
+    assert list(report.remarks) == [str(path)]
     assert read_side_file(copy(tmp_path, "a", "b")) == feature_record(CONFIG, (16000,))
 
 

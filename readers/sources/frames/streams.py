@@ -72,6 +72,7 @@ class CorpusFeatures:
     period: int = 0
     record: FeatureRecord | None = None
     ignores_mismatch: bool = False
+    _compared: FeatureRecord | None = None  # the last one that was compared with the first
     _side_files: SideFiles = field(default_factory=SideFiles)
     _model: tuple[str, HTKHeader] | None = None
     _headers: dict[str, HTKHeader | str] = field(default_factory=dict)
@@ -192,11 +193,13 @@ class CorpusFeatures:
                 f"because both are listed in {self.scp}"
             )
         record = self._read_record(entry, header)
+        if record is self._compared:
+            return
         first = replace(self.record, rates=record.rates)  # audio of several rates is common
         fault = record.mismatch(entry.place, first, f"as in {path}, listed too in {self.scp}")
         if fault and not self.ignores_mismatch:
             raise ShapeError(f"{fault}; {IGNORE_HINT}")
-        self.record = self.record.with_rates(record.rates)
+        self.record, self._compared = self.record.with_rates(record.rates), record
 
     def _settle_context(self) -> None:
         native = self.native_dim

@@ -136,6 +136,33 @@ def test_a_training_does_not_go_on_with_other_features(user):
     assert load_model("new/net").feature_records["features"].settings["TARGETKIND"] == "FBANK_Z"
 
 
+def test_validation_data_are_compared_with_training_data(user):
+    user.write("other.config", (user.root / "hcopy.config").read_text() + "HIFREQ = 4000\n")
+    assert user.run("hcopy", "-C", "other.config", "audio/utt00.wav", "other/utt00.fb").status == 0
+    user.write("other.scp", "other/utt00.fb\n")
+    validation = """  cvReader=[
+    features=[ dim=30; scpFile=other.scp ]
+    labels=[ mlfFile=train.mlf; labelDim=8; labelMappingFile=states.list ]
+  ]
+  SGD=["""
+    user.write("net.cntk", CNTK.replace("  SGD=[", validation, 1))
+    outcome = user.train()
+    assert outcome.status == 2
+    assert outcome.err[-1].startswith(
+        "error: cvReader: features: HIFREQ 4000; expected HIFREQ none, with which the network was trained"
+    )
+
+
+def test_a_directory_of_two_configurations_is_noted(user):
+    user.write("other.config", (user.root / "hcopy.config").read_text().replace("= FBANK", "= FBANK_Z"))
+    outcome = user.run("hcopy", "-C", "other.config", "audio/utt00.wav", "feat/utt00.fb")
+    assert outcome.err == [
+        "note: feat/features.fb.json: not written, because it would also describe other files in the directory, whose "
+        "settings may differ"
+    ]
+    assert not Path("feat/features.fb.json").exists()
+
+
 def test_files_of_two_configurations_in_one_list(user):
     other_features(user, "HIFREQ = 4000\nTARGETKIND = FBANK")
     user.write(
