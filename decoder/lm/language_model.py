@@ -284,7 +284,7 @@ class LanguageModel:
 def costs_from_log10(log10: np.ndarray) -> np.ndarray:
     """-ln of values given as log10, float64; -99 and less become inf."""
     log10 = np.asarray(log10, dtype=np.float64)
-    return np.where(log10 <= IMPOSSIBLE_LOG10, np.inf, -LN_10 * log10)
+    return np.where(log10 <= IMPOSSIBLE_LOG10, np.inf, -LN_10 * np.maximum(log10, IMPOSSIBLE_LOG10))
 
 
 @dataclass

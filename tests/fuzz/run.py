@@ -83,12 +83,12 @@ class Run:
         self.out, self.report, self.catalogue, self.seconds = out, report, catalogue, seconds
         self._tasks: dict[Worker, Task] = {}
 
-    def run(self, seconds: float, num_workers: int) -> None:
-        """Examine inputs for some time."""
+    def run(self, seconds: float, num_workers: int, enough: Callable[[], bool] = lambda: False) -> None:
+        """Examine inputs for some time, or until there are enough findings."""
         begin = told = time.monotonic()
         workers = [self._start() for _ in range(num_workers)]
         try:
-            while time.monotonic() < begin + seconds:
+            while time.monotonic() < begin + seconds and not enough():
                 for connection in wait([worker.connection for worker in workers], timeout=1.0):
                     worker = next(one for one in workers if one.connection is connection)
                     if not self._receive(worker):

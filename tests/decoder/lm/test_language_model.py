@@ -116,6 +116,14 @@ def test_prefix_that_is_not_listed_gets_its_backed_off_probability():
     assert lm.step(state, 0)[0] == pytest.approx(0.05 * math.log(10))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("log10", [-100.0, -1e308, -np.inf])
+def test_less_than_minus_99_is_impossible(log10):
+    model = LanguageModel.from_arpa(make_arpa(["a", "b"], [{("a",): (log10, log10), ("b",): (-0.1, 0.0)}]))
+    assert model.step(model.start_state, 0)[0] == np.inf
+    assert model.step(model.start_state, 1)[0] == pytest.approx(0.1 * np.log(10))
+
+
 def test_minus_99_is_impossible_also_as_backoff():
     orders = [{("a",): (-99.0, -99.0), ("b",): (-0.1, 0.0)}, {("a", "a"): (-0.2, 0.0)}]
     lm = LanguageModel.from_arpa(make_arpa(["a", "b"], orders))
