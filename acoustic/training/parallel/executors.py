@@ -80,7 +80,7 @@ class Jobs:
     def _say_lost(self, jobs: Sequence[AnyJob], lost: dict[int, BaseException], attempts_left: int) -> None:
         first = next(job for job in jobs if job.number in lost)
         fault = lost[first.number]
-        text = " ".join(f"{type(fault).__name__}: {fault}".split())
+        text = " ".join(f"{type(fault).__name__}: {fault}".split()).rstrip(".")
         if attempts_left:
             titles = ", ".join(str(number + 1) for number in sorted(lost))
             self.log(f"warning: {first.place}: lost job {titles} of {len(jobs)} ({text}); run again")
