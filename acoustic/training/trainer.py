@@ -149,7 +149,7 @@ class Trainer:
         try:
             self.control.restore(checkpoint.state.get("control", {}))
             self.sizes.restore(checkpoint.state.get("sizes", {}))
-        except (TypeError, ValueError, AttributeError) as fault:
+        except (TypeError, ValueError, AttributeError, OverflowError) as fault:
             raise ModelError(f"{where}: state of the learning rate control ({fault}); expected numbers") from fault
         self.total_samples = checkpoint.total_samples
         self.description = checkpoint.state.get("description", self.description)

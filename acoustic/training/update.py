@@ -97,8 +97,9 @@ class Updater(GradientSink):
                 f"{where}: smoothed gradients {', '.join(odd)} do not fit the model and gradUpdateType "
                 f"{self.rule.names[0]}; expected those of its training"
             )
-        if not all(isinstance(number, int | float) for number in scalars.values()):
-            raise ModelError(f"{where}: numbers of the update rule are {dict(scalars)}; expected numbers")
+        sound = isinstance(scalars, Mapping) and all(isinstance(number, int | float) for number in scalars.values())
+        if not sound:
+            raise ModelError(f"{where}: numbers of the update rule are {str(scalars)[:60]}; expected numbers")
         for name, matrix in mine.items():
             on_host = isinstance(matrix, np.ndarray)
             matrix[...] = tensors[name] if on_host else self.xp.asarray(tensors[name])

@@ -116,5 +116,5 @@ class IterationFiles:
             figures = {str(name): float(value) for name, value in found["figures"].items()}
             frames, scalars = int(found["num_frames"]), dict(found["scalars"])
             return Iteration(number, dict(found["plan"]), figures, frames, tensors, scalars)
-        except (KeyError, TypeError, ValueError, AttributeError) as fault:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
             raise ModelError(f"{path}: damaged ({fault}); expected plan, figures, num_frames and scalars") from fault

@@ -95,6 +95,8 @@ def test_restore_refuses_smoothed_gradients_of_another_model_or_rule():
         updater.restore({"squares:w": np.zeros((2, 2))}, {}, "m.ckp")
     with pytest.raises(ModelError, match=r"m\.ckp: numbers of the update rule are {'updates': 'many'}"):
         updater.restore({"velocity:w": np.zeros((2, 2))}, {"updates": "many"}, "m.ckp")
+    with pytest.raises(ModelError, match=r"m\.ckp: numbers of the update rule are \[7\]; expected numbers"):
+        updater.restore({"velocity:w": np.zeros((2, 2))}, [7], "m.ckp")
     updater.restore({"velocity:w": np.full((2, 2), 3.0)}, {"updates": 7}, "m.ckp")
     assert (updater.state["w"]["velocity"] == 3).all()
     assert updater.scalars == {"updates": 7}

@@ -174,7 +174,7 @@ def network() -> Network:
 
 def checkpoint(path: Path, rng: random.Random) -> None:
     updater = Updater(network(), TrainingOptions(max_epochs=1, learning_rates_per_sample=(0.1,)))
-    state = {"update": {"scalars": {"step": 3.0}}, "control": {"best": 1.5, "rates": [0.1, 0.2]}}
+    state = {"update": {"step": 3.0}, "control": {"best": 1.5, "rates": [0.1, 0.2]}, "sizes": {"size": 64}}
     files = TrainingFiles(path.parent / "m", 2)
     files.save_checkpoint(Checkpoint(1, 90, updater.tensors(), state))
     files.checkpoint(1).rename(path)
@@ -186,7 +186,7 @@ def use_checkpoint(path: Path) -> None:
     found = files.load_checkpoint(1)
     files.checkpoint(1).rename(path)
     updater = Updater(network(), TrainingOptions(max_epochs=1, learning_rates_per_sample=(0.1,)))
-    updater.restore(found.tensors, found.state["update"].get("scalars", {}), path)
+    updater.restore(found.tensors, found.state["update"], path)
 
 
 def iteration(path: Path, rng: random.Random) -> None:

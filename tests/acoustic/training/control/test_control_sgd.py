@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+from acoustic.network.model_file import load_tensors, save_tensors
 from acoustic.network.network import Network
 from acoustic.training.control import AutoAdjust
 from acoustic.training.control.options import AFTER, BEFORE
@@ -239,6 +240,16 @@ def test_a_resumed_run_needs_the_checkpoint_that_has_the_learning_rate(ring_read
         train(ring_network(), Dying(ring_reader(300), 25), RUNS["after"], model_path=tmp_path / "m")
     (tmp_path / "m.2.ckp").unlink()
     with pytest.raises(ModelError, match=r"m\.2\.ckp: missing; expected the learning rate of epoch 3 in it"):
+        train(ring_network(), ring_reader(300), RUNS["after"], model_path=tmp_path / "m")
+
+
+def test_a_damaged_state_of_the_control_is_refused(ring_reader, tmp_path):
+    with pytest.raises(Killed):
+        train(ring_network(), Dying(ring_reader(300), 25), RUNS["after"], model_path=tmp_path / "m")
+    tensors, state = load_tensors(tmp_path / "m.2.ckp")
+    state["state"]["control"]["factor"] = 10**400
+    save_tensors(tmp_path / "m.2.ckp", tensors, state)
+    with pytest.raises(ModelError, match=r"m\.2\.ckp: state of the learning rate control \(.*\); expected numbers"):
         train(ring_network(), ring_reader(300), RUNS["after"], model_path=tmp_path / "m")
 
 

@@ -6,13 +6,14 @@ from functools import partial
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from acoustic.engine.engine import Engine
-from acoustic.network.model_file import load_model, load_tensors
+from acoustic.network.model_file import METADATA_KEY, load_model, load_tensors
 from acoustic.training.evaluation import evaluate
 from acoustic.training.learner import Diverged, Learner
 from acoustic.training.parallel import ParallelOptions, executors
-from acoustic.training.parallel.files import IterationFiles
+from acoustic.training.parallel.files import Iteration, IterationFiles
 from acoustic.training.reporting.log import read_history
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, NaturalGradient, RmsProp
 from acoustic.training.sgd import train
@@ -301,3 +302,16 @@ def test_history_is_plain_json(examples):
     run(examples, ParallelOptions(2, samples=100), small_options(1))
     lines = (examples.with_name("m.parallel") / "history.jsonl").read_text().splitlines()
     assert [json.loads(line)["iteration"] for line in lines] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"num_frames": 1e999}, {"figures": {"CE": 10**400}}, {"scalars": 3}, {"plan": [1]}]
+)
+def test_damaged_checkpoints_of_iterations_are_refused(tmp_path, changes):
+    files = IterationFiles(tmp_path, 1)
+    files.save(small_network(), Iteration(1, {"epoch": 1}, {"CE": 1.5}, 90, {}, {"updates": 3}))
+    _, state = load_tensors(files.checkpoint(1))
+    path = files.checkpoint(1)
+    path.write_bytes(save({"x": np.zeros(1)}, {METADATA_KEY: json.dumps(state | changes)}))
+    with pytest.raises(ModelError, match=r"model\.1\.ckp: damaged \(.*expected plan, figures, num_frames and scalars"):
+        files.load(1)
