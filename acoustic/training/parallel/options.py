@@ -4,6 +4,7 @@ Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural grad
 3.1. The names of the block and of its entries for other methods are those of the 2016 tool.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -34,6 +35,7 @@ WITHOUT_EFFECT = {
     "distributedMBReading": "jobs read their own shares, or share the minibatches that one process reads",
     "syncPerfStats": "the histories have the times",
 }
+MPI_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")  # variables of Open MPI, and of MPICH and Intel MPI
 BLOCKS = (AVERAGING, DATA_PARALLEL, *NOT_BUILT)  # of the methods; only that of the chosen method is read
 AVERAGING_KEYS = ("syncFrequencyInFrames", "syncPeriod", "blockSizePerWorker", "blockSize")
 AVERAGING_IDLE = dict.fromkeys(("MAPerfStats", "syncPerfStats"), "the history of outer iterations has the times")
@@ -134,6 +136,11 @@ def parallel_options(sgd: Config, new: bool = True, bits: int = 32) -> ParallelO
         With file and line, for an unknown name or method and a value out of range.
     """
     block = _block(sgd)
+    if block is not None and (processes := _mpi_processes()) > 1:
+        raise ConfigError(
+            f"{block.where()}: {block.full_name()} of {processes} MPI processes, which would all train alone; expected "
+            f"one process, and numJobs={processes}"
+        )
     if block is None or not block.has("numJobs"):
         return None
     check_keys(block, [*(key for key, _ in ParallelOptions.keys.values()), *KEYS], {})
@@ -213,6 +220,12 @@ def _block(sgd: Config) -> Config | None:
     if sgd.find("parallelTrain") is None or not sgd.is_block("parallelTrain"):
         return None
     return sgd.block("parallelTrain")
+
+
+def _mpi_processes() -> int:
+    """Return the number of processes that mpiexec has started, as far as the environment tells."""
+    sizes = [os.environ.get(name, "") for name in MPI_SIZES]
+    return max((int(size) for size in sizes if size.isdecimal()), default=1)
 
 
 def _method(block: Config) -> str:

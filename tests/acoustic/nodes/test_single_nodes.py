@@ -45,19 +45,20 @@ def test_dummy_criterion_has_the_value_and_the_gradient_of_its_inputs(threads):
     network.add("Parameter", "W", rows=3, cols=4, init="fixedValue", value=0.5)
     network.add("Times", "z", "W", "x")
     network.add("DummyCriterion", "J", "objectives", "derivatives", "z")
-    network.criteria = ["J"]
+    network.add("Constant", "two", value=2)
+    network.add("Scale", "K", "two", "J")
     rng = np.random.default_rng(0)
     given = {name: np.asfortranarray(rng.standard_normal((rows, 100))) for name, rows in (("x", 4), ("derivatives", 3))}
     given["objectives"] = np.asfortranarray(rng.standard_normal((1, 100)))
-    engine = Engine(network, ["J"])
-    engine.forward(given, training=True)
+    engine = Engine(network, ["J", "K"])
+    engine.forward(given, training=True, criterion="K")
     assert engine.value("J")[0, 0] == pytest.approx(given["objectives"].sum(), rel=1e-12)
-    engine.backward("J")
-    np.testing.assert_allclose(engine.gradient("W"), given["derivatives"] @ given["x"].T, rtol=1e-12)
+    engine.backward("K")
+    np.testing.assert_allclose(engine.gradient("W"), 2 * given["derivatives"] @ given["x"].T, rtol=1e-12)
     layout = SequenceLayout.of_lengths((40, 60))  # with gaps, which do not count
     kept = ~layout.gaps.reshape(-1)
     padded = {name: np.asfortranarray(rng.standard_normal((len(one), 120))) for name, one in given.items()}
-    engine.forward(padded, training=True, layout=layout)
+    engine.forward(padded, training=True, criterion="J", layout=layout)
     assert engine.value("J")[0, 0] == pytest.approx(padded["objectives"][:, kept].sum(), rel=1e-12)
     engine.backward("J")
     expected = padded["derivatives"][:, kept] @ padded["x"][:, kept].T

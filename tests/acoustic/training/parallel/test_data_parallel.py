@@ -87,6 +87,13 @@ def test_jobs_give_what_one_process_gives(examples, rule, jobs):
     assert not examples.with_name("j.parallel").exists()
 
 
+def test_threads_of_a_job_draw_the_masks_of_their_frames(examples):
+    options = small_options(dropout_rate=0.3, minibatch_size=200)
+    alone = run(examples, None, options, network=described(FEED_FORWARD))
+    shared = run(examples, replace(SHARED, threads=2), options, network=described(FEED_FORWARD), name="j")
+    close(shared, alone)
+
+
 def test_a_resumed_training_equals_an_uninterrupted_one(examples):
     options = small_options(3)
     network = {"network": small_network(dropout=True)}
@@ -136,7 +143,7 @@ labels=Input({CLASSES}, tag=label)
 E=Parameter(5, 3000)
 H=LSTM(LookupTable(E, features), 4)
 W=Parameter({CLASSES}, 4)
-CE=CrossEntropyWithSoftmax(labels, Times(W, H), tag=criteria)
+CE=CrossEntropyWithSoftmax(labels, Times(Scale(2, W), H), tag=criteria)
 """
 
 
@@ -144,14 +151,16 @@ CE=CrossEntropyWithSoftmax(labels, Times(W, H), tag=criteria)
 def test_sequences_are_divided_whole(jobs):
     """Word vectors that do not occur in a minibatch keep their values in spite of momentum, as in one process."""
     options = small_options(3, momentum_per_minibatch=0.8)
-    values = []
+    values, validated = [], []
     for parallel in (None, replace(SHARED, num_jobs=jobs)):
         network = described(RECURRENT)
         before = network["E"].value.copy()
-        train(network, Sentences(), options, parallel=parallel)
+        history = train(network, Sentences(), options, Sentences(), parallel=parallel).history
+        validated.append([row["validation"]["CE"] for row in history])
         assert np.array_equal(network["E"].value[:, 40:], before[:, 40:])
         values.append({node.name: node.value for node in network.parameters()})
     close(values[1], values[0])
+    assert validated[1] == pytest.approx(validated[0], rel=1e-9)
 
 
 def test_criteria_may_be_weighted_sums(examples):
@@ -190,7 +199,7 @@ def test_networks_whose_frames_depend_on_each_other_are_refused(title):
 
 
 def test_what_is_not_built_is_refused(examples):
-    network = described(RECURRENT.replace("Times(W, H)", "Times(W, Dropout(H))"))
+    network = described(RECURRENT.replace(", H)", ", Dropout(H))"))
     check_divisible(network, network.criteria, small_options())
     with pytest.raises(ModelError, match="dropout of sequences with DataParallelSGD is not built"):
         check_divisible(network, network.criteria, small_options(dropout_rate=0.1))

@@ -105,6 +105,16 @@ def test_faults_are_named(block, message):
         read(f"parallelTrain=[{block}]")
 
 
+@pytest.mark.parametrize("name", ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"])
+def test_mpi_processes_do_not_train_together(monkeypatch, name):
+    monkeypatch.setenv(name, "1")
+    assert read("parallelTrain=[numJobs=2]") == ParallelOptions(2)
+    monkeypatch.setenv(name, "4")
+    assert read("") is None
+    with pytest.raises(ConfigError, match=r"train.SGD.parallelTrain of 4 MPI processes.*; expected one .* numJobs=4"):
+        read("parallelTrain=[parallelizationMethod=DataParallelSGD]")
+
+
 @pytest.mark.parametrize(
     ("block", "around", "expected"),
     [
