@@ -114,6 +114,13 @@ def test_words_come_in_the_forms_of_other_programs_too(mlf, tmp_path, capsys, fo
     assert capsys.readouterr().out.splitlines()[-1] == "WER 25.0% (2 utterances, 4 words)"
 
 
+def test_the_malformed_line_of_a_trn_is_named(mlf, tmp_path, capsys):
+    (tmp_path / "other").write_text("X Y (a)\nZ (b\nX (c)\n")
+    for options in ([], ["--text"]):
+        assert main(["score", mlf("words", a="X Y"), "other", *options]) == 2
+        assert capsys.readouterr().err == ("error: other:2: 'Z (b'; expected words and the utterance in parentheses\n")
+
+
 def test_named_lines_are_not_guessed_and_are_there_once(mlf, tmp_path, capsys):
     (tmp_path / "other").write_text(FORMS["text"])
     assert main(["score", mlf("words", a="X Y"), "other"]) == 2

@@ -70,7 +70,15 @@ def test_names_of_published_copies(tmp_path, name):
     for part in QUERIES:
         columns(tmp_path / f"x.{part}", True)
         (tmp_path / f"x.{part}").rename(tmp_path / name.format(part))
-    for other in ("input.txt", "output.txt", "inputmap.txt", "atis.train.pkl", "ATIS.train.cntk.sparse"):
+    for other in (
+        "input.txt",
+        "output.txt",
+        "inputmap.txt",
+        "atis.train.pkl",
+        "atis.test.pkl",
+        "x.train.sparse",
+        "x.test.sparse",
+    ):
         (tmp_path / other).write_text("BOS\n")
     assert read_corpus(tmp_path) == QUERIES
 
@@ -132,7 +140,7 @@ def test_without_development_queries_some_of_the_training_are_taken(tmp_path):
             {"train": "1 |W 3:1 |L 2:1\n", "test": "a O\n"},
             r"train:1: '1 \|W 3:1 \|L 2:1'; expected comments with word",
         ),
-        ({"train": "a O\n" * 10, "atis.last-nov93x": "a O\n"}, "no test queries"),
+        ({"train": "a O\n" * 10, "last-nov93x": "a O\n", "anov93": "a O\n"}, "no test queries"),
         ({"train": "a city\n", "test": "a O\n"}, r"train:1: label 'city'; expected O, or B- or I- and a type"),
         ({"train": "a O\nb\n", "test": "a O\n"}, r"train:2: 'b' has one column"),
         ({"train": "\n", "test": "a O\n"}, "train: no query"),
