@@ -35,7 +35,7 @@ from decoder.search.kernels.token_store import STEPS
 from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, search
 from decoder.search.lattice import WordLattice, word_lattice
 from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead
-from decoder.search.options import MAX_TOKENS, SearchOptions
+from decoder.search.options import SearchOptions
 from decoder.search.path import SearchPath, WordTimes, trace_path, word_times, written_words
 from decoder.search.search_graph import least_lm_costs, lm_words, score_rows, search_graph, silence_models
 from readers.errors import ConfigError, GraphError, ShapeError
@@ -265,8 +265,11 @@ def widened(settings: Settings, times: int) -> Settings:
     if not times:
         return settings
     factor = 2**times
-    tokens = min(settings.max_tokens * factor, MAX_TOKENS)
-    return settings._replace(beam=settings.beam * factor, word_beam=settings.word_beam * factor, max_tokens=tokens)
+    return settings._replace(
+        beam=settings.beam * factor,
+        word_beam=settings.word_beam * factor,
+        max_tokens=settings.max_tokens * factor,
+    )
 
 
 def _is_impossible(frames: np.ndarray) -> bool:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from readers.errors import ConfigError
 
-MAX_TOKENS = 2**31 - 1
-
 
 @dataclass(frozen=True)
 class SearchOptions:
@@ -67,7 +65,7 @@ class SearchOptions:
         for name, low, high in (
             ("acweight", 0.0, math.inf),
             ("beam", 0.0, math.inf),
-            ("max_tokens", 1, MAX_TOKENS),
+            ("max_tokens", 1, 2**31 - 1),
             ("word_end_beam_frac", 0.0, math.inf),
             ("sil_cost", -1e30, 1e30),
             ("lm_scale", 0.0, 1e30),

@@ -144,7 +144,7 @@ class SearchStream:
         """
         self._compact()
         state = self._state
-        if self._is_finished or (not self.alive and state.num_frames == 0):
+        if self._is_finished:
             return self._stable.partial((), state.num_frames)
         root = state.trace.steps[:1]["label"]  # the step that all tokens share, unless it is the start
         return self._stable.partial(self._tail(), state.num_frames, root[root != NODE_LABEL])

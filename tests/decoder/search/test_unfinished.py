@@ -91,7 +91,7 @@ def dying(seed, last):
 @pytest.mark.parametrize("seed", range(40))
 def test_streams_end_with_the_same_unfinished_path(seed):
     rng = np.random.default_rng(seed)
-    decoder, scores = dying(seed, 1 + seed % 7)
+    decoder, scores = dying(seed, seed % 7)
     for options in ({}, {"beam": 2.0}, {"max_tokens": 2}):
         chosen = decoder.with_options(**options)
         expected = chosen.decode(scores)
@@ -99,6 +99,14 @@ def test_streams_end_with_the_same_unfinished_path(seed):
         result, partials = in_parts(chosen, scores, rng, telling=seed % 2 == 0)
         assert_same(result, expected)
         assert all(partial.stable == expected.text[: partial.num_stable] for partial in partials)
+
+
+def test_lattice_joins_all_paths_that_are_alive():
+    decoder = two_words(partial=True, lattice_beam=10.0)
+    result = decoder.decode(np.zeros((4, 2), np.float32, order="F"))
+    assert result.reason
+    found = {spelled(result.lattice, links, decoder)[0] for links in paths(result.lattice)}
+    assert found == {(), ("x",), ("y",)}
 
 
 @pytest.mark.parametrize("seed", range(60))

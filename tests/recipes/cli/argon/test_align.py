@@ -1,15 +1,17 @@
 """`argon -alignmlf` and `argonaut score --boundaries` on the small system, whose states are tones of known times."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import soundfile
 
+from decoder.alignment.aligner import Aligner
 from readers.audio.audio_file import read_audio
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.results.timed_words import read_ctm
-from tests.recipes.systems.small_system import GRAPH, HCOPY
+from tests.recipes.systems.small_system import FIRST_OF_TEST, GRAPH, HCOPY
 
 ALIGN = (
     *("-graph", "graph/graph.dg", "-am", "model/net", "-cntkmap", "graph/cntkmap", "-dnn_window_size", "3"),
@@ -191,6 +193,25 @@ def test_utterances_that_cannot_be_aligned_are_named(user):
     assert "some.mlf: no transcript; expected an entry */" in report[3]
     assert "\tsome.mlf:2: transcript: words not in the dictionary: NO" in report[1]
     assert f"\t{names[1]}.fb: alignment: " in report[2].replace("feat/", "")
+
+
+def test_alignments_with_a_wider_beam_are_counted(user, monkeypatch):
+    number, found = [], Aligner.align
+
+    def widened_once(self, labels, scores):
+        number.append(self.widenings)
+        alignment = found(self, labels, scores)
+        return replace(alignment, beam=2 * self.beam) if len(number) == 1 else alignment
+
+    monkeypatch.setattr(Aligner, "align", widened_once)
+    outcome = align(user, "-alignmlf", "words.mlf", "--dict", "dict", "-beam", "200", "--widenings", "5")
+    assert outcome.status == 0
+    assert number == [5] * 6
+    assert outcome.out[-1].startswith("utterances: 6 done, 0 skipped, 0 failed; 1 widened; frames ")
+    report = (user.root / "aligned.mlf.report").read_text().splitlines()
+    assert report[1:] == [f"feat/{FIRST_OF_TEST}\twidened\tbeam of 400 instead of 200"]
+    align(user, "-alignmlf", "words.mlf", "--dict", "dict")
+    assert number[-1] == 3
 
 
 @pytest.mark.parametrize("form", FORMS)
