@@ -93,14 +93,15 @@ def merge(leaves: list[set[str]], frames: dict, threshold: float) -> list[set[st
     return leaves
 
 
+@pytest.mark.parametrize("min_frames", [0, 4])  # 0: a question that all or none answer with yes is no split
 @pytest.mark.parametrize("seed", range(20))
-def test_leaves_are_those_of_the_greedy_definition(seed):
+def test_leaves_are_those_of_the_greedy_definition(seed, min_frames):
     frames = data(seed)
-    _, leaf_of = grow(frames, threshold=3.0, min_frames=4, merge=False)
+    _, leaf_of = grow(frames, threshold=3.0, min_frames=min_frames, merge=False)
     found = {frozenset(np.array(list(frames))[leaf_of == leaf]) for leaf in set(leaf_of.tolist())}
-    leaves = split(frames, 3.0, 4)
+    leaves = split(frames, 3.0, min_frames)
     assert found == set(map(frozenset, leaves))
-    _, leaf_of = grow(frames, threshold=3.0, min_frames=4)
+    _, leaf_of = grow(frames, threshold=3.0, min_frames=min_frames)
     found = {frozenset(np.array(list(frames))[leaf_of == leaf]) for leaf in set(leaf_of.tolist())}
     assert found == set(map(frozenset, merge(leaves, frames, 3.0)))
 

@@ -1,5 +1,6 @@
 """The AN4 recipe: its sets and tables, faults of the corpus, and the whole of it on a toy corpus of tones."""
 
+import argparse
 import dataclasses
 import json
 import math
@@ -18,7 +19,7 @@ from readers.htk.mlf import Label, read_mlf
 from readers.htk.slf import read_slf
 from readers.tables.hmm_tables import read_transitions
 from recipes.an4 import corpus, prepare
-from recipes.an4.run import CONFIG, NETWORKS
+from recipes.an4.run import CONFIG, NETWORKS, Recipe
 from recipes.cli.main import main
 from tests.recipes.systems.small_system import STATES, WORDS
 from tests.recipes.systems.toy_an4 import make_corpus
@@ -145,6 +146,16 @@ def test_live_features_differ_in_the_mean_alone():
     assert (plain.target_kind, live.target_kind) == ("FBANK_Z_D", "FBANK_D")
     assert dataclasses.replace(plain, target_kind="FBANK_D") == live
     FeatureStream(live, 16000)
+
+
+def test_features_are_live_only_if_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(Recipe, "sets", {})
+    arguments = {"data": tmp_path, "out": tmp_path, "seed": 1, "overrides": [], "network": "dnn", "workers": 1}
+    found = {}
+    for live in (None, False, True):  # a recipe derived from this one has no such option
+        given = arguments if live is None else arguments | {"live": live}
+        found[live] = Recipe(argparse.Namespace(**given)).feature_config.name
+    assert found == {None: "fbank40_zd.hcopy", False: "fbank40_zd.hcopy", True: "fbank40_d.hcopy"}
 
 
 def test_training_configuration_fits_the_features_and_its_own_schedule():
