@@ -153,3 +153,33 @@ def test_a_parameter_that_is_multiplied_and_added(shared):
     for found in gradients:
         for gradient, expected in zip(found, [products + sums] if shared else [products, sums]):
             np.testing.assert_allclose(gradient, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_gradients_of_a_parameter_that_is_a_factor_and_a_term(threads, monkeypatch):
+    """Of W, the threads add up their frames' parts in Plus, and Times computes a product over all frames."""
+    monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+    network = Network("float", threads=threads)
+    network.add("Input", "x", rows=1)
+    network.add("Input", "y", rows=30)
+    network.add("Parameter", "W", rows=30, cols=1, init="gaussian", initValueScale=2)
+    network.add("Tanh", "h", network.add("Plus", "z", network.add("Times", "p", "W", "x"), "W"))
+    network.add("CrossEntropyWithSoftmax", "J", "y", "h")
+    network.validate()
+    rng, gradients = np.random.default_rng(0), []
+    batches = [
+        {
+            "x": np.asfortranarray(rng.standard_normal((1, 80)), np.float32),
+            "y": np.asfortranarray(np.eye(30)[:, rng.integers(0, 30, 80)], np.float32),
+        }
+        for _ in range(6)
+    ]
+    for options in (EngineOptions(), EngineOptions.plain()):
+        engine = Engine(network, ["J"], options=options)
+        found = []
+        for matrices in batches:  # the later ones are replayed
+            engine.forward(matrices, training=True)
+            engine.backward()
+            found.append(engine.gradient("W").copy())
+        gradients.append(found)
+    np.testing.assert_allclose(*gradients, rtol=1e-4, atol=1e-4)

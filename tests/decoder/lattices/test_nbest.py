@@ -57,6 +57,19 @@ def test_nbest_is_the_best_of_all_paths_each_word_sequence_once(seed, count):
         assert score == max(whole for whole, _, _ in paths[one.words])
 
 
+def test_of_equally_good_paths_the_one_whose_links_come_first_is_listed_first():
+    links = [(0, 1, "b", -1.0, 0.0), (0, 2, "a", -1.0, 0.0), (2, 3, "!NULL", 0.0, 0.0), (1, 3, "!NULL", 0.0, 0.0)]
+    assert [one.words for one in nbest(lattice_of(links), 9)] == [("b",), ("a",)]
+    assert [one.words for one in nbest(lattice_of([links[k] for k in (1, 0, 2, 3)]), 9)] == [("a",), ("b",)]
+
+
+def test_equal_paths_with_different_numbers_of_links():
+    """One word, said at once or after a link without a word, with the same scores."""
+    links = [(0, 1, "!NULL", 0.0, 0.0), (0, 2, "a", -1.0, 0.0), (1, 2, "a", -1.0, 0.0), (2, 3, "b", 0.0, 0.0)]
+    for order in ((0, 1, 2, 3), (1, 0, 2, 3), (2, 1, 0, 3)):
+        assert [one.words for one in nbest(lattice_of([links[k] for k in order]), 9)] == [("a", "b")]
+
+
 def test_impossible_links_are_in_no_list():
     links = [(0, 1, "a", -1.0, 0.0), (0, 1, "b", -np.inf, 0.0)]
     assert [one.words for one in nbest(lattice_of(links), 5)] == [("a",)]

@@ -1,6 +1,7 @@
 """Language-model estimates against the formulas worked out on dictionaries of counts."""
 
 import itertools
+import math
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -123,6 +124,13 @@ def test_kneser_ney_bigram_and_perplexity_with_an_unknown_word_by_hand():
     product = expected["<s>", "a"] * expected["a", "c"] * expected["c", "</s>"]
     assert found.perplexity == pytest.approx(product ** (-1 / 3))
     assert (found.num_predicted, found.num_as_unknown) == (3, 1)
+
+
+def test_perplexity_of_nothing_is_not_a_number():
+    model = LanguageModel.from_arpa(estimate([["a", "b"]], order=1, method="wb"))
+    found = perplexity(model, [])
+    assert (found.num_sentences, found.num_words, found.cost, found.num_predicted) == (0, 0, 0.0, 0)
+    assert math.isnan(found.perplexity)
 
 
 def test_sentences_shorter_than_the_order_leave_its_section_empty():

@@ -21,6 +21,7 @@ from readers.results import timed_words
 from readers.results.nbest import Hypothesis, write_nbest
 from readers.results.timed_words import TimedWord
 from readers.tables import hmm_tables
+from recipes.cli.info import describe
 from recipes.cli.main import main
 from recipes.pictures.confusions import draw_confusions
 from recipes.stages import Stage, run_stages
@@ -192,3 +193,40 @@ def test_images_tell_their_sides(tmp_path):
     network.add("ImageInput", "x", width=11, height=24, channels=3)
     save_model(network, tmp_path / "net")
     assert figures_as("safetensors model", tmp_path / "net")["inputs"] == "x 792 values (11 x 24 x 3)"
+
+
+CONSENSUS = "consensus networks"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("u1 [ a 0.25 b 0.75 ] [ c 1.0 ]\n", CONSENSUS),
+        ("u1 [ a 0 ] [ c 1 ]\n", CONSENSUS),
+        ("u1 [ a 0.25 b ] [ c 1.0 ]\n", None),  # a word without probability
+        ("u1 [ ] [ c 1.0 ]\n", None),
+        ("u1 [ a 1.25 ] [ c 1.0 ]\n", None),
+        ("u1 [ a -0.25 ] [ c 1.0 ]\n", None),
+        ("u1 [ a x ] [ c 1.0 ]\n", None),
+        ("u1 1 0.5 0.25 yes 0.75\nu1 1 0.75 0.25 no 0.5\n", "words with times (CTM)"),
+        ("u1 1 0.5 0.25 yes 0.75\nu1 1 0.75 0.25 no sure\n", None),  # a confidence that is no number
+        ("yes y eh1 s\nno n ow1\nno(2) n ah0\n", "pronunciation dictionary"),
+        ("yes y eh1 s\nno(2) n ah0\nalone\n", None),
+    ],
+)
+def test_texts_that_only_begin_like_a_kind_are_not_of_it(tmp_path, text, kind):
+    (tmp_path / "a").write_text(text)
+    try:
+        found = describe(str(tmp_path / "a"))[0]
+    except FormatError:
+        found = None
+    if kind is None:
+        assert found not in (CONSENSUS, "words with times (CTM)", "pronunciation dictionary")
+    else:
+        assert found == kind
+
+
+def test_blocks_of_a_configuration_are_not_shown_as_its_values(tmp_path):
+    (tmp_path / "a.cntk").write_text("command=Train\nprecision=float\nTrain=[\n action=train\n]\nMore=[b=2]\n")
+    figures = describe(str(tmp_path / "a.cntk"), 1)[1]
+    assert [name for name, _ in figures] == ["commands", "Train", "blocks", "command", "precision"]

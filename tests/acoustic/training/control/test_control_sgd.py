@@ -12,7 +12,7 @@ from acoustic.training.control import AutoAdjust
 from acoustic.training.control.options import AFTER, BEFORE
 from acoustic.training.options import TrainingOptions
 from acoustic.training.reporting.log import read_history
-from acoustic.training.rules import AdaGrad
+from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad
 from acoustic.training.sgd import train
 from acoustic.training.trainer import Trainer
 from readers.errors import ModelError
@@ -92,6 +92,35 @@ def test_a_search_finds_a_rate_that_learns(whole):
     values = [row["training"]["CrossEntropyWithSoftmax"] for row in history]
     assert values[-1] < 0.7 * values[0]
     assert len({row["learning_rate_per_sample"] for row in history}) > 1
+
+
+@pytest.mark.parametrize("rule", [AdaGrad(), FsAdaGrad(), AdamW()], ids=lambda rule: rule.names[0])
+def test_a_search_leaves_the_network_and_the_rule_as_they_were(ring_reader, rule):
+    auto = AutoAdjust(BEFORE, adapt_minibatch=True, trial_minibatches=3, tuning_max=64)
+    options = options_of(auto, 3, rule=rule, learning_rates_per_minibatch=(), minibatch_size=16)
+    trainer = Trainer(ring_network(), ring_reader(200), options)
+    trainer.prepare(None)
+
+    def state():
+        matrices = {**trainer.network.stored_values(), **trainer.updater.tensors()}
+        return {name: np.asarray(matrix).tobytes() for name, matrix in matrices.items()}, dict(trainer.updater.scalars)
+
+    asked, run = [], trainer.learner.run
+
+    def noted(epoch, values, *arguments):
+        asked.append(state())
+        return run(epoch, values, *arguments)
+
+    trainer.learner.run = noted
+    for epoch in range(2):
+        before = state()
+        values = trainer._plan(epoch)
+        assert len(asked) > 2  # trials
+        assert all(one == before for one in asked)  # each of them begins where the epoch will begin
+        assert state() == before
+        asked.clear()
+        trainer.run_epoch(epoch, values)
+        asked.clear()
 
 
 def test_minibatches_grow(whole):
