@@ -201,6 +201,8 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
 
     Raises
     ------
+    ConfigError
+        If level is negative.
     FormatError
         If no label has this level, or the file is in none of the formats.
     """
@@ -209,6 +211,8 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
     from readers.results.timed_words import is_ctm, read_ctm
     from readers.results.trn import is_trn, read_named_lines, read_trn
 
+    if level < 0:
+        raise ConfigError(f"command line: --level {level}; expected 0 or more")
     if level == 0 and (lines := read_lines(path))[:1] != [HEADER]:
         if is_trn(lines):
             return read_trn(path)

@@ -97,6 +97,16 @@ def test_a_plain_mlf_and_one_with_levels(mlf, capsys):
         assert capsys.readouterr().out.splitlines()[-1].endswith(closing)
 
 
+def test_boundaries_without_a_counterpart_change_the_exit_status(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    labels = [Label(0, 2, "x"), Label(2, 3, "y")]
+    write_mlf("ref", [("*/a.lab", labels), ("*/b.lab", labels)])
+    write_mlf("hyp", [("*/a.lab", labels)])
+    assert main(["score", "ref", "ref", "--boundaries"]) == 0
+    assert main(["score", "ref", "hyp", "--boundaries"]) == 1
+    assert "failed: b: " in capsys.readouterr().err
+
+
 FORMS = {
     "trn": "X Y (a)\n\nZ <s> X (b)\n",
     "ctm": ";; of channel 1\nb 1 0.5 0.2 Z 0.9\nb 1 0.9 0.3 X\na 1 0.1 0.2 X\na 1 0.4 0.2 Y 1.0\n",
