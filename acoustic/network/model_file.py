@@ -67,7 +67,7 @@ def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
             text = (file.metadata() or {}).get(METADATA_KEY)
             if text is None:
                 raise ModelError(f"{path}: no {METADATA_KEY!r} metadata; expected a model or checkpoint of Argonaut")
-            tensors = {name: _ordered(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            tensors = {name: _tensor(file, name, path) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except SafetensorError as error:
         raise ModelError(
             f"{path}: {error}; expected a model or checkpoint of Argonaut, a complete safetensors file"
@@ -81,7 +81,15 @@ def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
     return tensors, metadata
 
 
-def _ordered(array: np.ndarray) -> np.ndarray:
+def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:
+    """Return a tensor, a matrix in Fortran order.  Raises ModelError for types and shapes that NumPy does not have."""
+    try:
+        array = file.get_tensor(name)
+    except (AttributeError, TypeError, ValueError) as error:
+        kind = file.get_slice(name).get_dtype()
+        raise ModelError(
+            f"{path}: tensor {name!r} of type {kind} ({error}); expected a matrix of F32 or F64"
+        ) from error
     return np.asfortranarray(array) if array.ndim == 2 else array
 
 

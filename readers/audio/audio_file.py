@@ -114,7 +114,7 @@ def _read_sndfile(path) -> tuple[np.ndarray, int]:
 def _all_frames(file, dtype: str, size: int) -> np.ndarray:
     """Return all frames (N, channels); memory for many more than a file of `size` bytes usually has is not trusted."""
     if file.frames <= USUAL_FRAMES * size:
-        return file.read(dtype=dtype, always_2d=True)
+        return file.read(file.frames, dtype, always_2d=True)
     pieces = [file.read(PIECE, dtype, always_2d=True)]
     while len(pieces[-1]) == PIECE:
         pieces.append(file.read(PIECE, dtype, always_2d=True))

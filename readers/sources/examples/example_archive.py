@@ -273,7 +273,7 @@ def _parse(found: dict[str, Any]) -> Description:
     streams = tuple(ExampleStream(str(one["name"]), one["kind"], int(one["dim"])) for one in found["streams"])
     names = ("number", "archives", "examples", "total", "per_block")
     numbers = [found[name] for name in names]
-    fine = all(isinstance(number, int) and 0 <= number < 1 << 62 for number in numbers)
+    fine = all(type(number) is int and 0 <= number < 1 << 62 for number in numbers)
     features = {name: FeatureRecord.parse(one, name) for name, one in found.get("features", {}).items()}
     described = Description(streams, *numbers, str(found["token"]), features)
     fine = fine and 1 <= described.number <= described.archives and described.per_block > 0

@@ -209,3 +209,12 @@ def test_settings_that_are_not_finite_are_named(tmp_path):
     with pytest.raises(ModelError, match=r"^node 'W0': learningRateMultiplier is inf; expected a finite number"):
         save_model(network, tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("kind", "shape"), [("BF16", [2]), ("F8_E4M3", [4]), ("F32", [1] * 100)])
+def test_tensors_that_numpy_does_not_have_are_refused(tmp_path, kind, shape):
+    header = {"__metadata__": {"argonaut": "{}"}, "a": {"dtype": kind, "shape": shape, "data_offsets": [0, 4]}}
+    text = json.dumps(header).encode()
+    (tmp_path / "m").write_bytes(len(text).to_bytes(8, "little") + text + bytes(4))
+    with pytest.raises(ModelError, match=f"m: tensor 'a' of type {kind} .*; expected a matrix of F32 or F64"):
+        load_tensors(tmp_path / "m")

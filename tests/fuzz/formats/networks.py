@@ -1,6 +1,7 @@
 """Models and checkpoints (safetensors), ONNX models; networks are evaluated, and their gradients computed."""
 
 import json
+import math
 import random
 import struct
 from pathlib import Path
@@ -32,6 +33,7 @@ INTEGERS = (
     *(2**62, -(2**62), 2**63, 2**64, 2**80),
 )
 MOST_ROWS = 10**6
+DTYPES = (("BF16", 2), ("F16", 2), ("F8_E4M3", 1), ("F8_E5M2", 1), ("I32", 4), ("U64", 8), ("BOOL", 1), ("F64", 8))
 
 
 def any_node(path: Path, rng: random.Random) -> None:
@@ -95,7 +97,15 @@ def metadata_change(content: bytes, rng: random.Random) -> bytes:
 def header_change(content: bytes, rng: random.Random) -> bytes:
     """Change the header of the safetensors file: types, shapes and offsets of tensors."""
     length = int.from_bytes(content[:8], "little")
-    header = json.dumps(mutate_json(json.loads(content[8 : 8 + length]), rng)).encode()
+    found = json.loads(content[8 : 8 + length])
+    tensors = [entry for name, entry in found.items() if name != "__metadata__"]
+    if tensors and rng.random() < 0.2:  # a type of other size needs other offsets, too
+        entry = rng.choice(tensors)
+        entry["dtype"], size = rng.choice(DTYPES)
+        entry["data_offsets"][1] = entry["data_offsets"][0] + size * math.prod(entry["shape"])
+    else:
+        found = mutate_json(found, rng)
+    header = json.dumps(found).encode()
     size = rng.choice((len(header), len(header), len(header), len(header) + 1, 2**62, 0))
     return struct.pack("<Q", size) + header + content[8 + length :]
 

@@ -209,6 +209,12 @@ def test_memory_is_not_reserved_for_samples_that_only_the_header_promises(tmp_pa
         read_audio(tmp_path / "a.flac")
 
 
+def test_codings_in_which_libsndfile_cannot_seek(tmp_path):
+    (tmp_path / "a.au").write_bytes(b".snd" + struct.pack(">5I", 24, 2, 26, 16000, 1) + bytes(2))
+    samples, rate = read_audio(tmp_path / "a.au")
+    assert (len(samples), rate) == (len(soundfile.read(tmp_path / "a.au", 1000)[0]), 16000)
+
+
 def test_long_silence_is_read_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(audio_file, "PIECE", 1000)
     samples = np.zeros(2**19, np.int16)

@@ -261,7 +261,15 @@ def rewritten(path, **changes) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"version": 2}, {"streams": []}, {"per_block": 0}, {"examples": -1}, {"number": 2}, {"streams": 3}]
+    [
+        {"version": 2},
+        {"streams": []},
+        {"per_block": 0},
+        {"examples": -1},
+        {"examples": True},
+        {"number": 2},
+        {"streams": 3},
+    ]
     + [{"streams": [{"name": "x", "kind": kind, "dim": dim}]} for kind, dim in [("x", 1), ("byte", 0), ("byte", 1e9)]],
 )
 def test_a_description_that_cannot_be_is_refused(tmp_path, changes):
