@@ -22,6 +22,7 @@ class Reshape(LinearNode):
     imageWidth, imageHeight, imageChannels : int
         The dimensions of the image that a column of V holds, for a following Convolution or pooling; they change no
         value.
+    imageLayout : str
 
     References
     ----------
@@ -34,6 +35,7 @@ class Reshape(LinearNode):
         Option("imageWidth", int, 0),
         Option("imageHeight", int, 0),
         Option("imageChannels", int, 0),
+        Option("imageLayout", str, "HWC", choices=("HWC",)),
     )
     backward_reads = ((),)
     value_in_place = (0,)

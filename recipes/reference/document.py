@@ -22,6 +22,10 @@ OPTIONS = """\
 Options are given by name, as in `Input(5, tag=feature)`.  Words in parentheses are the values that an option may have.
 An option without `=` is required.
 """
+CNTK_ARGUMENTS = """\
+These named arguments are accepted by CNTK's functions.  Those without effect are noted in the log; unknown ones are
+errors.
+"""
 COMMANDS = """\
 These are the commands of [editing scripts](mel.md), section 4.2.2 of the CNTK book.
 """
@@ -86,8 +90,24 @@ def _functions() -> Iterator[str]:
     yield "## Options\n"
     yield OPTIONS
     yield from _table(("function", "options"), filter(lambda row: row[1], map(_options, nodes)))
+    yield "## Other arguments of CNTK\n"
+    yield CNTK_ARGUMENTS
+    yield from _table(("function", "argument", "decision"), _cntk_arguments())
     yield "## Not implemented\n"
     yield from _table(("function", "area"), [(f"`{name}`", why) for name, why in NOT_BUILT.items()])
+
+
+def _cntk_arguments() -> Iterator[tuple[str, str, str]]:
+    from acoustic.descriptions.ndl import cntk_options
+
+    for function, idle in cntk_options.WITHOUT_EFFECT.items():
+        for name, reason in idle.items():
+            yield f"`{function}`", f"`{name}`", f"no effect: {reason}"
+    names = ", ".join(f"`{name}`" for name in cntk_options.PARAMETER_OPTIONS)
+    yield "all but `LearnableParameter`", names, f"no effect: {cntk_options.ONLY_PARAMETERS}"
+    for function, what in cntk_options.REFUSED.items():
+        for name, reason in what.items():
+            yield f"`{function}`", f"`{name}`", f"refused: {reason}"
 
 
 def _function(node: type[Node]) -> tuple[str, str, str]:

@@ -32,6 +32,7 @@ WITHOUT_EFFECT = {
     "randomize": "the archives are already shuffled",
     "verbosity": "the program has one log for everything",
     "traceLevel": "the program has one log for everything",
+    "precision": "the network converts what it reads",
 }
 READER_NAMES = ("readerType", "file", "minibatchMode", "ignoreFeatureMismatch", *WITHOUT_EFFECT)
 BLOCK_NAMES = ("dim", "labelDim")

@@ -21,6 +21,7 @@ MAX_UTTERANCE_FRAMES = 65535  # CNTK's limit, only for blockRandomize
 WITHOUT_EFFECT = {
     "verbosity": "the program has one log for everything",
     "traceLevel": "the program has one log for everything",
+    "precision": "the network converts what it reads",
     "useMersenneTwisterRand": "randomSeed determines the order",
     "unigram": "a language model of states is used only by sequence training",
 }

@@ -21,6 +21,7 @@ from readers.sources.records.uci_options import label_map
 WITHOUT_EFFECT = {
     "verbosity": "the program has one log for everything",
     "traceLevel": "the program has one log for everything",
+    "precision": "the network converts what it reads",
     "start": "the cache contains values, not columns of text",
     "sectionType": "the cache distinguishes features and labels",
     "type": "the cache distinguishes features and labels",

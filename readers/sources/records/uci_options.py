@@ -21,6 +21,7 @@ from readers.sources.records.records import ORDER_NAMES
 WITHOUT_EFFECT = {
     "verbosity": "the program has one log for everything",
     "traceLevel": "the program has one log for everything",
+    "precision": "the network converts what it reads",
     "prefetch": "records are in memory or mapped",
     "useMersenneTwisterRand": "randomSeed determines the order",
     "wsize": "a cache is as large as its records",

@@ -30,6 +30,7 @@ CACHE_NAMES = (
 WITHOUT_EFFECT = {
     "verbosity": "the program has one log for everything",
     "traceLevel": "the program has one log for everything",
+    "precision": "the network converts what it reads",
     "dim": "the vocabulary determines the number of rows",
     **dict.fromkeys(CACHE_NAMES, "texts are not cached"),
 }

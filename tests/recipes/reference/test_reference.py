@@ -9,6 +9,8 @@ import pytest
 
 import readers
 from acoustic.actions import ACTIONS
+from acoustic.descriptions.ndl.cntk_options import REFUSED, WITHOUT_EFFECT
+from acoustic.nodes.registry import node_class
 from readers.config.syntax import strip_comment
 from recipes.reference.document import pages as make_pages
 from recipes.reference.parameters import ACTION_SECTIONS, HONOURED, OUR_ACTIONS
@@ -90,6 +92,17 @@ def test_what_is_not_honoured_has_a_reason():
             assert (row.state == HONOURED) != bool(row.reason), (place.title, row)
         names = [row.name.lower() for row in place.parameters]
         assert len(set(names)) == len(names), place.title
+
+
+def test_every_argument_of_cntk_has_a_decision():
+    text = pages()["ndl_functions"]
+    for functions, decision in ((WITHOUT_EFFECT, "no effect: "), (REFUSED, "refused: ")):
+        for function, names in functions.items():
+            node = node_class(function)  # the function exists, and has no option of that name
+            own = {one.lower() for option in node.options for one in (option.name, *option.aliases)}
+            for name, reason in names.items():
+                assert name.lower() not in own
+                assert f"| `{function}` | `{name}` | {decision}{reason} |" in text
 
 
 def test_every_action_has_a_place():

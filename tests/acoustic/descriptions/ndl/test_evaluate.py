@@ -223,6 +223,7 @@ def test_tags_and_arrays_add_up_and_name_the_node_of_a_call(tag, part):
             "net.ndl:2: node 'y' .*: initValueScale=inf; expected a finite number",
         ),
         ("y=Input(2, dynamicAxis=t)", "net.ndl:2: dynamicAxis of InputValue is not built: it belongs to inputs with"),
+        ("y=Reshape(x, 2, imageLayout=cudnn)", "imageLayout='cudnn'; expected one of HWC"),
         ("y=Parameter(2, init=bilinear)", "init='bilinear'; expected one of uniform"),
         (
             "y=Parameter(2, kernelWidth=3)",

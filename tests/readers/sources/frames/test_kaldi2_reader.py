@@ -49,7 +49,9 @@ def same(one, other) -> None:
             np.testing.assert_array_equal(ours.matrices[name], matrix)
 
 
-@pytest.mark.parametrize("options", ["", "miniBatchMode=Partial; randomize=none", "frameMode=false; Truncated=true"])
+@pytest.mark.parametrize(
+    "options", ["", "miniBatchMode=Partial; randomize=none; precision=float", "frameMode=false; Truncated=true"]
+)
 def test_the_minibatches_of_kaldi_reader(corpus, options):
     with open_reader(reader(corpus.directory, options)) as ours:
         assert isinstance(ours, Kaldi2Reader)
