@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 
 from decoder.graph.compiled_graph import DecodingGraph, precompile
-from decoder.graph.graph_file import load_graph, save_graph
+from decoder.graph.graph_file import GraphDefaults, load_defaults, load_graph, save_defaults, save_graph
 from decoder.lm.collection import open_collection
 from decoder.lm.evaluation import perplexity
 from decoder.lm.language_model import LanguageModel
@@ -80,6 +80,20 @@ def _change_item(raw: bytearray, rng: random.Random, kind: str, offset: int, len
             struct.pack_into(form, raw, place + size, rng.choice((-top, top - 1, -1)))
     else:
         raw[place] = rng.randrange(256)
+
+
+def tuned_graph(path, rng: random.Random) -> None:
+    """A small graph with search options, so that many changes meet these."""
+    save_graph(precompile(graphs.make_acceptor([(0, 1, "[a]", 0.5), (1, 0, "x", 0.1)], {1: 0.0})), path)
+    options = {"acweight": rng.random(), "beam": 15.0, "lm_scale": 2, "max_tokens": 500}
+    save_defaults(path, GraphDefaults(options, {"am": "net.dnn", "lm": "words.arpa"}))
+
+
+def use_defaults(path) -> None:
+    defaults = load_defaults(path)
+    SearchOptions(**defaults.options)
+    save_defaults(path, defaults)
+    load_graph(path)
 
 
 def own_model(graph: DecodingGraph) -> LanguageModel:
@@ -166,6 +180,7 @@ FORMATS = (
         (sections,) * 3,
         True,
     ),
+    Format("decoding graph with options", written(tuned_graph), use_defaults, (sections,) * 3, True),
     Format(
         "mapped language model",
         written(lambda path, rng: save_language_model(LanguageModel.from_arpa(random_model(rng)), path)),
