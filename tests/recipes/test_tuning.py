@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from decoder.graph import GraphDefaults, load_defaults, precompile, save_graph
 from decoder.scoring.error_counts import Score
 from decoder.search.decoder import DecodingResult
 from readers.errors import FormatError
 from recipes import tuning
-from recipes.decoding import read_choice, search_flags
+from recipes.decoding import read_choice, search_flags, store_choice
 from recipes.tuning import Development, Grid, Outcome
+from tests.decoder.graphs import make_acceptor
 
 GRID = Grid(
     start={"a": 1.0, "b": 0.0}, values={"a": (0.5, 1.0, 2.0, 4.0), "b": (0.0, 1.0)}, beams=(5, 10), fixed={"c": 3}
@@ -34,6 +36,15 @@ def choose(monkeypatch, errors, unfinished=lambda options: 0, widened=lambda opt
     chosen, trials = tuning.choose(Options(), Development({}, {}), GRID, workers=1)
     assert [options for options, _ in trials] == seen, "each set of options is tried once"
     return chosen
+
+
+def test_stored_options_are_replaced_only_where_asked(tmp_path):
+    save_graph(precompile(make_acceptor([(0, 1, "[a]", 0.5)], {1: 0.0})), tmp_path / "graph.dg")
+    store_choice(tmp_path, {"acweight": 0.2}, tmp_path / "first", tmp_path / "lm")
+    store_choice(tmp_path, {"acweight": 0.4}, tmp_path / "second", tmp_path / "lm", replace=False)
+    assert load_defaults(tmp_path / "graph.dg") == GraphDefaults({"acweight": 0.2}, {"am": "first", "lm": "lm"})
+    store_choice(tmp_path, {"beam": 9.0}, tmp_path / "second", tmp_path / "lm")
+    assert load_defaults(tmp_path / "graph.dg") == GraphDefaults({"beam": 9.0}, {"am": "second", "lm": "lm"})
 
 
 def test_choose_takes_the_best_value_of_each_option(monkeypatch):

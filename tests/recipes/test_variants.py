@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from decoder.graph import load_defaults
 from readers.config.config import load_config
 from readers.errors import ConfigError, FormatError
 from readers.htk.mlf import Label, read_mlf
@@ -260,3 +261,5 @@ def test_recurrent_variants_on_tones(toy_run, tmp_path, capsys):
         assert rows[name]["test_words"] < 5
         assert rows[name]["dev_error"] < 60
         assert json.loads((out / f"variants/scales.{name}.json").read_text())["chosen"]["beam"] > 0
+    first = json.loads((out / f"variants/scales.{next(iter(RECURRENT))}.json").read_text())["chosen"]
+    assert load_defaults(out / "graph" / "trained" / "graph.dg").options == first

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from acoustic.network.model_file import load_model
+from decoder.graph import load_defaults
 from features import FeatureConfig
 from features.streaming import FeatureStream
 from readers.config.config import load_config
@@ -218,7 +219,10 @@ def test_recipe_recognises_tones_and_resumes(toy_corpus, tmp_path, capsys):
     for name in ("flat", "trained"):
         assert len(read_mlf(out / "decode" / name / "test.mlf")) == 8
         assert len([read_slf(path) for path in (out / "decode" / name / "lattices").glob("test*.lat")]) == 8
-        assert json.loads((out / "tune" / f"{name}.json").read_text())["chosen"]["beam"] > 0
+        chosen = json.loads((out / "tune" / f"{name}.json").read_text())["chosen"]
+        assert chosen["beam"] > 0
+        defaults = load_defaults(out / "graph" / name / "graph.dg")
+        assert (defaults.options, defaults.tuned_with["am"]) == (chosen, "an4.dnn")
     assert (out / "model/an4.dnn.png").stat().st_size > 0
 
     model = (out / "model/an4.dnn").read_bytes()
