@@ -214,7 +214,7 @@ def read_htk(path: str | os.PathLike, start: int = 0, end: int | None = None, ve
 
 
 def write_htk(
-    path: str | os.PathLike, frames: np.ndarray, kind: int, period: int = 100000, byte_order: str = ">"
+    path: str | os.PathLike, frames: np.ndarray, kind: int | str, period: int = 100000, byte_order: str = ">"
 ) -> None:
     """Write frames as an HTK parameter file; the file appears completely or not at all.
 
@@ -224,8 +224,8 @@ def write_htk(
         File to write.
     frames : (dim, T) array, T > 0
         Values; for WAVEFORM and DISCRETE 16-bit integers, for IREFC in [-1, 1] (stored as round(32767 x)).
-    kind : int
-        Parameter kind, see parse_kind; `_C` compresses, `_K` appends a checksum.
+    kind : int or str
+        Parameter kind, as a number or a name such as "FBANK_D_A"; `_C` compresses, `_K` appends a checksum.
     period : int
         Time between frames in 100 ns units.
     byte_order : {">", "<"}
@@ -236,12 +236,17 @@ def write_htk(
     ShapeError
         For a matrix, period or number of bytes per frame that the format cannot represent.
     FormatError
-        For values that the kind cannot represent.
+        For an unknown kind, and for values that the kind cannot represent.
 
     References
     ----------
     HTK Book 3.4, section 5.10.1.
     """
+    if isinstance(kind, str):
+        try:
+            kind = parse_kind(kind)
+        except FormatError as fault:
+            raise FormatError(f"{path}: {fault}") from None
     frames = np.asarray(frames)
     if frames.ndim != 2 or 0 in frames.shape:
         raise ShapeError(f"{path}: matrix of shape {frames.shape}; expected (dim, frames) with at least one of each")

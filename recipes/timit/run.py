@@ -30,6 +30,10 @@ DEMO_OVERRIDES = ("TIMIT_TrainSimple=[SGD=[maxEpochs=12;learningRatesPerMB=0.8:3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", choices=SIZES, default="full", help="size of the synthesised corpus (default full)")
+    parser.add_argument(
+        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
+        help="setting of the training to replace, such as TIMIT_TrainSimple=[SGD=[maxEpochs=4]] (repeatable)",
+    )  # fmt: skip
     add_variants_argument(parser)
 
 
@@ -50,6 +54,7 @@ class Recipe:
         self.out: Path = arguments.out
         self.synthetic = arguments.data is None
         self.size, self.seed = arguments.size, arguments.seed
+        self.overrides: list[str] = arguments.overrides
         self.workers: int = arguments.workers or available_cores()
         self.data: Path = self.out / f"corpus-{self.size}-{self.seed}" if self.synthetic else arguments.data
 
@@ -99,7 +104,7 @@ class Recipe:
             fold=read_phone_map(PHONE_MAP),
             fbank=lambda name: self.out / "features" / f"{name}.fbank",
         )
-        return Variants.from_arguments(task, arguments, self.workers)
+        return Variants.from_arguments(task, arguments, self.workers, self.overrides)
 
     def variant_sets(self):
         """Return the sets after the corpus stage, which may have to synthesise them."""
@@ -161,7 +166,10 @@ class Recipe:
 
     def cntk_arguments(self) -> list[str]:
         overrides = DEMO_OVERRIDES if self.synthetic and self.size == "demo" else ()
-        return [f"configFile={CONFIG / 'timit.cntk'}", f"ExpDir={self.out}", f"randomSeed={self.seed}", *overrides]
+        return [
+            f"configFile={CONFIG / 'timit.cntk'}", f"ExpDir={self.out}", f"randomSeed={self.seed}", *overrides,
+            *self.overrides,
+        ]  # fmt: skip
 
     def tune(self) -> int:
         from readers.tables.timit import read_phone_map

@@ -1,5 +1,6 @@
 """The settings on which a stage depends: those that its commands read, and the content of its files."""
 
+import argparse
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from readers.errors import ConfigError
 from recipes.cli.main import main
 from recipes.simple2d import data
 from recipes.stage_settings import cntk_settings, file_settings
+from recipes.timit import run as timit
 
 CONFIGURATION = """
 ExpDir = exp
@@ -93,6 +95,19 @@ def test_files_are_compared_by_their_content(tmp_path):
     (tmp_path / "a.txt").write_text("b")
     assert list(first) == list(file_settings(tmp_path / "a.txt")) == ["checksum of a.txt"]
     assert first != file_settings(tmp_path / "a.txt")
+
+
+def test_set_replaces_settings_of_the_training_of_timit(tmp_path):
+    def settings(*words):
+        parser = argparse.ArgumentParser()
+        timit.add_arguments(parser)
+        place = argparse.Namespace(out=tmp_path, data=None, seed=0, workers=1)
+        stages = timit.Recipe(parser.parse_args([*words, "--size", "demo"], place)).stages()
+        return {stage.name: stage.settings for stage in stages}
+
+    before, after = settings(), settings("--set", "TIMIT_TrainSimple=[SGD=[maxEpochs=3]]")
+    assert [name for name in before if before[name] != after[name]] == ["train"]
+    assert after["train"]["TIMIT_TrainSimple.SGD.maxEpochs"] == "3"
 
 
 @pytest.mark.slow

@@ -82,6 +82,14 @@ def test_write_htk_gives_the_bytes_of_the_format(tmp_path):
     assert (tmp_path / "a.mfc").read_bytes() == struct.pack(">iihhff", 2, 50000, 4, 6, 1, 2)
 
 
+def test_write_htk_takes_the_name_of_a_kind(tmp_path):
+    write_htk(tmp_path / "a", np.ones((2, 3)), "user_K")
+    assert read_htk(tmp_path / "a").kind == htk.USER | htk.HAS_K
+    with pytest.raises(FormatError, match=r"/b: parameter kind 'USR': unknown base 'USR'; expected one of WAVEFORM,"):
+        write_htk(tmp_path / "b", np.ones((2, 3)), "USR")
+    assert not (tmp_path / "b").exists()
+
+
 def test_third_differentials_use_the_sign_bit_of_the_kind(tmp_path):
     kind = parse_kind("MFCC_D_A_T")
     write_htk(tmp_path / "a", np.ones((4, 3)), kind)

@@ -1,6 +1,7 @@
 """`argonaut recipe --show-config`, and what an installed package contains."""
 
-import tomllib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from recipes.cli.main import main
 from recipes.cli.recipe import RECIPES
 
 PACKAGE = Path(recipes.__file__).parent
+PACKAGES = recipes.PACKAGES
 
 
 def shown(name: str, capsys) -> tuple[list[Path], str]:
@@ -41,9 +43,35 @@ def test_an_unknown_recipe_is_refused(capsys):
     assert "argument --show-config: 'timitt' is unknown; did you mean timit" in capsys.readouterr().err
 
 
-def test_configurations_and_data_are_installed():
-    packaged = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    found = {path for pattern in packaged["recipes"] for path in PACKAGE.glob(pattern)}
-    used = {path for part in ("config", "data") for path in PACKAGE.rglob(f"{part}/**/*") if path.is_file()}
-    assert len(used) > 60
-    assert used <= found
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> set[str]:
+    """The files of the packages that a wheel contains, built from links to the sources."""
+    pytest.importorskip("setuptools")
+    root, tree = PACKAGE.parent, tmp_path_factory.mktemp("sources")
+    for name in (*PACKAGES, "tests", "benchmarks", "docs", "README.md", "LICENSE", "NOTICE"):
+        (tree / name).symlink_to(root / name)
+    # Setuptools before 77 know no licence expressions.
+    lines = (root / "pyproject.toml").read_text().splitlines()
+    (tree / "pyproject.toml").write_text("\n".join(line for line in lines if not line.startswith("license")))
+    build = [sys.executable, "-c", "import setuptools; setuptools.setup()", "build", "--build-lib", "wheel"]
+    subprocess.run(build, cwd=tree, check=True, capture_output=True, text=True)
+    return {path.relative_to(tree / "wheel").as_posix() for path in tree.glob("wheel/**/*") if path.is_file()}
+
+
+@pytest.mark.slow
+def test_everything_that_runs_is_installed(installed, capsys):
+    root = PACKAGE.parent
+    modules = {path for name in PACKAGES for path in root.joinpath(name).rglob("*.py")}
+    shown_files = {path for name in (*RECIPES, "variants") for path in shown(name, capsys)[0]}
+    data = {path for name in PACKAGES for path in root.joinpath(name).rglob("data/**/*") if path.is_file()}
+    networks = set(root.joinpath("acoustic").rglob("*.ndl"))
+    assert min(map(len, (shown_files, data, networks))) > 0
+    needed = {path.relative_to(root).as_posix() for path in modules | shown_files | data | networks}
+    assert sorted(needed - installed) == []
+
+
+@pytest.mark.slow
+def test_nothing_else_is_installed(installed):
+    assert {path.split("/")[0] for path in installed} == set(PACKAGES)
+    others = {path for path in installed if not path.endswith((".py", ".md"))}
+    assert not [path for path in others if not {"config", "data", "ndl"} & set(path.split("/"))]
