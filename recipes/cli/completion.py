@@ -126,7 +126,6 @@ _argonaut() {{
         *) [[ $current == -* ]] && words=$options ;;
     esac
     COMPREPLY=($(compgen -W "$words" -- "$current"))
-    [[ $current == ?*=* ]] && COMPREPLY=($(compgen -P "${{current%%=*}}=" -f -- "${{current#*=}}"))
     [[ ${{COMPREPLY[0]}} == *= ]] && type compopt > /dev/null 2>&1 && compopt -o nospace
     return 0
 }}
