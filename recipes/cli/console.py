@@ -67,10 +67,9 @@ class CompilationNotes:
 
 def kernel_directory(cache: str) -> str:
     """Return where compiled kernels are kept, given the directory of one of them."""
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    root = Path(__file__).parents[2]
-    beside = Path(cache).name == "__pycache__" and Path(cache).is_relative_to(root)
-    return chosen or (f"the directories __pycache__ of {root}" if beside else str(_user_cache()))
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return chosen
+    return f"directories such as {cache}" if Path(cache).name == "__pycache__" else str(_user_cache())
 
 
 _default_format = warnings.formatwarning

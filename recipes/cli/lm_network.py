@@ -40,6 +40,9 @@ def add_rescore(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="weight of the language model (1)")
     parser.add_argument("--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word (0)")
+    parser.add_argument(
+        "--silence", metavar="WORDS", default="", help="words, separated by commas, that the new models do not score"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="file for the lists, best hypothesis first")
     parser.add_argument("--mlf", metavar="FILE", help="MLF for the words of the best hypotheses")
     add_network_options(parser)
@@ -131,9 +134,11 @@ def run_rescore(arguments: argparse.Namespace) -> int:
     scorer = open_scorer(arguments) if arguments.model or arguments.words else None
     lists = read_nbest(arguments.nbest)
     sentences = list(dict.fromkeys(one.words for hypotheses in lists.values() for one in hypotheses))
-    ngram = dict(zip(sentences, sentence_logs(open_ngram(arguments.lm), sentences))) if arguments.lm else None
+    silence = set(arguments.silence.split(","))
+    spoken = [tuple(word for word in words if word not in silence) for words in sentences]
+    ngram = dict(zip(sentences, sentence_logs(open_ngram(arguments.lm), spoken))) if arguments.lm else None
     if scorer is not None:
-        found = rescore(lists, dict(zip(sentences, score_sentences(scorer, sentences))), options, ngram)
+        found = rescore(lists, dict(zip(sentences, score_sentences(scorer, spoken))), options, ngram)
     elif ngram is not None:
         found = rescore(lists, ngram, replace(options, weight=1.0))
     else:  # only change the weights of the scores

@@ -58,8 +58,7 @@ def test_a_command_that_fails_ends_with_its_error(compiled, capsys):
 
 def test_the_directory_of_kernels_is_named_as_the_user_knows_it(monkeypatch):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    beside = console.Path(console.__file__).parents[2] / "decoder" / "lm" / "__pycache__"
-    assert console.kernel_directory(str(beside)) == f"the directories __pycache__ of {beside.parents[2]}"
+    assert console.kernel_directory("/opt/lm/__pycache__") == "directories such as /opt/lm/__pycache__"
     assert console.kernel_directory("/home/me/.cache/numba/lm_123") == str(console._user_cache())
 
 

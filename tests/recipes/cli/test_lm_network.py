@@ -129,6 +129,17 @@ def test_rescore_without_a_network(place, capsys):
     assert read_nbest(place / "out")["u"] == lists["u"][::-1]
 
 
+def test_silence_has_no_score_and_stays(place, capsys):
+    (place / "plain").write_text("u1 -10 -2 2 a b\nu1 -11 -2 1 a\n")
+    (place / "silent").write_text("u1 -10 -2 4 sil a sil b\nu1 -11 -2 2 a sil\n")
+    for name, more in (("plain", []), ("silent", ["--silence", "sp,sil"])):
+        arguments = ["--lm", place / "arpa", "-o", place / f"{name}.out", *more]
+        assert run(capsys, "rescore", "--nbest", place / name, *network(place), *arguments)[0] == 0
+    plain, silent = (read_nbest(place / f"{name}.out")["u1"] for name in ("plain", "silent"))
+    assert [one.lm for one in plain] == [one.lm for one in silent]
+    assert {one.words for one in silent} == {("sil", "a", "sil", "b"), ("a", "sil")}
+
+
 def test_a_lattice_that_is_lost_is_named(place, capsys):
     (place / "lat.index").write_text("1\tu1\n")
     code, shown = run(capsys, "nbest", "--lattices", place / "lat.index", "-o", place / "nbest")

@@ -1,0 +1,123 @@
+"""Every command on the pages runs as printed, on the output of a small demo; those that cannot be run are listed."""
+
+import fcntl
+import os
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recipes.cli.main import main
+from recipes.timit import grid, synthesise
+from recipes.timit import run as timit
+from recipes.tuning import Grid
+from tests.docs.commands import REASONS, blocks, make_programs, run
+from tests.docs.test_pages import PAGES
+from tests.structure.test_imports import ROOT
+
+SPEAKERS = (*range(8), 40, 41, 48)  # of the 40 of TRAIN and 16 of TEST in the demo, among them FQBJ0
+TRAINING = (
+    "TIMIT_TrainSimple=[SimpleNetworkBuilder=[layerSizes=792:256*2:183];"
+    "SGD=[maxEpochs=10;minibatchSize=128;learningRatesPerMB=0.001;gradUpdateType=AdamW]]",
+)
+TUNING = Grid(
+    start={"acweight": 0.4, "lm_scale": 1.0, "word_penalty": 0.0},
+    values={},
+    beams=(10.0,),
+    fixed={"sil_cost": 0.0, "word_end_beam_frac": 1.0},
+)
+NOT_RUN = {  # page and reason -> number of blocks
+    "CONTRIBUTING.md: installation": 2,
+    "CONTRIBUTING.md: long": 1,
+    "README.md: installation": 2,
+    "docs/getting_started/index.md: installation": 1,
+    "docs/getting_started/tour.md: long": 1,
+    "docs/how_to/alignment.md: corpus": 1,
+    "docs/how_to/checking.md: long": 1,
+    "docs/how_to/graphs.md: corpus": 2,
+    "docs/how_to/parallel.md: cluster": 2,
+    "docs/how_to/streaming.md: microphone": 1,
+    "docs/how_to/training.md: schematic": 1,
+    "recipes/an4/README.md: corpus": 4,
+    "recipes/language_model/README.md: corpus": 2,
+    "recipes/language_model/README.md: long": 3,
+    "recipes/lvcsr/README.md: corpus": 2,
+    "recipes/lvcsr/RESULTS.md: corpus": 1,
+    "recipes/natural_gradient/README.md: corpus": 1,
+    "recipes/reversal/README.md: corpus": 1,
+    "recipes/reversal/README.md: long": 2,
+    "recipes/simple2d/README.md: long": 2,
+    "recipes/stress/README.md: long": 1,
+    "recipes/stress/RESULTS.md: corpus": 1,
+    "recipes/stress/RESULTS.md: long": 2,
+    "recipes/timit/README.md: corpus": 3,
+    "recipes/timit/README.md: long": 1,
+    "recipes/understanding/README.md: corpus": 1,
+    "recipes/understanding/README.md: long": 2,
+    "recipes/variants/README.md: corpus": 2,
+}
+BLOCKS = {page.relative_to(ROOT).as_posix(): blocks(page) for page in PAGES if page.name != "CHANGELOG.md"}
+RUN = {
+    name: [block for block in found if block.mark in ("file", "python") or (block.is_command and not block.mark)]
+    for name, found in BLOCKS.items()
+}
+
+
+def make_demo(directory: Path) -> None:
+    """Run the recipe of `make demo` with some of its speakers, so that its files have the same names."""
+    plan = synthesise.plan_corpus
+
+    def few(*arguments):
+        speakers = [plan(*arguments)[number] for number in SPEAKERS]
+        return [replace(s, sentences=s.sentences[-3:] if s.part == "TEST" else s.sentences[2:]) for s in speakers]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(directory)
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setattr(synthesise, "plan_corpus", few)
+        patch.setattr(timit, "DEMO_OVERRIDES", TRAINING)
+        patch.setattr(grid, "GRID", TUNING)
+        assert main(["recipe", "timit", "--out", "exp/demo", "--size", "demo", "--workers", "2"]) == 0
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory) -> Path:
+    """The directory in which the demo has been run; processes of pytest-xdist share it."""
+    pytest.importorskip("espeakng_loader")
+    base = tmp_path_factory.getbasetemp()
+    base = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "demo"
+    base.mkdir(exist_ok=True)
+    with (base / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not (base / "done").exists():
+            shutil.rmtree(base / "exp", ignore_errors=True)
+            make_demo(base)
+            make_programs(base / "programs", ROOT)
+            (base / "done").touch()
+    return base
+
+
+@pytest.fixture
+def project(demo, tmp_path, monkeypatch) -> Path:
+    """A directory like the project's after `make demo`."""
+    shutil.copytree(demo / "exp", tmp_path / "exp", copy_function=shutil.copyfile)
+    for name in ("recipes", "benchmarks", "docs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page, found in RUN.items() if found])
+def test_the_commands_of_a_page_run(page, project, demo, quick_pictures):
+    for block in sorted(RUN[page], key=lambda block: block.mark != "file"):  # files first
+        run(block, f"{demo / 'programs'}")
+
+
+def test_what_is_not_run_is_listed_with_its_reason():
+    left = Counter((name, block.value) for name, found in BLOCKS.items() for block in found if block.mark == "not run")
+    assert {f"{name}: {reason}": number for (name, reason), number in sorted(left.items())} == NOT_RUN
+    assert {reason for _, reason in left} <= set(REASONS)
