@@ -1,13 +1,10 @@
-"""from_htk_and_kaldi.md: its commands run on a data directory of Kaldi's form, its options are there."""
+"""from_htk_and_kaldi.md: its options and commands are there, and files of HTK and Kaldi are read as it says."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import kaldiio
 import numpy as np
-import pytest
 
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import save_model
@@ -22,24 +19,6 @@ from tests.decoder.lattices.small_lattices import random_lattice
 from tests.docs.pages import page_text
 
 PAGE = page_text("from_htk_and_kaldi")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix shell")
-def test_the_commands_run(user):
-    (code,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    user.write("data/wav.scp", "".join(f"u{i} audio/utt2{i}.wav\n" for i in (4, 5)))
-    user.write("data/text", "u4 one two\nu5 two\n")
-    user.write("hypotheses.text", "u5 two\nu4 one\n")
-    user.write("fbank.config", (user.root / "hcopy.config").read_text())
-    root = Path(__file__).resolve().parents[3]
-    program = f'argonaut() {{ PYTHONPATH="{root}" "{sys.executable}" -m recipes.cli.main "$@"; }}\nset -e\n'
-    done = subprocess.run(["bash", "-c", program + code], capture_output=True, text=True, cwd=user.root, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "WER 33.3% (2 utterances, 3 words)"
-    assert "files: 2 done, 0 skipped, 0 failed" in done.stdout
-    listed = (user.root / "feats.scp").read_text().splitlines()
-    assert [line.split("=")[0] for line in listed] == ["u4.fbank", "u5.fbank"]
 
 
 def test_kaldis_lexicons_are_dictionaries(tmp_path):
@@ -64,7 +43,7 @@ def test_lattices_of_htk_are_read_as_they_stand(tmp_path, monkeypatch, capsys):
     Path("htk").mkdir()
     for number, name in enumerate(("u4", "u5")):
         write_slf(f"htk/{name}.lat", random_lattice(number))
-    for line in code.splitlines():
+    for line in re.findall(r"^argonaut .*", code, re.MULTILINE):
         assert main(line.split()[1:]) == 0
         assert "lattices: 2 done, 0 skipped, 0 failed" in capsys.readouterr().out
     assert set(read_nbest("lists.nbest")) == {"u4", "u5"}

@@ -1,27 +1,14 @@
-"""The configuration and the commands of parallel.md are ones that the program takes."""
+"""The parameters and the programs of parallel.md are those of the code."""
 
 import ast
 import re
-from pathlib import Path
 
-from acoustic.actions import CommonSettings, make_action
 from acoustic.training.parallel import ParallelOptions
 from acoustic.training.parallel.options import KEYS
-from readers.config.config import Config
 from recipes.cli import cntk
 from tests.docs.pages import page_text
 
 PAGE = page_text("parallel")
-
-
-def test_the_configuration_is_taken(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    config = Config.from_text(re.search(r"```\n(command=.*?)```", PAGE, re.DOTALL)[1], "page.cntk")
-    actions = {name: make_action(config.block(name).text("action"), config.block(name), CommonSettings()) for name in
-               config.array("command")}  # fmt: skip
-    assert actions["Train"].parallel == ParallelOptions(4, samples=400_000)
-    assert actions["Examples"].model_path == Path("exp/train.egs")
-    assert actions["Train"].config.block("reader").path("file") == Path("exp/train.egs")
 
 
 def test_parameters_and_their_defaults_are_those_of_the_code():
