@@ -106,6 +106,13 @@ def test_leaves_are_those_of_the_greedy_definition(seed, min_frames):
     assert found == set(map(frozenset, merge(leaves, frames, 3.0)))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_no_leaf_is_empty_whatever_small_gain_is_enough(seed):
+    frames = data(seed)
+    tree, leaf_of = grow(frames, threshold=0.0, min_frames=0, merge=False)
+    assert set(leaf_of.tolist()) == set(range(len(tree.leaves)))
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.5, 20), st.booleans())
 def test_the_tree_leads_every_context_to_its_leaf(seed, threshold, merge):
