@@ -176,6 +176,31 @@ def test_without_a_good_lattice_nothing_is_written_nor_said_to_be(place, capsys,
     assert set(place.iterdir()) == before
 
 
+EVERY_ACTION = {
+    "words": ["-o", "new.ctm"],
+    "consensus": ["-o", "new"],
+    "oracle": ["--reference", "ref.mlf"],
+    "determinise": ["--prefix", "new"],
+    "rescore": ["--lm", "a.arpa", "--prefix", "new"],
+    "kaldi": ["--words", "words.txt", "-o", "new"],
+    "openfst": ["--words", "words.txt", "--prefix", "new"],
+}
+
+
+@pytest.mark.parametrize("action", EVERY_ACTION)
+def test_one_lattice_that_cannot_be_read_is_named_and_the_status_is_1(place, capsys, monkeypatch, action):
+    monkeypatch.chdir(place)
+    unigrams = "".join(f"-1 {word}\n" for word in ("<s>", "</s>", "a", "b", "c"))
+    (place / "a.arpa").write_text(f"\\data\\\nngram 1=5\n\n\\1-grams:\n{unigrams}\\end\\\n")
+    code, shown = run(place, capsys, action, *EVERY_ACTION[action])
+    assert (code, shown.err) == (0, "")
+    (place / "words.txt").unlink(missing_ok=True)
+    (place / "test2.lat").write_text("no lattice")
+    code, shown = run(place, capsys, action, *EVERY_ACTION[action])
+    assert code == 1
+    assert shown.err.startswith(f"failed: u2: {place / 'test2.lat'}:1: ")
+
+
 def test_faults_of_kaldis_text_form(place, capsys):
     tables = {
         "a 1\nb 1\n": "words.txt:2: 'b 1'; expected `word number`, each word and number once",

@@ -283,6 +283,8 @@ def test_a_lost_utterance_is_named_and_the_status_is_1(corpus, capsys):
     lines = report.read_text().splitlines()
     assert lines[0] == "# utterances: 16 done, 1 skipped, 0 failed"
     assert lines[1].startswith("nowhere\tskipped\t")
+    # An action that loses nothing does not hide what one before it has lost.
+    assert run(corpus, "command=Train:Test", "makeMode=false", "Train=[SGD=[maxEpochs=1]]") == 1
     # Nothing to do: what the run before lost stays on record.
     assert run(corpus, "Train=[SGD=[maxEpochs=1]]") == 0
     assert report.read_text().splitlines() == lines
