@@ -105,6 +105,12 @@ def hcopy(
         ) from fault
     finally:
         side_files.finish(rates)
+    for path, found in rates.items():
+        if len(found) > 1 and config.high_frequency < 0:
+            report.remarks[str(path.parent)] = (
+                f"audio of {' and '.join(f'{rate:g}' for rate in sorted(found))} Hz; expected one sample rate or "
+                "HIFREQ, because without it the filters reach up to half of each rate"
+            )
     for path in side_files.left_out:
         report.remarks[str(path)] = (
             "not written, because it would also describe other files in the directory, whose settings may differ"

@@ -57,6 +57,16 @@ def test_files_of_several_configurations_have_no_record(tmp_path, before):
     assert read_side_file(copy(tmp_path, "a", "b")) == feature_record(CONFIG, (16000,))
 
 
+def test_audio_of_several_rates_without_a_limit_is_noted(tmp_path):
+    for name, rate in (("a", 8000), ("b", 16000)):
+        write_wav(tmp_path / f"{name}.wav", np.ones(4000), rate)
+    pairs = [(tmp_path / f"{name}.wav", tmp_path / "feat" / f"{name}.fb") for name in "ab"]
+    remark = hcopy(pairs, CONFIG, 1).remarks[str(tmp_path / "feat")]
+    assert remark.startswith("audio of 8000 and 16000 Hz; expected one sample rate or HIFREQ")
+    limited = FeatureConfig(target_kind="FBANK", high_frequency=3800)
+    assert hcopy(pairs, limited, 1).remarks == {}
+
+
 def test_no_file_no_record(tmp_path):
     assert hcopy([(tmp_path / "absent.wav", tmp_path / "deep" / "feat" / "a.fb")], CONFIG, 1).exit_status == 2
     assert list(tmp_path.iterdir()) == []

@@ -118,7 +118,8 @@ def examples(path: str) -> Figures:
         each = "a byte each" if stream.kind == BYTE else "4 bytes each"
         what = f"a class of {stream.dim}" if stream.kind == CLASS else f"{stream.dim} numbers, {each}"
         figures.append((stream.name, what))
-    return figures
+    made = [("computed with", f"{name}: {', '.join(record.texts())}") for name, record in found.features.items()]
+    return [*figures, *made]
 
 
 def records(path: str) -> Figures:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures
+from recipes.cli.file_kinds.networks import records_of
 
 PNG = b"\x89PNG\r\n\x1a\n"
 # First bytes of picture formats for which only the name is shown.
@@ -82,7 +83,17 @@ def onnx(path: str) -> Figures:
         ("nodes", len(model.graph.node)),
         *(("input", _port(port)) for port in model.graph.input if port.name not in weights),
         *(("output", _port(port)) for port in model.graph.output),
+        *(figure for text in model.metadata_props if text.key == "feature_records" for figure in _records(text, path)),
     ]
+
+
+def _records(text, path: str) -> Figures:
+    from readers.common.text import parse_json
+
+    try:
+        return records_of(parse_json(text.value), path)
+    except ValueError as fault:
+        raise FormatError(f"{path}: feature_records: {fault}; expected JSON") from fault
 
 
 def _port(port) -> str:

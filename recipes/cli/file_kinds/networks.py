@@ -63,14 +63,18 @@ def model(path: str) -> Figures:
         network = _graph_figures(graph)
     except (AttributeError, TypeError) as fault:
         raise FormatError(f"{path}: metadata ({fault}); expected the nodes of a network") from fault
-    return _tensor_figures(shapes, types) + network + _feature_figures(graph, path) + _shape_figures(shapes)
+    return (
+        _tensor_figures(shapes, types)
+        + network
+        + records_of(graph.get("feature_records", {}), path)
+        + _shape_figures(shapes)
+    )
 
 
-def _feature_figures(graph: dict, path: str) -> Figures:
-    """Return how the features of each input were computed."""
+def records_of(records: object, path: str) -> Figures:
+    """Return how the features of each input were computed, from a parsed JSON object.  Raises FormatError."""
     from readers.config.feature_record import FeatureRecord
 
-    records = graph.get("feature_records", {})
     if not isinstance(records, dict):
         raise FormatError(f"{path}: 'feature_records' is {type(records).__name__}; expected an object")
     return [

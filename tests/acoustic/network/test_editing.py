@@ -8,6 +8,7 @@ from acoustic.engine.engine import Engine
 from acoustic.network import editing
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
+from readers.config import FeatureRecord
 from readers.errors import ModelError, ShapeError
 
 
@@ -232,6 +233,21 @@ def test_a_clone_is_changed_apart():
     assert network["L1.W"].needs_gradient
     assert not network["L1.B"].value.any()
     assert twin["L2.T"].operands[1] is twin["L1.S"]
+
+
+def test_records_of_features_follow_their_inputs(tmp_path):
+    record, network = FeatureRecord({"TARGETKIND": "FBANK"}, (8000.0,), (1, 1)), layers()
+    network.feature_records["features"] = record
+    copied = editing.clone(network)
+    editing.rename(copied, {"features": "frames"})
+    assert (copied.feature_records, network.feature_records) == ({"frames": record}, {"features": record})
+    other = Network()
+    editing.copy_nodes(network, other, [("features", "input"), ("labels", "labels")])
+    assert other.feature_records == {"input": record}
+    editing.remove(copied, ["frames"])
+    assert copied.feature_records == {}
+    save_model(network, tmp_path / "net")
+    assert load_model(tmp_path / "net").feature_records == network.feature_records
 
 
 def test_values_come_from_text(tmp_path):

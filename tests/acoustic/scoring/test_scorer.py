@@ -11,6 +11,7 @@ from acoustic.network.network import Network
 from acoustic.network.unseen_classes import UNSEEN
 from acoustic.scoring import scorer as scorer_module
 from acoustic.scoring.scorer import AcousticScorer
+from readers.config import FeatureRecord
 from readers.errors import ModelError, ShapeError
 
 DIM, WINDOW, CLASSES = 3, 5, 4
@@ -144,6 +145,19 @@ def test_faults_of_the_model(network, path, tmp_path):
     save_model(network, path)
     with pytest.raises(ModelError, match=rf"^{path}: node 'Prior' \(Mean\): not computed; expected a trained model"):
         AcousticScorer(path, window=WINDOW)
+
+
+def test_the_window_of_the_training(network, path):
+    network.feature_records["features"] = FeatureRecord(context=(2, 2))
+    save_model(network, path)
+    assert AcousticScorer(path).window == WINDOW
+    with pytest.raises(ModelError, match=rf"^-dnn_window_size 3; expected 5, the window with which {path} was trained"):
+        AcousticScorer(path, window=3)
+    assert AcousticScorer(path, window=3, ignore_mismatch=True).dim == 5
+    network.feature_records["features"] = FeatureRecord(context=(3, 1))
+    save_model(network, path)
+    with pytest.raises(ModelError, match=rf"^{path}: was trained with 3 frames of context on the left and 1 on the"):
+        AcousticScorer(path)
 
 
 def test_outputs_never_seen_in_training_do_not_outscore_the_others(network, tmp_path):

@@ -192,6 +192,8 @@ Examples=[
     assert outcome.status == 0, outcome.err
     record = load_model("new/net").feature_records["features"]
     assert record == load_model("model/net").feature_records["features"]
+    lines = user.run("info", "train.egs.1").out
+    assert any("computed with features: sample rate 16000 Hz, window 3 frames" in line for line in lines)
 
 
 def test_an_onnx_model_keeps_the_record(user):
@@ -199,6 +201,7 @@ def test_an_onnx_model_keeps_the_record(user):
     user.write("export.cntk", "command=E\nE=[action=export;modelPath=model/net;outputNodeNames=ScaledLogLikelihood;"
                "outputPath=net.onnx]\n")  # fmt: skip
     assert user.run("cntk", "configFile=export.cntk").status == 0
+    assert any("trained on" in line and "TARGETKIND FBANK" in line for line in user.run("info", "net.onnx").out)
     other_features(user)
     fault = user.decode("-am", "net.onnx", infiles="other.scp").fault
     assert fault.endswith(f"expected TARGETKIND FBANK, with which net.onnx was trained{ANYWAY}")
