@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from acoustic.nodes.base import Node
+from readers.common.faults import counted
 
 # Options of LearnableParameter, which CNTK ignores in the calls of other functions.
 PARAMETER_OPTIONS = (
@@ -79,6 +80,6 @@ class Notes:
     def lines(self) -> list[str]:
         """Return a line for each note, with the number of further places."""
         return [
-            f"{places[0]}: {text}" + (f" (and {len(places) - 1} more times)" if len(places) > 1 else "")
+            f"{places[0]}: {text}" + (f" (and at {counted(len(places) - 1, 'other place')})" if places[1:] else "")
             for text, places in self._places.items()
         ]

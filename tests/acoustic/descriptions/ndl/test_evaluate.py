@@ -271,7 +271,7 @@ def test_equal_notes_are_one():
     made = scope("x=Input(4)\nM(a)=Times(Parameter(2, 4, initOnCPUOnly=true), a)\ny=M(x)\nz=M(x)\nw=M(x)")
     assert made.notes == [
         "net.ndl:2 (M called at net.ndl:3): initOnCPUOnly has no effect on LearnableParameter: initial values are "
-        "always drawn on the CPU (and 2 more times)"
+        "always drawn on the CPU (and at 2 other places)"
     ]
 
 
