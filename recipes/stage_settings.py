@@ -14,9 +14,11 @@ NOT_RECORDED = {
     for name in (
         *("ConfigDir", "DataDir", "ExpDir", "RunDir", "ScriptDir", "WorkDir"),
         *("numCPUThreads", "traceLevel", "numMBsToShowResult", "firstMBsToShowResult", "keepCheckPointFiles"),
-        "keepModelFiles",
+        *("keepModelFiles", "extendTraining"),
     )
 }
+# Names of settings of SGD by which the values of an epoch depend on the number of epochs, or on jobs.
+NOT_EXTENDED = ("finallearningrate", "autoadjust", "paralleltrain")
 NETWORK_FILES = (".ndl", ".mel")
 
 
@@ -47,6 +49,37 @@ def cntk_settings(arguments: Sequence[object]) -> dict[str, str]:
             used.add(name)
             waiting += references[name]
     return {key: text for name, found in values.items() if name in used - NOT_RECORDED for key, text in found.items()}
+
+
+def extends_training(before: dict[str, str], now: dict[str, str]) -> bool:
+    """Whether a training with the settings `before` is the first part of one with the settings `now`.
+
+    It is if the settings are those of one training and nothing else, `maxEpochs` is larger, and all others are equal,
+    except schedules that have the same values for the epochs of the shorter training.
+    """
+    if before.keys() != now.keys() or sum(name.lower().endswith(".action") for name in now) != 1:
+        return False
+    parts = {name: name.lower().split(".") for name in now}
+    if any(part in NOT_EXTENDED for found in parts.values() for part in found):
+        return False
+    changed = [name for name in now if before[name] != now[name]]
+    lengths = [name for name in changed if parts[name][-2:] == ["sgd", "maxepochs"]]
+    if len(lengths) != 1 or not all(parts[name][-2:-1] == ["sgd"] for name in changed):
+        return False
+    try:
+        epochs, longer = (load_config([f"n={settings[lengths[0]]}"]).int("n") for settings in (before, now))
+        return epochs < longer and all(
+            _first_values(before[name], epochs) == _first_values(now[name], epochs)
+            for name in changed
+            if name not in lengths
+        )
+    except ConfigError:  # no number, or a reference
+        return False
+
+
+def _first_values(text: str, epochs: int) -> list[float]:
+    schedule = load_config([f"values={text}"]).floats("values")
+    return [schedule.at(epoch) for epoch in range(epochs)]
 
 
 def _is_command(config: Config, name: str) -> bool:

@@ -19,6 +19,7 @@ from readers.common.text import parse_json, read_text
 from readers.errors import ConfigError
 from recipes.cli.console import is_interrupted
 from recipes.cli.main import RAW_COMMANDS, main
+from recipes.stage_settings import extends_training
 
 SHOWN_CHANGES = 4  # of the settings of a stage
 
@@ -33,8 +34,8 @@ class Stage:
     needs: names of the earlier stages whose results it uses, None for all.
     settings: the settings that determine its result, as JSON values, except those that determine the results of the
     stages it needs.
-    work: a directory of its own, in which an interrupted run with the same settings continues; any other run begins by
-    removing it.
+    work: a directory of its own, in which an interrupted run with the same settings continues, and a training with more
+    epochs than before; any other run begins by removing it.
     """
 
     name: str
@@ -81,6 +82,11 @@ def run_stages(
             print(f"{title}: done before", flush=True)
             continue
         resume = first is None and _is_marked(_mark(out, stage, "begun"), stage)
+        if first is None and not resume and _is_extended(out, stage):
+            print(f"{title}: {_other_settings(out, stage)}; the training in {stage.work} continues", flush=True)
+            # Written before the mark of the shorter training is removed, to keep its models if the process dies.
+            _write_begun(out, stage)
+            resume = True
         if not resume and (reason := _reason(out, stage, ran, first)):
             print(f"{title}: {reason}", flush=True)
         print(f"{title}: {stage.help}", flush=True)
@@ -182,17 +188,31 @@ def _plain(settings: dict) -> dict:
     return json.loads(json.dumps(settings))
 
 
+def _before(out: Path, stage: Stage) -> dict | None:
+    """Return the settings of the last run of a stage, None if it left no mark."""
+    before = _marked(_mark(out, stage))
+    return _marked(_mark(out, stage, "begun")) if before is None else before
+
+
+def _is_extended(out: Path, stage: Stage) -> bool:
+    """Whether the stage continues the training of its last run with more epochs."""
+    before = _before(out, stage)
+    return before is not None and stage.work is not None and extends_training(before, _plain(stage.settings))
+
+
+def _other_settings(out: Path, stage: Stage) -> str:
+    return f"other settings than before: {_changes(_before(out, stage) or {}, _plain(stage.settings))}"
+
+
 def _reason(out: Path, stage: Stage, ran: Collection[str], first: str | None) -> str:
     """Describe why results of a stage are made again, and whether models are removed; "" if there are no results."""
-    before = _marked(_mark(out, stage))
-    if before is None:
-        before = _marked(_mark(out, stage, "begun"))
+    before = _before(out, stage)
     discards = stage.work is not None and stage.work.is_dir() and any(stage.work.iterdir())
     if before is None and not discards:
         return ""
     needed = [name for name in ran if stage.needs is None or name in stage.needs]
-    if before is not None and (changes := _changes(before, _plain(stage.settings))):
-        cause = f"other settings than before: {changes}"
+    if before is not None and before != _plain(stage.settings):
+        cause = _other_settings(out, stage)
     elif first is not None:
         cause = f"repeated because of --from {first}"
     elif needed:
@@ -213,8 +233,12 @@ def _begin(out: Path, stage: Stage) -> None:
     """Remove what an earlier run of the stage left in its directory."""
     if stage.work is not None:
         shutil.rmtree(stage.work, ignore_errors=True)
-        with atomic_write(_mark(out, stage, "begun"), "w") as file:
-            json.dump({"settings": stage.settings}, file)
+        _write_begun(out, stage)
+
+
+def _write_begun(out: Path, stage: Stage) -> None:
+    with atomic_write(_mark(out, stage, "begun"), "w") as file:
+        json.dump({"settings": stage.settings}, file)
 
 
 def _write_mark(out: Path, stage: Stage, seconds: float, lost: bool) -> None:

@@ -47,7 +47,7 @@ class Train(Action):
     """Trains a network.
 
     Reads the blocks SimpleNetworkBuilder or NDLNetworkBuilder, SGD, reader and, optionally, cvReader. makeMode (default
-    true) continues an interrupted run.
+    true) continues an interrupted run, extendTraining (default false) a finished one with fewer epochs.
     """
 
     blocks = (*BUILDERS, "SGD", "reader", "cvReader")
@@ -61,7 +61,8 @@ class Train(Action):
         super().__init__(config, common, sgd.path("modelPath"))
         require_writable(self.model_path)  # reports a fault before training instead of after it
         self.make_mode = config.bool("makeMode", True)
-        self.options = replace(training_options(sgd), seed=common.seed, make_mode=self.make_mode)
+        extend = config.bool("extendTraining", False)
+        self.options = replace(training_options(sgd), seed=common.seed, make_mode=self.make_mode, extend=extend)
         if self.options.check_gradients and common.precision != "double":
             raise ConfigError(
                 f"{sgd.where('gradientcheck')}: gradientcheck=true with precision={common.precision}; expected "
@@ -78,7 +79,7 @@ class Train(Action):
         files = TrainingFiles(self.model_path, self.options.max_epochs)
         if self.undescribed:
             log(f"warning: {self.undescribed}; the network description is not needed, because there is a model")
-        if self.make_mode and files.newest_epoch() == self.options.max_epochs:
+        if self.make_mode and files.newest_epoch() == self.options.max_epochs and not self._extends(files):
             log(f"{self.model_path} exists: no further training is necessary.")
             for warning in (*self._other_length(files), *self._other_network(files)):
                 log(f"warning: {warning}")
@@ -208,17 +209,28 @@ class Train(Action):
     def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
         """Called after each epoch with its row of the history."""
 
+    def _extends(self, files: TrainingFiles) -> bool:
+        """Return whether a finished training goes on. Raises ConfigError if it cannot."""
+        if not self.options.extend or (epoch := files.shorter_epoch()) is None:
+            return False
+        if not self.options.fixed_epochs or self.parallel is not None:
+            raise ConfigError(
+                f"{self.config.where('extendTraining')}: extendTraining=true for {self.model_path}, which has learned "
+                f"for {epoch} epochs; expected no finalLearningRate, autoAdjust or parallelTrain with it"
+            )
+        return True
+
     def _other_length(self, files: TrainingFiles) -> list[str]:
         """Return a message if the finished training had another number of epochs than requested now."""
         rows: list[dict] = []
         with contextlib.suppress(FormatError):  # ignore a damaged history
             rows = read_history(files.history)
-        path, wanted = self.model_path, self.options.max_epochs
+        wanted = self.options.max_epochs
         controlled = self.options.auto_adjust.mode != NONE  # training may have ended before maxEpochs
         if controlled or not rows or rows[-1]["epoch"] == wanted:
             return []
         before = rows[-1]["epoch"]
-        onwards = f"rename {path} to {path}.{before}, and its .ckp too, to go on; " if before < wanted else ""
+        onwards = "extendTraining=true goes on; " if before < wanted else ""
         return [f"it has learned for {before} epochs, and maxEpochs is {wanted}; {onwards}makeMode=false starts again"]
 
     def _other_network(self, files: TrainingFiles) -> list[str]:

@@ -120,6 +120,8 @@ class TrainingOptions(KeyedOptions):
         Seed of the dropout masks and of the noise added to weights.
     make_mode : bool
         Whether to continue after the newest model, instead of removing the models of an earlier training.
+    extend : bool
+        With make_mode, whether to continue a finished training that had fewer epochs than `max_epochs`.
     keep_checkpoints : bool
         Whether the checkpoints of all epochs are kept, not only the newest.
     keep_models : bool
@@ -170,6 +172,7 @@ class TrainingOptions(KeyedOptions):
     gradient_digits: int = option("sigFigs", 6, lambda v: 0 < v <= 15, "1 to 15 digits")
     seed: int = 0
     make_mode: bool = True
+    extend: bool = False
     keep_checkpoints: bool = option("keepCheckPointFiles", False)
     keep_models: bool = option("keepModelFiles", True)
     train_criterion: str = option("trainCriterionNodeName", "")
@@ -215,6 +218,12 @@ class TrainingOptions(KeyedOptions):
             self.require(field, len(given) == 1 and given[0] > 0, "one learning rate > 0 beside it, that of the start")
             mode = self.auto_adjust.mode
             self.require(field, mode == NONE, f"none beside autoAdjustLR={mode}")
+
+    @property
+    def fixed_epochs(self) -> bool:
+        """Whether the values of an epoch depend neither on the number of epochs nor on earlier epochs."""
+        auto = self.auto_adjust
+        return not self.final_learning_rate and auto.mode == NONE and not auto.adapt_minibatch
 
     @property
     def names_momentum(self) -> bool:

@@ -114,7 +114,7 @@ def train(
             directory = f"{model_path}.parallel"
         else:
             directory = stack.enter_context(TemporaryDirectory()) if parallel is not None else ""
-        start = _start_epoch(files, options.make_mode)
+        start = _start_epoch(files, options)
         begun_with = fingerprint(network)
         if start is not None:
             log(f"Starting from {files.model(start)}; the network description is not read.")
@@ -160,8 +160,10 @@ def changed_description(files: TrainingFiles, epoch: int, described: Network) ->
     return [f"the description has changed: {summary(changes)}; {path} is kept as trained"] if changes else []
 
 
-def _start_epoch(files: TrainingFiles | None, make_mode: bool) -> int | None:
+def _start_epoch(files: TrainingFiles | None, options: TrainingOptions) -> int | None:
     """Return the number of epochs that earlier runs have finished, or None if there is no model to start from."""
-    if files is None:
+    if files is None or not options.make_mode:
         return None
-    return files.newest_epoch() if make_mode else None
+    if options.extend:
+        files.extend()
+    return files.newest_epoch()

@@ -230,7 +230,7 @@ class Recipe:
     def cntk_arguments(self, acoustic: Acoustic) -> list[str]:
         return [
             f"configFile={CONFIG / acoustic.config}", f"ExpDir={self.out}", f"ScriptDir={CONFIG}",
-            f"randomSeed={self.seed}", *self.overrides,
+            f"randomSeed={self.seed}", "extendTraining=true", *self.overrides,
         ]  # fmt: skip
 
     def tune(self) -> int:

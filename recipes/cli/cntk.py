@@ -22,6 +22,7 @@ worked example: train the network that the block TIMIT_Train describes, then tes
   --version          print the version
   doneFile           file to write when all commands have finished
   makeMode           true (default): continue a training where it stopped; false: start it again
+  extendTraining     true: continue a finished training if maxEpochs is larger now (default false)
 
 A training with modelPath=MODEL writes one model per epoch and, beside them, a checkpoint, MODEL.history.jsonl,
 MODEL.png (criterion and error of each epoch), MODEL.config (the configuration it used) and MODEL.COMMAND.report (the
@@ -52,7 +53,7 @@ OPTIONS = ("--help", "--version", "--scheduler", "--extension", ALLOW_COMMANDS)
 # Settings outside of all blocks, most of them listed above.  A similar name gives a warning.
 TOP_NAMES = (
     "configFile", "currentDirectory", "command", "precision", "type", "deviceId", "numCPUThreads", "randomSeed",
-    "traceLevel", "stderr", "doneFile", "makeMode", "modelPath", "ndlMacros", "scheduler", "engine",
+    "traceLevel", "stderr", "doneFile", "makeMode", "extendTraining", "modelPath", "ndlMacros", "scheduler", "engine",
 )  # fmt: skip
 PRECISIONS = ("float", "double")
 ALIKE = 0.75

@@ -90,6 +90,7 @@ def check_top(config, commands: list[str]):
     common = config.check(lambda: read_common_settings(config)) or CommonSettings()
     config.check(lambda: config.int("numCPUThreads", 0))
     config.check(lambda: config.bool("makeMode", True))
+    config.check(lambda: config.bool("extendTraining", False))
     config.check(lambda: log_file(config, commands))
     return common
 

@@ -163,7 +163,7 @@ class Tied(Recipe):
         configs = [CONFIG / name for name in ("tied.cntk", OVERRIDES.get(self.name)) if name]
         return [
             f"configFile={'+'.join(map(str, configs))}", f"ExpDir={self.out}", f"WorkDir={self.home}",
-            f"randomSeed={self.seed}", *settings, *self.overrides,
+            f"randomSeed={self.seed}", "extendTraining=true", *settings, *self.overrides,
         ]  # fmt: skip
 
     def align(self) -> int:

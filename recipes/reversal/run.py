@@ -78,7 +78,7 @@ class Recipe:
     def cntk_arguments(self, commands: str, *words: str) -> list[str]:
         return [
             f"configFile={CONFIG / 'reversal.cntk'}", f"DataDir={self.data}", f"ExpDir={self.out}", *words,
-            f"command={commands}", f"randomSeed={self.seed}", *self.overrides,
+            f"command={commands}", f"randomSeed={self.seed}", "extendTraining=true", *self.overrides,
         ]  # fmt: skip
 
     def score(self) -> None:

@@ -59,7 +59,7 @@ class Recipe:
     def cntk_arguments(self, commands: str) -> list[str]:
         return [
             f"configFile={CONFIG / 'simple2d.cntk'}", f"DataDir={self.out / 'data'}", f"ExpDir={self.out}",
-            f"command={commands}", f"randomSeed={self.seed}", *self.overrides,
+            f"command={commands}", f"randomSeed={self.seed}", "extendTraining=true", *self.overrides,
         ]  # fmt: skip
 
     def pictures(self) -> None:

@@ -167,8 +167,8 @@ class Recipe:
     def cntk_arguments(self) -> list[str]:
         overrides = DEMO_OVERRIDES if self.synthetic and self.size == "demo" else ()
         return [
-            f"configFile={CONFIG / 'timit.cntk'}", f"ExpDir={self.out}", f"randomSeed={self.seed}", *overrides,
-            *self.overrides,
+            f"configFile={CONFIG / 'timit.cntk'}", f"ExpDir={self.out}", f"randomSeed={self.seed}",
+            "extendTraining=true", *overrides, *self.overrides,
         ]  # fmt: skip
 
     def tune(self) -> int:

@@ -113,7 +113,7 @@ class Recipe:
     def cntk_arguments(self, *settings: str) -> list[str]:
         return [
             f"configFile={CONFIG / 'understanding.cntk'}", f"ConfigDir={CONFIG}", f"DataDir={self.data}",
-            f"ExpDir={self.out}", f"randomSeed={self.seed}", *settings, *self.overrides,
+            f"ExpDir={self.out}", f"randomSeed={self.seed}", "extendTraining=true", *settings, *self.overrides,
         ]  # fmt: skip
 
     def model(self, name: str, epoch: int | None = None) -> Path:

@@ -1,6 +1,7 @@
 """The settings on which a stage depends: those that its commands read, and the content of its files."""
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import recipes
 from readers.errors import ConfigError
 from recipes.cli.main import main
 from recipes.simple2d import data
-from recipes.stage_settings import cntk_settings, file_settings
+from recipes.stage_settings import cntk_settings, extends_training, file_settings
 from recipes.timit import run as timit
 
 CONFIGURATION = """
@@ -97,6 +98,43 @@ def test_files_are_compared_by_their_content(tmp_path):
     assert first != file_settings(tmp_path / "a.txt")
 
 
+SGD = "maxEpochs=4;learningRatesPerMB=0.8:0.4*2:0.2"
+
+
+@pytest.mark.parametrize(
+    ("later", "extends"),
+    [
+        ("maxEpochs=5", True),
+        ("maxEpochs=4", False),
+        ("maxEpochs=3", False),
+        ("maxEpochs=x", False),
+        ("maxEpochs=$n$", False),
+        ("maxEpochs=6;learningRatesPerMB=0.8:0.4:0.4:0.2*2:0.1", True),
+        ("maxEpochs=6;learningRatesPerMB=0.8:0.4:0.4:0.1", False),
+        ("maxEpochs=6;learningRatesPerMB=0.8:0.4", False),
+        ("maxEpochs=6;learningRatesPerMB=x", False),
+        ("maxEpochs=6;L2RegWeight=0.1", False),
+        ("learningRatesPerMB=0.8:0.4*2:0.2:0.1", False),
+    ],
+)
+def test_a_training_with_more_epochs_and_the_same_values_before_goes_on(settings, later, extends):
+    before = settings("Train", f"Train=[SGD=[{SGD}]]")
+    assert extends_training(before, settings("Train", f"Train=[SGD=[{SGD};{later}]]")) == extends
+
+
+def test_a_training_does_not_go_on_if_anything_else_depends_on_its_epochs(settings):
+    def extends(commands, setting, *more):
+        before, now = (settings(commands, f"Train=[SGD=[{SGD};{setting}]]", *both) for both in ((), more))
+        return extends_training(before, now | {"Train.SGD.maxEpochs": "9"})
+
+    assert extends("Train", "dropoutRate=0")
+    assert not extends("Train", "finalLearningRate=0.1")
+    assert not extends("Train", "autoAdjust=[autoAdjustLR=none]")
+    assert not extends("Train", "parallelTrain=[numJobs=2]")
+    assert not extends("Train:Decode", "dropoutRate=0")
+    assert not extends("Train", "dropoutRate=0", "HiddenDim=9")
+
+
 def test_set_replaces_settings_of_the_training_of_timit(tmp_path):
     def settings(*words):
         parser = argparse.ArgumentParser()
@@ -127,6 +165,31 @@ def test_a_recipe_repeats_what_an_option_changes(tmp_path, monkeypatch, capsys):
     assert stages_run() == []
     assert stages_run("Simple_Demo_Output=[minibatchSize=7]") == ["output", "pictures"]
     assert stages_run("Simple_Demo=[SGD=[maxEpochs=3]]") == ["train", "output", "pictures"]
+
+
+@pytest.mark.slow
+def test_a_recipe_with_more_epochs_ends_as_one_that_had_them_from_the_start(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(data, "NUM_TRAIN", 100)
+    monkeypatch.setattr(data, "NUM_TEST", 50)
+
+    def run(out, epochs, rates):
+        sgd = f"Simple_Demo=[SGD=[maxEpochs={epochs};learningRatesPerMB={rates};keepModelFiles=true]]"
+        assert main(["recipe", "simple2d", "--out", str(out), "--set", sgd]) == 0
+        models = {path.name: path for path in (out / "models").iterdir() if path.suffix not in (".png", ".config")}
+        history = models.pop("simple.dnn.history.jsonl").read_text().splitlines()
+        rows = [json.loads(line) | {"seconds": 0} for line in history]
+        return {name: path.read_bytes() for name, path in models.items() if path.is_file()}, rows, capsys.readouterr()
+
+    whole, whole_rows, _ = run(tmp_path / "whole", 5, "0.8:0.4*2:0.1")
+    run(tmp_path / "parts", 2, "0.8:0.4")
+    run(tmp_path / "parts", 3, "0.8:0.4")
+    parts, rows, shown = run(tmp_path / "parts", 5, "0.8:0.4*2:0.1")
+    assert "the training in " + str(tmp_path / "parts" / "models") + " continues\n" in shown.out
+    assert "Starting from " + str(tmp_path / "parts" / "models" / "simple.dnn.3") in shown.err
+    assert parts == whole
+    assert rows == whole_rows
+    _, _, shown = run(tmp_path / "parts", 4, "0.8:0.4*2:0.1")
+    assert "maxEpochs was 5, is 4; the models and checkpoints in " in shown.out
 
 
 def test_recipes_count_the_cores_that_they_may_use():

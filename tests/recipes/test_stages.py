@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -213,6 +214,35 @@ def test_only_an_interrupted_stage_with_the_same_settings_goes_on_with_what_it_l
     assert f"stage 2/2 train: repeated after data; {removed}\n" in run(0, data=1)
     run(0, "data", 1)
     assert found[4:] == [[], ["epoch5"], [], [], []]
+
+
+def test_a_longer_training_keeps_its_models_whenever_the_process_dies(tmp_path, monkeypatch, capsys):
+    work = tmp_path / "model"
+
+    def stages(epochs):
+        settings = {"Train.action": "train", "Train.SGD.maxEpochs": epochs}
+        return [
+            Stage("train", "trains", lambda: work.mkdir(exist_ok=True) or (work / epochs).touch(), (), settings, work),
+            Stage("score", "scores", lambda: 0),
+        ]
+
+    run_stages(stages("2"), tmp_path)
+    original = Path.unlink
+
+    def die(path, missing_ok=False):
+        if path.name == "train.done":
+            raise KeyboardInterrupt
+        original(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", die)
+    with pytest.raises(KeyboardInterrupt):
+        run_stages(stages("3"), tmp_path)
+    monkeypatch.undo()
+    run_stages(stages("4"), tmp_path)
+    assert sorted(path.name for path in work.iterdir()) == ["2", "4"]
+    assert capsys.readouterr().out.count("score: scores\n") == 2
+    run_stages(stages("5"), tmp_path, first="train")
+    assert [path.name for path in work.iterdir()] == ["5"]
 
 
 def test_results_of_inputs_that_an_earlier_run_changed_are_removed(tmp_path, capsys):

@@ -7,6 +7,7 @@ process dies.
 """
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +88,35 @@ class TrainingFiles:
             if model.exists() and not stale:
                 return epoch
         return None
+
+    def shorter_epoch(self) -> int | None:
+        """Return the number of epochs of a training that ended at `model_path` before `max_epochs`, None without one.
+
+        Raises ModelError if the checkpoint of its model is missing or damaged.
+        """
+        if self.newest_epoch() != self.max_epochs:
+            return None
+        checkpoint = self.load_checkpoint(self.max_epochs)
+        if checkpoint is None:
+            raise ModelError(
+                f"{self.checkpoint(self.max_epochs)}: missing; expected the state after the last epoch of "
+                f"{self.model_path}, to see whether the training goes on"
+            )
+        return checkpoint.epoch if checkpoint.epoch < self.max_epochs else None
+
+    def extend(self) -> None:
+        """Name the final model of a shorter training after its last epoch, so that the training continues from it.
+
+        The model is renamed between its checkpoints, so that it has one whenever the process dies.
+        """
+        epoch = self.shorter_epoch()
+        if epoch is None:
+            return
+        last = self.checkpoint(self.max_epochs)
+        with last.open("rb") as source, atomic_write(self.checkpoint(epoch)) as copy:
+            shutil.copyfileobj(source, copy)
+        self.model_path.rename(self.model(epoch))
+        last.unlink()
 
     @contextlib.contextmanager
     def reserved(self) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """Files of a training: their names, which model is the newest, checkpoints that do not fit."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,6 +59,31 @@ def test_only_the_models_that_are_needed_stay(tmp_path):
         files.save(network_of(epoch), Checkpoint(epoch, 1, {}, STATE), 3 if epoch > 3 else None, best)
         assert files.newest_epoch() == epoch
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.0", "m.2", "m.3", "m.3.ckp", "m.ckp"]
+
+
+@pytest.mark.parametrize("death", ["rename", "unlink"])
+def test_extend_leaves_the_last_model_with_its_checkpoint_whenever_it_dies(tmp_path, monkeypatch, death):
+    TrainingFiles(tmp_path / "m", 2).save(network_of(2), Checkpoint(2, 90, {}, STATE))
+    files = TrainingFiles(tmp_path / "m", 4)
+
+    original = getattr(Path, death)
+
+    def die(path, *arguments, **settings):
+        if path.name in ("m", "m.ckp"):
+            raise KeyboardInterrupt
+        return original(path, *arguments, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, death, die)
+        with pytest.raises(KeyboardInterrupt):
+            files.extend()
+    files.extend()
+    assert (files.newest_epoch(), files.load_checkpoint(2).epoch) == (2, 2)
+    assert (files.load(2)["w"].value == 2).all()
+    files.save(network_of(4), Checkpoint(4, 180, {}, STATE))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.2", "m.ckp"]
+    files.extend()
+    assert files.newest_epoch() == 4
 
 
 @pytest.mark.parametrize(

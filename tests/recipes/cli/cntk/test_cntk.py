@@ -176,21 +176,26 @@ def test_a_description_that_changed_is_named_and_left_alone(corpus, capsys):
     assert load_model(model).shapes["W0"].rows == 16
 
 
-def test_a_finished_training_of_another_length_is_said_and_goes_on_when_renamed(corpus, capsys):
+def test_a_finished_training_of_another_length_is_said_and_goes_on_if_told(corpus, capsys):
     assert run(corpus) == 0
     model = corpus / "model" / "net"
     whole = model.read_bytes()
     assert run(corpus, "makeMode=false", "Train=[SGD=[maxEpochs=3]]") == 0
     capsys.readouterr()
     assert run(corpus) == 0
-    warning = (
-        f"warning: it has learned for 3 epochs, and maxEpochs is 6; rename {model} to {model}.3, and its .ckp too, "
-    )
-    assert warning + "to go on; makeMode=false starts again" in capsys.readouterr().err.splitlines()
-    model.rename(f"{model}.3")
-    model.with_name("net.ckp").rename(f"{model}.3.ckp")
-    assert run(corpus) == 0
-    assert model.read_bytes() == whole
+    warning = "warning: it has learned for 3 epochs, and maxEpochs is 6; extendTraining=true goes on; "
+    assert warning + "makeMode=false starts again" in capsys.readouterr().err.splitlines()
+    assert run(corpus, "extendTraining=true", "Train=[SGD=[autoAdjust=[autoAdjustLR=AdjustAfterEpoch]]]") == 2
+    assert "expected no finalLearningRate, autoAdjust or parallelTrain with it" in capsys.readouterr().err
+    checkpoint = model.with_name("net.ckp")
+    checkpoint.rename(f"{model}.other")
+    assert run(corpus, "extendTraining=true") == 2
+    assert f"{checkpoint}: missing; expected the state after the last epoch" in capsys.readouterr().err
+    model.with_name("net.other").rename(checkpoint)
+    for _ in range(2):
+        assert run(corpus, "extendTraining=true") == 0
+        assert model.read_bytes() == whole
+    assert not (model.with_name("net.3.ckp")).exists()
     assert "it has learned" not in capsys.readouterr().err
     assert run(corpus, "Train=[SGD=[maxEpochs=5]]") == 0
     assert "it has learned for 6 epochs, and maxEpochs is 5; makeMode=false starts" in capsys.readouterr().err
