@@ -182,14 +182,6 @@ class Train(Action):
             raise ConfigError(f"{where}: numJobs with gradientcheck=true; expected one of them")
         if not self.one_reader:
             raise ConfigError(f"{where}: numJobs for an encoder-decoder network is not built; expected no numJobs")
-        if self.parallel.averages:
-            return
-        for block in map(self.config.block, self.readers):
-            if issubclass(reader_class(block), FrameReader) and block.bool("truncated", False):
-                raise ConfigError(
-                    f"{block.where('truncated')}: {block.full_name('truncated')}=true with DataParallelSGD is not "
-                    "built; expected false, or parallelizationMethod=ModelAveragingSGD"
-                )
 
     def _check_truncated(self, sgd: Config) -> None:
         """Raise ConfigError if SGD has `truncated`, as CNTK requires, and a reader of features has another value.

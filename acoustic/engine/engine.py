@@ -24,6 +24,7 @@ from acoustic.engine.planning.pass_plan import MatrixKey, lay_out
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node, Shape
+from acoustic.nodes.sequence_state import SequenceState
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import products_by
 from readers.common.environment import one_blas_thread
@@ -308,6 +309,15 @@ class Engine:
     def reorder(self, slots: Sequence[int]) -> None:
         """Let slot s of the next minibatch continue the sequence that slot slots[s] held in the last one."""
         self._feed.sequences.reorder(np.asarray(slots))
+
+    @property
+    def sequence_state(self) -> SequenceState | None:
+        """What the next minibatch continues, None for nothing; it may be given to another engine of the network."""
+        return self._feed.sequences.state
+
+    @sequence_state.setter
+    def sequence_state(self, state: SequenceState | None) -> None:
+        self._feed.sequences.state = state
 
     def allocated(self) -> int:
         """Return the bytes of the buffers whose size depends on the number of columns."""

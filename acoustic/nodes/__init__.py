@@ -19,6 +19,6 @@ __all__, __getattr__ = face(
         "option": ["Option"],
         "registry": ["node_class", "registered_nodes"],
         "gradient_targets": ["GradientRoute", "GradientTargets"],
-        "sequence_state": ["Sequences"],
+        "sequence_state": ["SequenceState", "Sequences"],
     },
 )

@@ -5,7 +5,7 @@ delayed node are held. Nothing is known of later minibatches, and gradients do n
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,21 @@ from readers.errors import ModelError, ShapeError
 
 if TYPE_CHECKING:
     from readers.minibatches.sequence_layout import SequenceLayout
+
+
+class SequenceState(NamedTuple):
+    """What the sequences of a minibatch continue.
+
+    Attributes
+    ----------
+    length : (S,) int
+        The steps so far of the sequence in each slot; 0 for none.
+    held : dict of str to array (rows, delay * S)
+        The last values of each delayed node.
+    """
+
+    length: Any
+    held: dict[str, Any]
 
 
 class Sequences:
@@ -90,6 +105,18 @@ class Sequences:
         """Drop the held state: the next minibatch starts anew."""
         self._length = np.zeros(0, int)
         self._held.clear()
+
+    @property
+    def state(self) -> SequenceState | None:
+        """What continues in the next minibatch; None if nothing does. The arrays are not changed later."""
+        return SequenceState(self._length, dict(self._held)) if self._length.any() else None
+
+    @state.setter
+    def state(self, state: SequenceState | None) -> None:
+        self.forget()
+        if state is not None:
+            self._length = state.length
+            self._held = {name: self.xp.asarray(held) for name, held in state.held.items()}
 
     def reorder(self, slots: np.ndarray) -> None:
         """Let slot s of the next minibatch continue with the state of slot slots[s]."""

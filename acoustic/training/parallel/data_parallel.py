@@ -15,6 +15,7 @@ import numpy as np
 
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
+from acoustic.nodes.sequence_state import SequenceState
 from acoustic.runtime.engine_options import engine_text
 from acoustic.training.evaluation import EvaluationTotals
 from acoustic.training.learner import Each, Learner
@@ -61,6 +62,8 @@ class DataParallelLearner(Learner):
         self._key = ""  # of the network that the jobs know; empty before the first minibatch
         self._alone = False  # whether this process trains the current epoch
         self._results: list[GradientResult] = []
+        self._states: dict[int, SequenceState | None] = {}  # of sequences that continue, by first slot of a share
+        self._num_slots = 0
 
     def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> EvaluationTotals:
         """Train on the minibatches of one epoch; see Learner.run."""
@@ -79,6 +82,7 @@ class DataParallelLearner(Learner):
             return super()._forward(title, matrices, settings, learns)
         jobs = list(self._make_jobs(title, matrices, dict(settings), learns))
         self._results = self._jobs.run(jobs, lambda result: None)
+        self._states = {job.share.first_slot: result.state for job, result in zip(jobs, self._results)}
         return {name: sum(result.figures[name] for result in self._results) for name in self.names}
 
     def _make_jobs(self, title: str, matrices: Any, settings: dict[str, Any], learns: bool) -> Sequence[GradientJob]:
@@ -88,6 +92,9 @@ class DataParallelLearner(Learner):
         if not self._key:
             self._key = uuid.uuid4().hex
             save_model(self.network, self._file)
+        slots = 0 if layout is None else layout.num_sequences
+        if slots != self._num_slots:
+            self._states, self._num_slots = {}, slots
         backend = self.network.backend
         values = {node.name: backend.to_host(node.value) for node in self.engine.learnable(self.criterion)}
         needed = {name: matrices[name] for name in self.engine.inputs}
@@ -99,6 +106,7 @@ class DataParallelLearner(Learner):
                 key=self._key,
                 values=values,
                 share=share,
+                state=self._states.get(share.first_slot),
                 settings=settings,
                 names=tuple(self.names),
                 learns=learns,

@@ -1,4 +1,8 @@
-"""A job that computes the gradient of its share of one minibatch; nothing of it is kept for the next one."""
+"""A job that computes the gradient of its share of one minibatch.
+
+The process keeps nothing that the next job depends on: the state of sequences that continue comes and goes with the
+jobs, so a lost job can be repeated anywhere.
+"""
 
 import contextlib
 from collections.abc import Callable
@@ -13,6 +17,7 @@ from acoustic.engine.execution.gradient_sink import GradientSink
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
+from acoustic.nodes.sequence_state import SequenceState
 from acoustic.runtime.engine_options import engines_with
 from acoustic.training.evaluation import scalar
 from acoustic.training.parallel.job import ALONE, device_of
@@ -37,6 +42,8 @@ class GradientJob:
     values : dict of str to array
         The parameters that training changes.
     share : Share
+    state : SequenceState or None
+        What the sequences of the share continue.
     settings : dict
         Dropout rate and seed, as in Engine.forward.
     names : tuple of str
@@ -57,6 +64,7 @@ class GradientJob:
     key: str
     values: dict[str, np.ndarray]
     share: Share
+    state: SequenceState | None
     settings: dict[str, Any]
     names: tuple[str, ...]
     learns: bool
@@ -82,6 +90,7 @@ class GradientJob:
         for name, value in self.values.items():
             network[name].assign(network.backend.asarray(value))
         share, criterion = self.share, self.names[0]
+        engine.sequence_state = self.state
         engine.forward(
             share.matrices,
             training=True,
@@ -94,7 +103,7 @@ class GradientJob:
         gradients = Gradients(network, self.by_columns)
         if self.learns:
             engine.backward(criterion, gradients)
-        return GradientResult(figures, gradients.whole, gradients.columns)
+        return GradientResult(figures, gradients.whole, gradients.columns, _on_host(network, engine.sequence_state))
 
 
 @dataclass(frozen=True)
@@ -109,11 +118,20 @@ class GradientResult:
         Gradients by parameter.
     columns : dict of str to (int array (n,), array (rows, n))
         Gradients that are zero except in some columns, in ascending order.
+    state : SequenceState or None
+        What the next minibatch of these sequences continues.
     """
 
     figures: dict[str, float]
     whole: dict[str, np.ndarray]
     columns: dict[str, tuple[np.ndarray, np.ndarray]]
+    state: SequenceState | None
+
+
+def _on_host(network: Network, state: SequenceState | None) -> SequenceState | None:
+    if state is None:
+        return None
+    return SequenceState(state.length, {name: network.backend.to_host(held) for name, held in state.held.items()})
 
 
 class Gradients(GradientSink):

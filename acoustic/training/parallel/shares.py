@@ -22,26 +22,22 @@ FACTORS = ("Times", "Scale", "ElementTimes")  # of such a criterion and somethin
 
 @dataclass(frozen=True)
 class Share:
-    """A part of a minibatch; the fields are arguments of Engine.forward."""
+    """A part of a minibatch, as arguments of Engine.forward, and the number of its first slot if it has a layout."""
 
     matrices: dict[str, Any]
-    layout: SequenceLayout | None
-    first_column: int
+    layout: SequenceLayout | None = None
+    first_column: int = 0
+    first_slot: int = 0
 
 
 def split(matrices: Mapping[str, Any], layout: SequenceLayout | None, count: int) -> list[Share]:
-    """Divide a minibatch into at most `count` shares: columns, or with a layout its slots.
-
-    Raises ModelError if a sequence continues from the previous minibatch, because its state is not kept.
-    """
+    """Divide a minibatch into at most `count` shares: columns, or with a layout its slots."""
     if layout is None:
         columns = next(matrix.shape[1] for matrix in matrices.values())
         return [
-            Share({name: matrix[:, part] for name, matrix in matrices.items()}, None, part.start)
+            Share({name: matrix[:, part] for name, matrix in matrices.items()}, first_column=part.start)
             for part in _parts(columns, count)
         ]
-    if layout.num_context or not (layout.starts | layout.gaps)[0].all():
-        raise ModelError(f"DataParallelSGD: the minibatches cut sequences; expected truncated=false, or {AVERAGE}")
     shares = (_slots(matrices, layout, part) for part in _parts(layout.num_sequences, count))
     return [share for share in shares if share is not None]
 
@@ -56,11 +52,12 @@ def _slots(matrices: Mapping[str, Any], layout: SequenceLayout, slots: slice) ->
     steps = (~layout.gaps[:, slots]).any(axis=1).nonzero()[0]
     if not len(steps):
         return None
-    count = int(steps[-1]) + 1
+    count = layout.num_steps if layout.num_context else int(steps[-1]) + 1
     starts, ends, gaps = (marks[:count, slots] for marks in (layout.starts, layout.ends, layout.gaps))
     columns = np.arange(layout.num_columns).reshape(layout.num_steps, layout.num_sequences)[:count, slots].reshape(-1)
     taken = {name: matrix[:, columns] for name, matrix in matrices.items()}
-    return Share(taken, SequenceLayout(gaps.shape[1], count, starts, ends, gaps), 0)
+    own = SequenceLayout(gaps.shape[1], count, starts, ends, gaps, layout.num_context)
+    return Share(taken, own, first_slot=slots.start)
 
 
 def check_divisible(network: Network, names: Sequence[str], options: TrainingOptions) -> None:

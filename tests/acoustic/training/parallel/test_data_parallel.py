@@ -10,7 +10,7 @@ from acoustic.network.model_file import load_tensors
 from acoustic.network.network import Network
 from acoustic.training.learner import Diverged
 from acoustic.training.parallel import ParallelOptions, executors
-from acoustic.training.parallel.shares import check_divisible, split
+from acoustic.training.parallel.shares import check_divisible
 from acoustic.training.reporting.log import read_history
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, NaturalGradient, RmsProp
 from acoustic.training.sgd import train
@@ -19,6 +19,7 @@ from readers.errors import ModelError
 from readers.minibatches.base import Minibatch
 from readers.minibatches.indicators import Indicators
 from readers.minibatches.sequence_layout import SequenceLayout
+from readers.minibatches.sequence_packing import pack_truncated
 from tests.acoustic.training.parallel.sources import CLASSES, DIM, small_network, small_options, write_task
 from tests.acoustic.training.parallel.trainings import COUNT, Here, run, same
 
@@ -163,6 +164,49 @@ def test_sequences_are_divided_whole(jobs):
     assert validated[1] == pytest.approx(validated[0], rel=1e-9)
 
 
+class Pieces:
+    """Pieces of sequences in four slots, which the next minibatch continues; with `ahead`, frames as context."""
+
+    in_sequence, partial, cuts = True, True, True
+    lengths = (9, 3, 14, 1, 6, 11, 2, 8)
+    num_frames = sum(lengths)
+
+    def __init__(self, ahead):
+        self.ahead = ahead
+
+    def dims(self):
+        return {"features": DIM, "labels": CLASSES}
+
+    def minibatches(self, epoch=0, minibatch_size=0, epoch_size=0):
+        rng = np.random.default_rng(epoch)
+        xs = [rng.standard_normal((DIM, count)) for count in self.lengths]
+        labels = [np.eye(CLASSES)[:, rng.integers(0, CLASSES, count)] for count in self.lengths]
+        for layout, pieces in pack_truncated(self.lengths, 4, 3, self.ahead):
+            shape = (layout.num_steps, layout.num_sequences)
+            columns = {"features": np.zeros((DIM, *shape)), "labels": np.zeros((CLASSES, *shape))}
+            for sequence, first, count, slot, step in pieces:
+                for name, sources in (("features", xs), ("labels", labels)):
+                    columns[name][:, step : step + count, slot] = sources[sequence][:, first : first + count]
+            matrices = {name: np.asfortranarray(one.reshape(len(one), -1)) for name, one in columns.items()}
+            yield Minibatch(matrices, {}, layout.num_frames, layout)
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_sequences_continue_in_the_next_minibatch(jobs, ahead):
+    layer = "BLSTM" if ahead else "LSTM"
+    top = f"H=Plus({layer}(features, 4), PastValue({8 if ahead else 4}, H, timeStep=2))"
+    width = 8 if ahead else 4
+    text = f"{LAYERS.rpartition('H=')[0]}{top}\nCE=SMBFF(H, {CLASSES}, {width}, labels, tag=criteria)\n"
+    values = []
+    for parallel in (None, replace(SHARED, num_jobs=jobs)):
+        network = described(text)
+        history = train(network, Pieces(ahead), small_options(2), parallel=parallel).history
+        values.append({node.name: node.value for node in network.parameters()})
+        values[-1] |= {"history": np.array([row["training"]["CE.SM"] for row in history])}
+    close(values[1], values[0])
+
+
 def test_criteria_may_be_weighted_sums(examples):
     text = f"{LAYERS}CE=SMBFF(H, {CLASSES}, 8, labels)\nQ=MSEBFF(H, {CLASSES}, 8, labels)"
     text += "\nJ=WtObjFcn(CE, 0.3, Q, 2, tag=criteria)"
@@ -205,10 +249,6 @@ def test_what_is_not_built_is_refused(examples):
         check_divisible(network, network.criteria, small_options(dropout_rate=0.1))
     with pytest.raises(ModelError, match="DataParallelSGD with gradUpdateType=NaturalGradient, which needs the frames"):
         run(examples, SHARED, small_options(rule=NaturalGradient()))
-    marks = np.zeros((2, 1), bool)
-    cut = SequenceLayout(1, 2, marks, marks, marks)
-    with pytest.raises(ModelError, match="the minibatches cut sequences; expected truncated=false"):
-        split({"x": np.zeros((3, 2))}, cut, 2)
 
 
 def test_faults_name_minibatch_and_job(examples):

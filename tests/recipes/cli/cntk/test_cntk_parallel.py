@@ -99,10 +99,6 @@ def test_jobs_that_share_minibatches_train_the_model_of_one_process(ring, capsys
             "DataParallelASGD, which is not built: asyn",
         ),
         (["SGD=[parallelTrain=[DataParallelSGD=[gradientBits=1]]]"], "gradientBits is 1, and quantised gradients are"),
-        (
-            ["reader=[readerType=HTKMLFReader;frameMode=false;truncated=true]"],
-            "Train.reader.truncated=true with DataParallelSGD is not built; expected false, or parallelizationMethod",
-        ),
     ],
 )
 def test_validation_refuses_what_training_refuses(ring, capsys, arguments, message):
