@@ -169,8 +169,11 @@ class FrameReader(Reader):
         return places | {stream.name: stream.dim_where for stream in self.labels}
 
     def feature_records(self) -> dict[str, FeatureRecord]:
-        """Return how the features of each stream were computed, with their context in the model."""
-        return {stream.name: stream.record for stream in self.features if stream.record is not None}
+        """Return how the features of each stream were computed, with their context in the model.
+
+        The one frame of an expanded stream has no period to compare.
+        """
+        return {one.name: one.record for one in self.features if one.record is not None and not one.expand}
 
     def input_files(self) -> list[str]:
         listed = [path for stream in self.features for path in (stream.scp, *(e.path for e in stream.entries)) if path]

@@ -239,7 +239,9 @@ def test_one_frame_repeated_for_the_whole_utterance(tiny):
     corpus = tiny()
     corpus.add_features("ivector", [1] * 5, dim=6, width=1, extra="expandToUtterance=true")
     for method in METHODS:
-        minibatch = next(HTKMLFReader(corpus.config(method)).minibatches(0, TOTAL))
+        reader = HTKMLFReader(corpus.config(method))
+        assert list(reader.feature_records()) == ["features"]
+        minibatch = next(reader.minibatches(0, TOTAL))
         for n, (u, _) in enumerate(visited([minibatch])):
             assert minibatch.matrices["ivector"][:, n].tolist() == corpus.column("ivector", u, 0, 0, 0)
 
