@@ -8,6 +8,7 @@ from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.network.text_dump import dump_lines
 from readers.common.files import atomic_write, require_writable
+from readers.common.names import compile_expression
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
@@ -45,11 +46,8 @@ class DumpNode(Action):
 
     def _regex(self) -> re.Pattern | None:
         text = self.config.text("nodeNameRegex", "")
-        try:
-            return re.compile(text) if text else None
-        except re.error as fault:
-            where = self.config.where("nodeNameRegex")
-            raise ConfigError(f"{where}: nodeNameRegex: {text!r}: {fault}; expected a regular expression") from fault
+        where = f"{self.config.where('nodeNameRegex')}: nodeNameRegex"
+        return compile_expression(text, where) if text else None
 
     def _names(self, network: Network) -> list[str]:
         """Return the selected nodes. CNTK dumps all nodes if one does not exist; here that is an error."""

@@ -6,7 +6,6 @@ NAME (m x n). Where NAME multiplies data, ``P = Times(NAME, x)`` becomes ``P = T
 ``NAME_SVD = Times(NAME_U, NAME_V)``. The other nodes keep their names and, as far as the rank permits, their values.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,7 +14,8 @@ import numpy as np
 from acoustic.network import editing
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
-from readers.errors import ConfigError, ModelError
+from readers.common.names import compile_expression
+from readers.errors import ModelError
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def decompose(network: Network, ratios: Mapping[str, float], aligned_size: int =
     ModelError
         When no matrix matches.
     """
-    groups = [(_compiled(text), ratio) for text, ratio in sorted(ratios.items())]
+    groups = [(compile_expression(text, "names of matrices"), ratio) for text, ratio in sorted(ratios.items())]
     matrices = [node for node in network.parameters() if min(node.value.shape) > 1]
     chosen = []
     for node in matrices:
@@ -72,13 +72,6 @@ def decompose(network: Network, ratios: Mapping[str, float], aligned_size: int =
     done = [_replace(network, node, ratio, aligned_size) for node, ratio in chosen]
     network.validate()
     return done
-
-
-def _compiled(text: str) -> re.Pattern:
-    try:
-        return re.compile(text)
-    except re.error as fault:
-        raise ConfigError(f"{text!r}: {fault}; expected a regular expression") from fault
 
 
 def rank_for(singular_values: np.ndarray, ratio: float, aligned_size: int) -> int:

@@ -156,7 +156,7 @@ def _open_session(path: str) -> Any:
     try:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         for port in (*session.get_inputs(), *session.get_outputs()):
-            _ = port.name  # raises if it is not UTF-8
+            _ = port.name, port.type, port.shape  # raises if names are not UTF-8
         _ = session.get_modelmeta().custom_metadata_map
         return session
     except Exception as fault:  # as above

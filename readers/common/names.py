@@ -1,6 +1,9 @@
 """The key of an utterance, which connects its features, labels and lattices."""
 
 import re
+import warnings
+
+from readers.errors import ConfigError
 
 _EXTENSION = re.compile(r"\.[^./\\:]*$")
 
@@ -46,3 +49,12 @@ def apart_by_extension(entry, other) -> str:
     """
     names = {getattr(one, "logical", one.key) for one in (entry, other)}
     return "; an extension is not part of the name" if len(names) > 1 else ""
+
+
+def compile_expression(text: str, where: str) -> re.Pattern:
+    """Compile a regular expression that a user wrote.  Raises ConfigError, beginning with `where`."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of syntax that may change
+            return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as fault:
+        raise ConfigError(f"{where}: {text[:60]!r}: {fault}; expected a regular expression") from fault

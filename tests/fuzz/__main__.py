@@ -9,7 +9,6 @@ traceback, and can be read again with --replay.  Exit status 1 if there are find
 import argparse
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 
@@ -19,7 +18,7 @@ def main() -> int:
     )
     parser.add_argument("--minutes", type=float, default=5.0, help="shared among the formats (default: 5)")
     parser.add_argument("--seed", type=int, default=0, help="choose other inputs (default: 0)")
-    parser.add_argument("--format", nargs="+", metavar="NAME", help="only these formats; names with _ for blanks")
+    parser.add_argument("--format", nargs="+", metavar="NAME", help="only these formats, see --list")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="where findings are kept (build/fuzz)")
     parser.add_argument("--replay", type=Path, nargs="+", metavar="FILE", help="read inputs again: FORMAT-NUMBER.input")
@@ -27,30 +26,37 @@ def main() -> int:
     arguments = parser.parse_args()
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # before numpy is imported: more threads would only take address space
+    os.environ.setdefault("PYTHONHASHSEED", "0")  # of the workers
 
     from tests.fuzz.examine import FINDING, examine
+    from tests.fuzz.format import file_name, temporary_directory
     from tests.fuzz.formats import FORMATS
     from tests.fuzz.run import Run
 
     if arguments.list:
-        print("\n".join(FORMATS))
+        print("\n".join(map(file_name, FORMATS.values())))
         return 0
     if arguments.replay:
         found = 0
         for path in arguments.replay:
-            form = FORMATS[path.name.rpartition("-")[0].replace("_", " ")]
-            with tempfile.TemporaryDirectory() as folder:
+            form = next(form for form in FORMATS.values() if file_name(form) == path.name.rpartition("-")[0])
+            with temporary_directory() as folder:
                 copy = Path(folder) / f"input{form.suffix}"
                 copy.write_bytes(path.read_bytes())
                 outcome, kind, trace = examine(form, copy)
             found += outcome == FINDING
             print(f"{path}: {outcome} {kind}\n{trace}".strip(), flush=True)
         return 1 if found else 0
-    names = [name.replace("_", " ") for name in arguments.format or FORMATS]
-    unknown = [name for name in names if name not in FORMATS]
+    known = {file_name(form): form for form in FORMATS.values()}
+    unknown = [name for name in arguments.format or () if name not in known]
     if unknown:
-        parser.error(f"no format {', '.join(unknown)}; expected some of {', '.join(FORMATS)}")
-    run = Run([FORMATS[name] for name in names], arguments.seed, arguments.out, lambda line: print(line, flush=True))
+        parser.error(f"no format {', '.join(unknown)}; expected some of {', '.join(known)}")
+    run = Run(
+        [known[name] for name in arguments.format or known],
+        arguments.seed,
+        arguments.out,
+        lambda line: print(line, flush=True),
+    )
     run.run(60 * arguments.minutes, arguments.workers)
     print("\n".join(run.table()))
     return 1 if any(tally.kinds for tally in run.tallies) else 0

@@ -3,15 +3,17 @@
 import functools
 import os
 import random
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fuzz.mutators import Mutator, mutate_bytes, mutate_text, recompressed
+from tests.fuzz.mutators import LARGEST, Mutator, mutate_bytes, mutate_text, recompressed
 
 MUTATED, PACKED = 0.97, 0.04  # shares of the files that are damaged, and of texts that are compressed
+FOLDER_VARIABLE = "ARGONAUT_FUZZ_FOLDER"
 NUM_SEEDS = 40  # valid files of each format
 
 
@@ -32,6 +34,8 @@ class Format:
         Whether blind changes are those of binary files.
     suffix : str
         End of the file's name, where a reader looks at it.
+    most_bytes : int
+        Size at which inputs are cut off.
     """
 
     name: str
@@ -40,30 +44,38 @@ class Format:
     mutators: tuple[Mutator, ...] = ()
     binary: bool = False
     suffix: str = ""
+    most_bytes: int = LARGEST
+
+
+def file_name(form: Format) -> str:
+    """The name of a format in the names of files and on the command line."""
+    return re.sub(r"\W+", "_", form.name)
 
 
 def make(form: Format, number: int, directory: Path) -> Path:
     """Write input `number` of a format, which depends on these two alone, into an emptied directory."""
     rng = random.Random(f"{form.name} {number}")
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
     content = _seed(form, rng.randrange(NUM_SEEDS))
     if rng.random() < MUTATED:
         known = form.mutators and rng.random() < 0.7
         blind = mutate_bytes if form.binary else mutate_text
         content = (rng.choice(form.mutators) if known else blind)(content, rng)
+    content = content[: form.most_bytes]
     if not form.binary and rng.random() < PACKED:
         content = recompressed(content, rng)
-    path = directory / f"input{form.suffix}"
-    path.write_bytes(content)
-    return path
+    return _put(form, content, directory)
 
 
 def make_seed(form: Format, number: int, directory: Path) -> Path:
-    """Write a valid file of a format."""
-    directory.mkdir(parents=True, exist_ok=True)
+    """Write a valid file of a format into an emptied directory."""
+    return _put(form, _seed(form, number % NUM_SEEDS), directory)
+
+
+def _put(form: Format, content: bytes, directory: Path) -> Path:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     path = directory / f"input{form.suffix}"
-    path.write_bytes(_seed(form, number % NUM_SEEDS))
+    path.write_bytes(content)
     return path
 
 
@@ -74,9 +86,9 @@ def _seed(form: Format, number: int) -> bytes:
 
 
 def temporary_directory() -> tempfile.TemporaryDirectory:
-    """A directory in memory, where the system has one."""
-    memory = Path("/dev/shm")
-    return tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory if os.access(memory, os.W_OK) else None)
+    """A directory in the one that FOLDER_VARIABLE names; by default in memory, if the system has that."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    return tempfile.TemporaryDirectory(prefix="fuzz-", dir=os.environ.get(FOLDER_VARIABLE, memory))
 
 
 def text(*seeds: str) -> Callable[[random.Random, Path], bytes]:

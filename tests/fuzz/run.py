@@ -2,7 +2,6 @@
 
 import os
 import re
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,8 +9,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
 
+from readers.common.environment import environment_variables
 from tests.fuzz.examine import ACCEPTED, FINDING, REFUSED
-from tests.fuzz.format import Format, make, make_seed
+from tests.fuzz.format import FOLDER_VARIABLE, Format, file_name, make, make_seed, temporary_directory
 from tests.fuzz.worker import BEGIN, CATALOGUE, DONE, END, FOUND, SECONDS, Worker
 
 BATCH_SECONDS = 3.0
@@ -85,6 +85,11 @@ class Run:
 
     def run(self, seconds: float, num_workers: int, enough: Callable[[], bool] = lambda: False) -> None:
         """Examine inputs for some time, or until there are enough findings."""
+        # Workers that die leave their files behind.
+        with temporary_directory() as folder, environment_variables(**{FOLDER_VARIABLE: folder}):
+            self._run(seconds, num_workers, enough)
+
+    def _run(self, seconds: float, num_workers: int, enough: Callable[[], bool]) -> None:
         begin = told = time.monotonic()
         workers = [self._start() for _ in range(num_workers)]
         try:
@@ -187,8 +192,8 @@ class Run:
         if tally.kinds[kind] > KEPT:
             return
         self.out.mkdir(parents=True, exist_ok=True)
-        name = f"{form.name.replace(' ', '_')}-{number}"
-        with tempfile.TemporaryDirectory() as folder:
+        name = f"{file_name(form)}-{number}"
+        with temporary_directory() as folder:
             made = make_seed(form, 0, Path(folder)) if number is None else make(form, number, Path(folder) / "case")
             (self.out / f"{name}.input").write_bytes(made.read_bytes())
         (self.out / f"{name}.txt").write_text(f"{form.name}, input {number}: {kind}\n\n{trace}\n", encoding="utf-8")

@@ -180,7 +180,7 @@ class ExampleArchive:
             raise FormatError(f"{self.path}: the description is damaged; expected bytes with checksum {checksum:08x}")
         try:
             described = _parse(json.loads(text))
-        except (FormatError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+        except (FormatError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
             raise FormatError(f"{self.path}: description ({fault}); expected streams and sizes") from fault
         begin = _first_block(length)
         whole, rest = divmod(described.examples, described.per_block)

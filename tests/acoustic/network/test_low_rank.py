@@ -109,12 +109,19 @@ def test_the_first_expression_in_sorted_order_counts_and_vectors_stay(network):
     [
         ({"W": 0.5}, ModelError, "no matrix is named W; expected one of the network's: W0, W1, W2"),
         ({"B0": 0.5}, ModelError, "no matrix is named B0"),
+        ({"W{99999999999}": 0.5}, ConfigError, r"names of matrices: 'W.9+.': .*expected a regular expression"),
+        ({"(" * 5000 + ")" * 5000: 0.5}, ConfigError, r"expected a regular expression"),
         ({"W(": 0.5}, ConfigError, r"'W\(': .*expected a regular expression"),
     ],
 )
 def test_faults(network, ratios, error, message):
     with pytest.raises(error, match=message):
         decompose(network, ratios)
+
+
+@pytest.mark.filterwarnings("error")
+def test_expressions_whose_syntax_may_change(network):
+    assert decompose(network, {"[[W]1": 1.0})[0].name == "W1"
 
 
 def test_values_that_are_not_finite_are_refused(network):

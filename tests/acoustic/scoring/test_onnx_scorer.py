@@ -137,7 +137,7 @@ def test_faults_of_features_are_named(paths):
         scorer.score(np.zeros((4, 9)))
 
 
-@pytest.mark.parametrize("name", [b"features", b"ScaledLogLikelihood"])
+@pytest.mark.parametrize("name", [b"features", b"ScaledLogLikelihood", b"frames"])
 def test_names_that_are_not_utf8_are_refused(paths, tmp_path, name):
     raw = (paths / "model.onnx").read_bytes()
     assert name in raw

@@ -2,6 +2,7 @@
 
 from tests.fuzz.format import Format
 from tests.fuzz.formats import (
+    commands,
     dictionaries,
     graphs,
     htk,
@@ -31,5 +32,6 @@ MODULES = (
     records,
     sentences,
     runs,
+    commands,
 )
 FORMATS: dict[str, Format] = {form.name: form for module in MODULES for form in module.FORMATS}

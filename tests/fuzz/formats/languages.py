@@ -6,6 +6,8 @@ from pathlib import Path
 from tests.fuzz.format import Format
 from tests.languages import examples, targets
 
+LONGEST = 1 << 16  # a network of ten thousand statements rightly takes seconds
+
 
 def of(texts: tuple[str, ...] | list[str], ending: str):
     """A seed function that chooses one of the examples, or one of the project's own files."""
@@ -33,7 +35,7 @@ def in_models(target):
 
 
 FORMATS = (
-    Format("cntk configuration", of(examples.CONFIGS, ".cntk"), using(targets.read_configuration)),
-    Format("network description", of(examples.NDLS, ".ndl"), using(targets.build_description)),
-    Format("editing script", of(examples.MELS, ".mel"), in_models(targets.run_script)),
+    Format("cntk configuration", of(examples.CONFIGS, ".cntk"), using(targets.read_configuration), most_bytes=LONGEST),
+    Format("network description", of(examples.NDLS, ".ndl"), using(targets.build_description), most_bytes=LONGEST),
+    Format("editing script", of(examples.MELS, ".mel"), in_models(targets.run_script), most_bytes=LONGEST),
 )

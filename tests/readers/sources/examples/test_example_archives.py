@@ -270,7 +270,10 @@ def rewritten(path, **changes) -> None:
         {"number": 2},
         {"streams": 3},
     ]
-    + [{"streams": [{"name": "x", "kind": kind, "dim": dim}]} for kind, dim in [("x", 1), ("byte", 0), ("byte", 1e9)]],
+    + [
+        {"streams": [{"name": "x", "kind": kind, "dim": dim}]}
+        for kind, dim in [("x", 1), ("byte", 0), ("byte", 1e9), ("byte", 1e999)]
+    ],
 )
 def test_a_description_that_cannot_be_is_refused(tmp_path, changes):
     (path,) = write_examples(tmp_path / "e", source(9), 9)
