@@ -19,6 +19,7 @@ from readers.minibatches.sequence_layout import SequenceLayout
 
 BLOCK = 512  # columns at a time: enough for an efficient matrix product
 WINDOW = 11  # frames that an input stacks if nobody says
+LARGEST_SHOWN = 61  # window, in a message about those that fit
 STEP = 64  # block sizes are rounded up to a multiple of it, with arbitrary columns, so that few sizes occur
 
 
@@ -149,7 +150,11 @@ def frame_rows(where: str, rows: int, window: int) -> int:
     if window < 1 or window % 2 == 0:
         raise ModelError(f"{where}: window of {window} frames (-dnn_window_size); expected an odd number")
     if rows % window:
-        raise ModelError(f"{where} has {rows} rows; expected a multiple of the window, {window} (-dnn_window_size)")
+        fitting = [f"{n} ({rows // n} values per frame)" for n in range(1, LARGEST_SHOWN + 1, 2) if rows % n == 0]
+        raise ModelError(
+            f"{where} has {rows} rows; expected a multiple of the window, {window} (-dnn_window_size); these fit: "
+            f"{', '.join(fitting)}"
+        )
     return rows // window
 
 

@@ -134,7 +134,9 @@ def test_faults_of_the_model(network, path, tmp_path):
     ):
         AcousticScorer(path, "Scaled", WINDOW)
     with pytest.raises(
-        ModelError, match=rf"^{path}: input 'features' has 15 rows; expected a multiple of the window, 11"
+        ModelError,
+        match=rf"^{path}: input 'features' has 15 rows; expected a multiple of the window, 11 .*; these "
+        r"fit: 1 \(15 values per frame\), 3 \(5 values per frame\), 5 \(3 values per frame\), 15 ",
     ):
         AcousticScorer(path)
     with pytest.raises(ModelError, match=rf"^{path}: window of 4 frames \(-dnn_window_size\); expected an odd number"):
