@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "validate": (("validate", "net.cntk"), ("net.cntk", "train.scp")),
 }
 NUM_FILES = 3  # of each list
+LARGEST = (1 << 18, 1 << 14)  # bytes of a damaged file, and of one that `validate` reads several times
 BINARY = ("net", ".dg", ".fb", ".wav")
 
 
@@ -83,7 +84,15 @@ def original(name: str):
 
 
 FORMATS = tuple(
-    Format(f"{title}: {name}", original(name), using(arguments, name), (), name.endswith(BINARY))
+    Format(
+        f"{title}: {name}",
+        original(name),
+        using(arguments, name),
+        (),
+        name.endswith(BINARY),
+        "",
+        LARGEST[title == "validate"],
+    )
     for title, (arguments, names) in COMMANDS.items()
     for name in names
 )
