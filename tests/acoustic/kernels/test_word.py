@@ -343,6 +343,17 @@ def test_updates_of_touched_columns_are_those_of_the_whole(name, momentum, optio
         np.testing.assert_allclose(some[parameter_name], value, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("cached", [1, 9, 17])
+@pytest.mark.parametrize("name", ["none", "adagrad"])
+def test_touched_columns_are_updated_in_parts_that_fit_the_cache(name, cached, monkeypatch):
+    monkeypatch.setattr("acoustic.training.update.CACHED", cached)
+    rule = RULES["none"]() if name == "none" else AdaGrad(normalise=False)
+    some, _ = trained(Updater, rule, 0.0)
+    whole, _ = trained(Whole, rule, 0.0)
+    for parameter_name, value in whole.items():
+        np.testing.assert_allclose(some[parameter_name], value, rtol=1e-12, atol=1e-14)
+
+
 def test_momentum_rests_where_nothing_is_touched():
     rule = RULES["none"]()
     network = class_network("double")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.natural_gradient.compiled import CompiledLayer
@@ -65,6 +66,32 @@ def test_rows_stay_orthonormal_over_a_thousand_minibatches(workers):
         assert fisher.count == 1001
         assert np.abs(fisher.r @ fisher.r.T - np.eye(fisher.rank)).max() < 1e-3
         assert (np.diff(fisher.d) <= 0).all()
+
+
+@pytest.mark.slow
+def test_minibatches_of_more_frames_than_are_processed_at_a_time():
+    """6000 frames of 50 rows: a block of 5216, and the rest."""
+    changes = []
+    for precision in ("float", "double"):
+        net = Network(precision, threads=1)
+        net.add("Input", "x", rows=COLS)
+        net.add("Input", "y", rows=ROWS)
+        for name, cols in (("W", COLS), ("B", 1)):
+            net.add("Parameter", name, rows=ROWS, cols=cols, init="fixedValue", value=0.1)
+        net.add("SquareError", "J", "y", net.add("Plus", "z", net.add("Times", "t", "W", "x"), "B"))
+        net.criteria.append("J")
+        net.validate()
+        rule = NaturalGradient(rank_in=15, rank_out=20, period=1)
+        updater = make_updater(net, TrainingOptions(max_epochs=1, learning_rates_per_sample=1.0, rule=rule))
+        engine, draw, before = Engine(net, ["J"]), drawing(2), net["W"].value.copy()
+        for _ in range(4):
+            x, y = draw(COLS, 6000), draw(ROWS, 6000)
+            engine.forward({"x": net.backend.asarray(x), "y": net.backend.asarray(y)}, training=True)
+            updater.begin(1e-5, 0.0, 6000)
+            engine.backward("J", updater)
+        assert bool(updater._compiled) == (precision == "float")
+        changes.append(net["W"].value - before)
+    np.testing.assert_allclose(*changes, rtol=0, atol=2e-3 * np.abs(changes[1]).max())
 
 
 @pytest.mark.parametrize("kind", ["zeros", "one frame", "one direction", "tiny", "not finite"])
