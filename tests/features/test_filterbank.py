@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from features.config import FeatureConfig
-from features.filterbank import filter_centres, filter_weights, hertz, mel
+from features.filterbank import band_limits, filter_centres, filter_weights, hertz, mel
+from readers.errors import ConfigError
 
 
 def test_mel_of_known_points():
@@ -59,3 +60,13 @@ def test_warp_of_one_changes_nothing_and_others_keep_the_limits():
         assert (np.diff(warped) > 0).all()
         middle = (hertz(plain) > 800) & (hertz(plain) < 4000)
         np.testing.assert_allclose(hertz(warped)[middle], hertz(plain)[middle] / factor)
+
+
+def test_the_upper_limit_is_half_the_sample_rate_but_for_rounding():
+    for high, fine in ((8000.0, True), (8000 * (1 + 1e-6), True), (8000.01, False)):
+        config = FeatureConfig(high_frequency=high)
+        if fine:
+            assert band_limits(config, 16000.0) == (0.0, high)
+        else:
+            with pytest.raises(ConfigError, match=r"HIFREQ = 8000\.01; expected at most 8000 Hz"):
+                band_limits(config, 16000.0)

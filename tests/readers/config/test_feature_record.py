@@ -26,6 +26,11 @@ def test_equal_and_unknown_features_agree():
     assert mismatch(FeatureRecord.of_header("USER", 100000)) is None
 
 
+def test_frame_periods_agree_up_to_one_percent():
+    for rate, agree in ((101000.0, True), (99000.0, True), (101001.0, False), (98999.0, False)):
+        assert (mismatch(changed(TARGETRATE=rate)) is None) == agree
+
+
 def test_a_mismatch_names_both_sides():
     assert mismatch(changed(TARGETKIND="FBANK_D")) == (
         "here: TARGETKIND FBANK_D; expected TARGETKIND FBANK_D_Z, as there"
@@ -45,6 +50,8 @@ def test_rates_may_differ_where_the_filterbank_does_not_notice():
     assert mismatch(changed((8000.0,), **telephone), changed(**telephone)) is None
     assert "sample rate 6000 Hz; expected 16000 Hz" in mismatch(changed((6000.0,), **telephone), changed(**telephone))
     plain = {**telephone, "TARGETKIND": "FBANK_D"}
+    for one, other in ((plain, telephone), (telephone, plain)):  # _Z on one side removes nothing from the other
+        assert "sample rate 8000 Hz" in mismatch(changed((8000.0,), **one), changed(**other))
     assert "sample rate 8000 Hz; expected 16000 Hz" in mismatch(changed((8000.0,), **plain), changed(**plain))
 
 

@@ -146,6 +146,7 @@ def test_times_in_another_unit(tmp_path):
         (change("t=1", "t=x"), r"l: node 1: t=x; expected a number"),
         (change("t=1", "t=inf"), r"l: node 1: t=inf; expected a time in seconds"),
         (change("t=1", "t=nan"), r"l: node 1: t=nan; expected a time in seconds"),
+        (change("t=1", "t=1000000001"), r"l: node 1: t=1000000001; expected a time in seconds"),
         (change("t=1", "t=1e99"), r"l: node 1: t=1e99; expected a time in seconds"),
         (change("W=A", "a=x"), r"l:5: a=x; expected a number"),
         (change("W=A", "v=nan"), r"l:5: 'nan'; expected a whole number"),

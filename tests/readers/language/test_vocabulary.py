@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readers.language.vocabulary import VocabularyWord, all_words, classed_words, count_words, first_words, num_above
+from readers.errors import FormatError
+from readers.language.vocabulary import (
+    VocabularyWord,
+    all_words,
+    classed_words,
+    count_words,
+    first_words,
+    num_above,
+    read_vocabulary,
+)
 
 TEXT = ["the cat the dog", "</s> the\tmouse </s>", "  ", "a cat </s>"]
 COUNTS = {"</s>": 4, "the": 3, "cat": 2, "dog": 1, "mouse": 1, "a": 1}
@@ -45,6 +54,14 @@ def test_classes_by_hand():
 def test_of_words_of_equal_count_the_first_in_byte_order_are_kept(order):
     words = classed_words(Counter(dict.fromkeys(order, 3)), 3, 1, "<unk>")
     assert [word.word for word in words] == ["<unk>", "Z", "b"]
+
+
+def test_blank_lines_between_the_words_of_a_vocabulary_are_skipped(tmp_path):
+    (tmp_path / "v").write_text("\n0\t5\t</s>\t0\n \t\n1\t2\ta b\t1\n\n".replace("a b", "ab"))
+    assert read_vocabulary(tmp_path / "v") == [VocabularyWord("</s>", 5, 0), VocabularyWord("ab", 2, 1)]
+    (tmp_path / "v").write_text("0 5 </s> 0\n\n2 2 a 1\n")
+    with pytest.raises(FormatError, match=r"v:3: number 2; expected number 1, each word once"):
+        read_vocabulary(tmp_path / "v")
 
 
 def test_unknown_word_of_the_text_is_merged():
