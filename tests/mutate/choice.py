@@ -20,7 +20,10 @@ ALSO = {  # beginning of a path: more tests that exercise the file
     "decoder/tying/": ("tests/recipes/cli/test_tie.py",),
     "decoder/lm/": ("tests/decoder/search/test_lm_ahead.py", "tests/decoder/search/test_decoder.py"),
     "acoustic/descriptions/": ("tests/acoustic/descriptions",),
-    "acoustic/nodes/": ("tests/acoustic/nodes",),
+    "acoustic/nodes/": (
+        *("tests/acoustic/nodes", "tests/acoustic/engine/test_forward_mode.py"),
+        "tests/acoustic/descriptions/ndl/test_open_sizes.py",
+    ),
     "acoustic/kernels/": ("tests/acoustic/kernels", "tests/acoustic/nodes/test_every_node.py"),
     "acoustic/recurrence/": ("tests/acoustic/recurrence",),
     "acoustic/runtime/": ("tests/acoustic/runtime", "tests/acoustic/engine/test_options.py"),

@@ -171,3 +171,13 @@ def test_compiled_equals_interpreted(name, arguments):
     getattr(compiled, "py_func", compiled)(*theirs)
     for first, other in zip(ours, theirs):
         np.testing.assert_allclose(first, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 31, 32, 33, 100])
+def test_the_largest_element_is_found_within_the_bounds_of_the_arrays(count):
+    """Interpreted, an index outside an array is an error."""
+    rng = np.random.default_rng(count)
+    for _ in range(20):
+        frame, lanes = rng.standard_normal(count).astype(np.float32), np.empty(16, np.float32)
+        largest = elementwise_loops.largest
+        assert getattr(largest, "py_func", largest)(frame, lanes) == frame.max()

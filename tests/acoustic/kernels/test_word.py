@@ -276,10 +276,11 @@ def test_threads_share_the_words(monkeypatch):
         np.testing.assert_allclose(results[1][name], value, rtol=2e-4, atol=2e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("spread", [3, 2000])  # of the latter, most exponentials are 0 or infinite
 @pytest.mark.parametrize("rows", [1, 5, 40])
-def test_compiled_criteria_over_numbers(rows):
+def test_compiled_criteria_over_numbers(rows, spread):
     rng = np.random.default_rng(rows)
-    z = np.asfortranarray(rng.normal(0, 3, (rows, 21)))
+    z = np.asfortranarray(rng.normal(0, spread, (rows, 21)))
     numbers = rng.integers(0, rows, 21).astype(np.int32)
     numbers[[3, 8]] = -1
     labels = np.asarray(Indicators(numbers[None], rows), np.float64)

@@ -29,6 +29,8 @@ def recurrent(precision, type_name, operands, fusion=True, threads=1):
     for name, (rows, cols) in shapes.items():
         network.add("Parameter", name, rows=rows, cols=cols, init="gaussian", initValueScale=2 if cols > 1 else 1)
     network.add("Times", "u", "W", "x")
+    if "s" in operands:
+        network.add("Times", "s", network.add("Parameter", "S", rows=1, cols=INPUTS), "x")
     network.add(type_name, "f", *operands)
     network.add("Plus", "a", network.add("Times", "r1", "R1", "h"), "f")
     network.add("Sigmoid", "g", network.add("Plus", "b", network.add("Times", "r3", "R3", "h"), "u"))
@@ -92,7 +94,9 @@ def test_compiled_loops_give_what_the_nodes_give(type_name, operands, parts):
             np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize(("type_name", "operands"), [("Softmax", ("h",)), ("Dropout", ("h",))])
+@pytest.mark.parametrize(
+    ("type_name", "operands"), [("Softmax", ("h",)), ("Dropout", ("h",)), ("Plus", ("h", "s")), ("Plus", ("s", "h"))]
+)  # s has one row, which is added to all
 def test_a_loop_with_another_node_is_computed_node_by_node(type_name, operands):
     engine, network = recurrent("float", type_name, operands)
     assert loop_of(engine).compiled is None

@@ -69,6 +69,30 @@ def test_a_given_sequence_stays():
         assert found.expected_errors >= expected_errors(lattice, words) - 1e-9
 
 
+def plain_distance(words, slots):
+    """Cost of the cheapest alignment of a path's words, 0 for none, with slots; DELTA for a word in no slot."""
+    row = [0.0]
+    for slot in slots:
+        row.append(row[-1] + (slot != 0))
+    for word in words:
+        extra = (word != 0) * (1 + kernels.DELTA)
+        above, row = row, [row[0] + extra]
+        for slot, before, here in zip(slots, above, above[1:]):
+            row.append(min(before + (word != slot), here + extra, row[-1] + (slot != 0)))
+    return row
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_distances_of_a_single_path_are_edit_distances_to_the_first_slots(seed):
+    """Links with and without words, and slots that need not begin or end with an empty one."""
+    rng = np.random.default_rng(seed)
+    words, slots = rng.integers(0, 3, rng.integers(1, 6)), rng.integers(0, 3, rng.integers(1, 6))
+    count = len(words)
+    cost = kernels.distances(count + 1, np.arange(count), np.arange(1, count + 1), words, np.ones(count), slots)
+    for node in range(count + 1):
+        np.testing.assert_allclose(cost[node], plain_distance(words[:node], slots), atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_compiled_loops_equal_their_plain_twins(seed):
     rng = np.random.default_rng(seed)

@@ -140,3 +140,11 @@ def test_weights_must_be_shares(weights):
     model = LanguageModel.from_arpa(graphs.make_arpa(*graphs.random_orders(np.random.default_rng(1), WORDS, 2)))
     with pytest.raises(GraphError, match="expected weights that sum to 1"):
         interpolated([model, model], weights)
+
+
+@pytest.mark.parametrize("weights", [[0.25, 0.75], [0.3, 0.7004], [0.2996, 0.7]])
+def test_weights_rounded_by_their_writer_are_scaled_to_sum_to_1(weights):
+    model = LanguageModel.from_arpa(graphs.make_arpa(*graphs.random_orders(np.random.default_rng(1), WORDS, 2)))
+    found = interpolated([model, model], weights).arrays.weights
+    np.testing.assert_allclose(found, np.array(weights) / sum(weights), rtol=1e-12)
+    assert found.sum() == pytest.approx(1, abs=1e-12)

@@ -309,6 +309,9 @@ def test_as_many_calls_as_allowed_are_made_and_no_more(monkeypatch):
     assert scope(text).network.shapes["b"].rows == 2
     with pytest.raises(ConfigError, match="more calls of macros and functions than 4 in all"):
         scope(f"{text}\nc=Exp(b)")
+    monkeypatch.setattr(expand, "MAX_DEPTH", 2)  # exceeded with the fourth of four allowed calls
+    with pytest.raises(ConfigError, match="more calls of macros and functions than 2 deep"):
+        scope("x=Input(2)\nb=Exp(Exp(Exp(x)))")
 
 
 # Statements in line, as model editing uses them

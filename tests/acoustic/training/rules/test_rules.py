@@ -70,7 +70,9 @@ def test_weights_that_never_had_a_gradient_do_not_count_in_the_mean(kernels):
         return np.array([values], dtype=np.float32).T.copy(order="F")
 
     step = Step(0.1, 0.0, 1, math.inf, 0.0, 0.0)
-    assert kernels.adagrad_scale(column(0, 0, 0), column(2, 0, -4), column(0, 0, 0), step) == pytest.approx(3 / 8)
+    gradient = column(2, 0, -4)
+    assert kernels.adagrad_scale(column(0, 0, 0), gradient, column(0, 0, 0), step) == pytest.approx(3 / 8)
+    assert gradient[:, 0].tolist() == pytest.approx([1, 0, -1])  # 0, not 0 / 0
     assert kernels.adagrad_scale(column(0, 0), column(0, 0), column(0, 0), step) == 1.0
     settings = RmsSettings(0.0, 1.2, 0.75, 10.0, 0.1)
     state = column(0, 0, 0), column(1, 1, 1), column(1, 1, 1)
