@@ -48,3 +48,7 @@ class ModelError(ArgonautError):
 
 class KernelCacheWarning(RuntimeWarning):
     """A compiled kernel cannot be stored, for instance because the disk is full."""
+
+
+class PictureWarning(UserWarning):
+    """A picture lacks a part, such as characters that the font does not have."""

@@ -70,14 +70,30 @@ def read_trials(record: Path) -> dict:
     """
     try:
         found = parse_json(read_text(record))
-        rows = [found["chosen"], *found["trials"]]
-        if not all(type(value) in (int, float) for row in rows for value in row.values()):
-            raise TypeError("an option is no number")
-        if not all(set(found["chosen"]) | {"errors", "words"} <= set(row) for row in rows[1:]):
-            raise KeyError("a trial has other options")
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
-        raise FormatError(f"{record}: {fault}; expected the result of stage tune; run with --from tune") from fault
+        fault = _fault_of_trials(found)
+    except ValueError as error:
+        fault = f"no JSON: {error}"
+    if fault:
+        raise FormatError(f"{record}: {fault}; expected the result of stage tune; run with --from tune")
     return found
+
+
+def _fault_of_trials(found: object) -> str:
+    """Return what is wrong with the content of a tune.json; "" if nothing is."""
+    if not isinstance(found, dict) or not {"chosen", "trials"} <= set(found):
+        return "no object with `chosen` and `trials`"
+    if not isinstance(found["trials"], list) or not all(
+        isinstance(x, dict) for x in (found["chosen"], *found["trials"])
+    ):
+        return "`chosen` is no object, or `trials` no list of objects"
+    for number, row in enumerate([found["chosen"], *found["trials"]]):
+        place = f"trial {number}" if number else "`chosen`"
+        for name, value in row.items():
+            if type(value) not in (int, float):
+                return f"{place}: {name} is {value!r}, no number"
+        if number and (missing := (set(found["chosen"]) | {"errors", "words"}) - set(row)):
+            return f"{place}: without {', '.join(sorted(missing))}"
+    return ""
 
 
 def store_choice(graph: Path, options: dict[str, float], model: Path, lm: Path, replace: bool = True) -> None:

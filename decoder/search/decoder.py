@@ -280,7 +280,7 @@ def _is_impossible(frames: np.ndarray) -> bool:
 def reason_of(outcome: int, num_frames: int) -> str:
     """Why a search has not reached a final state; "" if it has."""
     if outcome == ALL_TOKENS_DIED:
-        return f"every token died in frame {num_frames}: all their scores are -inf"
+        return f"every token died in frame {num_frames}: no state in reach has a score above -inf"
     return "no token reached a final state" if outcome == NO_FINAL_TOKEN else ""
 
 

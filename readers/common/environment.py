@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, ClassVar
 
+from readers.errors import ConfigError
+
 # OpenBLAS as in numpy's wheels, as in distributions (64-bit and 32-bit integers).
 THREAD_CALLS = (
     "scipy_openblas_{}_num_threads64_",
@@ -17,13 +19,13 @@ THREAD_CALLS = (
     "openblas_{}_num_threads64_",
     "openblas_{}_num_threads",
 )
-_limits: list[int] = []  # of the bodies of `using_cores` that run; the last one holds
+OMP_THREADS = "OMP_NUM_THREADS"
 
 
 def available_cores() -> int:
     """Return the number of cores that this process may use; inside `using_cores`, at most as many as there."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, *_limits[-1:], cores)
+    return min(cores, *_limits.counts, cores)
 
 
 @contextlib.contextmanager
@@ -31,19 +33,56 @@ def using_cores(count: int) -> Iterator[None]:
     """Limit the process to a number of cores while the body runs.
 
     `available_cores` returns at most this number, matrix products use at most so many threads, and networks that are
-    made in the body and child processes find the number in OMP_NUM_THREADS.
+    made in the body and child processes find the number in OMP_NUM_THREADS.  Of several numbers, of nested bodies or of
+    other threads, the smallest holds.
 
     Parameters
     ----------
     count : int
         Number of cores, at least 1.
+
+    Raises
+    ------
+    ConfigError
+        For a number below 1.
     """
-    _limits.append(count)
-    try:
-        with environment_variables(OMP_NUM_THREADS=str(count)), BlasThreads(count):
+    if count < 1:
+        raise ConfigError(f"using_cores: {count}; expected at least 1")
+    with _limits.including(count), BlasThreads(count):
+        yield
+
+
+class _Limits:
+    """The numbers given to the bodies of `using_cores` that run now, in any thread."""
+
+    def __init__(self) -> None:
+        self.counts: tuple[int, ...] = ()
+        self._lock = threading.Lock()
+        self._before: str | None = None  # OMP_NUM_THREADS outside all bodies
+
+    @contextlib.contextmanager
+    def including(self, count: int) -> Iterator[None]:
+        with self._lock:
+            if not self.counts:
+                self._before = os.environ.get(OMP_THREADS)
+            self._set((*self.counts, count))
+        try:
             yield
-    finally:
-        _limits.pop()
+        finally:
+            with self._lock:
+                at = self.counts.index(count)
+                self._set(self.counts[:at] + self.counts[at + 1 :])
+
+    def _set(self, counts: tuple[int, ...]) -> None:
+        self.counts = counts
+        text = str(min(counts)) if counts else self._before
+        if text is None:
+            os.environ.pop(OMP_THREADS, None)
+        else:
+            os.environ[OMP_THREADS] = text
+
+
+_limits = _Limits()
 
 
 @cache

@@ -17,7 +17,7 @@ from readers.common.faults import os_reason
 from readers.common.files import require_writable
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
-from readers.errors import ArgonautError, KernelCacheWarning, ManyFaults
+from readers.errors import ArgonautError, KernelCacheWarning, ManyFaults, PictureWarning
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
 COMPILATION_INTERVAL = 5.0  # seconds between lines about the compilation of kernels
@@ -62,7 +62,7 @@ class CompilationNotes:
     def close(self, compiled: Compilation) -> None:
         if self.next > LONG_COMPILATION:
             number, seconds = compiled.num_kernels - self.num_kernels, compiled.seconds - self.seconds
-            print(f"compiled {number} kernels in {seconds:.0f} s", file=sys.stderr)
+            print(f"compiled {number} kernel{'s' if number > 1 else ''} in {seconds:.0f} s", file=sys.stderr)
 
 
 def kernel_directory(cache: str) -> str:
@@ -76,7 +76,7 @@ _default_format = warnings.formatwarning
 
 
 def _format_warning(message, category, *place, **line) -> str:
-    if category is KernelCacheWarning:
+    if category in (KernelCacheWarning, PictureWarning):
         return f"warning: {message}\n"
     return _default_format(message, category, *place, **line)
 

@@ -11,6 +11,7 @@ from readers.htk.mlf import Label
 from readers.htk.units import TICKS_PER_SECOND
 
 WINDOW, SHIFT = 0.025, 0.005  # seconds of a spectrum, and between two
+MAX_SPECTRA = 8000  # about two per pixel of the widest picture; longer audio has a larger shift
 DYNAMIC_RANGE = 70.0  # dB below the loudest value that the shades cover
 INCHES_PER_SECOND, MIN_WIDTH, MAX_WIDTH = 4.0, 6.0, 40.0
 Interval = tuple[float, float, str]  # start and end in seconds, text
@@ -18,7 +19,7 @@ Interval = tuple[float, float, str]  # start and end in seconds, text
 
 def spectrogram(samples: np.ndarray, rate: int) -> np.ndarray:
     """Return the power spectra (frequencies, frames) float64 in dB, at most 0, of audio samples (N,)."""
-    size, shift = round(WINDOW * rate), round(SHIFT * rate)
+    size, shift = max(round(WINDOW * rate), 2), max(round(SHIFT * rate), -(-len(samples) // MAX_SPECTRA), 1)
     padded = np.pad(np.asarray(samples, float), (size // 2, size))
     frames = np.lib.stride_tricks.sliding_window_view(padded, size)[: len(samples) : shift]
     power = np.abs(np.fft.rfft(frames * np.hamming(size), axis=1)) ** 2
@@ -74,7 +75,7 @@ def draw_alignment(
         shown, origin="lower", aspect="auto", extent=(0, duration, 0, rate / 2000), cmap="magma", vmin=low, vmax=0
     )
     spectrum.set_ylabel("frequency (kHz)")
-    spectrum.set_title(title, fontsize=10)
+    spectrum.set_title(title, fontsize=10, parse_math=False)
     for axes, (name, intervals) in zip(below, tiers.items()):
         _draw_tier(axes, name, intervals, width / duration)
         for start, _, _ in intervals:

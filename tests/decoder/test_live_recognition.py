@@ -110,7 +110,7 @@ def test_what_cannot_be_told_has_a_reason():
     events = run(Recognition(decoder, [], PERIOD, Endpoint(0.5)), scores)
     # y had not begun; what comes after the dead frame is found by a new search.
     assert [(event.text, event.reason) for event in events if event.is_final] == [
-        ("x", "every token died in frame 40: all their scores are -inf"),
+        ("x", "every token died in frame 40: no state in reach has a score above -inf"),
         ("z", ""),
     ]
     unfinished = three_words(beam=3.0)

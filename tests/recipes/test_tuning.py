@@ -98,9 +98,20 @@ def test_the_choice_of_a_record_becomes_flags(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "record", ['{"chosen": [1]}', '{"chosen": {"beam": [1]}}', '{"chosen": {"beam": true}}', "3", "\0", "x"]
+    ("record", "message"),
+    [
+        ("3", "no object with `chosen` and `trials`"),
+        ('{"chosen": {"beam": 1}}', "no object with `chosen` and `trials`"),
+        ('{"chosen": [1], "trials": []}', "`chosen` is no object, or `trials` no list of objects"),
+        ('{"chosen": {}, "trials": 4}', "`chosen` is no object, or `trials` no list of objects"),
+        ('{"chosen": {"beam": [1]}, "trials": []}', r"`chosen`: beam is \[1\], no number"),
+        ('{"chosen": {"beam": true}, "trials": []}', "`chosen`: beam is True, no number"),
+        ('{"chosen": {"beam": 1}, "trials": [{"words": 2}]}', "trial 1: without beam, errors"),
+        ("\0", "no JSON: "),
+        ("x", "no JSON: "),
+    ],
 )
-def test_damaged_records_are_refused(tmp_path, record):
+def test_damaged_records_are_refused(tmp_path, record, message):
     (tmp_path / "tune.json").write_text(record)
-    with pytest.raises(FormatError, match=r"tune\.json:.* expected"):
+    with pytest.raises(FormatError, match=rf"tune\.json: {message}.*; expected the result of stage tune"):
         read_choice(tmp_path / "tune.json")

@@ -1,9 +1,14 @@
 """Plots of training: criterion and error over the epochs. matplotlib is imported when the first one is drawn."""
 
+import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 from readers.common.files import atomic_write
+from readers.errors import PictureWarning
+
+MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from")  # a warning of matplotlib
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -17,9 +22,17 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def save_figure(figure: Any, path: str | Path, dpi: int = 110) -> None:
-    """Write a figure as a PNG file."""
-    with atomic_write(path) as file:
+    """Write a figure as a PNG file; warns in one line of characters that no font has."""
+    with atomic_write(path) as file, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         figure.savefig(file, format="png", dpi=dpi)
+    missing = {found[1]: "" for warning in caught if (found := MISSING_GLYPH.match(str(warning.message)))}
+    for warning in caught:
+        if not MISSING_GLYPH.match(str(warning.message)):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    if missing:
+        text = "".join(chr(int(code)) for code in missing)
+        warnings.warn(f"{path}: boxes in place of {text}, which the font does not have", PictureWarning, stacklevel=2)
 
 
 def draw_history(rows: list[dict], path: str | Path) -> None:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from readers.errors import ArgonautError, ConfigError, GraphError
-from recipes.cli.argon.decoding import Decoded, timed
+from recipes.cli.argon.decoding import Decoded, timed, wider_beam
 from recipes.cli.argon.options import spelled
 from recipes.cli.argon.scores import naming, open_source
 from recipes.cli.dictionaries import open_dictionary
@@ -57,8 +57,8 @@ class AlignmentPipeline:
         if self.words:
             phones = [one._replace(word=split_triphone(one.word)[1]) for one in timed(labels_at("phone"))]
             words = timed(labels_at("word"))
-        beam = None if alignment.beam == self.aligner.beam else alignment.beam
-        return Decoded(scores.shape[1], period, "", labels_at(self.level), 0.0, words, phones, seconds, beam=beam)
+        wider = "" if alignment.beam == self.aligner.beam else wider_beam(alignment.beam, self.aligner.beam)
+        return Decoded(scores.shape[1], period, "", labels_at(self.level), 0.0, words, phones, seconds, wider=wider)
 
 
 def open_graphs(arguments: argparse.Namespace):

@@ -25,7 +25,8 @@ class Decoded:
     """Result of one utterance.
 
     labels is None if there is nothing to write; words and phones (lists of TimedWord) are None if no output needs them.
-    seconds is the duration of the utterance; fit is that of the path to the scores; beam is None unless it was widened.
+    seconds is the duration of the utterance; fit is that of the path to the scores; wider describes how much wider the
+    search was than the options say, "" if it was not.
     """
 
     num_frames: int
@@ -37,7 +38,7 @@ class Decoded:
     phones: list | None = None
     seconds: float = 0.0
     fit: ScoreFit = NO_FIT
-    beam: float | None = None
+    wider: str = ""
 
 
 class Pipeline:
@@ -67,7 +68,7 @@ class Pipeline:
         return Decoded(
             *(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words, None, seconds),
             measure(scores, self.rows, result),
-            self.arguments.beam * 2**result.widenings if result.widenings else None,
+            wider_search(self.decoder.options, result.widenings),
         )
 
     def labels(self, result, period: int) -> list:
@@ -85,6 +86,20 @@ class Pipeline:
         options = self.decoder.options
         slf = slf_lattice(lattice, self.decoder.graph, options, entry.key, period, name)
         write_slf(f"{self.arguments.lattice_prefix}{number}.lat", slf)
+
+
+def wider_search(options, widenings: int) -> str:
+    """Describe how a search differs from its SearchOptions after so many widenings; "" for none."""
+    if not widenings:
+        return ""
+    factor = 2**widenings
+    if options.beam * factor == options.beam:  # 0 or infinite
+        return f"{options.max_tokens * factor} tokens instead of {options.max_tokens}"
+    return wider_beam(options.beam * factor, options.beam)
+
+
+def wider_beam(beam: float, given: float) -> str:
+    return f"a beam of {beam:g} instead of {given:g}"
 
 
 def timed(labels: list) -> list:
@@ -227,8 +242,8 @@ class Run:
         self.num_tokens += result.num_frames * result.tokens_per_frame
         self.fit = self.fit.plus(result.fit)
         reason = result.reason
-        if result.beam is not None:
-            reason += f"{' with a ' if reason else ''}beam of {result.beam:g} instead of {self.arguments.beam:g}"
+        if result.wider:
+            reason += f" with {result.wider}" if reason else result.wider
         if result.labels is None:
             hint = "; try a larger -beam, or do without --no-partial" if self.arguments.no_partial else ""
             self.report.fail(entry.key, reason + hint)

@@ -68,7 +68,7 @@ def weight_remark(fit: ScoreFit, acweight: float) -> str:
             f"-acweight {acweight:g} is probably too large: the median state of a frame costs {spread:.3g} more than "
             "the best one (1 to 10 is usual), so that the beam leaves few paths"
         )
-    if fit.gap > LARGEST_GAP * fit.path_spread:
+    if fit.gap > LARGEST_GAP * fit.path_spread > 0:
         return (
             f"-acweight {acweight:g} is probably too small: the best paths score {fit.gap / fit.path_frames:.3g} less "
             f"per frame than the best states, {fit.gap / fit.path_spread:.0%} of the distance to the median state (1 "

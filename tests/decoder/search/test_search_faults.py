@@ -41,7 +41,7 @@ def test_no_frames_and_dead_frames_are_results():
     scores = np.zeros((4, 5), np.float32, order="F")
     scores[:, 3] = -np.inf
     result = decoder.decode(scores)
-    assert (result.reason, result.text) == ("every token died in frame 3: all their scores are -inf", [])
+    assert (result.reason, result.text) == ("every token died in frame 3: no state in reach has a score above -inf", [])
     empty_is_final = make_decoder([(0, 1, "[a]", 0.0)], {0: 2.0, 1: 0.0}).decode(np.zeros((1, 0), np.float32))
     assert (empty_is_final.reason, empty_is_final.cost, empty_is_final.words) == ("", 2.0, [])
 

@@ -62,14 +62,23 @@ def test_path_up_to_the_frame_in_which_every_token_died():
     scores[:, 5] = -np.inf
     decoder = two_words(partial=True)
     result = decoder.decode(scores)
-    assert result.reason == "every token died in frame 5: all their scores are -inf"
+    assert result.reason == "every token died in frame 5: no state in reach has a score above -inf"
     assert (result.num_frames, path_words(result, decoder)) == (8, ("x",))
     assert result.path.end.max() == 5
     assert len(frame_states(result, decoder)) == 5
     assert result.path.cost.sum() == pytest.approx(result.cost)
     scores[:, 0] = -np.inf
     first = decoder.decode(scores)
-    assert (first.reason[:30], first.cost, first.words) == ("every token died in frame 0: a", math.inf, [])
+    assert (first.reason[:28], first.cost, first.words) == ("every token died in frame 0:", math.inf, [])
+
+
+def test_tokens_die_at_the_end_of_states_without_a_loop():
+    """The message holds for them, too: the scores of all states are 0."""
+    once = dict.fromkeys("ab", (-math.inf, 0.0))
+    decoder = make_decoder([(0, 1, "[a]", 0.0), (1, 2, "x", 0.0), (2, 3, "[b]", 0.0)], {3: 0.0}, once, partial=True)
+    result = decoder.decode(np.zeros((2, 3), np.float32, order="F"))
+    assert result.reason == "every token died in frame 2: no state in reach has a score above -inf"
+    assert path_words(result, decoder) == ("x",)
 
 
 def test_no_frames_have_no_unfinished_path():

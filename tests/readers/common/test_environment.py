@@ -5,6 +5,7 @@ import os
 import pytest
 
 from readers.common.environment import BlasThreads, available_cores, one_blas_thread, using_cores
+from readers.errors import ConfigError
 
 
 @pytest.fixture
@@ -18,14 +19,37 @@ def test_limit_of_cores(eight_cores, monkeypatch):
     with using_cores(3):
         assert available_cores() == 3
         assert os.environ["OMP_NUM_THREADS"] == "3"
-        with using_cores(5):  # the inner number holds
-            assert available_cores() == 5
-            assert os.environ["OMP_NUM_THREADS"] == "5"
+        with using_cores(5):  # the smaller number holds
+            assert available_cores() == 3
+            assert os.environ["OMP_NUM_THREADS"] == "3"
+        with using_cores(2):
+            assert available_cores() == 2
         assert available_cores() == 3
     assert available_cores() == 8
     assert "OMP_NUM_THREADS" not in os.environ
     with using_cores(99):
         assert available_cores() == 8
+
+
+@pytest.mark.parametrize("outside", [None, "7"])
+def test_limits_of_threads_that_leave_in_another_order(eight_cores, threads_of_blas, monkeypatch, outside):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if outside:
+        monkeypatch.setenv("OMP_NUM_THREADS", outside)
+    first, second = using_cores(2), using_cores(3)
+    first.__enter__()
+    second.__enter__()
+    assert (available_cores(), os.environ["OMP_NUM_THREADS"], threads_of_blas()) == (2, "2", 2)
+    first.__exit__(None, None, None)
+    assert (available_cores(), os.environ["OMP_NUM_THREADS"], threads_of_blas()) == (3, "3", 3)
+    second.__exit__(None, None, None)
+    assert (available_cores(), os.environ.get("OMP_NUM_THREADS"), threads_of_blas()) == (8, outside, 4)
+
+
+def test_no_cores_are_refused(threads_of_blas):
+    with pytest.raises(ConfigError, match="using_cores: 0; expected at least 1"), using_cores(0):
+        pass
+    assert threads_of_blas() == 4
 
 
 def test_limit_ends_with_an_exception(eight_cores):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ import soundfile
 
 from decoder.lattices.links import weigh
 from decoder.scoring.error_counts import score
+from readers.errors import GraphError
 from readers.htk.mlf import Label, write_mlf
-from readers.htk.slf import write_slf
+from readers.htk.slf import Lattice, write_slf
 from recipes.cli.main import main
 from recipes.pictures import alignment, confusions, lattice, tuning
 from recipes.pictures.phone_classes import grouped
@@ -65,6 +67,24 @@ def test_silence_can_be_drawn(figures, tmp_path):
     assert [text.get_text() for text in figures[0].axes[1].texts] == ["A"]
 
 
+@pytest.mark.parametrize("rate", [50, 8000])
+def test_long_audio_has_a_limited_number_of_spectra(monkeypatch, rate):
+    monkeypatch.setattr(alignment, "MAX_SPECTRA", 50)
+    samples = np.random.default_rng(0).normal(size=6 * rate)
+    assert 40 <= alignment.spectrogram(samples, rate).shape[1] <= 50
+    assert alignment.spectrogram(samples[:1], rate).shape[1] == 1
+
+
+def test_titles_are_not_formulas(figures, tmp_path):
+    small = random_lattice(1)
+    small.utterance = "$a$\\b{"
+    lattice.draw_lattice(small, tmp_path / "l.png")
+    alignment.draw_alignment(np.zeros(RATE), RATE, {"words": []}, tmp_path / "a.png", small.utterance)
+    for figure in figures:
+        figure.canvas.draw()
+        assert not figure.axes[0].title.get_parse_math()
+
+
 def test_tiers_lie_below_the_spectrogram(figures, tmp_path):
     tiers = dict(zip(("words", "phones"), alignment.tiers_of(LABELS)))
     samples = np.random.default_rng(0).normal(size=RATE * 6 // 10)
@@ -110,6 +130,44 @@ def test_a_lattice_shows_words_and_times(figures, tmp_path):
     for word in set(small.word) - {"!NULL"}:
         assert texts.count(word) == small.word.count(word)
     assert sum(text == f"{time:.2f}" for text in texts for time in set(small.time)) >= len(set(small.time))
+
+
+def chain(num_links: int, words: int = 1) -> Lattice:
+    """A lattice with `words` links between a node and the next one."""
+    nodes = np.repeat(np.arange(num_links), words)
+    return Lattice(
+        time=np.arange(num_links + 1) * 0.1,
+        start=nodes,
+        end=nodes + 1,
+        word=[f"w{word}" for word in range(words)] * num_links,
+        acoustic=-np.arange(num_links * words, dtype=float),
+        lm=np.zeros(num_links * words),
+        path="c.lat",
+    )
+
+
+def test_parallel_links_and_the_title_fit_into_the_picture(figures, tmp_path):
+    lattice.draw_lattice(chain(1, 60), tmp_path / "l.png")
+    (axes,) = figures[0].axes
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    places = np.array([text.get_position() for text in axes.texts])
+    assert (places >= (left, bottom)).all()
+    assert (places <= (right, top)).all()
+    assert figures[0].get_figwidth() >= 6
+
+
+@pytest.mark.parametrize(
+    ("large", "message"),
+    [
+        (chain(0), "c.lat: no links; expected at least one to draw"),
+        (chain(300), "c.lat: a path of 300 links; a picture has room for 215"),
+        (chain(1, 3000), "c.lat: no room for 3000 links in a picture; expected fewer"),
+    ],
+)
+def test_lattices_that_cannot_be_drawn_are_refused(tmp_path, large, message):
+    with pytest.raises(GraphError, match=re.escape(message)):
+        lattice.draw_lattice(large, tmp_path / "l.png", 3000)
+    assert not (tmp_path / "l.png").exists()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -162,6 +220,21 @@ def test_wrong_files_are_refused(files, monkeypatch, capsys, arguments, message)
     error = capsys.readouterr().err
     assert re.search(message, error), error
     assert not (files / "p.png").exists()
+
+
+def test_characters_without_a_glyph_are_named_in_one_line(files, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    words = [Label(0, 6000000, "\u65e5\u672c\u65e5")]
+    write_mlf("kanji.mlf", [("*/u1.lab", words)])
+    monkeypatch.setattr("warnings.formatwarning", warnings.formatwarning)  # the command replaces it
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        monkeypatch.setattr("warnings.showwarning", lambda *found: print(warnings.formatwarning(*found[:4]), end=""))
+        assert main(["plot", "align", "u1.wav", "--mlf", "kanji.mlf", "-o", "p.png"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "warning: p.png: boxes in place of \u65e5\u672c, which the font does not have",
+        "picture: p.png",
+    ]
 
 
 def test_the_picture_must_be_a_png(files, monkeypatch, capsys):

@@ -209,7 +209,7 @@ def test_alignments_with_a_wider_beam_are_counted(user, monkeypatch):
     assert number == [5] * 6
     assert outcome.out[-1].startswith("utterances: 6 done, 0 skipped, 0 failed; 1 widened; frames ")
     report = (user.root / "aligned.mlf.report").read_text().splitlines()
-    assert report[1:] == [f"feat/{FIRST_OF_TEST}\twidened\tbeam of 400 instead of 200"]
+    assert report[1:] == [f"feat/{FIRST_OF_TEST}\twidened\ta beam of 400 instead of 200"]
     align(user, "-alignmlf", "words.mlf", "--dict", "dict")
     assert number[-1] == 3
 

@@ -68,7 +68,9 @@ def test_an_utterance_that_dies_in_its_first_frame_fails(made, tmp_path, capsys)
     scores = {"am": None, "infiles": None, "dnn_window_size": None, "scores": tmp_path / "scores.ark"}
     assert decode(made, tmp_path, **scores) == 2
     assert closing(capsys) == "utterances: 0 done, 0 skipped, 1 failed"
-    assert report_of(tmp_path) == [["dead", "failed", "every token died in frame 0: all their scores are -inf"]]
+    assert report_of(tmp_path) == [
+        ["dead", "failed", "every token died in frame 0: no state in reach has a score above -inf"]
+    ]
 
 
 def test_wider_beams_are_counted(made, tmp_path, capsys):
@@ -78,8 +80,17 @@ def test_wider_beams_are_counted(made, tmp_path, capsys):
     assert decode(made, tmp_path / "wide", "--widenings", "5", **narrow) == 0
     rows = report_of(tmp_path / "wide")
     assert [(name, outcome) for name, outcome, _ in rows] == [(name, "widened") for name in SENTENCES]
-    assert all(re.fullmatch(r"beam of (30|60|120|240|480) instead of 15", text) for _, _, text in rows)
+    assert all(re.fullmatch(r"a beam of (30|60|120|240|480) instead of 15", text) for _, _, text in rows)
     assert closing(capsys) == "utterances: 4 done, 0 skipped, 0 failed; 4 widened"
+
+
+def test_without_a_beam_only_the_number_of_tokens_grows(made, tmp_path, short):
+    short.write_text(f"short.htk={tmp_path}/short.htk\n")
+    decode(made, tmp_path, infiles=short, beam="inf")
+    text = (
+        "no token reached a final state with 80000 tokens instead of 20000; wrote the words of the best unfinished path"
+    )
+    assert report_of(tmp_path) == [["short", "unfinished", text]]
 
 
 def test_utterances_are_decoded_once_if_a_path_reaches_the_end(made, tmp_path, monkeypatch):

@@ -42,6 +42,7 @@ def test_the_remark(gap, acweight, expected):
     assert bool(expected) == bool(weight_remark(fit, acweight))
     assert weight_remark(fit._replace(frames=99), acweight) == ""
     assert weight_remark(fit._replace(path_frames=0, gap=0, path_spread=0), 0.01) == ""
+    assert weight_remark(fit._replace(spread=0, path_spread=0), 0.01) == ""  # most states tie with the best one
 
 
 def test_argon_remarks_on_a_weight_that_is_far_off(user, capsys):
