@@ -1,13 +1,14 @@
 """Named stages of a recipe: run in order, skipped if done, repeated if settings or inputs changed."""
 
 import argparse
+import contextlib
 import json
 import shlex
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -73,6 +74,8 @@ def run_stages(
     for stage in stages[:begin]:
         if not _mark(out, stage).is_file():
             raise ConfigError(f"stage {first}: stage {stage.name} is not done; run with --from {stage.name}")
+        if (before := _before(out, stage)) is not None and before != _plain(stage.settings):
+            print(f"stage {stage.name}: {_other_settings(out, stage)}; --from {first} keeps its results", flush=True)
 
     lost_something = False
     ran: set[str] = set()
@@ -84,26 +87,15 @@ def run_stages(
         resume = first is None and _is_marked(_mark(out, stage, "begun"), stage)
         if first is None and not resume and _is_extended(out, stage):
             print(f"{title}: {_other_settings(out, stage)}; the training in {stage.work} continues", flush=True)
-            # Written before the mark of the shorter training is removed, to keep its models if the process dies.
-            _write_begun(out, stage)
             resume = True
         if not resume and (reason := _reason(out, stage, ran, first)):
             print(f"{title}: {reason}", flush=True)
         print(f"{title}: {stage.help}", flush=True)
-        # The results of later stages depend on those that this stage is about to replace.
-        _mark(out, stage).unlink(missing_ok=True)
-        stale = {stage.name}
-        for later in stages[number:]:
-            if later.follows(stale):
-                stale.add(later.name)
-                _mark(out, later).unlink(missing_ok=True)
-                _mark(out, later, "begun").unlink(missing_ok=True)
         ran.add(stage.name)
-        if not resume:
-            _begin(out, stage)
         started = time.monotonic()
         try:
-            lost = bool(stage.run())
+            with _begun(out, stage, stages[number:], resume):
+                lost = bool(stage.run())
         except KeyboardInterrupt:
             again = "to continue, run the same command again" + (" without --from" if first else "")
             raise KeyboardInterrupt(f"stage {stage.name} is not done; {again}") from None
@@ -229,16 +221,70 @@ def _changes(before: dict, now: dict) -> str:
     return ", ".join([*shown, *([f"and {len(names) - SHOWN_CHANGES} more"] if len(names) > SHOWN_CHANGES else [])])
 
 
-def _begin(out: Path, stage: Stage) -> None:
-    """Remove what an earlier run of the stage left in its directory."""
-    if stage.work is not None:
-        shutil.rmtree(stage.work, ignore_errors=True)
-        _write_begun(out, stage)
+@contextlib.contextmanager
+def _begun(out: Path, stage: Stage, later: Sequence[Stage], resume: bool) -> Iterator[None]:
+    """Mark a stage as begun; the results of stages that need it, and without `resume` its own, are no longer valid.
+
+    If the stage fails before it writes to its directory, for instance because of a setting that is not known, the marks
+    and the directory are restored.
+    """
+    affected = [stage]
+    for one in later:
+        if one.follows({found.name for found in affected}):
+            affected.append(one)
+    begun = _mark(out, stage, "begun")
+    paths = [_mark(out, one, state) for one in affected for state in ("done", "begun")]
+    marks = {path: path.read_bytes() for path in paths if path.is_file()}
+    if stage.work is None:
+        _remove(marks)
+        yield
+        return
+    earlier = stage.work.with_name(f".{stage.work.name}.earlier")
+    shutil.rmtree(earlier, ignore_errors=True)
+    files = _times(stage.work) if resume else {}
+    try:
+        # The process may die between any two steps: no mark may name settings that its models do not have.
+        if resume:
+            _write_begun(begun, stage)
+            _remove(marks.keys() - {begun})
+        else:
+            _remove(marks)
+            if stage.work.is_dir():
+                stage.work.rename(earlier)
+            _write_begun(begun, stage)
+        yield
+    except Exception:
+        if _times(stage.work) == files:
+            if earlier.is_dir():
+                shutil.rmtree(stage.work, ignore_errors=True)
+                earlier.rename(stage.work)
+                print(f"stage {stage.name} failed before it wrote a model; {stage.work} is as before", flush=True)
+            _restore(marks, begun)
+        raise
+    finally:
+        shutil.rmtree(earlier, ignore_errors=True)
 
 
-def _write_begun(out: Path, stage: Stage) -> None:
-    with atomic_write(_mark(out, stage, "begun"), "w") as file:
+def _write_begun(begun: Path, stage: Stage) -> None:
+    with atomic_write(begun, "w") as file:
         json.dump({"settings": stage.settings}, file)
+
+
+def _remove(marks: Collection[Path]) -> None:
+    for path in marks:
+        path.unlink(missing_ok=True)
+
+
+def _restore(marks: dict[Path, bytes], begun: Path) -> None:
+    begun.unlink(missing_ok=True)
+    for path, content in marks.items():
+        with atomic_write(path) as file:
+            file.write(content)
+
+
+def _times(directory: Path) -> dict[Path, int]:
+    """Return the files of a directory, with the times of their last changes in nanoseconds."""
+    return {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
 
 
 def _write_mark(out: Path, stage: Stage, seconds: float, lost: bool) -> None:

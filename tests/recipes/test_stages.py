@@ -245,6 +245,55 @@ def test_a_longer_training_keeps_its_models_whenever_the_process_dies(tmp_path, 
     assert [path.name for path in work.iterdir()] == ["5"]
 
 
+@pytest.mark.parametrize("settings", [{"rate": "x"}, {"Train.SGD.maxEpochs": "9"}, {}])
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_stage_that_fails_before_it_writes_leaves_models_and_marks_as_they_were(tmp_path, capsys, settings, writes):
+    work = tmp_path / "model"
+    fails = False
+
+    def train():
+        if writes or not fails:
+            work.mkdir(exist_ok=True)
+            (work / ("new" if fails else "old")).touch()
+        if fails:
+            raise ConfigError("rate is not known")
+
+    def run(changes, first=None):
+        begun = {"Train.action": "train", "Train.SGD.maxEpochs": "4"}
+        stages = [
+            Stage("train", "", train, (), begun | changes, work),
+            Stage("score", "", lambda: 0, ("train",)),
+            Stage("other", "", lambda: 0, ()),
+        ]
+        run_stages(stages, tmp_path, first)
+
+    run({})
+    before = sorted(tmp_path.rglob("*"))
+    fails = True
+    with pytest.raises(ConfigError, match="rate"):
+        run(settings, None if settings else "train")
+    fails = False
+    if writes:
+        assert (work / "new").is_file()
+    else:
+        assert sorted(tmp_path.rglob("*")) == before
+    capsys.readouterr()
+    run({})
+    assert capsys.readouterr().out.count("done before") == (1 if writes else 3)
+    assert (work / "old").is_file()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_from_says_which_results_of_other_settings_it_keeps(tmp_path, capsys):
+    a, b, c = recording_stages("abc", [])
+    run_stages([a, b, c], tmp_path)
+    assert "keeps" not in capsys.readouterr().out
+    run_stages([a, replace(b, settings={"rate": 2}), c], tmp_path, first="c")
+    shown = capsys.readouterr().out
+    assert "stage b: other settings than before: rate was not set, is 2; --from c keeps its results\n" in shown
+    assert shown.count("keeps") == 1
+
+
 def test_results_of_inputs_that_an_earlier_run_changed_are_removed(tmp_path, capsys):
     work = tmp_path / "model"
     stages = [
