@@ -78,8 +78,9 @@ class OnnxScorer(WindowScorer):
             found = ", ".join(one.name for one in inputs) or "none"
             raise ModelError(f"{self.source}: inputs {found}; expected one")
         names = [one.name for one in outputs]
-        if output is None and len(names) > 1:
-            raise ModelError(f"{self.source}: outputs {', '.join(names)}; expected one, or a name to choose it by")
+        if output is None and len(names) != 1:
+            found = ", ".join(names) or "none"
+            raise ModelError(f"{self.source}: outputs {found}; expected one, or a name to choose it by")
         if output is not None and output not in names:
             raise ModelError(f"{self.source}: no output {output!r}; expected one of {', '.join(names)}")
         self.output, self._input = output or names[0], inputs[0].name

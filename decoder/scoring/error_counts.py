@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from decoder.scoring.edit_loop import DELETION, INSERTION, fill_last_edits
+
 
 @dataclass(frozen=True)
 class EditPenalties:
@@ -23,6 +25,7 @@ class EditPenalties:
 # counts plain edits, which never give a higher rate than the others.
 PENALTIES = {"htk": EditPenalties(10, 7, 7), "nist": EditPenalties(4, 3, 3), "kaldi": EditPenalties(1, 1, 1)}
 
+COMPILED_FROM = 200_000  # pairs of words; for fewer, to import numba takes longer than to align them
 # Not counted as words, whichever tool wrote the file.
 SENTENCE_MARKS = frozenset({"<s>", "</s>", "!SENT_START", "!SENT_END", "!NULL"})
 
@@ -118,32 +121,29 @@ def align(
 
     Among equally cheap alignments a hit or substitution is preferred to a deletion, a deletion to an insertion.
     """
-    num_reference, num_hypothesis = len(reference), len(hypothesis)
-    # cost[i][j]: the cheapest way to align the first i reference words with the first j hypothesis words.
-    cost = [[j * penalties.insertion for j in range(num_hypothesis + 1)]]
-    for i, word in enumerate(reference, 1):
-        above, row = cost[-1], [i * penalties.deletion]
-        for j, guess in enumerate(hypothesis, 1):
-            diagonal = above[j - 1] + (0 if word == guess else penalties.substitution)
-            row.append(min(diagonal, above[j] + penalties.deletion, row[-1] + penalties.insertion))
-        cost.append(row)
-
-    pairs = []
-    i, j = num_reference, num_hypothesis
+    edits = _last_edits(reference, hypothesis, penalties)
+    pairs: list[tuple[str | None, str | None]] = []
+    i, j = len(reference), len(hypothesis)
     while i or j:
-        if i and j:
-            same = reference[i - 1] == hypothesis[j - 1]
-            if cost[i][j] == cost[i - 1][j - 1] + (0 if same else penalties.substitution):
-                i, j = i - 1, j - 1
-                pairs.append((reference[i], hypothesis[j]))
-                continue
-        if i and cost[i][j] == cost[i - 1][j] + penalties.deletion:
-            i -= 1
-            pairs.append((reference[i], None))
-        else:
-            j -= 1
-            pairs.append((None, hypothesis[j]))
+        edit = edits[i - 1][j - 1] if i and j else DELETION if i else INSERTION
+        i, j = i - (edit != INSERTION), j - (edit != DELETION)
+        pairs.append((None if edit == INSERTION else reference[i], None if edit == DELETION else hypothesis[j]))
     return pairs[::-1]
+
+
+def _last_edits(reference: Sequence[str], hypothesis: Sequence[str], penalties: EditPenalties) -> Sequence:
+    """Return edits[i][j]: the last edit of the cheapest alignment of the first i + 1 and j + 1 words."""
+    ids: dict[str, int] = {}
+    words, guesses = ([ids.setdefault(word, len(ids)) for word in one] for one in (reference, hypothesis))
+    prices = penalties.substitution, penalties.deletion, penalties.insertion
+    if len(words) * len(guesses) > COMPILED_FROM:
+        from decoder.scoring.edit_kernels import last_edits  # imports numba
+
+        return last_edits(words, guesses, *prices)
+    costs = [j * penalties.insertion for j in range(len(guesses) + 1)]
+    edits = [bytearray(len(guesses)) for _ in words]
+    fill_last_edits(words, guesses, *prices, costs, edits)
+    return edits
 
 
 def count(pairs: Iterable[tuple[str | None, str | None]]) -> Score:

@@ -144,3 +144,12 @@ def test_names_that_are_not_utf8_are_refused(paths, tmp_path, name):
     (tmp_path / "odd.onnx").write_bytes(raw.replace(name, name[:-1] + b"\xca"))
     with pytest.raises(ModelError, match=r"odd\.onnx: .*; expected an ONNX model"):
         OnnxScorer(tmp_path / "odd.onnx", window=WINDOW)
+
+
+def test_a_model_without_outputs_is_refused(paths, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(paths / "model.onnx")
+    del model.graph.output[:]
+    onnx.save(model, tmp_path / "odd.onnx")
+    with pytest.raises(ModelError, match=r"odd\.onnx: (outputs none; expected one|.*expected an ONNX model)"):
+        OnnxScorer(tmp_path / "odd.onnx", window=WINDOW)

@@ -5,10 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
+from decoder.scoring import error_counts
 from decoder.scoring import error_counts as scoring
 from decoder.scoring import report as score_report
 from decoder.scoring.error_counts import PENALTIES, Score, align, count, score
 from readers.errors import ConfigError
+from tests.languages.targets import limited
 
 
 def cost_of(pairs, penalties):
@@ -71,7 +73,9 @@ def best_by_preference(reference, hypothesis, penalties):
 
 
 @pytest.mark.parametrize("name", PENALTIES)
-def test_of_equally_cheap_alignments_pairs_come_before_deletions_before_insertions(name):
+@pytest.mark.parametrize("compiled_from", [-1, error_counts.COMPILED_FROM])
+def test_of_equally_cheap_alignments_pairs_come_before_deletions_before_insertions(name, compiled_from, monkeypatch):
+    monkeypatch.setattr(error_counts, "COMPILED_FROM", compiled_from)
     rng, some = np.random.default_rng(1), 0
     for _ in range(60):
         reference, hypothesis = (rng.choice(list("ab"), rng.integers(0, 5)).tolist() for _ in range(2))
@@ -163,3 +167,10 @@ def test_confusions_file(tmp_path):
 
 def test_fold_words_chain_is_not_followed():
     assert scoring.fold_words(["a"], {"a": "b", "b": "c"}, frozenset()) == ["b"]
+
+
+def test_thousands_of_words_are_aligned_in_little_time():
+    words = [f"w{i % 997}" for i in range(5000)]
+    with limited(10.0):
+        pairs = align(words, [*words[:2000], "x", *words[2001:4000], *words[4001:]])
+    assert [pair for pair in pairs if pair[0] != pair[1]] == [(words[2000], "x"), (words[4000], None)]

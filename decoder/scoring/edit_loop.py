@@ -1,0 +1,23 @@
+"""The loop of the alignment of two word sequences, which edit_kernels compiles for long ones."""
+
+PAIR, DELETION, INSERTION = range(3)
+
+
+def fill_last_edits(words, guesses, substitution, deletion, insertion, costs, edits):
+    """Fill edits[i][j] with the last edit of the cheapest alignment of words[: i + 1] and guesses[: j + 1].
+
+    Of equally cheap edits, a pair comes before a deletion, and a deletion before an insertion.  costs (m + 1): those of
+    inserting the first j guesses; overwritten.
+    """
+    for i in range(len(words)):
+        diagonal = costs[0]
+        costs[0] = (i + 1) * deletion
+        for j in range(len(guesses)):
+            best = diagonal if words[i] == guesses[j] else diagonal + substitution
+            edit = PAIR
+            if costs[j + 1] + deletion < best:
+                best, edit = costs[j + 1] + deletion, DELETION
+            if costs[j] + insertion < best:
+                best, edit = costs[j] + insertion, INSERTION
+            diagonal, costs[j + 1] = costs[j + 1], best
+            edits[i][j] = edit
