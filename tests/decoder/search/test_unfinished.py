@@ -143,3 +143,14 @@ def test_lattice_holds_the_best_unfinished_path(seed, dies):
     if len(costs) < 2000:
         assert costs[wanted] == pytest.approx(result.cost, abs=1e-6)
         assert lattice.best_path()[0] == pytest.approx(min(costs.values()), abs=1e-6)
+
+
+@pytest.mark.parametrize("lived", range(4))
+def test_the_path_ends_with_the_last_frame_that_any_token_survived(lived):
+    arcs = [(0, 1, "[a]", 0.5), (1, 2, "x", 0.25), (2, 3, "[b]", 0.0), (3, 1, "[a]", 0.0)]
+    scores = np.full((2, 4), -math.inf, np.float32, order="F")
+    scores[:, :lived] = -1.0
+    result = make_decoder(arcs, {3: 0.0}, partial=True).decode(scores)
+    assert result.reason == f"every token died in frame {lived}: all their scores are -inf"
+    assert result.cost == (0.5 + lived if lived else math.inf)
+    assert list(zip(result.path.start, result.path.end)) == [(0, lived)][: lived > 0]
