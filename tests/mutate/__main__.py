@@ -49,7 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__.split("\n\n")[1])
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutate", help="directory of copies and results")
     parser.add_argument("--rooms", nargs="+", choices=PER_ROOM, default=list(PER_ROOM), help="default: all")
-    parser.add_argument("--scale", type=float, default=1.0, help="times as many changes (default 1: 164)")
+    parser.add_argument("--scale", type=float, default=1.0, help="times as many changes (default 1: 246)")
     parser.add_argument("--jobs", type=int, default=2, help="changes tried side by side (default 2)")
     parser.add_argument("--only", nargs="+", metavar="ID", help="try these changes of the sample")
     parser.add_argument("--again", action="store_true", help="try those that survived once more, with new tests")

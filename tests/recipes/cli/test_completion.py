@@ -104,3 +104,9 @@ def test_every_option_of_every_command_is_known():
     assert {f"argonaut {name}" for name in COMMANDS} <= set(places)
     assert places["argon"] is places["argonaut argon"]
     assert all(place.options or place.words for place in places.values())
+
+
+def test_options_that_the_help_hides_are_not_offered():
+    offered = {name for place in completions().values() for option in place.options for name in option.flags}
+    assert "--no-partial" in offered
+    assert "--partial" not in offered
