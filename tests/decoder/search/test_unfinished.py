@@ -151,6 +151,6 @@ def test_the_path_ends_with_the_last_frame_that_any_token_survived(lived):
     scores = np.full((2, 4), -math.inf, np.float32, order="F")
     scores[:, :lived] = -1.0
     result = make_decoder(arcs, {3: 0.0}, partial=True).decode(scores)
-    assert result.reason == f"every token died in frame {lived}: all their scores are -inf"
+    assert result.reason.startswith(f"every token died in frame {lived}: ")
     assert result.cost == (0.5 + lived if lived else math.inf)
     assert list(zip(result.path.start, result.path.end)) == [(0, lived)][: lived > 0]

@@ -211,7 +211,7 @@ CONSENSUS = "consensus networks"
         ("u1 1 0.5 0.25 yes 0.75\nu1 1 0.75 0.25 no 0.5\n", "words with times (CTM)"),
         ("u1 1 0.5 0.25 yes 0.75\nu1 1 0.75 0.25 no sure\n", None),  # a confidence that is no number
         ("yes y eh1 s\nno n ow1\nno(2) n ah0\n", "pronunciation dictionary"),
-        ("yes y eh1 s\nno(2) n ah0\nalone\n", None),
+        ("yes y eh1 s\nno n ow1\nno(2) n ah0\nalone\n", None),
     ],
 )
 def test_texts_that_only_begin_like_a_kind_are_not_of_it(tmp_path, text, kind):
