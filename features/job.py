@@ -100,7 +100,7 @@ def hcopy(
                     progress(finished, total)
     except BrokenExecutor as fault:
         raise ChildProcessError(
-            f"a worker process ended abruptly after {finished} of {total} files, killed or out of memory; run again, "
+            f"a worker process was killed or ran out of memory after {finished} of {total} files; run again, "
             "with fewer processes if memory is short"
         ) from fault
     finally:

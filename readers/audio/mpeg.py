@@ -37,7 +37,7 @@ def least_samples(path: str | os.PathLike) -> int:
             break
         else:
             raise FormatError(
-                f"{path}: no MPEG frame at byte {position}; expected one after the other; the file is damaged"
+                f"{path}: no MPEG frame at byte {position}; expected frames without a gap; the file is damaged"
             )
     announced = _announced_frames(data[first : first + mpeg_frame_size(data[first : first + 4])])
     if announced and frames < announced:

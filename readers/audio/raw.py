@@ -90,7 +90,7 @@ def decode_samples(data: bytes, encoding: str, where: object) -> np.ndarray:
     samples = decode(data)
     if samples.size and not np.abs(samples).max() <= LOUDEST:
         raise FormatError(
-            f"{where}: samples that as {encoding} are not finite or too large; expected numbers from about -1 to 1; "
+            f"{where}: read as {encoding}, samples are not finite or too large; expected numbers from about -1 to 1; "
             "the encoding is probably another one"
         )
     return samples

@@ -86,7 +86,7 @@ def _posterior(raw: bytes, count: int, where: str) -> np.ndarray:
     """Return the classes of a posterior with one class of weight 1 in each of `count` frames. Raises FormatError."""
     frames = np.frombuffer(raw[: len(raw) - len(raw) % _POSTERIOR_FRAME.itemsize], _POSTERIOR_FRAME)
     if len(frames) < count or (frames["count"] != 1).any() or (frames["weight"] != 1).any():
-        raise FormatError(f"{where}: posteriors of several classes; expected one class of weight 1 a frame")
+        raise FormatError(f"{where}: posteriors of several classes; expected one class of weight 1 per frame")
     return frames["value"].astype(np.int32)
 
 
@@ -94,7 +94,7 @@ def _hard_classes(fields: list[bytes], where: str) -> list[bytes]:
     """Return the classes of posteriors in text, ``[ class 1 ] [ class 1 ]``. Raises FormatError."""
     whole = len(fields) % 4 == 0 and {*fields[0::4]} <= {b"["} and {*fields[3::4]} <= {b"]"}
     if not whole or {*fields[2::4]} - {b"1", b"1.0"}:
-        raise FormatError(f"{where}: posteriors of several classes; expected one class of weight 1 a frame")
+        raise FormatError(f"{where}: posteriors of several classes; expected one class of weight 1 per frame")
     return fields[1::4]
 
 

@@ -53,7 +53,10 @@ class CompilationNotes:
         if seconds < self.next or not compiled.cache:
             return
         if self.next == LONG_COMPILATION:
-            text = f"compiling kernels, once per installation; they are kept in {kernel_directory(compiled.cache)}"
+            directory = kernel_directory(compiled.cache)
+            text = f"compiling kernels, once per installation; they are kept in {directory}"
+            if directory in _temporary_caches:
+                text = "compiling kernels, which will not be kept"
         else:
             text = f"compiling kernels: {compiled.num_kernels - self.num_kernels} after {seconds:.0f} s"
         self.next = seconds + COMPILATION_INTERVAL
@@ -72,6 +75,7 @@ def kernel_directory(cache: str) -> str:
     return f"directories such as {cache}" if Path(cache).name == "__pycache__" else str(_user_cache())
 
 
+_temporary_caches: set[str] = set()  # directories of kernels that are deleted when the process ends
 _default_format = warnings.formatwarning
 
 
@@ -145,6 +149,7 @@ def ensure_kernel_cache() -> None:
         found = f"neither {beside.parent} nor the user's cache directory is writable"
     os.environ["NUMBA_CACHE_DIR"] = directory = tempfile.mkdtemp(prefix="argonaut-kernels-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    _temporary_caches.add(directory)
     print(
         f"warning: {found}; compiled kernels will not be kept; set NUMBA_CACHE_DIR to a writable directory",
         file=sys.stderr,

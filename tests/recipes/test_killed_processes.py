@@ -58,8 +58,8 @@ def test_hcopy_leaves_no_processes_behind(listed, which):
     if which == "worker":
         assert command.returncode == 2
         assert len(lines) == 1
-        assert lines[0].startswith("error: a worker process ended abruptly after ")
-        assert f" of {NUM_FILES} files, killed or out of memory; run again, with fewer processes if" in lines[0]
+        assert lines[0].startswith("error: a worker process was killed or ran out of memory after ")
+        assert f" of {NUM_FILES} files; run again, with fewer processes if" in lines[0]
     assert not list(listed.rglob("*.tmp"))[2:]  # at most the files that were being written
 
 

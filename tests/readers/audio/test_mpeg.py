@@ -48,7 +48,7 @@ def test_files_put_together_are_read(tmp_path, frames):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: [*f[:9], b"\0" + f[9][1:], *f[10:]], "a: no MPEG frame at byte {9}; expected one after the other"),
+        (lambda f: [*f[:9], b"\0" + f[9][1:], *f[10:]], "a: no MPEG frame at byte {9}; expected frames without a gap"),
         (lambda f: [*f[:9], f[9][:30], *f[10:]], "a: no MPEG frame at byte"),
         (lambda f: [*f[:9], f[9] + b"x", *f[10:]], "a: no MPEG frame at byte {10}"),
         (lambda f: [*f[:9], bytes([f[9][0], f[9][1] ^ 8]) + f[9][2:], *f[10:]], "a: no MPEG frame at byte {9}"),

@@ -1,5 +1,8 @@
 """The first run after an installation compiles kernels: the user is told, and the time does not count as decoding."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from decoder.search import Decoder
@@ -45,6 +48,16 @@ def test_long_compilations_are_announced_with_progress(compiled, capsys):
 def test_short_compilations_are_not_mentioned(compiled, capsys):
     assert console.run_guarded(lambda: compiled.kernel(0.9) or 0) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_kernels_in_a_temporary_directory_are_not_called_kept(compiled, capsys, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "x"))
+    assert console.run_guarded(lambda: compiled.kernel(2.0) or 0) == 0
+    Path(os.environ["NUMBA_CACHE_DIR"]).rmdir()
+    warning, *lines = capsys.readouterr().err.splitlines()
+    assert "compiled kernels will not be kept" in warning
+    assert lines == ["compiling kernels, which will not be kept", "compiled 1 kernel in 2 s"]
 
 
 def test_a_command_that_fails_ends_with_its_error(compiled, capsys):

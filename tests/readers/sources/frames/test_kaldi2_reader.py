@@ -105,7 +105,7 @@ def test_posteriors_of_one_class_are_alignments(corpus, text):
 )
 def test_other_posteriors_are_refused(tmp_path, raw):
     (tmp_path / "p").write_bytes(raw)
-    with pytest.raises(FormatError, match=r"posteriors of several classes; expected one class of weight 1 a frame"):
+    with pytest.raises(FormatError, match=r"posteriors of several classes; expected one class of weight 1 per frame"):
         list(read_alignments(tmp_path / "p"))
 
 
