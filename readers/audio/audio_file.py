@@ -165,7 +165,8 @@ def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
         header = read_htk_header(path)
     except FormatError as fault:
         raise FormatError(
-            f"{path}: neither WAV, FLAC, NIST SPHERE nor an HTK waveform; expected one of them ({fault})"
+            f"{path}: audio of no known format; expected WAV, FLAC, MP3, NIST SPHERE or an HTK waveform; raw samples "
+            f"need --rate ({fault})"
         ) from fault
     if header.base_kind != WAVEFORM or header.dim != 1:
         raise FormatError(f"{path}: an HTK feature file; expected audio")

@@ -238,8 +238,8 @@ class ExampleArchive:
                 knots = np.frombuffer(part, "<f4", 4 * stream.dim).reshape(4, stream.dim)
                 if not (np.isfinite(knots).all() and (knots[:-1] <= knots[1:]).all()):
                     raise FormatError(
-                        f"{self.path}: the codes of {stream.name} stand for values that do not increase or are not finite; "
-                        "expected increasing numbers; make the archive again"
+                        f"{self.path}: the codes of {stream.name} stand for values that do not increase or are not "
+                        "finite; expected increasing numbers; make the archive again"
                     )
                 yield knots, np.frombuffer(part, np.uint8, offset=16 * stream.dim).reshape(count, stream.dim)
             elif stream.kind == FLOAT:

@@ -61,7 +61,9 @@ def test_a_header_counts_and_must_have_the_rate(tmp_path):
 def test_floats_that_cannot_be_samples(tmp_path, value):
     data = np.array([0.5, value, 0.25], "<f4").tobytes()
     (tmp_path / "a").write_bytes(data)
-    message = r"a: read as f32le, samples are not finite or too large; expected numbers from about -1 to 1; the encoding"
+    message = (
+        r"a: read as f32le, samples are not finite or too large; expected numbers from about -1 to 1; the encoding"
+    )
     with pytest.raises(FormatError, match=message):
         read_audio(tmp_path / "a", raw=RawFormat(RATE, "f32le"))
     with pytest.raises(FormatError, match=message):

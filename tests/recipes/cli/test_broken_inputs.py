@@ -225,7 +225,10 @@ AUDIO = {
         lambda path: path.write_bytes(path.read_bytes()[:1000]),
         "truncated, 956 bytes of samples; expected ",
     ),
-    "text": (lambda path: path.write_text("no audio at all"), "neither WAV, FLAC, NIST SPHERE nor an HTK waveform"),
+    "text": (
+        lambda path: path.write_text("no audio at all"),
+        "audio of no known format; expected WAV, FLAC, MP3, NIST SPHERE or an HTK waveform",
+    ),
 }
 
 

@@ -307,7 +307,9 @@ def test_knots_that_do_not_rise_are_named(tmp_path, value):
     payload[4 * DIM : 4 * DIM + 4] = np.float32(value).tobytes()  # the second knot of the first dimension
     raw[begin : begin + HEAD.size] = HEAD.pack(b"EGSB", 9, len(payload), zlib.crc32(payload))
     path.write_bytes(raw)
-    with pytest.raises(FormatError, match=r"e\.1: the codes of features stand for values that do not increase or are not"):
+    with pytest.raises(
+        FormatError, match=r"e\.1: the codes of features stand for values that do not increase or are not"
+    ):
         ExampleArchive(path).numbers(0, 0, 9)
 
 
