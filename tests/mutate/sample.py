@@ -17,6 +17,7 @@ LEFT_OUT = (  # pictures, progress displays, synthesis of corpora: what they dra
     "recipes/cli/file_kinds/figures.py",
     "recipes/language_model/",
     "recipes/natural_gradient/",
+    "recipes/pictures/",
     "recipes/reference/",
     "recipes/reversal/",
     "recipes/simple2d/",

@@ -21,6 +21,7 @@ from readers.results import timed_words
 from readers.results.nbest import Hypothesis, write_nbest
 from readers.results.timed_words import TimedWord
 from readers.tables import hmm_tables
+from recipes.cli import info
 from recipes.cli.info import describe
 from recipes.cli.main import main
 from recipes.pictures.confusions import draw_confusions
@@ -195,35 +196,38 @@ def test_images_tell_their_sides(tmp_path):
     assert figures_as("safetensors model", tmp_path / "net")["inputs"] == "x 792 values (11 x 24 x 3)"
 
 
-CONSENSUS = "consensus networks"
+CONSENSUS, NBEST, CTM = "consensus networks", "n-best lists", "words with times (CTM)"
+DICTIONARY = "pronunciation dictionary"
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    ("kind", "text", "expected"),
     [
-        ("u1 [ a 0.25 b 0.75 ] [ c 1.0 ]\n", CONSENSUS),
-        ("u1 [ a 0 ] [ c 1 ]\n", CONSENSUS),
-        ("u1 [ a 0.25 b ] [ c 1.0 ]\n", None),  # a word without probability
-        ("u1 [ ] [ c 1.0 ]\n", None),
-        ("u1 [ a 1.25 ] [ c 1.0 ]\n", None),
-        ("u1 [ a -0.25 ] [ c 1.0 ]\n", None),
-        ("u1 [ a x ] [ c 1.0 ]\n", None),
-        ("u1 1 0.5 0.25 yes 0.75\nu1 1 0.75 0.25 no 0.5\n", "words with times (CTM)"),
-        ("u1 1 0.5 0.25 yes 0.75\nu1 1 0.75 0.25 no sure\n", None),  # a confidence that is no number
-        ("yes y eh1 s\nno n ow1\nno(2) n ah0\n", "pronunciation dictionary"),
-        ("yes y eh1 s\nno n ow1\nno(2) n ah0\nalone\n", None),
+        (CONSENSUS, "u1 [ a 0.25 b 0.75 ] [ c 1.0 ]\n", True),
+        (CONSENSUS, "u1 [ a 0 ] [ c 1 ]\n", True),
+        (CONSENSUS, "u1 [ a 0.25 b ] [ c 1.0 ]\n", False),  # a word without probability
+        (CONSENSUS, "u1 [ ] [ c 1.0 ]\n", False),
+        (CONSENSUS, "u1 [ a 1.25 ] [ c 1.0 ]\n", False),
+        (CONSENSUS, "u1 [ a -0.25 ] [ c 1.0 ]\n", False),
+        (CONSENSUS, "u1 [ a x ] [ c 1.0 ]\n", False),
+        (CTM, "u1 1 0.5 0.25 yes 0.75\nu1 1 0.75 0.25 no 0.5\n", True),
+        (CTM, "u1 1 0.5 0.25 yes 0.75\nu1 1 0.75 0.25 no sure\n", False),  # a confidence that is no number
+        (NBEST, "u1 -1.5 -2 2 a b\nu1 -1.75 -2 1 a\n", True),
+        (NBEST, "u1 -1.5 -2 2 a b\nu1 -1.75 -2 1 a c\n", False),  # one word is announced, two are there
+        (NBEST, "u1 -1.5 -2 2 a b\nu1 -1.75 no 1 a\n", False),
+        (NBEST, "u1 x -2 2 a b\nu1 -1.75 -2 1 a\n", False),
+        (DICTIONARY, "yes y eh1 s\nno n ow1\nno(2) n ah0\n", True),
+        (DICTIONARY, "yes y eh1 s\nno n ow1\nno(2) n ah0\nalone\n", False),
     ],
 )
-def test_texts_that_only_begin_like_a_kind_are_not_of_it(tmp_path, text, kind):
+def test_texts_that_only_begin_like_a_kind_are_not_of_it(tmp_path, kind, text, expected):
+    """The kind alone: a function that describes a wrong one would raise FormatError, too."""
     (tmp_path / "a").write_text(text)
     try:
-        found = describe(str(tmp_path / "a"))[0]
+        found = info._text_kind(str(tmp_path / "a"))[0]
     except FormatError:
         found = None
-    if kind is None:
-        assert found not in (CONSENSUS, "words with times (CTM)", "pronunciation dictionary")
-    else:
-        assert found == kind
+    assert (found == kind) is expected
 
 
 def test_blocks_of_a_configuration_are_not_shown_as_its_values(tmp_path):
