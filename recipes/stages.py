@@ -23,6 +23,7 @@ from recipes.cli.main import RAW_COMMANDS, main
 from recipes.stage_settings import extends_training
 
 SHOWN_CHANGES = 4  # of the settings of a stage
+EARLIER = ".earlier"  # in the directory of a stage: what the run before left there
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,12 @@ def run_stages(
             resume = True
         if not resume and (reason := _reason(out, stage, ran, first)):
             print(f"{title}: {reason}", flush=True)
+        if not ran and (place := _other_place(out, stages[: number - 1])):
+            print(
+                f"warning: {out}: earlier stages ran with --out {place}, which is another directory from here; their "
+                "lists contain such paths; use the same --out from the same directory",
+                flush=True,
+            )
         print(f"{title}: {stage.help}", flush=True)
         ran.add(stage.name)
         started = time.monotonic()
@@ -166,13 +173,30 @@ def _is_marked(mark: Path, stage: Stage) -> bool:
 
 def _marked(mark: Path) -> dict | None:
     """Return the settings of a mark; None if it is missing or of another version, so that the stage is repeated."""
-    if not mark.is_file():
-        return None
-    try:
-        settings = parse_json(read_text(mark))["settings"]
-    except (ValueError, KeyError, TypeError):
-        return None
+    settings = _record(mark).get("settings")
     return settings if isinstance(settings, dict) else None
+
+
+def _record(mark: Path) -> dict:
+    """Return what a mark contains, nothing if it is missing or damaged."""
+    try:
+        record = parse_json(read_text(mark)) if mark.is_file() else {}
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _other_place(out: Path, stages: Sequence[Stage]) -> str:
+    """Return the name of the directory with which earlier stages ran, if it is not that of `out` from here, else ""."""
+    places = {_record(_mark(out, stage)).get("out") for stage in stages}
+    return next((place for place in places if place and not _is_same(str(place), out)), "")
+
+
+def _is_same(place: str, out: Path) -> bool:
+    try:
+        return out.samefile(place)
+    except (OSError, ValueError):
+        return False
 
 
 def _plain(settings: dict) -> dict:
@@ -239,7 +263,7 @@ def _begun(out: Path, stage: Stage, later: Sequence[Stage], resume: bool) -> Ite
         _remove(marks)
         yield
         return
-    earlier = stage.work.with_name(f".{stage.work.name}.earlier")
+    earlier = stage.work / EARLIER
     shutil.rmtree(earlier, ignore_errors=True)
     files = _times(stage.work) if resume else {}
     try:
@@ -249,15 +273,14 @@ def _begun(out: Path, stage: Stage, later: Sequence[Stage], resume: bool) -> Ite
             _remove(marks.keys() - {begun})
         else:
             _remove(marks)
-            if stage.work.is_dir():
-                stage.work.rename(earlier)
+            # The directory itself stays, because it may be a link or a mount point.
+            _move(stage.work, earlier)
             _write_begun(begun, stage)
         yield
     except Exception:
         if _times(stage.work) == files:
             if earlier.is_dir():
-                shutil.rmtree(stage.work, ignore_errors=True)
-                earlier.rename(stage.work)
+                _move(earlier, stage.work)
                 print(f"stage {stage.name} failed before it wrote a model; {stage.work} is as before", flush=True)
             _restore(marks, begun)
         raise
@@ -282,14 +305,22 @@ def _restore(marks: dict[Path, bytes], begun: Path) -> None:
             file.write(content)
 
 
+def _move(source: Path, target: Path) -> None:
+    """Move the entries of a directory to another one."""
+    for path in list(source.iterdir()) if source.is_dir() else []:
+        target.mkdir(exist_ok=True)
+        path.rename(target / path.name)
+
+
 def _times(directory: Path) -> dict[Path, int]:
-    """Return the files of a directory, with the times of their last changes in nanoseconds."""
-    return {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
+    """Return the new files of a stage's directory, with the times of their last changes in nanoseconds."""
+    return {path: path.stat().st_mtime_ns for path in directory.rglob("*") if EARLIER not in path.parts}
 
 
 def _write_mark(out: Path, stage: Stage, seconds: float, lost: bool) -> None:
     record = {
         "stage": stage.name,
+        "out": str(out),
         "settings": stage.settings,
         "version": version("argonaut-asr"),
         "commit": source_commit(),

@@ -73,7 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, option)
         if value is not None and value < least:
             raise ConfigError(f"command line: --{option} {value}; expected at least {least}")
-    require_writable(arguments.out / "stages" / "any.done")
+    try:
+        require_writable(arguments.out / "stages" / "any.done")
+    except OSError as fault:
+        raise ConfigError(f"command line: --out {arguments.out}: {fault.strerror}") from fault
     lock = arguments.out / ".recipe.lock"
     with held(lock) as is_mine:
         if not is_mine:

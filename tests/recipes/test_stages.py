@@ -178,7 +178,7 @@ def test_only_an_interrupted_stage_with_the_same_settings_goes_on_with_what_it_l
     interrupted = True
 
     def train():
-        found.append(sorted(path.name for path in work.glob("*")))
+        found.append(sorted(path.name for path in work.glob("[!.]*")))
         work.mkdir(exist_ok=True)
         (work / f"epoch{len(found)}").touch()
         if interrupted:
@@ -281,7 +281,22 @@ def test_a_stage_that_fails_before_it_writes_leaves_models_and_marks_as_they_wer
     run({})
     assert capsys.readouterr().out.count("done before") == (1 if writes else 3)
     assert (work / "old").is_file()
-    assert not list(tmp_path.glob(".*"))
+    assert not list(work.glob(".*"))
+
+
+def test_a_directory_that_is_a_link_is_emptied_too(tmp_path):
+    work, found = tmp_path / "model", []
+    (tmp_path / "elsewhere").mkdir()
+    work.symlink_to(tmp_path / "elsewhere")
+
+    def train():
+        found.append([path.name for path in work.iterdir() if not path.name.startswith(".")])
+        (work / f"model{len(found)}").touch()
+
+    for rate in (1, 2):
+        run_stages([Stage("train", "trains", train, settings={"rate": rate}, work=work)], tmp_path)
+    assert found == [[], []]
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["model2"]
 
 
 def test_from_says_which_results_of_other_settings_it_keeps(tmp_path, capsys):
@@ -294,11 +309,27 @@ def test_from_says_which_results_of_other_settings_it_keeps(tmp_path, capsys):
     assert shown.count("keeps") == 1
 
 
+def test_another_path_of_the_directory_gives_a_warning_if_a_stage_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    stages = recording_stages("ab", [])
+    run_stages(stages, Path("exp"))
+    run_stages(stages, tmp_path / "exp", first="b")
+    monkeypatch.chdir(tmp_path / "exp")
+    run_stages(stages, Path("../exp"))
+    assert "warning" not in capsys.readouterr().out
+    run_stages(stages, Path("../exp"), first="b")
+    shown = capsys.readouterr().out
+    assert "warning: ../exp: earlier stages ran with --out exp, which is another directory from here; their" in shown
+    run_stages(stages, Path("../exp"), first="a")
+    run_stages(stages, Path("../exp"), first="b")
+    assert "warning" not in capsys.readouterr().out
+
+
 def test_results_of_inputs_that_an_earlier_run_changed_are_removed(tmp_path, capsys):
     work = tmp_path / "model"
     stages = [
         Stage("data", "makes data", lambda: 0),
-        Stage("train", "trains", lambda: work.mkdir() or (work / "model").touch(), work=work),
+        Stage("train", "trains", lambda: work.mkdir(exist_ok=True) or (work / "model").touch(), work=work),
     ]
     run_stages(stages, tmp_path)
     run_stages(stages, tmp_path, first="data", last="data")

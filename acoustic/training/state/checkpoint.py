@@ -99,8 +99,8 @@ class TrainingFiles:
         checkpoint = self.load_checkpoint(self.max_epochs)
         if checkpoint is None:
             raise ModelError(
-                f"{self.checkpoint(self.max_epochs)}: missing; expected the state after the last epoch of "
-                f"{self.model_path}, to see whether the training goes on"
+                f"{self.checkpoint(self.max_epochs)}: missing; expected the checkpoint of {self.model_path}, without "
+                "which the training cannot continue"
             )
         return checkpoint.epoch if checkpoint.epoch < self.max_epochs else None
 

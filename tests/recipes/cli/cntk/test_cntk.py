@@ -190,7 +190,7 @@ def test_a_finished_training_of_another_length_is_said_and_goes_on_if_told(corpu
     checkpoint = model.with_name("net.ckp")
     checkpoint.rename(f"{model}.other")
     assert run(corpus, "extendTraining=true") == 2
-    assert f"{checkpoint}: missing; expected the state after the last epoch" in capsys.readouterr().err
+    assert f"{checkpoint}: missing; expected the checkpoint of {model}, without" in capsys.readouterr().err
     model.with_name("net.other").rename(checkpoint)
     for _ in range(2):
         assert run(corpus, "extendTraining=true") == 0
