@@ -94,6 +94,7 @@ class OnnxScorer(WindowScorer):
         self.record = _feature_record(self._session, self._input, self.source)
         self.window = chosen_window(self.source, self.record, window, ignore_mismatch)
         self.dim = frame_rows(f"{self.source}: input {self._input!r}", shape[1], self.window)
+        self.num_outputs = 0  # not known yet
         self._probe()
         self._log_priors = None if priors is None else self._log_priors_of(np.asarray(priors, np.float64))
 
@@ -101,10 +102,6 @@ class OnnxScorer(WindowScorer):
         """Run the model on a few frames to find the number of outputs and whether frames influence each other."""
         probe = np.random.default_rng(0).normal(size=(4, self.dim * self.window))
         together = self._run(probe)
-        if together.ndim != 2 or len(together) != len(probe):
-            raise ModelError(
-                f"{self.source}: {self.output!r} of {len(probe)} frames is {together.shape}; expected (frames, outputs)"
-            )
         self.num_outputs = together.shape[1]
         alone = np.concatenate([self._run(frame[None]) for frame in probe])
         self._recurrent = not np.allclose(alone, together, atol=SAME_SCORES * max(1.0, float(np.abs(together).max())))
@@ -140,10 +137,18 @@ class OnnxScorer(WindowScorer):
         return super().part_scorer(size)
 
     def _run(self, rows: np.ndarray) -> np.ndarray:
+        """Return the output of the model (frames, outputs) for rows (frames, window * dim)."""
         try:
-            return self._session.run([self.output], {self._input: np.ascontiguousarray(rows, self._dtype)})[0]
+            found = self._session.run([self.output], {self._input: np.ascontiguousarray(rows, self._dtype)})[0]
         except Exception as fault:  # the exceptions of onnxruntime have no common base
             raise ShapeError(f"{self.source}: cannot be run on {len(rows)} frames: {_first_line(fault)}") from fault
+        what = f"{self.source}: {self.output!r} of {len(rows)} frames is"
+        if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
+            kind = getattr(found, "dtype", type(found).__name__)
+            raise ModelError(f"{what} {kind}; expected floating-point numbers")
+        if found.ndim != 2 or len(found) != len(rows) or not 0 < found.shape[1] == (self.num_outputs or found.shape[1]):
+            raise ModelError(f"{what} {found.shape}; expected (frames, outputs)")
+        return found
 
 
 def _open_session(path: str) -> Any:

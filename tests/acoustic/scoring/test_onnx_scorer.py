@@ -153,3 +153,24 @@ def test_a_model_without_outputs_is_refused(paths, tmp_path):
     onnx.save(model, tmp_path / "odd.onnx")
     with pytest.raises(ModelError, match=r"odd\.onnx: (outputs none; expected one|.*expected an ONNX model)"):
         OnnxScorer(tmp_path / "odd.onnx", window=WINDOW)
+
+
+@pytest.mark.parametrize(
+    ("make_output", "message"),
+    [
+        (lambda h: h.make_node("Shape", ["x"], ["y"]), r"'y' of 4 frames is int64; expected floating-point numbers"),
+        (lambda h: h.make_node("SequenceConstruct", ["x"], ["y"]), r"'y' of 4 frames is list; expected floating"),
+        (
+            lambda h: h.make_node("Transpose", ["x"], ["y"]),
+            r"'y' of 4 frames is \(5, 4\); expected \(frames",
+        ),
+    ],
+)
+def test_outputs_that_are_no_scores_are_refused(tmp_path, make_output, message):
+    onnx = pytest.importorskip("onnx")
+    helper, floats = onnx.helper, onnx.TensorProto.FLOAT
+    x, y = helper.make_tensor_value_info("x", floats, ["n", 5]), helper.make_empty_tensor_value_info("y")
+    graph = helper.make_graph([make_output(helper)], "g", [x], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match=message):
+        OnnxScorer(tmp_path / "m.onnx", window=5)
