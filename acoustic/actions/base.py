@@ -36,6 +36,8 @@ class CommonSettings:
         Whether commands in a configuration are run.
     stdout : text file, optional
         Where action write puts the text if outputPath is ``-``.
+    made : tuple of Path
+        The models that earlier commands create.
     """
 
     precision: str = "float"
@@ -43,6 +45,7 @@ class CommonSettings:
     seed: int = 0
     allows_commands: bool = False
     stdout: TextIO | None = None
+    made: tuple[Path, ...] = ()
 
 
 class Action:
@@ -70,6 +73,7 @@ class Action:
     """
 
     blocks: ClassVar[tuple[str, ...]] = ("reader",)  # blocks that the action reads in its command block
+    one_of: ClassVar[tuple[str, ...]] = ()  # those of them that exclude each other
     without_effect: ClassVar[dict[str, str]] = {}  # parameters that CNTK reads and this ignores, with the reason
     keeps_report: ClassVar[bool] = True  # whether its report is written to a file next to the model
 
@@ -121,11 +125,13 @@ class Action:
     def misspelled(self) -> list[str]:
         """Return warnings for blocks that are not read and whose name resembles one that is (``cvRader=[...]``)."""
         read = [name.lower() for name in self.blocks]
-        others = [(name, block) for name, block in self.config.blocks() if name.lower() not in read]
+        there = {name for name in self.blocks if self.config.has_own(name)}
+        there.update(self.one_of if there.intersection(self.one_of) else ())
+        absent = [name for name in self.blocks if name not in there]
         return [
-            f"{block.where()}: block {name} is not read{hint}"
-            for name, block in others
-            if (hint := did_you_mean(name, self.blocks))
+            f"{self.config.where(name)}: block {name} is not read{hint}"
+            for name in self.config.block_names()
+            if name.lower() not in read and (hint := did_you_mean(name, absent))
         ]
 
     def open_reader(

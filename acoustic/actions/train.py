@@ -1,6 +1,8 @@
 """Action train: build a network from its description and train it by the SGD block (CNTK book 3.5.1)."""
 
 import contextlib
+import errno
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -31,7 +33,7 @@ from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import OptionFault, idle_notes
 from readers.config.render import render
-from readers.errors import ArgonautError, ConfigError, FormatError, ModelError
+from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.sources.frames.frame_reader import FrameReader
 
@@ -51,6 +53,7 @@ class Train(Action):
     """
 
     blocks = (*BUILDERS, "SGD", "reader", "cvReader")
+    one_of = tuple(BUILDERS)
     starts_anew: ClassVar[bool] = True  # from random parameters
     one_reader: ClassVar[bool] = True  # the data come from one block `reader`
     network_options: Any = None  # of the network description, None if there is none
@@ -246,14 +249,20 @@ class Train(Action):
             self.undescribed, self.build = " ".join(str(fault).split()), self._load_newest
 
     def _is_begun(self) -> bool:
-        """Return whether the training continues from a model, so that the network description is not needed."""
-        return self.make_mode and TrainingFiles(self.model_path, self.options.max_epochs).newest_epoch() is not None
+        """Return whether the training continues from a model, so that the network description is not needed.
+
+        An earlier command may create this model.
+        """
+        start = Path(f"{self.model_path}.0")
+        files = TrainingFiles(self.model_path, self.options.max_epochs)
+        return self.make_mode and (start in self.common.made or files.newest_epoch() is not None)
 
     def _load_newest(self, options: None, precision: str, device: str, seed: int) -> Network:
         files = TrainingFiles(self.model_path, self.options.max_epochs)
         newest = files.newest_epoch()
-        if newest is None:  # removed since the configuration was read
-            raise ModelError(f"{self.model_path}: {self.undescribed}")
+        if newest is None:  # not created yet, or removed since the configuration was read
+            reason = f"{os.strerror(errno.ENOENT)}, and {self.undescribed}"
+            raise FileNotFoundError(errno.ENOENT, reason, f"{self.model_path}.0")
         return files.load(newest, precision, device)
 
     def notes(self) -> list[str]:

@@ -97,7 +97,8 @@ class Validation:
 
     def _check_action(self, command: str, name: str) -> CommandFigures:
         figures = CommandFigures(command, name)
-        action = self.config.check(lambda: make_action(name, self.config.block(command), self.common))
+        common = replace(self.common, made=tuple(self._made))
+        action = self.config.check(lambda: make_action(name, self.config.block(command), common))
         if action is not None:
             self.notes += action.notes()
             for message in action.misspelled():

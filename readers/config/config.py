@@ -107,12 +107,11 @@ class Config(ConfigScope):
             if self.is_block(name):
                 yield name, self.block(name)
 
-    def _sound_blocks(self) -> Iterator[tuple[str, Config]]:
+    def sound_blocks(self) -> Iterator[tuple[str, Config]]:
         """Yield (name, block) for the blocks that can be read; one that nothing reads may hold any text."""
-        for name in self.names():
+        for name in self.block_names():
             with contextlib.suppress(ConfigError):
-                if self.is_block(name):
-                    yield name, Config.block(self, name)  # CheckedConfig.block would record a fault
+                yield name, Config.block(self, name)  # CheckedConfig.block would record a fault
 
     def unknown(self, known: Iterable[str]) -> list[UnknownName]:
         """Return the names set in this block itself that are not among `known`.
@@ -162,10 +161,10 @@ class Config(ConfigScope):
         commands = {name.lower() for name in commands}
         used = {name.lower() for name in references} | commands | self.found_outside
         inner = [
-            block for name, block in self._sound_blocks() if name.lower() in commands or not block.has_own("action")
+            block for name, block in self.sound_blocks() if name.lower() in commands or not block.has_own("action")
         ]
         for block in inner:  # the list grows during the iteration
-            inner += [within for _, within in block._sound_blocks()]
+            inner += [within for _, within in block.sound_blocks()]
         known = [*references, *(entry.name for entry in self._entries.values() if not _from_arguments(entry))]
         messages = []
         for key, entry in self._entries.items():

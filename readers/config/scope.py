@@ -4,6 +4,7 @@ Values are spans of text here; config.py converts them.
 Source: CNTK book, sections 3.9 and 3.9.4.
 """
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import Self
@@ -129,6 +130,15 @@ class ConfigScope:
         """Whether the name is set to a block, in this block or an enclosing one."""
         found = self.find(name)
         return found is not None and bool(found[0].pieces(found[1]))
+
+    def block_names(self) -> list[str]:
+        """Return the names of the blocks that this block itself contains; nothing in them is read."""
+        names = []
+        for name in self.names():
+            with contextlib.suppress(ConfigError):  # a reference to a name that is not set
+                if self.is_block(name):
+                    names.append(name)
+        return names
 
     def where(self, name: str | None = None) -> str:
         """Return "file:line" of a name's value; that of the block itself if the name is None or not set."""

@@ -92,6 +92,7 @@ def run(argv: list[str]) -> int:
             for name in names:
                 title = command if len(names) == 1 else f"{command}-{name}"
                 actions[title] = make_action(name, block, common)
+                common = replace(common, made=(*common.made, *actions[title].makes()))
         notes = [note for action in actions.values() for note in action.notes()]
         for note in dict.fromkeys([*old_names(config), *notes]):
             log(f"note: {note}")
@@ -122,7 +123,7 @@ def read_commands(config) -> list[str]:
     """Return the blocks to run: those that `command` names, else `train`.  Raises ConfigError if there is neither."""
     commands = config.array("command", ["train"], "the name of a block")
     if not config.has("command") and not config.has(commands[0]):
-        blocks = [name for name, _ in config.blocks()]
+        blocks = config.block_names()
         raise ConfigError(
             f"{config.where('command')}: neither `command` nor a block `train`; expected command=BLOCK"
             + (f", for instance command={blocks[0]}" if blocks else " and that block, or configFile=FILE with both")

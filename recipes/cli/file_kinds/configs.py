@@ -66,10 +66,10 @@ def cntk(path: str) -> Figures:
     config = load_config([f"configFile={path}"])
     commands = config.array("command", [])
     figures: Figures = [("commands", " ".join(commands) or "none named")]
-    for name, block in config.blocks():
+    for name, block in config.sound_blocks():
         if name.lower() in {command.lower() for command in commands} or block.has_own("action"):
             figures.append((name, _command_text(block)))
-    others = [name for name, _ in config.blocks() if name not in dict(figures)]
+    others = [name for name in config.block_names() if name not in dict(figures)]
     if others:
         figures.append(("blocks", " ".join(others)))
     return figures + [(f"+{name}", _value(config, name)) for name in config.names() if not config.is_block(name)]
@@ -78,7 +78,7 @@ def cntk(path: str) -> Figures:
 def _command_text(block) -> str:
     parts = ["action " + " ".join(block.array("action", ["train"]))]
     parts += [f"{name} {_value(block, name)}" for name in ("modelPath",) if block.find(name)]
-    return ", ".join([*parts, *(name for name, _ in block.blocks())])
+    return ", ".join([*parts, *block.block_names()])
 
 
 def _value(block, name: str) -> str:
