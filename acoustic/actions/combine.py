@@ -1,6 +1,8 @@
 """Action combine: a weighted average of the last models of a training, with weights for each layer."""
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from acoustic.training.state.checkpoint import TrainingFiles
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
+from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.errors import ConfigError, ModelError
 
 AUTO, EPOCHS, ITERATIONS = "auto", "epochs", "iterations"
@@ -75,8 +78,11 @@ class Combine(Action):
     def run(self, log: Log, progress: Progress) -> RunReport:
         groups = self._groups()
         log(f"combining {', '.join('+'.join(map(str, group)) for group in groups)}")
-        models = [average([self._load(path) for path in group]) for group in groups]
+        records: list[tuple[Path, Mapping[str, FeatureRecord]]] = []
+        models = [average([self._load(path, records) for path in group]) for group in groups]
         with self.open_reader("reader", log, progress) as reader:
+            if not reader.ignores_feature_mismatch:
+                _check_features(records)
             check_inputs(Engine(models[0], [criterion_of(models[0], self.criterion)]), reader)
             minibatches, frames = [], 0
             for minibatch in reader.minibatches(epoch=0, minibatch_size=self.minibatch_size, epoch_size=0):
@@ -112,8 +118,22 @@ class Combine(Action):
         recent = iterations[-len(last) :]
         return [[recent[k] for k in part] for part in parts if len(part)]
 
-    def _load(self, path: Path) -> Network:
-        return load_model(path, self.common.precision, self.common.device)
+    def _load(self, path: Path, records: list[tuple[Path, Mapping[str, FeatureRecord]]]) -> Network:
+        network = load_model(path, self.common.precision, self.common.device)
+        records.append((path, network.feature_records))
+        return network
+
+
+def _check_features(records: Sequence[tuple[Path, Mapping[str, FeatureRecord]]]) -> None:
+    """Raise ModelError if models, given as (file, records by input), were trained on different features."""
+    known: dict[str, tuple[Path, FeatureRecord]] = {}
+    for path, found in records:
+        for name, record in found.items():
+            first, expected = known.setdefault(name, (path, record))
+            same_audio = replace(expected, rates=record.rates)  # a training may continue with audio of other rates
+            fault = record.mismatch(f"{path}: {name}", same_audio, f"with which {first} was trained")
+            if fault:
+                raise ModelError(f"{fault}; {IGNORE_HINT}")
 
 
 def epoch_models(path: Path) -> list[Path]:

@@ -103,6 +103,24 @@ class WindowScorer:
         pad_edges(frames.T, padded, self.window // 2)
         return self.score_windows(windows(padded, self.window))
 
+    def require_features(self, record: FeatureRecord, where: str = "features") -> None:
+        """Raise ModelError if features differ from those of the model's training, as far as both are known.
+
+        Parameters
+        ----------
+        record : FeatureRecord
+            How the features were computed, such as ``feature_record(config, [rate])``.
+        where : str
+            The name of the features in the message.
+
+        Raises
+        ------
+        ModelError
+        """
+        fault = record.mismatch(where, self.record, f"with which {self.source} was trained")
+        if fault:
+            raise ModelError(fault)
+
     def check_frames(self, frames: np.ndarray) -> None:
         """Raise ShapeError unless `frames` (dim, T) are finite; T may be 0."""
         if frames.ndim != 2 or frames.shape[0] != self.dim:

@@ -88,7 +88,10 @@ def _choose_channel(samples: np.ndarray, channel: int | None, path) -> np.ndarra
     count = samples.shape[1]
     if channel is None:
         if count > 1:
-            raise FormatError(f"{path}: {count} channels; expected one; choose a channel or mix the file down")
+            raise FormatError(
+                f"{path}: {count} channels; expected one; choose it by STEREOMODE = LEFT or RIGHT in the configuration "
+                "of the features, in Python by channel=0 or 1, or mix the file down"
+            )
         channel = 0
     if not 0 <= channel < count:
         raise FormatError(f"{path}: channel {channel} of {count}; expected 0 to {count - 1}")

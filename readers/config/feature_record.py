@@ -137,6 +137,11 @@ class FeatureRecord:
         return [*rates, *context, *(_text(name, value) for name, value in self.settings.items())]
 
     @property
+    def is_detailed(self) -> bool:
+        """Whether more is known than the header of a feature file contains."""
+        return bool(self.rates) or not self.settings.keys() <= {"TARGETKIND", "TARGETRATE"}
+
+    @property
     def window(self) -> int | None:
         """Number of frames in the input of the model; None if unknown."""
         return None if self.context is None else 1 + sum(self.context)
@@ -289,7 +294,8 @@ class SideFiles:
     def record(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:
         """Return the record of a feature file.
 
-        A side file that contradicts the header describes other files, and only the header counts.
+        A symbolic link without a side file has the record of the file that it leads to.  A side file that contradicts
+        the header describes other files, and only the header counts.
 
         Parameters
         ----------
@@ -311,6 +317,8 @@ class SideFiles:
         found = directory, name.rpartition(".")[2], kind, period
         if found not in self._found:
             self._found[found] = self._look_up(path, kind, period)
+        if not self._found[found].is_detailed and Path(path).is_symlink():
+            return self.record(os.path.realpath(path), kind, period)
         return self._found[found]
 
     def _look_up(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:

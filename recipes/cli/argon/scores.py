@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.errors import ArgonautError, ConfigError, FormatError, ModelError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.options import spelled
 from recipes.cli.raw_audio import raw_format
@@ -90,12 +90,12 @@ def open_scorer(arguments: argparse.Namespace):
 
 def require_match(found, where: str, scorer, ignore: bool) -> None:
     """Raise ConfigError if a FeatureRecord is not that of the model; with `ignore`, print the message instead."""
-    fault = found.mismatch(where, scorer.record, f"with which {scorer.source} was trained")
-    if fault is None:
-        return
-    if not ignore:
-        raise ConfigError(f"{fault}; --ignore-feature-mismatch uses them anyway")
-    print(f"{fault}; used anyway", file=sys.stderr)
+    try:
+        scorer.require_features(found, where)
+    except ModelError as fault:
+        if not ignore:
+            raise ConfigError(f"{fault}; --ignore-feature-mismatch uses them anyway") from fault
+        print(f"{fault}; used anyway", file=sys.stderr)
 
 
 def open_features(path: str, scorer, ignore: bool):
@@ -146,11 +146,19 @@ class NetworkSource:
 
         A file that cannot be read is reported with its utterance.
         """
+        from readers.config.feature_record import side_file
+
         try:
             found = self.record(entry)
         except (ArgonautError, OSError):
             return
         require_match(found, entry.path, self.scorer, self.ignores_mismatch)
+        if self.scorer.record.is_detailed and not found.is_detailed:
+            print(
+                f"note: {entry.path}: no {side_file(entry.path).name} beside it; its kind and frame period are those "
+                f"of the training of {self.scorer.source}, other settings cannot be compared",
+                file=sys.stderr,
+            )
 
     def record(self, entry):
         """Return how the features of an entry were, or will be, computed."""
@@ -193,11 +201,11 @@ class NetworkSource:
         from features import extract, frame_period
         from readers.audio.audio_file import read_audio
 
+        samples, rate = read_audio(entry.path, self.config.channel, self.config.raw)
         if entry.end is not None:
             raise ConfigError(
                 f"{entry.where}: frame range [{entry.start},{entry.end}] of an audio file; expected the whole file"
             )
-        samples, rate = read_audio(entry.path, self.config.channel, self.config.raw)
         self.check(self.audio_record(rate), entry)
         return extract(samples, self.config, rate), frame_period(self.config, rate), len(samples) / rate
 

@@ -170,3 +170,12 @@ def test_outputs_never_seen_in_training_do_not_outscore_the_others(network, tmp_
     assert np.abs(scores[[0, 2]]).max() < 100
     for output in ("HLast", "PosteriorProb"):  # not divided by the prior
         assert (AcousticScorer(tmp_path / "model", output, WINDOW).score(np.ones((DIM, 7))) > -100).all()
+
+
+def test_features_of_another_kind_are_refused(network, path):
+    network.feature_records = {"features": FeatureRecord({"TARGETKIND": "FBANK"}, (16000,), (WINDOW // 2, WINDOW // 2))}
+    save_model(network, path)
+    scorer = AcousticScorer(path)
+    scorer.require_features(FeatureRecord({"TARGETKIND": "FBANK"}, (16000,)))
+    with pytest.raises(ModelError, match=r"one.wav: sample rate 8000 Hz; expected 16000 Hz, with which .* trained$"):
+        scorer.require_features(FeatureRecord({"TARGETKIND": "FBANK"}, (8000,)), "one.wav")

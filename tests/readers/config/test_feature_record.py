@@ -144,3 +144,18 @@ def test_a_side_file_that_contradicts_the_header_is_of_other_files(tmp_path):
     assert files.record(tmp_path / "one.fb", "FBANK_D", 100000) == FeatureRecord.of_header("FBANK_D", 100000)
     assert files.record(tmp_path / "one.fb", "USER", 100000) == FeatureRecord.of_header("USER", 100000)
     assert files.record(tmp_path / "one.mfc", "FBANK_D_Z", 100000) == FeatureRecord.of_header("FBANK_D_Z", 100000)
+
+
+def test_links_have_the_record_of_their_files(tmp_path):
+    (tmp_path / "links").mkdir()
+    for name in ("wide", "plain"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.fb").touch()
+        (tmp_path / "links" / f"{name}.fb").symlink_to(f"../{name}/{name}.fb")
+    write_side_file(tmp_path / "wide" / "features.fb.json", WIDE)
+    files = SideFiles()
+    for _ in range(2):  # found and remembered
+        assert files.record(tmp_path / "links" / "wide.fb", "FBANK_D_Z", 100000) == WIDE
+        assert not files.record(tmp_path / "links" / "plain.fb", "FBANK_D_Z", 100000).is_detailed
+    write_side_file(tmp_path / "links" / "features.fb.json", changed(NUMCHANS=30))
+    assert SideFiles().record(tmp_path / "links" / "wide.fb", "FBANK_D_Z", 100000) == changed(NUMCHANS=30)

@@ -16,7 +16,9 @@ from acoustic.training.options import TrainingOptions
 from acoustic.training.procedures.combination import SMOOTHING, _WeightSpace, average, combine, layers_of
 from acoustic.training.sgd import train
 from readers.config.config import Config
+from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ModelError
+from readers.minibatches.base import Reader
 from tests.acoustic.conftest import Minibatch
 
 P_NORM = {"group_size": 2, "fan_in_init": True}
@@ -372,3 +374,18 @@ def test_models_of_two_trainings_under_one_name_are_refused(trained):
     save_model(network_of(0), "net.4")
     with pytest.raises(ModelError, match=r"model 4 of 5: parameters .* are not those of model 1"):
         run("modelPath=net\noutputModelPath=out", [])
+
+
+def test_models_of_other_features_are_refused(trained, monkeypatch):
+    for path, channels in (("net.1", 24), ("net.4", 40)):
+        network = load_model(path)
+        network.feature_records = {"features": FeatureRecord({"NUMCHANS": channels}, (16000,))}
+        save_model(network, path)
+    settings = "modelPath=net\noutputModelPath=best"
+    with pytest.raises(
+        ModelError, match=r"net.4: features: NUMCHANS 40; expected NUMCHANS 24, with which net.1 was trained"
+    ):
+        run(settings, [])
+    assert run(f"{settings}\nnumModels=2", []).num_done == 400  # net.1 is not among them
+    monkeypatch.setattr(Reader, "ignores_feature_mismatch", True)
+    assert run(settings, []).num_done == 400

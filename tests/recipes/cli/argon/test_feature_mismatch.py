@@ -85,7 +85,21 @@ def test_feature_files_of_other_settings(user):
     Path("other/features.fb.json").write_text("{")
     assert "other/features.fb.json: " in user.decode(infiles="other.scp").err[0]
     Path("other/features.fb.json").unlink()  # now nobody knows
-    assert "expected HIFREQ" not in " ".join(user.decode(infiles="other.scp").err)
+    note = (
+        f"note: other/{FIRST_OF_TEST}.fb: no features.fb.json beside it; its kind and frame period are those of the "
+        "training of model/net, other settings cannot be compared"
+    )
+    assert note in user.decode(infiles="other.scp").err
+    assert "beside it" not in " ".join(user.decode(infiles="test.scp").err)
+
+
+def test_feature_files_are_no_audio(user):
+    user.write("ranges.scp", f"one=feat/{FIRST_OF_TEST}.fb[0,9]\n")
+    err = user.decode("--features", "hcopy.config", infiles="ranges.scp").err
+    assert f"feat/{FIRST_OF_TEST}.fb: an HTK feature file; expected audio" in err[-1]
+    user.write("ranges.scp", f"one={AUDIO}[0,9]\n")
+    err = user.decode("--features", "hcopy.config", infiles="ranges.scp").err
+    assert "ranges.scp:1: frame range [0,9] of an audio file; expected the whole file" in err[-1]
 
 
 def test_a_configuration_of_another_kind(user):
