@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import os
+import re
 import shutil
 import signal
 import sys
@@ -195,13 +196,16 @@ def _in_a_directory() -> bool:
 def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object = "") -> list[str]:
     """Return the lines that tell the user which items of a run were lost or are marked.
 
-    They name the first few items, or all of them if verbose; if nothing at all could be done, a single line.
+    They name the first few items, beginning with lost and unfinished ones, or all of them if verbose; if nothing at all
+    could be done, a single line.
 
     path: the report file that lists all losses, None if there is none.
     where: the input that the run was about, such as its list.
     """
-    found = [*report.lost, *report.marked]
-    lines = [reason if reason.startswith(name) else f"{name}: {reason}" for name, _, reason in found]
+    found = [*report.lost, *sorted(report.marked, key=lambda item: item[1] != "unfinished")]
+    lines = [
+        reason if re.match(rf"{re.escape(name)}\S*:", reason) else f"{name}: {reason}" for name, _, reason in found
+    ]
     if report.exit_status == 2 and not verbose:
         text = lines[0]
         if len(lines) > 1:

@@ -145,7 +145,8 @@ def end_utterance(graph, lm, settings, frame, tokens, num_emitted, count, trace)
 def end_unfinished(settings, frame, tokens, begin, end, trace):
     """End the paths of tokens[begin:end] where they are; for a lattice, the last step of the trace joins them.
 
-    Their `step` becomes that of their place.  There must be room for a step of each token and one more.
+    Costs in the lattice include look-ahead, as for the choice of the best token, which is then on the lattice's best
+    path.  The tokens' `step` becomes that of their place.  There must be room for a step of each token and one more.
     """
     for i in range(begin, end):
         token = tokens[i]
@@ -156,7 +157,8 @@ def end_unfinished(settings, frame, tokens, begin, end, trace):
         node = add_step(trace, -1, NODE_LABEL, frame)
         for i in range(begin, end):
             if tokens[i]["cost"] < np.inf:
-                add_arrival(trace, node, tokens[i]["step"], NODE_LABEL, tokens[i]["cost"], 0.0)
+                cost = tokens[i]["cost"] + tokens[i]["ahead"]
+                add_arrival(trace, node, tokens[i]["step"], NODE_LABEL, cost, 0.0)
 
 
 def end_search(graph, lm, settings, state):

@@ -5,8 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from decoder.lm.language_model import LanguageModel
+from decoder.search import Decoder, SearchOptions
 from decoder.search.search_stream import SearchStream
-from tests.decoder.search.test_decoder import frame_states, path_words, random_case
+from tests.decoder import graphs, reference
+from tests.decoder.search.test_decoder import UNPRUNED, frame_states, path_words, random_case
 from tests.decoder.search.test_lattice import paths, spelled
 from tests.decoder.search.test_options import make_decoder, two_words
 from tests.decoder.search.test_search_stream import assert_same, in_parts
@@ -120,13 +123,15 @@ def test_lattice_joins_all_paths_that_are_alive():
 
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("dies", [False, True])
-def test_lattice_holds_the_best_unfinished_path(seed, dies):
-    """Every path covers all frames, and that of the result is among them."""
+@pytest.mark.parametrize("lookahead", [False, True])
+def test_lattice_holds_the_best_unfinished_path(seed, dies, lookahead):
+    """Every path covers all frames, and that of the result is among them; the best one is chosen by cost + ahead."""
     if dies:
         decoder, scores = dying(seed, 1 + seed % 5)
     else:
         case = random_case(seed)
         decoder, scores = case.decoder.with_options(partial=True, beam=2.0), case.scores
+    decoder = decoder.with_options(lm_lookahead=lookahead)
     result = decoder.with_options(lattice_beam=1e6).decode(scores)
     plain = decoder.decode(scores)
     assert (result.reason, result.cost) == (plain.reason, plain.cost)
@@ -141,16 +146,32 @@ def test_lattice_holds_the_best_unfinished_path(seed, dies):
         assert len(path[1]) == len(wanted[1])
         costs[path] = min(costs.get(path, math.inf), lattice.cost[links].sum())
     if len(costs) < 2000:
-        assert costs[wanted] == pytest.approx(result.cost, abs=1e-6)
+        if not lookahead:
+            assert costs[wanted] == pytest.approx(result.cost, abs=1e-6)
         assert lattice.best_path()[0] == pytest.approx(min(costs.values()), abs=1e-6)
+        assert lattice.best_path()[0] == pytest.approx(costs[wanted], abs=1e-6)
 
 
-@pytest.mark.parametrize("lived", range(4))
-def test_the_path_ends_with_the_last_frame_that_any_token_survived(lived):
-    arcs = [(0, 1, "[a]", 0.5), (1, 2, "x", 0.25), (2, 3, "[b]", 0.0), (3, 1, "[a]", 0.0)]
-    scores = np.full((2, 4), -math.inf, np.float32, order="F")
-    scores[:, :lived] = -1.0
-    result = make_decoder(arcs, {3: 0.0}, partial=True).decode(scores)
-    assert result.reason.startswith(f"every token died in frame {lived}: ")
-    assert result.cost == (0.5 + lived if lived else math.inf)
-    assert list(zip(result.path.start, result.path.end)) == [(0, lived)][: lived > 0]
+def endless(seed):
+    """A random case whose end is farther away than its scores reach, and a decoder with a trigram at most."""
+    rng = np.random.default_rng(seed)
+    graph = graphs.random_graph(rng, reference)
+    name, end = next(iter(graph.transitions)), 1 + max(max(arc[:2]) for arc in graph.arcs)
+    chain = [(end + i, end + i + 1, f"[{name}]", 0.0) for i in range(8)]
+    arcs = [*graph.arcs, *((state, end, f"[{name}]", 0.0) for state in graph.finals), *chain]
+    graph = reference.Graph(arcs, {end + 8: 0.0}, graph.start, graph.transitions, graph.lookahead)
+    words = sorted(word for word in graph.lookahead if word not in ("<s>", "</s>"))
+    vocabulary, orders = graphs.random_orders(rng, words, 1 + seed % 3)
+    lm = LanguageModel.from_arpa(graphs.make_arpa(vocabulary, orders))
+    options = SearchOptions(**{**UNPRUNED, "acweight": 0.3, "lm_scale": 2.0, "partial": True, "lattice_beam": 1e6})
+    return Decoder(graphs.compiled(graph), lm, options), graphs.random_scores(rng, graph, 1 + seed % 7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_best_path_of_the_lattice_is_that_of_the_result(seed):
+    """The best token is chosen with the look-ahead cost of the next word, and so is the lattice's best path."""
+    decoder, scores = endless(seed)
+    result = decoder.decode(scores)
+    assert result.reason == "no token reached a final state"
+    best = spelled(result.lattice, result.lattice.best_path()[1], decoder)
+    assert best == (path_words(result, decoder), frame_states(result, decoder))

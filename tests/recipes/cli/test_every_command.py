@@ -243,6 +243,18 @@ def test_losses_are_named_up_to_a_few_and_all_with_v(capsys):
     ]
 
 
+def test_unfinished_items_are_named_first_and_names_are_kept(capsys):
+    """A reason stands alone only if it begins with a path, not with a word that begins like the name."""
+    report = lost(1)
+    report.mark("a", "widened", "a beam of 30 instead of 15")
+    report.mark("no", "unfinished", "no token reached a final state")
+    show_losses(report, "all.report")
+    assert capsys.readouterr().err.splitlines() == [
+        "unfinished: no: no token reached a final state",
+        "widened: a: a beam of 30 instead of 15",
+    ]
+
+
 def test_one_line_when_nothing_was_done(capsys):
     show_losses(lost(0, "a"), "all.report", where="list")
     assert capsys.readouterr().err == "error: a.wav: empty\n"
