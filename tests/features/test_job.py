@@ -7,13 +7,14 @@ import subprocess
 import sys
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import soundfile
 
 from features import FeatureConfig, extract, hcopy
-from features.job import BLAS_THREAD_VARIABLES, FILES_PER_TASK
+from features.job import BLAS_THREAD_VARIABLES, FILES_PER_TASK, TaskResult, finished_tasks
 from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT
 from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.errors import ConfigError
@@ -262,3 +263,21 @@ def test_stereo_mode_selects_a_channel(tmp_path):
         assert hcopy(pairs, dataclasses.replace(CONFIG, channel=channel), 1).exit_status == 0
         np.testing.assert_array_equal(read_htk(pairs[0][1]).frames, extract(samples[:, channel], CONFIG, RATE))
     assert "2 channels; expected one" in hcopy(pairs, CONFIG, 1).lost[0][2]
+
+
+def test_tasks_that_have_not_begun_are_cancelled_when_nobody_waits_any_longer():
+    class Queue(Executor):
+        """Ends the first task; the others wait."""
+
+        futures: ClassVar = []
+
+        def submit(self, function, *arguments):
+            self.futures.append(Future())
+            if len(self.futures) == 1:
+                self.futures[0].set_result(TaskResult([], {}))
+            return self.futures[-1]
+
+    finished = finished_tasks(Queue(), [[("a", "b")], [("c", "d"), ("e", "f")], [("g", "h")]], FeatureConfig())
+    assert next(finished)[0] == 1
+    finished.close()
+    assert [future.cancelled() for future in Queue.futures] == [False, True, True]

@@ -103,8 +103,11 @@ def test_boundaries_without_a_counterpart_change_the_exit_status(tmp_path, monke
     write_mlf("ref", [("*/a.lab", labels), ("*/b.lab", labels)])
     write_mlf("hyp", [("*/a.lab", labels)])
     assert main(["score", "ref", "ref", "--boundaries"]) == 0
-    assert main(["score", "ref", "hyp", "--boundaries"]) == 1
+    assert main(["score", "ref", "hyp", "--boundaries", "--report", "lost"]) == 1
     assert "failed: b: " in capsys.readouterr().err
+    lines = (tmp_path / "lost").read_text().splitlines()
+    assert lines[0] == "# utterances: 1 done, 0 skipped, 1 failed"
+    assert lines[1].startswith("b\tfailed\t")
 
 
 FORMS = {
