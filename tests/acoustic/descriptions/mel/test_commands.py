@@ -115,6 +115,12 @@ def test_copy_inputs(shop, operands, name):
     assert operands(edited, "L3.BFF.FF.P") == ["L2.BFF.FF.T", "L2.BFF.B"]
 
 
+def test_inputs_of_a_node_that_lacks_one_are_not_copied(shop):
+    with pytest.raises(ModelError, match=r"node 'L2\.BFF\.FF\.P' .*: input 1 .*is not connected; expected a node there"):
+        shop.edit("Remove(L2.BFF.B)\nCopyNodeInputs(L2.BFF.FF.P, L3.BFF.FF.P)")
+    assert shop.files() == set()
+
+
 @pytest.mark.parametrize("name", ["SetInput", "SetNodeInput"])
 def test_set_input(shop, operands, name):
     edited = shop.edit(f"{name}(L*.P, 1, L1.BFF.B)")
