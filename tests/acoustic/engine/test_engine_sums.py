@@ -7,6 +7,7 @@ from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import check_gradients, compare_with_forward_mode
 from acoustic.network.network import Network
 from acoustic.runtime.engine_options import EngineOptions
+from readers.minibatches.sequence_layout import SequenceLayout
 
 VARIANTS = [
     {"threads": threads, "options": EngineOptions(buffer_sharing=share, fusion=share)}
@@ -183,3 +184,37 @@ def test_gradients_of_a_parameter_that_is_a_factor_and_a_term(threads, monkeypat
             found.append(engine.gradient("W").copy())
         gradients.append(found)
     np.testing.assert_allclose(*gradients, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("type_name", ["SquareError", "CrossEntropyWithSoftmax", "SumElements", "ErrorPrediction"])
+def test_sums_over_frames_are_those_of_the_sequences_alone(type_name, threads, monkeypatch):
+    """Gaps hold zeros at first, but a bias makes them count unless they are left out."""
+    monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+    network = Network("double", threads=threads)
+    network.add("Input", "x", rows=4)
+    network.add("Input", "y", rows=3)
+    for name, cols in (("W", 4), ("b", 1)):
+        network.add("Parameter", name, rows=3, cols=cols, init="gaussian", initValueScale=5)
+    network.add("Sigmoid", "h", network.add("Plus", "z", network.add("Times", "p", "W", "x"), "b"))
+    network.add(type_name, "J", *(["h"] if type_name == "SumElements" else ["y", "h"]))
+    network.validate()
+    lengths, rng = (5, 2, 4), np.random.default_rng(0)
+    layout, found = SequenceLayout.of_lengths(lengths), []
+    real = ~layout.gaps.ravel()
+    x = np.asfortranarray(rng.standard_normal((4, len(real))) * real)
+    y = np.asfortranarray(np.eye(3)[:, rng.integers(0, 3, len(real))] * real)
+    slots = np.arange(len(real)) % len(lengths)
+    parts = [(slice(None), layout)]
+    parts += [((slots == slot) & real, SequenceLayout.of_lengths([n])) for slot, n in enumerate(lengths)]
+    for columns, marks in parts:
+        engine = Engine(network, ["J"])
+        matrices = {"x": np.asfortranarray(x[:, columns]), "y": np.asfortranarray(y[:, columns])}
+        learns = type_name != "ErrorPrediction"  # which has no gradient
+        engine.forward(matrices, training=learns, layout=marks)
+        gradients = []
+        if learns:
+            engine.backward()
+            gradients = [engine.gradient(name).ravel().copy() for name in ("W", "b")]
+        found.append(np.concatenate([engine.value("J").ravel(), *gradients]))
+    np.testing.assert_allclose(found[0], sum(found[1:]), rtol=1e-10)

@@ -116,7 +116,9 @@ def test_copy_inputs(shop, operands, name):
 
 
 def test_inputs_of_a_node_that_lacks_one_are_not_copied(shop):
-    with pytest.raises(ModelError, match=r"node 'L2\.BFF\.FF\.P' .*: input 1 .*is not connected; expected a node there"):
+    with pytest.raises(
+        ModelError, match=r"node 'L2\.BFF\.FF\.P' .*: input 1 .*is not connected; expected a node there"
+    ):
         shop.edit("Remove(L2.BFF.B)\nCopyNodeInputs(L2.BFF.FF.P, L3.BFF.FF.P)")
     assert shop.files() == set()
 
