@@ -148,6 +148,20 @@ def test_class_probabilities_are_a_distribution():
     assert total == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    ("row", "change"),
+    [(0, -1), (0, WORDS), (1, -1), (1, len(CLASSES)), (2, -1), (3, WORDS + 1), (3, -1), (3, 0)],
+)
+def test_labels_that_lead_outside_the_matrices_are_refused(row, change):
+    """word, class, first word of the class, and the word behind its last one."""
+    engine = Engine(class_network(), ["ce"])
+    labels = labels_of(0, 3)
+    engine.forward({"x": words_of(0, 1, 3), "labels": labels})
+    labels[row, 1] = change
+    with pytest.raises(ModelError, match="column 1"):
+        engine.forward({"x": words_of(0, 1, 3), "labels": labels})
+
+
 @pytest.mark.parametrize("recurrent", [False, True])
 @pytest.mark.parametrize("lengths", [[5], [4, 2, 3]], ids=str)
 def test_class_gradients_in_and_out_of_loops(recurrent, lengths):

@@ -90,6 +90,17 @@ def test_phones_that_the_features_have_nothing_of_are_left_out_of_the_labels(tyi
     assert list(read_mlf("hmms/states.mlf")) == [*read_mlf("train.mlf"), "known"]
 
 
+def test_the_report_names_every_utterance_if_none_can_be_used(tying):
+    text = (tying.root / "train.mlf").read_text()
+    tying.write("bad.mlf", text.replace("sil_s2", "what_s2"))
+    outcome = tying.run("tie", *TIE, "--alignment", "bad.mlf", "--out", "hmms")
+    assert outcome.status == 2
+    lines = (tying.root / "hmms/report").read_text().splitlines()
+    assert lines[0] == "# utterances: 0 done, 0 skipped, 24 failed"
+    assert len(lines) == 25
+    assert {path.name for path in (tying.root / "hmms").iterdir()} == {"report"}
+
+
 def test_a_faulty_alignment_is_left_out_of_statistics_and_labels(tying):
     text = (tying.root / "train.mlf").read_text()
     tying.write("bad.mlf", text.replace("sil_s2", "what_s2", 1))
