@@ -24,6 +24,7 @@ ALSO = {  # beginning of a path: more tests that exercise the file
         *("tests/acoustic/nodes", "tests/acoustic/engine/test_forward_mode.py"),
         "tests/acoustic/descriptions/ndl/test_open_sizes.py",
     ),
+    "acoustic/nodes/class_": ("tests/acoustic/kernels/test_word.py",),
     "acoustic/kernels/": ("tests/acoustic/kernels", "tests/acoustic/nodes/test_every_node.py"),
     "acoustic/recurrence/": ("tests/acoustic/recurrence",),
     "acoustic/runtime/": ("tests/acoustic/runtime", "tests/acoustic/engine/test_options.py"),
