@@ -301,6 +301,10 @@ class Config(ConfigScope):
             self.found_outside.add(name.lower())
         return found
 
+    def _target(self, reference: str, where: str, chain):
+        self._found(reference)  # counts as used, also by a script in another file
+        return super()._target(reference, where, chain)
+
     def _convert(self, name: str, default: Any, parse: Callable[[str, str, str], Any]) -> Any:
         value = self._value(name)
         if value is None:
@@ -387,8 +391,7 @@ def load_config(arguments: Sequence[str], config_type: type[Config] = Config) ->
     ----------
     CNTK book, sections 3.9 and 5.1.3.
     """
-    files = ConfigFiles()
-    config = config_type()
+    files, config = ConfigFiles(), config_type()
     for argument in arguments:
         for source in files.read_argument(argument):
             config.merge(source)

@@ -70,3 +70,32 @@ def test_a_description_is_not_needed_if_an_earlier_command_makes_the_initial_mod
     shutil.rmtree(corpus / "svd")
     assert cntk.main(arguments(corpus, "command=Again")) == 2
     assert "nonExistent.ndl: No such file" in capsys.readouterr().err
+
+
+DESCRIBED = """
+Described=[
+  action=train
+  modelPath=$Exp$/described/net
+  NDLNetworkBuilder=[ networkDescription=$Exp$/net.ndl ]
+  SGD=[ minibatchSize=32; learningRatesPerMB=0.1; maxEpochs=1 ]
+  reader=[%s%s
+  ]
+]
+"""
+NDL = """
+features=Input($featDim$, tag=feature)
+labels=Input(3, tag=label)
+z=Times(Parameter(3, $baseFeatDim$), features)
+ce=CrossEntropyWithSoftmax(labels, z, tag=criterion)
+"""
+
+
+def test_names_that_only_the_description_refers_to_are_used(corpus, capsys):
+    file = corpus / "net.cntk"
+    file.write_text(file.read_text() + DESCRIBED % (FEATURES.format("train"), LABELS))
+    (corpus / "net.ndl").write_text(NDL)
+    more = ["command=Described", "featDim=12", "baseFeatDim=12"]
+    assert main.run(["validate", *arguments(corpus, *more)[:2], *more]) == 0
+    assert capsys.readouterr().out.startswith("0 faults")
+    assert cntk.main([*arguments(corpus)[:2], *more]) == 0
+    assert "is not used" not in capsys.readouterr().err
