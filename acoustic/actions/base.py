@@ -111,7 +111,7 @@ class Action:
         return [name for name in self.blocks if name in READER_BLOCKS]
 
     def makes(self) -> list[Path]:
-        """Return the model files that the action creates, so that later commands may use them."""
+        """Return the files that the action creates, models and others that later commands read."""
         return []
 
     def roots(self, network: Network) -> list[str]:

@@ -24,6 +24,7 @@ from readers.minibatches.base import open_writer, reader_class
 from readers.sources.examples.example_reader import ExampleReader
 from readers.sources.examples.example_writer import archive_path
 from readers.sources.frames.data_check import ReaderSummary, Seen, check_reader
+from readers.sources.sentences.lm_sequence_reader import LMSequenceReader
 from readers.sources.sentences.pair_reader import ENCODER
 
 MAX_WEIGHTS = 8  # shown in a summary
@@ -115,16 +116,19 @@ class Validation:
         return figures
 
     def _reader(self, command: str, block: str, write: bool) -> ReaderSummary | None:
-        if self._archives_follow(command, block):
+        if self._files_follow(command, block):
             return None
         return check_reader(self.config, (command, block), write, self._read, self.progress)
 
-    def _archives_follow(self, command: str, block: str) -> bool:
-        """Return whether the archives of a reader do not exist yet and an earlier command creates them."""
+    def _files_follow(self, command: str, block: str) -> bool:
+        """Return whether archives or a vocabulary of a reader do not exist yet and an earlier command creates them."""
         reader = self.config.block(command).block(block)
-        if self.config.check(lambda: reader_class(reader)) is not ExampleReader or not reader.has("file"):
+        kind = self.config.check(lambda: reader_class(reader))
+        name = {ExampleReader: "file", LMSequenceReader: "wordclass"}.get(kind)
+        if name is None or not reader.has(name):
             return False
-        first = archive_path(reader.path("file"), 1)
+        path = reader.path(name)
+        first = archive_path(path, 1) if kind is ExampleReader else path
         return first in self._made and not first.exists()
 
     # Networks

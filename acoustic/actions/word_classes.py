@@ -1,6 +1,7 @@
 """Action writeWordAndClass: the vocabulary of a text, with word classes, for language models (CNTK book 3.5.9)."""
 
 import os
+from pathlib import Path
 
 from acoustic.actions.base import Action, CommonSettings
 from readers.common.files import require_writable, write_lines
@@ -61,6 +62,9 @@ class WriteWordAndClass(Action):
 
     def network(self) -> None:
         """Return None: the action has no network."""
+
+    def makes(self) -> list[Path]:
+        return list(self.outputs.values())
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         if self.make_mode and self._up_to_date():

@@ -89,9 +89,9 @@ class CheckedConfig(Config):
                 return None
 
     def is_sound(self, block: str) -> bool:
-        """Whether no fault was found in the block with this full name."""
+        """Whether no fault was found in the block, or the setting, with this full name."""
         prefix = block.lower() + "."
-        return not any(name.startswith(prefix) for name in self._shared.bad)
+        return not any(f"{name}.".startswith(prefix) for name in self._shared.bad)
 
     def unread(self) -> Iterator[str]:
         """Yield a message for each name that was never looked up and resembles a name that was."""

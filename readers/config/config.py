@@ -15,12 +15,12 @@ Source: CNTK book, sections 3.9 and 5.1.3.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from readers.config.files import ARGUMENT, ConfigFiles
+from readers.config.files import ARGUMENT, ARGUMENT_NAMES, ConfigFiles
 from readers.config.scope import ConfigEntry, ConfigScope, shorten
 from readers.config.syntax import Source, Span, inside_brackets, is_block, unquote, variables
 from readers.config.values import (
@@ -131,19 +131,19 @@ class Config(ConfigScope):
         texts = [value.text for entry in self._entries.values() for value in entry.values]
         return {match.group(1) for text in texts for match in variables(text)}
 
-    def misspelled(self, known: Iterable[str], cutoff: float) -> list[str]:
+    def misspelled(self, known: Collection[str], cutoff: float) -> list[str]:
         """Return a message for each plain value whose name resembles one of `known` that is not set.
 
         Names that are referred to as `$Name$` are variables of the user and not included.
         cutoff: required similarity, see `values.nearest`.
         """
-        known = list(known)
         read = {name.lower() for name in known}
         known = [name for name in known if not self.has_own(name)]
         asked = {name.lower() for name in self._asked()}
         messages = []
         for key, entry in self._entries.items():
-            meant = nearest(entry.name, known, cutoff)
+            there = [*known, *ARGUMENT_NAMES] if _from_arguments(entry) else known
+            meant = nearest(entry.name, there, cutoff)
             if meant and key not in asked | read and not is_block(entry.value):
                 messages.append(f"{entry.where}: {self.full_name(entry.name)} is not used; did you mean {meant}")
         return messages

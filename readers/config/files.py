@@ -13,7 +13,8 @@ from readers.errors import ConfigError
 
 ARGUMENT = "command line argument"  # prefix of the places of values from the command line
 _INCLUDE = re.compile(r"\s*include\s*=(.*)", re.IGNORECASE)
-_NAMED = re.compile(r"\s*(configFile|currentDirectory)\s*=(.*)", re.IGNORECASE)
+ARGUMENT_NAMES = ("configFile", "currentDirectory")  # settings of the command line only
+_NAMED = re.compile(rf"\s*({'|'.join(ARGUMENT_NAMES)})\s*=(.*)", re.IGNORECASE)
 # An argument without a value that looks like an option or a file: `configFile=` was probably forgotten.
 _STRAY_ARGUMENT = re.compile(r"-|.*[./\\]")
 

@@ -44,7 +44,13 @@ WRITERS = {
     "LMSequenceWriter": "readers.writers.sequence_writer:LMSequenceWriter",
     "LUSequenceWriter": "readers.writers.sequence_writer:LUSequenceWriter",
 }
-NOT_BUILT = ("SequenceReader", "SequenceWriter")
+OTHER_NAMES = {
+    "SequenceReader": "is the old name of LMSequenceReader; expected LMSequenceReader",
+    "SequenceWriter": "is the old name of LMSequenceWriter; expected LMSequenceWriter",
+    "HTKDeserializers": "is a reader of CNTK 2, which is not supported; expected HTKMLFReader",
+    "CNTKTextFormatReader": "is a reader of CNTK 2, which is not supported; expected UCIFastReader or LUSequenceReader",
+    "ImageReader": "is a reader of images, which is not supported; expected UCIFastReader",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,9 +334,11 @@ def _pick(config: Config, key: str, known: dict[str, str], base: type) -> type:
     for own_name, found in added.items():
         if own_name.lower() == name.lower():
             return found
-    fault = "is not supported" if name.lower() in (one.lower() for one in NOT_BUILT) else "is unknown"
+    for other, reason in OTHER_NAMES.items():
+        if other.lower() == name.lower():
+            raise ConfigError(f"{where} {reason}")
     names = [*known, *added]
-    raise ConfigError(f"{where} {fault}; expected {' or '.join(names)}{did_you_mean(name, names)}")
+    raise ConfigError(f"{where} is unknown; expected {' or '.join(names)}{did_you_mean(name, names)}")
 
 
 def _load(target: str) -> type:

@@ -52,7 +52,7 @@ ALLOW_COMMANDS = "--allow-commands"
 OPTIONS = ("--help", "--version", "--scheduler", "--extension", ALLOW_COMMANDS)
 # Settings outside of all blocks, most of them listed above.  A similar name gives a warning.
 TOP_NAMES = (
-    "configFile", "currentDirectory", "command", "precision", "type", "deviceId", "numCPUThreads", "randomSeed",
+    "command", "precision", "type", "deviceId", "numCPUThreads", "randomSeed",
     "traceLevel", "stderr", "doneFile", "makeMode", "extendTraining", "modelPath", "ndlMacros", "scheduler", "engine",
 )  # fmt: skip
 PRECISIONS = ("float", "double")
@@ -250,18 +250,17 @@ def read_common_settings(config):
 
 
 def read_precision(config) -> str:
-    """Return `float` or `double`, by the setting `precision` or its old name `type`.  Raises ConfigError."""
-    old = config.choice("type", PRECISIONS, "float")
+    """Return `float` or `double`: the setting `type`, as in CNTK, or `precision`.  Raises ConfigError."""
     new = config.choice("precision", PRECISIONS, "float")
-    if config.has("type") and config.has("precision") and old != new:
-        where = config.where("type")
-        raise ConfigError(f"{where}: type is {old}, the old name of precision, which is {new}; expected one")
-    return old if config.has("type") else new
+    return config.choice("type", PRECISIONS, new)
 
 
 def old_names(config) -> list[str]:
     """Return a note for each setting outside of the commands that has an old name."""
-    return [f"{config.where('type')}: type is the old name of precision"] if config.has("type") else []
+    if not config.has("type"):
+        return []
+    replaced = f", and replaces precision={config.text('precision')}" if config.has("precision") else ""
+    return [f"{config.where('type')}: type is the old name of precision{replaced}"]
 
 
 def read_device(config) -> str:

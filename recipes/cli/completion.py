@@ -96,11 +96,12 @@ def argon() -> Place:
 
 
 def cntk() -> Place:
+    from readers.config.files import ARGUMENT_NAMES
     from recipes.cli.cntk import OPTIONS, TOP_NAMES
 
     with_values = ("--scheduler", "--extension")
     options = [Option([name], "", name in with_values, []) for name in OPTIONS]
-    return Place(options, {f"{name}=": "" for name in TOP_NAMES})
+    return Place(options, {f"{name}=": "" for name in (*ARGUMENT_NAMES, *TOP_NAMES)})
 
 
 def extension_option() -> Option:

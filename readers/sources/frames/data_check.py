@@ -101,7 +101,7 @@ def check_reader(
         return open_block(config, path)
 
     kind = config.check(lambda: reader_class(block()))
-    if kind is None:
+    if kind is None or not config.is_sound(".".join((*path, "readerType"))):  # reported; it was read as the default
         return None
     if issubclass(kind, HTKMLFReader):
         return _HTKMLFCheck(config, path, write, read).run(progress)

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from readers.config.files import ARGUMENT_NAMES
 from recipes.cli.cntk import TOP_NAMES
 from recipes.cli.completion import PROGRAMS, completions
 from recipes.cli.main import COMMANDS, main
@@ -25,7 +26,7 @@ EXPECTED = {  # the line before the cursor -> some of the candidates
     "argon --level ": ["word", "phone", "state"],
     "argon -graph g.dg -precompile true -look": ["-lookahead-file"],
     "cntk conf": ["configFile="],
-    "cntk configFile=a.cntk ": [f"{name}=" for name in TOP_NAMES],
+    "cntk configFile=a.cntk ": [f"{name}=" for name in (*ARGUMENT_NAMES, *TOP_NAMES)],
     "cntk --allow": ["--allow-commands"],
 }
 NO_CANDIDATES = [  # the shell completes file names

@@ -99,3 +99,78 @@ def test_names_that_only_the_description_refers_to_are_used(corpus, capsys):
     assert capsys.readouterr().out.startswith("0 faults")
     assert cntk.main([*arguments(corpus)[:2], *more]) == 0
     assert "is not used" not in capsys.readouterr().err
+
+
+LANGUAGE_MODEL = """
+ConfigFolder=unused
+command=Words:Train
+precision=float
+type=double
+Words=[
+  action=writeWordAndClass
+  inputFile=$Exp$/text
+  outputVocabFile=$Exp$/made/vocab.txt
+  outputWord2Cls=$Exp$/made/word2cls.txt
+  outputCls2Index=$Exp$/made/cls2idx.txt
+  vocabSize=5
+  nbrClass=2
+  cutoff=0
+]
+Train=[
+  action=train
+  SimpleNetworkBuilder=[
+    rnnType=CLASSLM
+    trainingCriterion=classcrossentropywithsoftmax
+    evalCriterion=classcrossentropywithsoftmax
+    layerType=Sigmoid
+    layerSizes=5:4:5
+    vocabSize=5
+    nbrClass=2
+    recurrentLayer=1
+  ]
+  SGD=[ modelPath=$Exp$/lm/net; minibatchSize=4; learningRatesPerSample=0.1; maxEpochs=1 ]
+  reader=[
+    readerType=LMSequenceReader
+    wordclass=$Exp$/made/vocab.txt
+    file=$Exp$/text
+    labelIn=[ labelDim=5; beginSequence="</s>"; endSequence="</s>" ]
+    labels=[ labelType=NextWord; labelDim=5; beginSequence="O"; endSequence="O" ]
+  ]
+]
+"""
+
+
+@pytest.fixture
+def text(tmp_path) -> list[str]:
+    (tmp_path / "text").write_text("</s> a b c </s>\n</s> c b a d </s>\n" * 20)
+    (tmp_path / "lm.cntk").write_text(LANGUAGE_MODEL)
+    return [f"configFile={tmp_path / 'lm.cntk'}", f"Exp={tmp_path}"]
+
+
+def test_a_vocabulary_that_an_earlier_command_makes_need_not_be_there(text, tmp_path, capsys):
+    assert main.run(["validate", *text]) == 0
+    shown = capsys.readouterr().out
+    assert "type is the old name of precision, and replaces precision=float" in shown
+    assert main.run(["validate", *text, "command=Train"]) == 1
+    assert "vocab.txt: No such file" in capsys.readouterr().out
+    assert cntk.main(text) == 0
+    assert "ConfigFolder" not in capsys.readouterr().err
+    assert load_model(tmp_path / "lm" / "net").backend.precision == "double"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("SequenceReader", "is the old name of LMSequenceReader; expected LMSequenceReader"),
+        ("HTKDeserializers", "is a reader of CNTK 2, which is not supported; expected HTKMLFReader"),
+        ("cntkTextFormatReader", "is a reader of CNTK 2, which is not supported; expected UCIFastReader or LUSequ"),
+    ],
+)
+def test_readers_with_other_names_are_one_fault(text, capsys, name, message):
+    arguments = [*text, "command=Words:Train", f"Train=[reader=[readerType={name}]]"]
+    assert main.run(["validate", *arguments]) == 1
+    faults = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert len(faults) == 1
+    assert f"readerType {name} {message}" in faults[0]
+    assert cntk.main(arguments) == 2
+    assert message in capsys.readouterr().err
