@@ -21,6 +21,7 @@ from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 
 GRID = 1024  # costs are multiples of 1/GRID (OpenFst's default delta), so that their sums in float32 are exact
+SHORT_PAUSE = "sp"
 SILENCE_TOPOLOGIES = ("left-to-right", "any-order")
 
 
@@ -41,7 +42,8 @@ class GraphOptions:
         "any-order": between the first and the last state, any state may follow any other (HTK's silence model with its
         skip and backward transitions).
     short_pause : str, optional
-        Name of the short-pause model of a triphone graph.  By default sp if the HMM set has it.
+        Name of the short-pause model.  By default sp if the HMM set has it.  Triphone graphs have it between words; a
+        phone loop has it as a word only if the language model does.
     pronunciation_scale : float
         Factor on -ln of the dictionary's pronunciation probabilities.
     drop_missing : bool
@@ -151,11 +153,16 @@ def state_map_of(states: Sequence[str]) -> dict[str, list[str]]:
     return {model: [names[place] for place in sorted(names)] for model, names in places.items()}
 
 
-def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions) -> Lexicon:
-    """A lexicon in which every model but silence is a word; <s> and </s> are silence (CNTK book 6.2.1)."""
+def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions, vocabulary: Collection[str]) -> Lexicon:
+    """A lexicon in which every model but silence is a word; <s> and </s> are silence (CNTK book 6.2.1).
+
+    The short pause is a word only if it is in `vocabulary`, that of the language model.
+    """
     if options.silence is None:
         raise GraphError("phone loop: no silence model; expected its name, such as --silence h# for TIMIT")
-    words = [(phone, (phone,), 0.0) for phone in state_map if phone != options.silence]
+    pause = options.short_pause or SHORT_PAUSE
+    phones = [phone for phone in state_map if phone != options.silence and (phone != pause or phone in vocabulary)]
+    words = [(phone, (phone,), 0.0) for phone in phones]
     mark = [((options.silence,), 0.0)]
     return Lexicon(words, mark, list(mark), options.silence, bool(options.optional_silence))
 

@@ -109,7 +109,7 @@ def build_monophone_graph(
     if not isinstance(language_model, LanguageModel):
         language_model = LanguageModel.from_arpa(language_model)
     if dictionary is None:
-        lexicon = phone_loop(state_map, options)
+        lexicon = phone_loop(state_map, options, language_model.vocabulary)
     else:
         lexicon = lexicon_from_dictionary(dictionary, options)
     if not options.drop_missing:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decoder.graph.lexicon import GraphOptions
+from decoder.graph.lexicon import SHORT_PAUSE, GraphOptions
 from decoder.graph.phone_models import PhoneModels
-from decoder.graph.triphone import SHORT_PAUSE, has_context
+from decoder.graph.triphone import has_context
 from decoder.lm.language_model import SENTENCE_START
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation

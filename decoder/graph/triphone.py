@@ -13,7 +13,7 @@ import numpy as np
 
 from decoder.graph.context import TriphoneTable
 from decoder.graph.cross_word import Between, Topology, cross_word_acceptor
-from decoder.graph.lexicon import GraphOptions, Lexicon, lexicon_from_dictionary, round_to_grid
+from decoder.graph.lexicon import SHORT_PAUSE, GraphOptions, Lexicon, lexicon_from_dictionary, round_to_grid
 from decoder.graph.monophone import DecodingAcceptor, as_acceptor, optimise, usable_words
 from decoder.graph.openfst import ArcArrays
 from decoder.graph.phone_models import PhoneModels
@@ -22,8 +22,6 @@ from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.trees import phone_of
 from readers.language.arpa import Arpa
-
-SHORT_PAUSE = "sp"
 
 
 def has_context(models: PhoneModels) -> bool:

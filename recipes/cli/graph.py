@@ -154,6 +154,7 @@ def open_model(arguments: argparse.Namespace, words: list[str]):
 def build(arguments: argparse.Namespace, models, from_model_set: bool) -> int:
     """Run stage two: build and write the graph."""
     from decoder.graph import GraphOptions, build_monophone_graph, build_triphone_graph, has_context
+    from decoder.graph.lexicon import SHORT_PAUSE
     from readers.htk.frame_labels import read_state_list
 
     state_list = read_state_list(arguments.state_list) if arguments.state_list else None
@@ -175,7 +176,8 @@ def build(arguments: argparse.Namespace, models, from_model_set: bool) -> int:
         print(f"{step:<13} {states:>9} states {arcs:>9} arcs", flush=True)
 
     if dictionary is None:  # a phone loop
-        words = [phone for phone in models.states if phone != options.silence]
+        pauses = (options.silence, options.short_pause or SHORT_PAUSE)
+        words = [phone for phone in models.states if phone not in pauses]
     else:
         words = [entry.word for entry in dictionary]
     model = open_model(arguments, words)
@@ -247,7 +249,7 @@ def phone_models(arguments: argparse.Namespace):
 
 def contexts(arguments: argparse.Namespace, trees) -> list[str]:
     """Return the phones that can be neighbours in a triphone: those of the dictionary, else all that have trees."""
-    from decoder.graph.triphone import SHORT_PAUSE
+    from decoder.graph.lexicon import SHORT_PAUSE
 
     if trees is None:
         return []

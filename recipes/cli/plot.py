@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     if output.suffix.lower() != ".png":
         raise ConfigError(f"command line: -o {output}; expected the name of a PNG file")
-    require_writable(output, [arguments.source])
+    require_writable(output, [arguments.source, getattr(arguments, "mlf", None)])
     {"align": draw_align, "tuning": draw_trials, "lattice": draw_paths}[arguments.action](arguments, output)
     print(f"picture: {output}")
     return 0
@@ -66,7 +66,7 @@ def draw_align(arguments: argparse.Namespace, output: Path) -> None:
     labels = mlf.lookup(name)
     if labels is None:
         raise FormatError(f"{arguments.mlf}: no entry for {name}; {mlf.expected_entry(name)}, or --utterance")
-    if not labels or labels[0].start is None:
+    if not labels or any(label.start is None for label in labels):
         raise FormatError(f"{mlf.where(name)}: no times; expected an alignment, with start and end of each label")
     tiers = tiers_of(labels)
     names = TIERS.get(len(tiers), [f"level {level}" for level in reversed(range(len(tiers)))])

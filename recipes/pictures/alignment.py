@@ -31,19 +31,17 @@ def spectrogram(samples: np.ndarray, rate: int) -> np.ndarray:
 def tiers_of(labels: Sequence[Label]) -> list[list[Interval]]:
     """Return the intervals of each level of an MLF entry, the highest level first.
 
-    An interval of a higher level ends where the next one of that level begins.
+    An interval of a higher level ends with the last label before the next one of that level.
     """
-    times = [(label.start or 0, label.end or 0) for label in labels]
-    tiers: list[list[tuple[int, str]]] = [[] for _ in range(1 + max((len(label.aux) for label in labels), default=0))]
-    for label, (start, _) in zip(labels, times):
+    tiers: list[list[Interval]] = [[] for _ in range(1 + max((len(label.aux) for label in labels), default=0))]
+    for label in labels:
+        start, end = (label.start or 0) / TICKS_PER_SECOND, (label.end or 0) / TICKS_PER_SECOND
         for tier, name in zip(tiers, (label.name, *(name for name, _ in label.aux))):
-            tier.append((start, name))
-    last = times[-1][1] if times else 0
-    found = []
-    for tier in reversed(tiers):
-        ends = [start for start, _ in tier[1:]] + [last]
-        found.append([(a / TICKS_PER_SECOND, b / TICKS_PER_SECOND, name) for (a, name), b in zip(tier, ends)])
-    return found
+            tier.append((start, end, name))
+        for tier in tiers[1 + len(label.aux) :]:
+            if tier:
+                tier[-1] = (tier[-1][0], end, tier[-1][2])
+    return tiers[::-1]
 
 
 def draw_alignment(

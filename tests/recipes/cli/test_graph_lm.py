@@ -335,6 +335,21 @@ def test_phone_loop_without_a_language_model(loop):
     assert {name: words.split() for name, words in loop().items()} == phones
 
 
+def test_a_short_pause_is_no_word_of_a_phone_loop(made, tmp_path):
+    (tmp_path / "state_map").write_text("a a_s2 a_s3 a_s4\nsil sil_s2 sil_s3 sil_s4\nsp sil_s3\n")
+    files = ("--states", str(tmp_path / "state_map"), "--transitions", str(made / "transitions"))
+    assert main(["graph", *files, "--silence", "sil", "--loop", "--out", str(tmp_path / "graph")]) == 0
+    assert set(read_lookahead(tmp_path / "graph" / "lookahead")) == {"<s>", "</s>", "a"}
+    for phones, expected in (("a a", {"a"}), ("a sp", {"a", "sp"})):  # a language model decides
+        (tmp_path / "text").write_text(f"{phones}\n")
+        assert (
+            main(["lm", "estimate", "--text", str(tmp_path / "text"), "--order", "1", "-o", str(tmp_path / "lm")]) == 0
+        )
+        model = ("--lm", str(tmp_path / "lm"), "--out", str(tmp_path / "graph"))
+        assert main(["graph", *files, "--silence", "sil", *model]) == 0
+        assert set(read_lookahead(tmp_path / "graph" / "lookahead")) == {"<s>", "</s>", *expected}
+
+
 def test_without_a_language_model_a_loop_is_suggested(task, capsys):
     arguments = graph_arguments(task)
     at = arguments.index("--lm")

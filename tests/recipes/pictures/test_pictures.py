@@ -52,6 +52,12 @@ def test_levels_of_an_alignment_become_tiers():
     assert [text for _, _, text in states] == ["sil[2]", "g_s2", "g_s3", "ow_s2"]
 
 
+def test_pauses_between_labels_belong_to_no_interval():
+    labels = [Label(0, 1000000, "a", None, (("A", None),)), Label(1000000, 2000000, "b"), Label(5000000, 6000000, "c")]
+    assert alignment.tiers_of(labels[:2]) == [[(0.0, 0.2, "A")], [(0.0, 0.1, "a"), (0.1, 0.2, "b")]]
+    assert alignment.tiers_of([labels[0]._replace(aux=()), labels[2]]) == [[(0.0, 0.1, "a"), (0.5, 0.6, "c")]]
+
+
 @pytest.mark.parametrize("frequency", [440, 3000])
 def test_a_spectrogram_is_loudest_at_the_frequency_of_a_tone(frequency):
     time = np.arange(RATE) / RATE
@@ -189,6 +195,7 @@ def files(tmp_path):
     soundfile.write(tmp_path / "u1.wav", np.random.default_rng(0).integers(-99, 99, 9600, np.int16), RATE)
     write_mlf(tmp_path / "aligned.mlf", [("*/u1.lab", LABELS)])
     write_mlf(tmp_path / "words.mlf", [("*/u1.lab", [Label(None, None, "GO")])])
+    write_mlf(tmp_path / "half.mlf", [("*/u1.lab", [*LABELS, Label(None, None, "GO")])])
     (tmp_path / "tune.json").write_text(json.dumps(RECORD))
     write_slf(tmp_path / "l.lat", random_lattice(1))
     return tmp_path
@@ -208,6 +215,7 @@ def test_the_command_writes_a_picture(files, monkeypatch, capsys, arguments):
     ("arguments", "message"),
     [
         (["align", "u1.wav", "--mlf", "words.mlf"], "words.mlf:2: no times; expected an alignment"),
+        (["align", "u1.wav", "--mlf", "half.mlf"], "half.mlf:2: no times; expected an alignment"),
         (["align", "u1.wav", "--mlf", "aligned.mlf", "--utterance", "u2"], "no entry for u2; expected an entry"),
         (["align", "aligned.mlf", "--mlf", "aligned.mlf"], "aligned.mlf: "),
         (["tuning", "aligned.mlf"], "aligned.mlf: .*; expected the result of stage tune"),
@@ -235,6 +243,14 @@ def test_characters_without_a_glyph_are_named_in_one_line(files, monkeypatch, ca
         "warning: p.png: boxes in place of \u65e5\u672c, which the font does not have",
         "picture: p.png",
     ]
+
+
+def test_the_alignment_is_not_overwritten(files, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    content = (files / "aligned.mlf").rename("mlf.png").read_bytes()
+    assert main(["plot", "align", "u1.wav", "--mlf", "mlf.png", "-o", "mlf.png"]) == 2
+    assert "mlf.png: is an input and would be overwritten" in capsys.readouterr().err
+    assert (files / "mlf.png").read_bytes() == content
 
 
 def test_the_picture_must_be_a_png(files, monkeypatch, capsys):
