@@ -4,7 +4,9 @@ The acoustic model is only a matrix of scaled log-likelihoods (HMM states, frame
 up: lm (n-gram models), graph and tying (decoding graphs, tied states), search (token passing), alignment, lattices;
 scoring counts errors.  live_recognition.py recognises audio as it arrives; outputs.py writes labels and lattices.
 
-Open search/decoder.py first.
+recognizer assembles everything to one object, from audio to words.
+
+Open recognizer/recognizer.py first, then search/decoder.py.
 """
 
 from readers.common.lazy import face
@@ -13,6 +15,8 @@ __all__, __getattr__ = face(
     __name__,
     {
         "live_recognition": ["Endpoint", "Recognition", "RecognitionEvent", "StreamStage"],
+        "recognizer.recognizer": ["Recognizer"],
+        "recognizer.transcript": ["Transcript", "Word"],
         "search.decoder": ["Decoder", "DecodingResult", "SearchOptions"],
         "graph.graph_file": ["load_graph"],
         "lm.language_model": ["LanguageModel"],

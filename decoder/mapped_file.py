@@ -24,6 +24,7 @@ from typing import IO
 import numpy as np
 
 from readers.common.environment import available_cores
+from readers.common.file_part import FilePart, part_of
 from readers.common.files import atomic_write
 from readers.errors import FormatError
 
@@ -66,17 +67,21 @@ class MappedFormat:
                 checksums.write(np.ascontiguousarray(array).view(np.uint8).data)
             file.write(np.array(checksums.blocks, "<u4").tobytes())
 
-    def read(self, path: str | Path, mode: str = "r", verify: bool = True) -> tuple[int, dict[str, np.ndarray]]:
+    def read(
+        self, path: str | Path | FilePart, mode: str = "r", verify: bool = True
+    ) -> tuple[int, dict[str, np.ndarray]]:
         """(the header's number, section -> array), mapped into memory.
 
         mode: "r" for read-only arrays, "c" for arrays whose changes stay in this process; verify: whether to compare
         the checksums.
         Raises FormatError for a file of another kind or version, a truncated file, a damaged table, a wrong checksum.
         """
-        if Path(path).exists() and not Path(path).is_file():
+        part = part_of(path)
+        if not part.path.is_file():
             raise FormatError(f"{path}: a directory, a device or a pipe; expected a file, which is a {self.what}")
-        with Path(path).open("rb") as file:
-            header = file.read(_HEADER.size)
+        with part.path.open("rb") as file:
+            file.seek(part.offset)
+            header = file.read(min(_HEADER.size, part.size))
         if not header.startswith(self.magic):
             raise FormatError(f"{path}: begins with {header[:8]!r}; expected a {self.what}; {self.remedy}")
         if len(header) < _HEADER.size:
@@ -87,7 +92,7 @@ class MappedFormat:
         _, version, num_sections, size, number = _HEADER.unpack(header)
         if version != self.version:
             raise FormatError(f"{path}: {self.what} of version {version}; expected {self.version}; {self.again}")
-        raw = np.memmap(path, dtype=np.uint8, mode=mode).view(np.ndarray)
+        raw = part.map(mode)
         if raw.shape[0] != size:
             raise FormatError(f"{path}: {raw.shape[0]} bytes; expected {size}; the file is damaged, {self.again}")
         sections = self._sections(raw, num_sections, path)
@@ -95,20 +100,17 @@ class MappedFormat:
             self._verify(raw, path)
         return number, sections
 
-    def _verify(self, raw: np.ndarray, path: str | Path) -> None:
+    def _verify(self, raw: np.ndarray, path: str | Path | FilePart) -> None:
         num_blocks = -(-raw.shape[0] // (BLOCK + 4))
         end = raw.shape[0] - 4 * num_blocks
         stored = np.frombuffer(raw[end:].tobytes(), "<u4")
-        with ThreadPoolExecutor(min(num_blocks, available_cores())) as threads:
-            blocks = (raw[begin : min(begin + BLOCK, end)] for begin in range(0, end, BLOCK))
-            checksums = np.fromiter(threads.map(zlib.crc32, blocks), "<u4", num_blocks)
-        wrong = np.flatnonzero(checksums != stored)
+        wrong = np.flatnonzero(block_checksums(raw[:end]) != stored)
         if wrong.size:
             raise FormatError(
                 f"{path}: wrong checksum of the bytes from {wrong[0] * BLOCK}; the file is damaged, {self.again}"
             )
 
-    def _sections(self, raw: np.ndarray, num_sections: int, path: str | Path) -> dict[str, np.ndarray]:
+    def _sections(self, raw: np.ndarray, num_sections: int, path: str | Path | FilePart) -> dict[str, np.ndarray]:
         damaged = f"the file is damaged, {self.again}"
         end = _HEADER.size + _SECTION.size * num_sections
         fewest = len(self.types) - len(self.optional)
@@ -136,6 +138,15 @@ class MappedFormat:
         return sections
 
 
+def block_checksums(content: np.ndarray) -> np.ndarray:
+    """Return the CRC-32 of each block of 4 MiB of bytes, (blocks,) uint32; the last block may be shorter."""
+    blocks = [content[begin : begin + BLOCK] for begin in range(0, len(content), BLOCK)]
+    if len(blocks) < 2:
+        return np.array([zlib.crc32(block) for block in blocks], np.uint32)
+    with ThreadPoolExecutor(min(len(blocks), available_cores())) as threads:
+        return np.fromiter(threads.map(zlib.crc32, blocks), np.uint32, len(blocks))
+
+
 class _Checksums:
     """Writes to a file and keeps the CRC-32 of each block."""
 
@@ -155,7 +166,7 @@ class _Checksums:
             self.position += len(part)
 
 
-def check_lengths(lengths: Mapping[str, int], groups, path: str | Path) -> None:
+def check_lengths(lengths: Mapping[str, int], groups, path: str | Path | FilePart) -> None:
     """Raise FormatError unless the arrays of each group have one length."""
     for group in groups:
         for name in group[1:]:
@@ -174,7 +185,7 @@ def pack_names(names: list[str], path: str | Path) -> np.ndarray:
     return np.frombuffer("".join(f"{name}\n" for name in names).encode(), dtype=np.uint8)
 
 
-def unpack_names(section: np.ndarray, what: str, path: str | Path) -> list[str]:
+def unpack_names(section: np.ndarray, what: str, path: str | Path | FilePart) -> list[str]:
     """The names of a section written by `pack_names`.  Raises FormatError if it is damaged."""
     try:
         text = section.tobytes().decode()

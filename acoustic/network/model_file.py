@@ -24,6 +24,7 @@ from acoustic.network.network import SPECIAL_LISTS, Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
 from acoustic.nodes.registry import node_class
+from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
 from readers.common.text import parse_json
 from readers.config.feature_record import FeatureRecord
@@ -31,6 +32,8 @@ from readers.errors import ArgonautError, ModelError
 
 FORMAT, VERSION = "argonaut-network", 1
 METADATA_KEY = "argonaut"
+MAX_HEADER = 100_000_000  # bytes; limit of the format
+NUMPY_TYPES = {"F32": "<f4", "F64": "<f8"}
 
 
 def tensor_bytes(tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> bytes:
@@ -51,11 +54,16 @@ def save_tensors(path: str | Path, tensors: dict[str, np.ndarray], metadata: dic
         file.write(tensor_bytes(tensors, metadata))
 
 
-def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def load_tensors(path: str | Path | FilePart) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Return the arrays, matrices in Fortran order, and the JSON object of a file that `save_tensors` wrote.
+
+    Of a FilePart, only arrays of float32 and float64 are read.
 
     Raises ModelError, naming the path, for a damaged or foreign file, and OSError for a missing one.
     """
+    if isinstance(path, FilePart):
+        tensors, text = _part_tensors(path)
+        return tensors, _parse_metadata(text, path)
     from safetensors import SafetensorError, safe_open
 
     with Path(path).open("rb"):
@@ -72,13 +80,46 @@ def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
         raise ModelError(
             f"{path}: {error}; expected a model or checkpoint of Argonaut, a complete safetensors file"
         ) from error
+    return tensors, _parse_metadata(text, path)
+
+
+def _part_tensors(part: FilePart) -> tuple[dict[str, np.ndarray], str]:
+    """Return the arrays and the text of the metadata of a safetensors file that is part of another file."""
+    raw = part.map()
+    begin = 8 + int.from_bytes(raw[:8].tobytes(), "little")
+    try:
+        if not 8 < begin <= min(raw.size, MAX_HEADER):
+            raise ValueError(f"header of {begin - 8} bytes")
+        header = parse_json(raw[8:begin].tobytes().decode())
+        text = header.pop("__metadata__")[METADATA_KEY]
+        if not isinstance(text, str):
+            raise ValueError("metadata is no text")
+        tensors = {name: _part_tensor(raw[begin:], **entry) for name, entry in header.items()}
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise ModelError(f"{part}: {error}; expected a model of Argonaut, a complete safetensors file") from error
+    return tensors, text
+
+
+def _part_tensor(data: np.ndarray, dtype: str, shape: list[int], data_offsets: list[int]) -> np.ndarray:
+    """Return a tensor.  Raises ValueError, TypeError or KeyError for places outside of the data."""
+    first, last = data_offsets
+    kind = np.dtype(NUMPY_TYPES[dtype])
+    if min(shape, default=1) < 0 or not 0 <= first <= last <= data.size:
+        raise ValueError(f"tensor of shape {shape} at {first} to {last} of {data.size} bytes")
+    if math.prod(shape) * kind.itemsize != last - first:
+        raise ValueError(f"tensor of shape {shape} in {last - first} bytes")
+    array = np.frombuffer(data[first:last], kind).reshape(shape)
+    return np.asfortranarray(array) if array.ndim == 2 else array
+
+
+def _parse_metadata(text: str, path: str | Path | FilePart) -> dict[str, Any]:
     try:
         metadata = parse_json(text)
     except ValueError as error:
         raise ModelError(f"{path}: metadata is not JSON ({error}); expected a JSON object") from error
     if not isinstance(metadata, dict):
         raise ModelError(f"{path}: metadata is a {type(metadata).__name__}; expected a JSON object")
-    return tensors, metadata
+    return metadata
 
 
 def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:
@@ -91,6 +132,40 @@ def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:
             f"{path}: tensor {name!r} of type {kind} ({error}); expected a matrix of F32 or F64"
         ) from error
     return np.asfortranarray(array) if array.ndim == 2 else array
+
+
+def scoring_bytes(path: str | Path, output: str) -> bytes:
+    """Return the content of a model file that has only what one output depends on.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `save_model` wrote.
+    output : str
+        The name of the output node.
+
+    Raises
+    ------
+    ModelError
+        For a damaged file, and for an unknown output.
+    OSError
+    """
+    tensors, metadata = load_tensors(path)
+    nodes = {name: operands for name, _, operands, _ in map(_node_entry, _list(metadata, "nodes"))}
+    if output not in nodes:
+        raise ModelError(f"{path}: no node {output!r}; expected the output")
+    needed, waiting = set(), [output]
+    while waiting:
+        name = waiting.pop()
+        if name not in needed and name in nodes:
+            needed.add(name)
+            waiting += nodes[name]
+    metadata["nodes"] = [node for node in metadata["nodes"] if node["name"] in needed]
+    metadata |= {one: [name for name in _list(metadata, one) if name in needed] for one in SPECIAL_LISTS}
+    if "feature_records" in metadata:
+        records = metadata["feature_records"]
+        metadata["feature_records"] = {name: record for name, record in records.items() if name in needed}
+    return tensor_bytes({name: array for name, array in tensors.items() if name in needed}, metadata)
 
 
 def save_model(network: Network, path: str | Path) -> None:
@@ -136,12 +211,12 @@ def model_bytes(network: Network) -> bytes:
     return tensor_bytes(tensors, metadata)
 
 
-def load_model(path: str | Path, precision: str | None = None, device: str | None = None) -> Network:
+def load_model(path: str | Path | FilePart, precision: str | None = None, device: str | None = None) -> Network:
     """Read a network from a file that `save_model` wrote.
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or FilePart
     precision : str, optional
         ``float`` or ``double``; by default that of the file.
     device : str, optional

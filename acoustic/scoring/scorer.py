@@ -12,6 +12,7 @@ from acoustic.network.model_file import load_model
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
 from acoustic.scoring.chunked_forward import forward_in_chunks
 from readers.common.environment import one_blas_thread
+from readers.common.file_part import FilePart
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ModelError, ShapeError
 from readers.minibatches.context import pad_edges, windows
@@ -183,7 +184,7 @@ class AcousticScorer(WindowScorer):
 
     Parameters
     ----------
-    model_path : str or Path
+    model_path : str, Path or FilePart
     output : str
         The output node, by convention log-likelihoods (natural logarithm) up to a constant.
     window : int, optional
@@ -206,7 +207,7 @@ class AcousticScorer(WindowScorer):
 
     def __init__(
         self,
-        model_path: str | Path,
+        model_path: str | Path | FilePart,
         output: str = "ScaledLogLikelihood",
         window: int | None = None,
         device: str | None = None,

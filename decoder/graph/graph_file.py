@@ -15,6 +15,7 @@ import numpy as np
 
 from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph
 from decoder.mapped_file import MappedFormat, check_lengths, pack_names, unpack_names
+from readers.common.file_part import FilePart
 from readers.common.text import parse_json
 from readers.errors import FormatError
 
@@ -63,12 +64,12 @@ class GraphDefaults:
     tuned_with: Mapping[str, str] = field(default_factory=dict)
 
 
-def load_defaults(path: str | Path) -> GraphDefaults:
+def load_defaults(path: str | Path | FilePart) -> GraphDefaults:
     """Read the search options that a compiled graph carries.
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or FilePart
         The graph file.
 
     Returns
@@ -98,7 +99,7 @@ def _parse_defaults(section: np.ndarray) -> GraphDefaults:
     if found["version"] != DEFAULTS_VERSION:
         raise ValueError(f"version {str(found['version'])[:20]}")
     for name, value in found["options"].items():
-        if not _is_option(name, value):
+        if not is_search_option(name, value):
             raise ValueError(f"{name[:40]} = {str(value)[:40]}")
     models = found.get("tuned_with", {})
     if not set(models) <= {"am", "lm"} or not all(isinstance(value, str) for value in models.values()):
@@ -106,7 +107,8 @@ def _parse_defaults(section: np.ndarray) -> GraphDefaults:
     return GraphDefaults(found["options"], models)
 
 
-def _is_option(name: str, value: object) -> bool:
+def is_search_option(name: str, value: object) -> bool:
+    """Return whether a graph may carry this value of a search option."""
     if name not in TUNED_OPTIONS or isinstance(value, bool):
         return False
     if name == "max_tokens":
@@ -159,12 +161,12 @@ def save_graph(graph: DecodingGraph, path: str | Path) -> None:
     FORMAT.write(path, graph.start, sections)
 
 
-def load_graph(path: str | Path, verify: bool = True) -> DecodingGraph:
+def load_graph(path: str | Path | FilePart, verify: bool = True) -> DecodingGraph:
     """Map a compiled graph into memory and check it.
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or FilePart
         A file written by `save_graph` or `argon -precompile true`.
     verify : bool
         Whether to compare the checksums of the file.  The numbers are checked in any case.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from decoder.graph.transitions import require_transitions
+from readers.common.file_part import FilePart
 from readers.errors import GraphError
 from readers.htk.hmm_set import Hmm, HmmSet
 from readers.htk.trees import DecisionTrees, split_triphone
@@ -22,6 +23,13 @@ from readers.tables import hmm_tables
 
 POSSIBLE = 1e-6  # transitions with a lower probability are ignored
 SAME = 1e-4  # tolerance for equal transition probabilities
+
+
+_TABLES = {
+    "transitions": hmm_tables.read_transitions,
+    "topology": hmm_tables.read_topology,
+    "tied": hmm_tables.read_tied_states,
+}
 
 
 @dataclass(frozen=True)
@@ -124,18 +132,21 @@ class PhoneModels:
 
         Raises FormatError for damaged tables, GraphError for tables that do not match.
         """
-        directory = Path(directory)
-        tables = {
-            "transitions": hmm_tables.read_transitions,
-            "topology": hmm_tables.read_topology,
-            "tied": hmm_tables.read_tied_states,
-        }
-        found = {name: read(directory / name) for name, read in tables.items() if (directory / name).exists()}
-        states = hmm_tables.read_state_map(directory / "state_map")
+        places = {name: Path(directory) / name for name in ("state_map", *_TABLES)}
+        there = {name: path for name, path in places.items() if name == "state_map" or path.exists()}
         try:
-            return cls(states, **found)
+            return cls.of_tables(there)
         except GraphError as fault:
             raise GraphError(f"{directory}: {fault}") from fault
+
+    @classmethod
+    def of_tables(cls, places: Mapping[str, Path | FilePart]) -> "PhoneModels":
+        """Read the tables `state_map` and, if they are there, `transitions`, `topology` and `tied`.
+
+        Raises FormatError for damaged tables, GraphError for tables that do not match.
+        """
+        found = {name: read(places[name]) for name, read in _TABLES.items() if name in places}
+        return cls(hmm_tables.read_state_map(places["state_map"]), **found)
 
 
 def distil(

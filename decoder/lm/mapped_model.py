@@ -12,6 +12,7 @@ import numpy as np
 from decoder.array_checks import check_costs, check_offsets, check_range
 from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays
 from decoder.mapped_file import MappedFormat, check_lengths, pack_names, unpack_names
+from readers.common.file_part import FilePart
 from readers.errors import ArgonautError, FormatError
 from readers.language.arpa import read_arpa
 
@@ -100,12 +101,12 @@ def save_language_model(model: LanguageModel, path: str | Path, source: tuple[in
     FORMAT.write(path, model.order, sections)
 
 
-def load_language_model(path: str | Path, verify: bool = True) -> LanguageModel:
+def load_language_model(path: str | Path | FilePart, verify: bool = True) -> LanguageModel:
     """Map a language model into memory.
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or FilePart
         A mapped file, `words.arpa.mapped`.
     verify : bool
         Whether to compare the checksums of the file.
@@ -125,7 +126,7 @@ def load_language_model(path: str | Path, verify: bool = True) -> LanguageModel:
     return _load(path, None, verify)
 
 
-def _load(path: str | Path, source: tuple[int, int] | None, verify: bool) -> LanguageModel | None:
+def _load(path: str | Path | FilePart, source: tuple[int, int] | None, verify: bool) -> LanguageModel | None:
     """The model, or None if the file was made from another ARPA file than `source`."""
     # Copy on write: the kernels are compiled for writable arrays, as those of a model read from text are.
     order, sections = FORMAT.read(path, mode="c", verify=verify)
@@ -138,7 +139,7 @@ def _load(path: str | Path, source: tuple[int, int] | None, verify: bool) -> Lan
     return LanguageModel(arrays, vocabulary, order, start)
 
 
-def _check(arrays: LMArrays, vocabulary: list[str], order: int, start: int, path: str | Path) -> None:
+def _check(arrays: LMArrays, vocabulary: list[str], order: int, start: int, path: str | Path | FilePart) -> None:
     """Check what the kernels rely on."""
     lengths = {name: array.shape[0] for name, array in zip(_FIELDS, arrays)}
     check_lengths(lengths, (("word", "cost", "next_state"), ("backoff_cost", "backoff_state")), path)

@@ -9,6 +9,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "environment": ["using_cores"],
+        "file_part": ["FilePart"],
         "files": ["atomic_write", "held", "require_writable"],
         "report": ["RunReport"],
         "text": ["read_lines", "read_text"],

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readers.common.files import atomic_write
-from readers.common.rows import chunks
-from readers.common.text import decode_lines, is_number, read_bytes, to_numbers
+from readers.common.text import chunks, decode_lines, is_number, read_bytes, to_numbers
 from readers.errors import FormatError
 from readers.language.arpa_columns import Columns, read_columns
 

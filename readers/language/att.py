@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from readers.common.files import atomic_write
-from readers.common.rows import chunks
-from readers.common.text import is_count, read_lines, to_number, to_numbers
+from readers.common.text import chunks, is_count, read_lines, to_number, to_numbers
 from readers.errors import FormatError, GraphError
 
 EPSILON = "<eps>"

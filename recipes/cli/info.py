@@ -26,6 +26,7 @@ from pathlib import Path
 from readers.errors import ArgonautError, FormatError
 from recipes.cli.file_kinds import (
     archives,
+    bundles,
     configs,
     foreign,
     graphs,
@@ -73,14 +74,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 def describe(path: str, verbose: int = 0) -> tuple[str, Figures]:
     """Return what a file is, and its figures.  Raises FormatError for a file of unknown kind."""
+    kind, describer = _bundle_kind(path) or _file_kind(path)
+    # Figures whose names begin with + are shown only with -v.
+    figures = [(name.lstrip("+"), value) for name, value in describer(path) if verbose or not name.startswith("+")]
+    return kind, figures
+
+
+def _bundle_kind(path: str) -> Kind | None:
+    from decoder.recognizer.bundle import is_bundle
+
+    return ("bundle", bundles.bundle) if is_bundle(path) else None
+
+
+def _file_kind(path: str) -> Kind:
     with Path(path).open("rb") as file:
         head = file.read(MAX_HEAD)
     if not head:
         raise FormatError(f"{path}: empty file; expected a file that Argonaut reads")
-    kind, describer = _binary_kind(path, head) or _text_kind(path)
-    # Figures whose names begin with + are shown only with -v.
-    figures = [(name.lstrip("+"), value) for name, value in describer(path) if verbose or not name.startswith("+")]
-    return kind, figures
+    return _binary_kind(path, head) or _text_kind(path)
 
 
 def _binary_kind(path: str, head: bytes) -> Kind | None:

@@ -22,6 +22,8 @@ COMMANDS = {
     "argon": "decode features or audio to an MLF and lattices, or align known words",
     "lattice": "compute confidences, consensus networks and oracle error rates; convert and rescore lattices",
     "score": "compute the word or phone error rate of a hypothesis, in the format of HResults",
+    "pack": "make a bundle, one file with everything that a recogniser needs, from an experiment",
+    "transcribe": "recognise audio files with a bundle, and print or write the words",
     "plot": "draw an alignment below its spectrogram, the trials of a tuning, or a lattice",
     "recipe": "run a whole recipe, from a corpus to a scored decoding: simple2d, an4, timit and others",
     "validate": "list every fault of a configuration and of the data that it names, before any work is done",

@@ -13,6 +13,8 @@ It checks options (unknown, misspelled, out of range), lists and label files (ma
 files, different order of utterances), headers and values of features, lengths of labels against features, states
 against state lists, dimensions of networks against readers, models against data, and whether outputs can be written.
 Notes on settings that are accepted without effect are no faults.
+A bundle is checked, too: argonaut validate an4.argo compares its checksums and puts its parts together.
+
 -v also prints what a run would do.  Exit status: 0 no fault, 1 some faults, 2 the configuration could not be read.
 """
 
@@ -24,7 +26,7 @@ FILE_FORMS = ("configfile=", "currentdirectory=")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE[+FILE...]", help="configuration files, as for cntk")
+    parser.add_argument("files", metavar="FILE[+FILE...]", help="configuration files, as for cntk; or a bundle")
     parser.add_argument(
         "settings", nargs="*", default=[], metavar="name=value", help="settings that replace those of the files"
     )
@@ -32,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from decoder.recognizer.bundle import is_bundle
+
+    if is_bundle(arguments.files):
+        return validate_bundle(arguments.files)
     from acoustic.actions.validation import Validation
     from readers.config.check import CheckedConfig
     from readers.config.config import load_config
@@ -61,6 +67,16 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"  {fault}")
     print(f"{findings.summary()}; checked {extent(figures)}")
     return 1 if len(findings) else 0
+
+
+def validate_bundle(path: str) -> int:
+    """Open a bundle and put its parts together, which checks all of them; raises ArgonautError for a fault."""
+    from decoder import Recognizer
+
+    recognizer = Recognizer.load(path)
+    recognizer.can_align()
+    print(f"{path}: no faults; checked {len(recognizer.bundle.parts)} members and that they fit together")
+    return 0
 
 
 def extent(figures: list) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readers.common import rows
+from readers.common.text import chunks
 from readers.errors import FormatError
 from readers.language.arpa import Arpa, ArpaOrder, read_arpa, write_arpa
 
@@ -81,7 +81,7 @@ def test_gzip_windows_line_ends_and_a_missing_end(tmp_path):
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_chunks_do_not_show(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(rows.chunks, "__defaults__", (size,))
+    monkeypatch.setattr(chunks, "__defaults__", (size,))
     assert as_sets(read_arpa(put(tmp_path / "a.arpa", SMALL))) == EXPECTED
 
 
@@ -133,7 +133,7 @@ def change(old, new):
 )
 @pytest.mark.parametrize("size", [2, 50000])
 def test_malformed_models_are_named_by_line(tmp_path, monkeypatch, text, message, size):
-    monkeypatch.setattr(rows.chunks, "__defaults__", (size,))
+    monkeypatch.setattr(chunks, "__defaults__", (size,))
     with pytest.raises(FormatError, match=message):
         read_arpa(put(tmp_path / "a", text))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readers.common import rows
+from readers.common.text import chunks
 from readers.errors import FormatError, GraphError
 from readers.language.att import Acceptor, read_acceptor, read_symbols, write_acceptor, write_symbols
 
@@ -30,7 +30,7 @@ def columns(acceptor):
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 50000])
 def test_a_graph_written_by_hand(tmp_path, monkeypatch, compress, size):
-    monkeypatch.setattr(rows.chunks, "__defaults__", (size,))
+    monkeypatch.setattr(chunks, "__defaults__", (size,))
     (tmp_path / "g").write_bytes(gzip.compress(TEXT.encode()) if compress else TEXT.encode())
     graph = read_acceptor(tmp_path / "g")
     assert columns(graph) == {
@@ -93,7 +93,7 @@ def test_labels_get_the_ids_of_a_given_table(tmp_path):
 )
 @pytest.mark.parametrize("size", [1, 50000])
 def test_malformed_lines_are_named(tmp_path, monkeypatch, line, message, size):
-    monkeypatch.setattr(rows.chunks, "__defaults__", (size,))
+    monkeypatch.setattr(chunks, "__defaults__", (size,))
     with pytest.raises(FormatError, match=message):
         read_acceptor(put(tmp_path / "g", f"0 1 a\n{line}\n"))
 

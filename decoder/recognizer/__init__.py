@@ -1,0 +1,19 @@
+"""A recogniser as one thing: model, graph, language model, features and options, from a bundle or from parts.
+
+Open recognizer.py first: the class Recognizer.  bundle.py opens and checks bundles, description.py is their
+bundle.json, packing.py writes them, transcript.py holds what was recognised, front_end.py turns audio into scores.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "bundle": ["Bundle", "is_bundle"],
+        "description": ["BundleDescription", "MeasuredErrors"],
+        "front_end": ["FrontEnd"],
+        "packing": ["BundleParts", "pack"],
+        "recognizer": ["Recognizer"],
+        "transcript": ["Transcript", "Word"],
+    },
+)

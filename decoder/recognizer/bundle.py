@@ -1,0 +1,210 @@
+"""Bundles: everything that a recogniser needs, in a directory or in an uncompressed zip file NAME.argo.
+
+A bundle holds bundle.json (see description.py) and members with fixed names.  Nothing is extracted: members are read,
+or mapped into memory, where they lie.  In a zip file they are stored uncompressed and begin at multiples of 64 bytes.
+"""
+
+import stat
+import struct
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from decoder.mapped_file import ALIGNMENT, BLOCK, block_checksums
+from decoder.recognizer.description import AGAIN, CHECKSUM, MAX_BYTES, BundleDescription, undump
+from readers.common.file_part import FilePart
+from readers.errors import FormatError
+
+DESCRIPTION = "bundle.json"
+MODEL, GRAPH, LM, CNTKMAP, DICTIONARY = "model.safetensors", "graph.dg", "lm.mapped", "cntkmap", "dictionary"
+REQUIRED = (MODEL, GRAPH, CNTKMAP)
+TABLES = ("state_map", "transitions", "topology", "tied", "silence")  # of `argonaut graph`, for alignment
+MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, "calibration.json")
+SUFFIX = ".argo"
+ZIP_MAGIC = b"PK\x03\x04"
+LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """An opened bundle.
+
+    Attributes
+    ----------
+    path : Path
+        The zip file or directory.
+    description : BundleDescription
+    parts : mapping of str to FilePart
+        Where each member lies.
+    checksums : mapping of str to tuple of int
+        CRC-32 of each 4 MiB of a member.
+    """
+
+    path: Path
+    description: BundleDescription
+    parts: Mapping[str, FilePart]
+    checksums: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def open(cls, path: str | Path, verify: bool = True) -> Self:
+        """Open a bundle: read its description, and check that every member is complete.
+
+        Parameters
+        ----------
+        path : str or Path
+            The zip file or directory.
+        verify : bool
+            Whether to compare the checksums of the members.
+
+        Returns
+        -------
+        Bundle
+
+        Raises
+        ------
+        FormatError
+            For a file or directory that is no bundle, another version, and damage of any kind.
+        OSError
+        """
+        path = Path(path)
+        parts = _directory_parts(path) if path.is_dir() else _zip_parts(path)
+        if DESCRIPTION not in parts:
+            raise FormatError(f"{path}: no {DESCRIPTION}; expected a bundle, which argonaut pack makes")
+        part = parts.pop(DESCRIPTION)
+        if part.size > MAX_BYTES:
+            raise FormatError(f"{part}: {part.size} bytes; expected at most {MAX_BYTES}; {AGAIN}")
+        data = undump(part.read_bytes(), str(part))
+        description = BundleDescription.parse(data, str(part))
+        sizes = _listed(data["members"], str(part))
+        for name in sizes.keys() - parts.keys():
+            raise FormatError(f"{path}: no member {name}; expected it, as {DESCRIPTION} says; {AGAIN}")
+        for name in parts.keys() - sizes.keys() if not path.is_dir() else ():
+            raise FormatError(f"{path}: member {name} is not in {DESCRIPTION}; expected it there; {AGAIN}")
+        for name, (size, _) in sizes.items():
+            if parts[name].size != size:
+                raise FormatError(f"{parts[name]}: {parts[name].size} bytes; expected {size}; damaged, {AGAIN}")
+        found = {name: parts[name] for name in MEMBERS if name in sizes}
+        bundle = cls(path, description, found, {name: checksums for name, (_, checksums) in sizes.items()})
+        if verify:
+            bundle.verify()
+        return bundle
+
+    def verify(self) -> None:
+        """Compare the checksums of all members.  Raises FormatError for a wrong one."""
+        for name, part in self.parts.items():
+            wrong = np.flatnonzero(block_checksums(part.map()) != np.array(self.checksums[name], np.uint32))
+            if wrong.size:
+                raise FormatError(
+                    f"{part}: wrong checksum of the bytes from {wrong[0] * BLOCK}; the bundle is damaged, {AGAIN}"
+                )
+
+    @property
+    def size(self) -> int:
+        """Bytes of all members."""
+        return sum(part.size for part in self.parts.values())
+
+
+def is_bundle(path: str | Path) -> bool:
+    """Return whether a path looks like a bundle: a directory with bundle.json, or a zip file that begins with it.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    bool
+        Also for damaged bundles, about which `Bundle.open` gives a message.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return (path / DESCRIPTION).is_file()
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(LOCAL_HEADER.size + len(DESCRIPTION))
+    return head.startswith(ZIP_MAGIC) and head.endswith(DESCRIPTION.encode())
+
+
+def _listed(members: Any, where: str) -> dict[str, tuple[int, tuple[int, ...]]]:
+    """Return (size, checksums) of the members by name.  Raises FormatError for anything unexpected."""
+    found = {}
+    for entry in members if isinstance(members, list) else [None]:
+        if not isinstance(entry, dict) or entry.keys() != {"name", "size", CHECKSUM}:
+            raise FormatError(f"{where}: member {str(entry)[:60]!r}; expected name, size and {CHECKSUM}; {AGAIN}")
+        name, size, checksums = entry["name"], entry["size"], entry[CHECKSUM]
+        if name not in MEMBERS or name in found:
+            raise FormatError(f"{where}: member {str(name)[:60]!r}; expected each of {', '.join(MEMBERS)} at most once")
+        sound = type(size) is int and 0 <= size < 2**53 and isinstance(checksums, list)
+        if not sound or len(checksums) != -(-size // BLOCK) or not all(_is_crc(one) for one in checksums):
+            raise FormatError(f"{where}: member {name}: size {str(size)[:40]} or its checksums are wrong; {AGAIN}")
+        found[name] = size, tuple(checksums)
+    for name in REQUIRED:
+        if name not in found:
+            raise FormatError(f"{where}: no member {name}; expected one; {AGAIN}")
+    return found
+
+
+def _is_crc(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**32
+
+
+def _directory_parts(path: Path) -> dict[str, FilePart]:
+    """Return the members of a directory; other files there are ignored.  Raises FormatError for links and pipes."""
+    parts = {}
+    for name in (DESCRIPTION, *MEMBERS):
+        try:
+            status = (path / name).lstat()
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(status.st_mode):
+            raise FormatError(f"{path / name}: a link or no file; expected a file in the bundle itself; {AGAIN}")
+        parts[name] = FilePart(path / name, 0, status.st_size)
+    return parts
+
+
+def _zip_parts(path: Path) -> dict[str, FilePart]:
+    """Return the members of a zip file.  Raises FormatError for everything that `argonaut pack` does not write."""
+    with path.open("rb") as file:
+        if not path.is_file() or file.read(len(ZIP_MAGIC)) != ZIP_MAGIC:
+            raise FormatError(f"{path}: neither a directory nor a zip file; expected a bundle, from argonaut pack")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                entries, end = archive.infolist(), archive.start_dir
+        except (zipfile.BadZipFile, ValueError, struct.error, OverflowError, NotImplementedError) as fault:
+            raise FormatError(f"{path}: {fault}; expected a bundle, a zip file; it is damaged, {AGAIN}") from fault
+        parts: dict[str, FilePart] = {}
+        for entry in entries:
+            name = entry.filename
+            if name not in (DESCRIPTION, *MEMBERS) or name in parts:
+                raise FormatError(
+                    f"{path}: member {name[:60]!r}; expected {DESCRIPTION}, {', '.join(MEMBERS)}, each at most once"
+                )
+            if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits or entry.compress_size != entry.file_size:
+                raise FormatError(f"{path}: member {name} is compressed or encrypted; expected it as it is; {AGAIN}")
+            if not 0 <= entry.header_offset < end:
+                raise FormatError(f"{path}: member {name} at {entry.header_offset}; expected inside the file; {AGAIN}")
+            file.seek(entry.header_offset)
+            header = file.read(LOCAL_HEADER.size + len(name))
+            begin = _content_offset(header, entry.header_offset, name)
+            if begin is None or begin % ALIGNMENT or begin + entry.file_size > end:
+                raise FormatError(
+                    f"{path}: member {name}: wrong header, or not at a multiple of {ALIGNMENT} bytes; expected it as "
+                    f"argonaut pack writes it; {AGAIN}"
+                )
+            parts[name] = FilePart(path, begin, entry.file_size, name)
+    return parts
+
+
+def _content_offset(header: bytes, offset: int, name: str) -> int | None:
+    """Return where the content begins behind a local header; None for a header of another member."""
+    if len(header) < LOCAL_HEADER.size + len(name):
+        return None
+    magic, *_, name_size, extra_size = LOCAL_HEADER.unpack_from(header)
+    if magic != ZIP_MAGIC or name_size != len(name) or header[LOCAL_HEADER.size :] != name.encode():
+        return None
+    return offset + LOCAL_HEADER.size + name_size + extra_size

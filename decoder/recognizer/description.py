@@ -1,0 +1,250 @@
+"""bundle.json: what a bundle is, how its audio is processed, how it searches, and the checksums of its members.
+
+    {"format": "argonaut-bundle", "version": 1, "name": "an4", "language": "en", "licence": "", "created_by": "...",
+     "sample_rate": 16000, "features": {"version": 1, "settings": {"TARGETKIND": "FBANK_Z_D", ...}},
+     "hcopy": {"TARGETKIND": "FBANK_Z_D", ...}, "window": 21, "output": "ScaledLogLikelihood",
+     "options": {"acweight": 0.15, ...}, "silence": null,
+     "errors": [{"test_set": "test", "unit": "WER", "percent": 4.9, "utterances": 130, "words": 773}],
+     "members": [{"name": "graph.dg", "size": 123456, "crc32": [1234567890]}, ...], "crc32": 2345678901}
+
+Each member has the CRC-32 of every 4 MiB.  The last entry is the CRC-32 of all the others, as compact JSON with sorted
+keys, so that a changed option is noticed, too.
+"""
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from decoder.graph.graph_file import is_search_option
+from readers.common.text import parse_json
+from readers.config.feature_record import FeatureRecord
+from readers.errors import FormatError
+
+FORMAT, VERSION = "argonaut-bundle", 1
+MAX_BYTES = 1 << 22  # of bundle.json
+MAX_TEXT, MAX_SETTING = 1000, 200  # characters
+MAX_RATE, MAX_WINDOW, MAX_ENTRIES = 1_000_000, 1001, 1000
+AGAIN = "make the bundle again with argonaut pack"
+CHECKSUM = "crc32"
+_FIELDS = {
+    *("format", "version", "name", "language", "licence", "created_by", "sample_rate", "features", "hcopy", "window"),
+    *("output", "options", "silence", "errors", "members", CHECKSUM),
+}
+
+
+@dataclass(frozen=True)
+class MeasuredErrors:
+    """An error rate that was measured with the parts of a bundle.
+
+    Attributes
+    ----------
+    test_set : str
+        What was recognised.
+    unit : str
+        Such as WER or PER.
+    percent : float
+    num_utterances, num_words : int
+        Size of the test set.
+    """
+
+    test_set: str
+    unit: str
+    percent: float
+    num_utterances: int
+    num_words: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.unit} {self.percent:.1f}% ({self.test_set}, {self.num_utterances} utterances, "
+            f"{self.num_words} words)"
+        )
+
+
+@dataclass(frozen=True)
+class BundleDescription:
+    """What a bundle says about itself, without its members.
+
+    Attributes
+    ----------
+    name, language, licence, created_by : str
+        For people; the language is a tag such as en or de-AT.
+    sample_rate : int
+        Sample rate of the audio in Hz.
+    record : FeatureRecord
+        How the features of the training were computed.
+    hcopy : mapping of str to str
+        The configuration of HCopy: upper-case name -> text of the value.
+    window : int
+        Frames that the network's input stacks.
+    output : str
+        Output node of the network.
+    options : mapping of str to float
+        Search options by the names of SearchOptions, some of `decoder.graph.graph_file.TUNED_OPTIONS`.
+    silence : tuple of str or None
+        Names of the silence models; None for the default of SearchOptions.
+    errors : tuple of MeasuredErrors
+    """
+
+    name: str
+    sample_rate: int
+    hcopy: Mapping[str, str]
+    window: int
+    record: FeatureRecord = field(default_factory=FeatureRecord)
+    output: str = "ScaledLogLikelihood"
+    options: Mapping[str, float] = field(default_factory=dict)
+    silence: tuple[str, ...] | None = None
+    language: str = ""
+    licence: str = ""
+    created_by: str = ""
+    errors: tuple[MeasuredErrors, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields of bundle.json except members and checksum."""
+        texts = {name: getattr(self, name) for name in ("name", "language", "licence", "created_by", "output")}
+        errors = [
+            {
+                "test_set": one.test_set,
+                "unit": one.unit,
+                "percent": one.percent,
+                "utterances": one.num_utterances,
+                "words": one.num_words,
+            }
+            for one in self.errors
+        ]
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            **texts,
+            "sample_rate": self.sample_rate,
+            "features": self.record.as_json(),
+            "hcopy": dict(self.hcopy),
+            "window": self.window,
+            "options": dict(self.options),
+            "silence": None if self.silence is None else list(self.silence),
+            "errors": errors,
+        }
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any], where: str) -> Self:
+        """Return the description in the fields of bundle.json.
+
+        Parameters
+        ----------
+        data : mapping of str to Any
+            The parsed JSON object.
+        where : str
+            The file, for messages.
+
+        Returns
+        -------
+        BundleDescription
+
+        Raises
+        ------
+        FormatError
+            For a field that is missing, unknown, or has a value out of range.
+        """
+        check = _Checks(data, where)
+        check.names()
+        options = check.mapping("options", "search options", is_search_option)
+        hcopy = check.mapping("hcopy", "settings of HCopy", lambda name, value: _is_text(value, MAX_SETTING))
+        silence = data["silence"]
+        listed = isinstance(silence, list) and len(silence) <= MAX_ENTRIES
+        if silence is not None and not (listed and all(_is_text(one, MAX_SETTING) for one in silence)):
+            check.refuse("silence", "null, or names of models")
+        errors = data["errors"]
+        if not isinstance(errors, list) or len(errors) > MAX_ENTRIES or not all(map(_is_error_rate, errors)):
+            check.refuse("errors", "objects with test_set, unit, percent, utterances and words")
+        window = check.whole("window", 1, MAX_WINDOW)
+        if window % 2 == 0:
+            check.refuse("window", "an odd number of frames")
+        return cls(
+            **{name: check.text(name) for name in ("name", "language", "licence", "created_by", "output")},
+            sample_rate=check.whole("sample_rate", 1, MAX_RATE),
+            record=FeatureRecord.parse(data["features"], where),
+            hcopy=hcopy,
+            window=window,
+            options=options,
+            silence=None if silence is None else tuple(silence),
+            errors=tuple(
+                MeasuredErrors(one["test_set"], one["unit"], one["percent"], one["utterances"], one["words"])
+                for one in errors
+            ),
+        )
+
+
+class _Checks:
+    """Checks the fields of one JSON object; every fault is a FormatError."""
+
+    def __init__(self, data: Mapping[str, Any], where: str):
+        self.data, self.where = data, where
+
+    def refuse(self, name: str, expected: str):
+        raise FormatError(f"{self.where}: {name} is {str(self.data[name])[:60]!r}; expected {expected}; {AGAIN}")
+
+    def names(self) -> None:
+        for name in sorted(self.data.keys() ^ _FIELDS):
+            found = f"unknown field {name[:60]!r}" if name in self.data else f"no field {name!r}"
+            raise FormatError(f"{self.where}: {found}; expected the fields of version {VERSION}; {AGAIN}")
+
+    def text(self, name: str) -> str:
+        if not _is_text(self.data[name], MAX_TEXT):
+            self.refuse(name, f"text of at most {MAX_TEXT} characters in one line")
+        return self.data[name]
+
+    def whole(self, name: str, least: int, most: int) -> int:
+        value = self.data[name]
+        if type(value) is not int or not least <= value <= most:
+            self.refuse(name, f"a whole number, {least} to {most}")
+        return value
+
+    def mapping(self, name: str, what: str, sound) -> dict[str, Any]:
+        value = self.data[name]
+        if not isinstance(value, dict) or len(value) > MAX_ENTRIES:
+            self.refuse(name, what)
+        for key, one in value.items():
+            if not _is_text(key, MAX_SETTING) or not sound(key, one):
+                raise FormatError(f"{self.where}: {name}: {key[:60]!r} is {str(one)[:60]!r}; expected {what}; {AGAIN}")
+        return value
+
+
+def _is_text(value: object, most: int) -> bool:
+    return isinstance(value, str) and len(value) <= most and all(character.isprintable() for character in value)
+
+
+def _is_error_rate(entry: object) -> bool:
+    if not isinstance(entry, dict) or entry.keys() != {"test_set", "unit", "percent", "utterances", "words"}:
+        return False
+    counts = all(type(entry[name]) is int and 0 <= entry[name] < 2**53 for name in ("utterances", "words"))
+    texts = all(_is_text(entry[name], MAX_SETTING) for name in ("test_set", "unit"))
+    return counts and texts and type(entry["percent"]) in (int, float) and 0 <= entry["percent"] <= 1e6
+
+
+def dump(content: Mapping[str, Any]) -> bytes:
+    """Return bundle.json with its checksum; `content` has all other fields."""
+    whole = {**content, CHECKSUM: _checksum(content)}
+    return (json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
+
+
+def undump(raw: bytes, where: str) -> dict[str, Any]:
+    """Return the fields of bundle.json; of them only format, version and checksum are checked.
+
+    Raises FormatError.
+    """
+    try:
+        data = parse_json(raw.decode())
+    except ValueError as fault:
+        raise FormatError(f"{where}: {fault}; expected the JSON of a bundle; {AGAIN}") from fault
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise FormatError(f"{where}: no format {FORMAT!r}; expected the description of a bundle")
+    if data.get("version") != VERSION or isinstance(data["version"], bool):
+        raise FormatError(f"{where}: bundle of version {str(data.get('version'))[:20]}; expected {VERSION}; {AGAIN}")
+    if data.get(CHECKSUM) != _checksum({name: value for name, value in data.items() if name != CHECKSUM}):
+        raise FormatError(f"{where}: wrong checksum; the description is damaged or was edited; {AGAIN}")
+    return data
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())

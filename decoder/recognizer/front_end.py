@@ -1,0 +1,106 @@
+"""From audio to acoustic scores: features as in training, then the network."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from acoustic.scoring.score_stream import ScoreStream
+from acoustic.scoring.scorer import WindowScorer
+from decoder.live_recognition import StreamStage
+from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
+from readers.errors import ConfigError, ShapeError
+
+FULL_SCALE = 32768.0  # of 16-bit samples
+MOST = 8.0  # largest floating-point sample that is taken as one of the scale -1 to 1
+
+
+class FrontEnd:
+    """Turns audio into scores of a network, and checks that its features are those of the training.
+
+    Parameters
+    ----------
+    config : FeatureConfig
+        How features are computed.
+    scorer : WindowScorer
+        The network.
+    where : str
+        What the configuration is called in messages.
+    rate : float, optional
+        Sample rate of the audio of the training in Hz, for a network that does not know it.
+
+    Raises
+    ------
+    ConfigError
+        Unless the configuration gives features of the kind that the network was trained on.
+    """
+
+    def __init__(self, config: FeatureConfig, scorer: WindowScorer, where: str = "features", rate: float | None = None):
+        self.config, self.scorer, self.where = config, scorer, where
+        self.expected = scorer.record
+        if rate is not None and not scorer.record.rates:
+            self.expected = feature_record(config, (rate,)).updated(scorer.record)
+        fault = self.mismatch(where)
+        if fault is not None:
+            raise ConfigError(fault)
+        if config.dim != scorer.dim:
+            raise ConfigError(
+                f"{where}: {config.target_kind} has {config.dim} values per frame; expected {scorer.dim}, the model's "
+                f"input divided by its window of {scorer.window}{scorer.window_hint(config.dim)}"
+            )
+
+    def mismatch(self, where: str, rate: float | None = None) -> str | None:
+        """Return a message if the features of audio with this sample rate are not those of the training, else None."""
+        record = feature_record(self.config, () if rate is None else (rate,))
+        return record.mismatch(where, self.expected, f"with which {self.scorer.source} was trained")
+
+    def check_rate(self, rate: float, where: str) -> None:
+        """Raise ConfigError if audio of this sample rate does not fit the model."""
+        if not 0 < rate < math.inf:
+            raise ConfigError(f"{where}: sample rate {rate}; expected a number of Hz above 0")
+        fault = self.mismatch(where, rate)
+        if fault is not None:
+            raise ConfigError(fault)
+
+    def score(self, samples: np.ndarray, rate: float) -> np.ndarray:
+        """Return the scores (num_outputs, T) of samples (N,) on the scale of 16-bit integers."""
+        return self.scorer.score(extract(samples, self.config, rate))
+
+    def period(self, rate: float) -> int:
+        """Return the frame period in 100 ns units."""
+        return frame_period(self.config, rate)
+
+    def stages(self, rate: float, mean: RunningMean | None, block: int) -> list[StreamStage]:
+        """Return the stages of live recognition from samples to scores; `block`: frames that are scored at a time."""
+        return [FeatureStream(self.config, rate, mean), ScoreStream(self.scorer, block)]
+
+
+class SampleStage:
+    """Takes samples as programs give them: whole numbers of 16 bits, or floating point from -1 to 1."""
+
+    def push(self, data: np.ndarray) -> np.ndarray:
+        """Return the samples on the scale of 16-bit integers."""
+        return pcm_scale(data)
+
+    def finish(self) -> np.ndarray:
+        """End the audio; there are no samples left."""
+        return np.zeros(0, np.float32)
+
+
+def pcm_scale(samples: Any, where: str = "samples") -> np.ndarray:
+    """Return samples (N,) on the scale of 16-bit integers: floating-point numbers are multiplied by 32768.
+
+    Raises ShapeError for other shapes and types, and for floating-point numbers far outside of -1 to 1.
+    """
+    samples = np.asarray(samples)
+    kind, size = samples.dtype.kind, samples.dtype.itemsize
+    if samples.ndim != 1 or kind not in "if" or (kind == "i" and size > 2):
+        raise ShapeError(
+            f"{where}: shape {samples.shape}, type {samples.dtype}; expected one channel (N,) of int16, or of floating "
+            "point from -1 to 1"
+        )
+    if kind == "i":
+        return samples if size == 2 else samples.astype(np.int16) * np.int16(256)
+    if samples.size and np.abs(samples).max() > MOST:
+        raise ShapeError(f"{where}: floating-point samples up to {np.abs(samples).max():g}; expected -1 to 1, or int16")
+    return samples.astype(np.float32) * np.float32(FULL_SCALE)

@@ -1,0 +1,183 @@
+"""Writes bundles: collects the parts of a recogniser, and stores them in a zip file or a directory."""
+
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from acoustic.network.model_file import scoring_bytes
+from acoustic.scoring.scorer import AcousticScorer
+from decoder.graph.graph_file import load_defaults, load_graph
+from decoder.lm.mapped_model import open_language_model, save_language_model
+from decoder.mapped_file import ALIGNMENT, block_checksums
+from decoder.recognizer.bundle import (
+    CNTKMAP,
+    DESCRIPTION,
+    DICTIONARY,
+    GRAPH,
+    LM,
+    LOCAL_HEADER,
+    MODEL,
+    SUFFIX,
+    TABLES,
+    Bundle,
+)
+from decoder.recognizer.description import CHECKSUM, BundleDescription, MeasuredErrors, dump
+from decoder.recognizer.recognizer import Recognizer
+from decoder.search.options import SearchOptions
+from features import FeatureConfig
+from readers.common.file_part import part_of
+from readers.common.files import atomic_write
+from readers.config.hcopy import read_hcopy_config
+from readers.errors import ConfigError
+
+DATE = (1980, 1, 1, 0, 0, 0)  # of every member, so that equal bundles are equal files
+PADDING_ID = 0xD935  # of the extra field that aligns the content of a member
+EXTRA_HEADER = 4  # bytes of an extra field before its content
+ZIP64_EXTRA = 20  # bytes that zipfile adds to the header of a large member
+LARGE = 1 << 31  # bytes of a member from which zipfile may need that field
+PIECE = 1 << 20  # bytes copied at a time
+
+
+@dataclass(frozen=True)
+class BundleParts:
+    """The files and facts of which a bundle is made.
+
+    Attributes
+    ----------
+    model : Path
+        Acoustic model, a file of Argonaut.
+    graph : Path
+        Compiled graph; the tables beside it (cntkmap, state_map, ...) belong to it.
+    features : Path
+        Configuration of HCopy with which audio is processed.
+    sample_rate : int
+        Of the audio in Hz.
+    lm : Path, optional
+        ARPA file; without one, only the costs of the graph count.
+    dictionary : Path, optional
+        With it, the bundle can align words.
+    window : int, optional
+        Frames that the network's input stacks; by default as the model was trained.
+    output : str
+        Output node of the network.
+    options : mapping of str to float
+        Search options by the names of SearchOptions; they replace those that the graph carries.
+    silence : tuple of str, optional
+        Names of the silence models; see SearchOptions.
+    name, language, licence : str
+        For people.
+    errors : tuple of MeasuredErrors
+    created_by : str
+        Program and version.
+    """
+
+    model: Path
+    graph: Path
+    features: Path
+    sample_rate: int
+    lm: Path | None = None
+    dictionary: Path | None = None
+    window: int | None = None
+    output: str = "ScaledLogLikelihood"
+    options: Mapping[str, float] = field(default_factory=dict)
+    silence: tuple[str, ...] | None = None
+    name: str = ""
+    language: str = ""
+    licence: str = ""
+    errors: tuple[MeasuredErrors, ...] = ()
+    created_by: str = ""
+
+
+def pack(parts: BundleParts, path: str | Path) -> Bundle:
+    """Write a bundle; it appears completely or not at all, and is opened once before it does.
+
+    Parameters
+    ----------
+    parts : BundleParts
+    path : str or Path
+        `NAME.argo` becomes a zip file; any other name a directory, which must not exist yet.
+
+    Returns
+    -------
+    Bundle
+
+    Raises
+    ------
+    ArgonautError
+        For parts that are damaged or do not fit together.
+    ConfigError
+        For a directory that exists.
+    OSError
+    """
+    path = Path(path)
+    if path.suffix != SUFFIX and path.exists():
+        raise ConfigError(f"{path}: exists; expected a new directory, or a name that ends in {SUFFIX}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as made:
+        directory = Path(made) / "bundle"
+        directory.mkdir()
+        _fill(parts, directory)
+        Recognizer.load(directory)
+        if path.suffix == SUFFIX:
+            _write_zip(path, directory)
+        else:
+            directory.rename(path)
+    return Bundle.open(path)
+
+
+def _fill(parts: BundleParts, directory: Path) -> None:
+    """Write the members and bundle.json to a directory."""
+    scorer = AcousticScorer(parts.model, parts.output, parts.window)
+    (directory / MODEL).write_bytes(scoring_bytes(parts.model, parts.output))
+    tables = Path(parts.graph).parent
+    load_graph(parts.graph)
+    for source, name in ((parts.graph, GRAPH), (tables / CNTKMAP, CNTKMAP), (parts.dictionary, DICTIONARY)):
+        if source is not None:
+            shutil.copyfile(source, directory / name)
+    for name in TABLES:
+        if (tables / name).exists():
+            shutil.copyfile(tables / name, directory / name)
+    if parts.lm is not None:
+        save_language_model(open_language_model(parts.lm), directory / LM)
+    settings = read_hcopy_config(parts.features)
+    FeatureConfig.from_hcopy(settings)  # raises ConfigError with file and line
+    options = {**load_defaults(parts.graph).options, **parts.options}
+    SearchOptions(**options, silence=parts.silence)
+    description = BundleDescription(
+        name=parts.name or Path(parts.model).stem,
+        sample_rate=parts.sample_rate,
+        hcopy=dict(settings),
+        window=scorer.window,
+        record=scorer.record,
+        output=parts.output,
+        options=options,
+        silence=parts.silence,
+        language=parts.language,
+        licence=parts.licence,
+        created_by=parts.created_by,
+        errors=tuple(parts.errors),
+    )
+    members = [_entry(file) for file in sorted(directory.iterdir())]
+    (directory / DESCRIPTION).write_bytes(dump(description.as_json() | {"members": members}))
+
+
+def _entry(file: Path) -> dict[str, object]:
+    content = part_of(file)
+    return {"name": file.name, "size": content.size, CHECKSUM: block_checksums(content.map()).tolist()}
+
+
+def _write_zip(path: Path, directory: Path) -> None:
+    """Store the files of a directory in a zip file, bundle.json first, each at a multiple of 64 bytes."""
+    files: Iterable[Path] = sorted(directory.iterdir(), key=lambda file: (file.name != DESCRIPTION, file.name))
+    with atomic_write(path) as target, zipfile.ZipFile(target, "w") as archive:
+        for file in files:
+            entry, large = zipfile.ZipInfo(file.name, DATE), file.stat().st_size >= LARGE
+            entry.file_size = file.stat().st_size
+            begin = target.tell() + LOCAL_HEADER.size + len(file.name) + EXTRA_HEADER + (ZIP64_EXTRA if large else 0)
+            padding = -begin % ALIGNMENT
+            entry.extra = PADDING_ID.to_bytes(2, "little") + padding.to_bytes(2, "little") + bytes(padding)
+            with file.open("rb") as source, archive.open(entry, "w", force_zip64=large) as member:
+                shutil.copyfileobj(source, member, PIECE)

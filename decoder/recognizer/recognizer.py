@@ -1,0 +1,366 @@
+"""The recogniser: one object from audio to words, however it was assembled."""
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from acoustic.scoring.scorer import AcousticScorer, WindowScorer
+from decoder.alignment.aligner import Aligner, check_outputs
+from decoder.graph import GraphOptions, PhoneModels
+from decoder.graph.compiled_graph import DecodingGraph
+from decoder.graph.graph_file import load_graph
+from decoder.graph.transcript import TranscriptGraphs
+from decoder.live_recognition import Endpoint, Recognition
+from decoder.lm.language_model import LanguageModel
+from decoder.lm.mapped_model import load_language_model
+from decoder.outputs import alignment_labels, slf_lattice
+from decoder.recognizer.bundle import CNTKMAP, DICTIONARY, GRAPH, LM, MODEL, Bundle
+from decoder.recognizer.front_end import FrontEnd, SampleStage, pcm_scale
+from decoder.recognizer.transcript import Transcript, Word
+from decoder.search.batch import in_order
+from decoder.search.decoder import Decoder
+from decoder.search.options import SearchOptions
+from features import FeatureConfig, RunningMean
+from readers.audio.audio_file import read_audio
+from readers.dictionaries.forms import read_any_dictionary
+from readers.errors import ArgonautError, ConfigError
+from readers.htk.mlf import Label
+from readers.htk.trees import split_triphone
+from readers.htk.units import TICKS_PER_SECOND
+from readers.tables import hmm_tables
+
+PAUSES = Endpoint()
+LATTICE_BEAM = 6.0  # in cost; the lattices from which confidences are computed
+
+
+class Recognizer:
+    """A recogniser: acoustic model, decoding graph, language model, features and search options.
+
+    `Recognizer.load` opens a bundle, which has all of them; the constructor takes the parts one by one.  Any number of
+    threads may use one recogniser.
+
+    Parameters
+    ----------
+    model : WindowScorer
+        The acoustic model, such as `AcousticScorer("net.dnn")`.
+    graph : DecodingGraph
+        See `decoder.load_graph`.
+    features : FeatureConfig
+        How features are computed from audio.
+    lm : LanguageModel, optional
+        Without one, words have only the costs in the graph.
+    cntkmap : mapping of str to int, optional
+        Network output of each HMM state; by default in the order of the graph's states.
+    options : SearchOptions, optional
+        By default with a lattice beam of 6, from which confidences are computed.
+    alignment : TranscriptGraphs, optional
+        What `align` needs.
+    sample_rate : float, optional
+        Of the audio of the training in Hz, for a model that does not know it.
+    name : str
+        For messages.
+
+    Raises
+    ------
+    ArgonautError
+        For parts that do not fit together.
+
+    Examples
+    --------
+    >>> recognizer = Recognizer.load("digits.argo")
+    >>> transcript = recognizer.transcribe("speech.wav")
+    >>> transcript.text
+    'AB C'
+    >>> [word.text for word in transcript.words if word.confidence > 0.5]
+    ['AB', 'C']
+    """
+
+    def __init__(
+        self,
+        model: WindowScorer,
+        graph: DecodingGraph,
+        features: FeatureConfig,
+        lm: LanguageModel | None = None,
+        cntkmap: Mapping[str, int] | None = None,
+        options: SearchOptions | None = None,
+        alignment: TranscriptGraphs | None = None,
+        sample_rate: float | None = None,
+        name: str = "recognizer",
+    ):
+        self.name = name
+        self.front_end = FrontEnd(features, model, name, sample_rate)
+        self.decoder = Decoder(graph, lm, options or SearchOptions(lattice_beam=LATTICE_BEAM), cntkmap, name)
+        self.decoder.check_outputs(model.num_outputs, model.source)
+        self._alignment = alignment
+        self._bundle: Bundle | None = None
+
+    @classmethod
+    def load(cls, path: str | Path, verify: bool = True) -> Self:
+        """Open a bundle.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file NAME.argo or a directory, which `argonaut pack` made.  Its graph and language model stay in the file
+            and are mapped into memory, so that processes share them.
+        verify : bool
+            Whether to compare the checksums, for which every byte is read.
+
+        Returns
+        -------
+        Recognizer
+
+        Raises
+        ------
+        FormatError
+            For a file that is no bundle, and for a damaged one.
+        OSError
+        """
+        bundle = Bundle.open(path, verify)
+        parts, about = bundle.parts, bundle.description
+        where = f"{bundle.path}"
+        lm = load_language_model(parts[LM], verify=False) if LM in parts else None
+        options = SearchOptions(**about.options, silence=about.silence, lattice_beam=LATTICE_BEAM)
+        recognizer = cls(
+            AcousticScorer(parts[MODEL], about.output, about.window, ignore_mismatch=True),
+            load_graph(parts[GRAPH], verify=False),
+            FeatureConfig.from_hcopy(about.hcopy),
+            lm,
+            hmm_tables.read_cntkmap(parts[CNTKMAP]),
+            options,
+            sample_rate=about.sample_rate,
+            name=where,
+        )
+        recognizer._bundle = bundle
+        return recognizer
+
+    @property
+    def bundle(self) -> Bundle | None:
+        """The bundle from which it was loaded; None if it was made from parts."""
+        return self._bundle
+
+    def can_align(self) -> bool:
+        """Return whether there is what `align` needs; raises ArgonautError if it is damaged or does not fit."""
+        if self._alignment is None and not (self._bundle and {DICTIONARY, "state_map"} <= self._bundle.parts.keys()):
+            return False
+        check_outputs(self._transcript_graphs(), self.front_end.scorer.num_outputs, self.name)
+        return True
+
+    def with_options(self, **options: object) -> Self:
+        """Return a recogniser with other search options; everything else is shared.
+
+        Parameters
+        ----------
+        **options
+            Fields of `SearchOptions`, such as beam, lm_scale or lattice_beam (None: no lattices, no confidences).
+
+        Returns
+        -------
+        Recognizer
+
+        Raises
+        ------
+        ConfigError
+            For an unknown option or a value out of range.
+
+        Examples
+        --------
+        >>> Recognizer.load("digits.argo").with_options(beam=8.0).decoder.options.beam
+        8.0
+        """
+        other = copy.copy(self)
+        other.decoder = self.decoder.with_options(**options)
+        return other
+
+    def transcribe(self, audio: str | Path | np.ndarray, rate: float | None = None) -> Transcript:
+        """Recognise one recording.
+
+        Parameters
+        ----------
+        audio : str, Path or array (N,)
+            An audio file (WAV, FLAC, SPHERE, MP3, ...); or samples of one channel, int16, or floating point from -1
+            to 1.
+        rate : float, optional
+            Sample rate in Hz; required for samples, refused for a file.
+
+        Returns
+        -------
+        Transcript
+
+        Raises
+        ------
+        ArgonautError
+            For audio that cannot be read, or does not fit the model.
+        OSError
+
+        Examples
+        --------
+        >>> Recognizer.load("digits.argo").transcribe("speech.wav").text
+        'AB C'
+        """
+        scores, period, seconds = self._scores(audio, rate)
+        result = self.decoder.decode(scores)
+        words = [_word(word.word, word.start * period, word.end * period) for word in result.words]
+        make_lattice = None
+        if result.lattice is not None:
+            decoder, lattice = self.decoder, result.lattice
+
+            def make_lattice():
+                return slf_lattice(lattice, decoder.graph, decoder.options, period=period)
+
+        return Transcript(tuple(words), result.reason, seconds, make_lattice=make_lattice)
+
+    def transcribe_many(
+        self, paths: Iterable[str | Path], threads: int | None = None
+    ) -> Iterator[tuple[str | Path, Transcript | Exception]]:
+        """Recognise many files in threads.
+
+        Parameters
+        ----------
+        paths : iterable of str or Path
+            Read as needed, a few per thread ahead of the results.
+        threads : int, optional
+            By default one per core.
+
+        Yields
+        ------
+        (path, transcript) : tuple
+            In the order of the paths.  The transcript is an ArgonautError or OSError if the file cannot be recognised.
+
+        Examples
+        --------
+        >>> [transcript.text for path, transcript in Recognizer.load("digits.argo").transcribe_many(["speech.wav"])]
+        ['AB C']
+        """
+        return in_order(self.transcribe, paths, threads)
+
+    def stream(
+        self,
+        rate: float,
+        endpoint: Endpoint | None = PAUSES,
+        mean: RunningMean | None = None,
+        block: int = 10,
+    ) -> Recognition:
+        """Begin to recognise audio while it arrives.
+
+        Parameters
+        ----------
+        rate : float
+            Sample rate in Hz.
+        endpoint : Endpoint, optional
+            When an utterance ends.  None: at the end of the audio only.
+        mean : RunningMean, optional
+            For features with _Z: which mean is subtracted, since that of the whole audio is not known yet.  By default
+            that of the last 600 frames.
+        block : int
+            Frames between two looks at the words.
+
+        Returns
+        -------
+        Recognition
+            Its `push(samples)` and `finish()` return the events; samples as in `transcribe`.
+
+        Raises
+        ------
+        ConfigError
+            For a sample rate that does not fit the model.
+
+        Examples
+        --------
+        >>> stream = Recognizer.load("digits.argo").stream(16000)
+        >>> events = stream.push(samples) + stream.finish()
+        >>> [event.text for event in events if event.is_final]
+        ['AB C']
+        """
+        self.front_end.check_rate(rate, "stream")
+        stages = [SampleStage(), *self.front_end.stages(rate, mean or RunningMean(), block)]
+        decoder = self.decoder.with_options(lattice_beam=None)
+        return Recognition(decoder, stages, self.front_end.period(rate), endpoint, block)
+
+    def align(self, audio: str | Path | np.ndarray, text: str | Sequence[str], rate: float | None = None) -> Transcript:
+        """Find when known words were spoken.
+
+        Parameters
+        ----------
+        audio : str, Path or array (N,)
+            As for `transcribe`.
+        text : str or sequence of str
+            The words, which must be in the dictionary.
+        rate : float, optional
+            As for `transcribe`.
+
+        Returns
+        -------
+        Transcript
+            With the times of words and phones.
+
+        Raises
+        ------
+        GraphError
+            For unknown words.
+        ConfigError
+            For a recogniser without dictionary and tables of models.
+        ShapeError
+            For audio that is too short for the words.
+
+        Examples
+        --------
+        >>> [word.text for word in Recognizer.load("digits.argo").align("speech.wav", "AB C").words]
+        ['AB', 'C']
+        """
+        words = text.split() if isinstance(text, str) else list(text)
+        if not words:
+            raise ConfigError(f"{self.name}: no words to align; expected at least one")
+        scores, period, seconds = self._scores(audio, rate)
+        aligner = Aligner(self._transcript_graphs(), self.decoder.options.acweight or 1.0)
+        found = aligner.align(words, scores)
+        phones = [_of_label(label, split_triphone(label.name)[1]) for label in alignment_labels(found, "phone", period)]
+        spoken = [_of_label(label, label.name) for label in alignment_labels(found, "word", period)]
+        return Transcript(tuple(spoken), "", seconds, tuple(phones))
+
+    def _scores(self, audio: str | Path | np.ndarray, rate: float | None) -> tuple[np.ndarray, int, float]:
+        """Return scores, frame period in 100 ns units, and duration in seconds."""
+        if isinstance(audio, (str, Path)):
+            if rate is not None:
+                raise ConfigError(f"{audio}: a sample rate beside a file; expected that of its header")
+            where = str(audio)
+            samples, rate = read_audio(audio, self.front_end.config.channel)
+        else:
+            if rate is None:
+                raise ConfigError("samples: no sample rate; expected rate=, in Hz")
+            where = "samples"
+            samples = pcm_scale(audio)
+        self.front_end.check_rate(rate, where)
+        try:
+            scores = self.front_end.score(samples, rate)
+        except ArgonautError as fault:
+            raise type(fault)(f"{where}: {fault}") from fault
+        return scores, self.front_end.period(rate), len(samples) / rate
+
+    def _transcript_graphs(self) -> TranscriptGraphs:
+        """Return what alignment needs; it is read from the bundle when it is first needed."""
+        if self._alignment is None:
+            if self._bundle is None or not {DICTIONARY, "state_map"} <= self._bundle.parts.keys():
+                raise ConfigError(
+                    f"{self.name}: no dictionary and state_map; expected both in the bundle, for alignment"
+                )
+            parts = self._bundle.parts
+            silence, topology = None, GraphOptions.silence_topology
+            if "silence" in parts:
+                silence, topology = hmm_tables.read_silence(parts["silence"])
+            models = PhoneModels.of_tables(parts)
+            options = GraphOptions(silence=silence, silence_topology=topology)
+            dictionary, rows = read_any_dictionary(parts[DICTIONARY]), hmm_tables.read_cntkmap(parts[CNTKMAP])
+            self._alignment = TranscriptGraphs(models, dictionary, rows, options)
+        return self._alignment
+
+
+def _word(text: str, start: int, end: int) -> Word:
+    return Word(text, start / TICKS_PER_SECOND, end / TICKS_PER_SECOND)
+
+
+def _of_label(label: Label, text: str) -> Word:
+    return _word(text, label.start, label.end)

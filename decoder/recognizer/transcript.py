@@ -1,0 +1,103 @@
+"""What a recogniser returns: words with times and confidences, and on request the lattice."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from decoder.lattices.nbest import nbest
+from decoder.lattices.posteriors import confident_words
+from readers.errors import ArgonautError
+from readers.htk.slf import Lattice
+from readers.results.timed_words import TimedWord
+
+
+@dataclass(frozen=True)
+class Word:
+    """A recognised or aligned word.
+
+    Attributes
+    ----------
+    text : str
+    start, end : float
+        Seconds.
+    confidence : float or None
+        In [0, 1]: the posterior probability of the word in the lattice; None where there is no lattice.
+    """
+
+    text: str
+    start: float
+    end: float
+    confidence: float | None = None
+
+    @property
+    def timed(self) -> TimedWord:
+        """The word as `readers.results` writes it."""
+        return TimedWord(self.text, self.start, self.end, self.confidence)
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The words of one recording.
+
+    Attributes
+    ----------
+    spoken : tuple of Word
+        The words without confidences; `words` has them.
+    reason : str
+        "" if the search reached the end of a sentence; otherwise why not.  The words are then those of the best
+        unfinished path, or none.
+    seconds : float
+        Duration of the audio.
+    phones : tuple of Word
+        Of an alignment: the phones; empty after recognition.
+    make_lattice : callable or None
+        Returns the lattice; None if there is none.
+    """
+
+    spoken: tuple[Word, ...]
+    reason: str = ""
+    seconds: float = 0.0
+    phones: tuple[Word, ...] = ()
+    make_lattice: Callable[[], Lattice] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """All words, with a blank between them."""
+        return " ".join(word.text for word in self.spoken)
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """The lattice in HTK's form, made when it is first asked for; None if the recogniser keeps none."""
+        return None if self.make_lattice is None else self.make_lattice()
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """The words with times and, if there is a lattice, confidences."""
+        if self.lattice is None or not self.spoken:
+            return self.spoken
+        try:
+            found = confident_words(self.lattice)
+        except ArgonautError:  # a lattice without a path, for instance after an unfinished search
+            return self.spoken
+        if [word.word for word in found] != [word.text for word in self.spoken]:
+            return self.spoken
+        return tuple(
+            Word(word.text, word.start, word.end, one.confidence) for word, one in zip(self.spoken, found, strict=True)
+        )
+
+    def alternatives(self, count: int) -> list[str]:
+        """Return the text of the best sentences.
+
+        Parameters
+        ----------
+        count : int
+            At most so many.
+
+        Returns
+        -------
+        list of str
+            Different texts, best first; only the words themselves if there is no lattice.
+        """
+        if self.lattice is None:
+            return [self.text]
+        return [" ".join(one.words) for one in nbest(self.lattice, count)]

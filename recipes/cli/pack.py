@@ -1,0 +1,192 @@
+"""Make a bundle: one file with everything that a recogniser needs, for `argonaut transcribe` and for Python.
+
+worked example: pack the result of a recipe
+  argonaut pack exp/an4 -o an4.argo
+prints
+  an4.argo: 12.3 MB, WER 4.9% (test, 130 utterances, 773 words)
+after which
+  argonaut transcribe an4.argo speech.wav
+prints the words of speech.wav.
+
+Without a recipe, name the parts:
+  argonaut pack --model net.dnn --graph graph/graph.dg --lm words.arpa --features fbank.hcopy --dict words.dict \
+        --rate 16000 -o my.argo
+The tables that `argonaut graph` wrote beside the graph are packed, too.  The search options are those that
+`argon --save-defaults` stored in the graph, or those of --tuned.
+
+The result is a zip file without compression, whose members are mapped into memory where they lie; a name that does not
+end in .argo becomes a directory.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a recipe writes the parts, relative to its output directory.
+
+    dictionary: of the experiment, or below its corpus if it begins with `data:`; features: of the experiment, or below
+    the folder of recipes if it begins with `recipes:`; fold: map of phones for the error rate.
+    """
+
+    model: str
+    graph: str
+    lm: str
+    features: str
+    dictionary: str
+    tuned: str
+    references: str
+    hypotheses: str
+    unit: str
+    fold: str = ""
+
+
+LAYOUTS = {
+    "timit": Layout(
+        "model/cntkSpeech.dnn", "graph/graph.dg", "lm.arpa", "recipes:timit/config/fbank24_zda.hcopy",
+        "labels/phones.dict", "tune.json", "labels/test.phones.mlf", "decode/test.mlf", "PER", "timit39",
+    ),
+    "lvcsr": Layout(
+        "lvcsr/tied/model/tied.dnn", "lvcsr/tied/graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy",
+        "data:align/an4.dict", "lvcsr/tied/tune/trained.json", "labels/test.words.mlf",
+        "lvcsr/tied/decode/trained/test.mlf", "WER",
+    ),
+    "an4": Layout(
+        "model/an4.dnn", "graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy", "data:align/an4.dict",
+        "tune/trained.json", "labels/test.words.mlf", "decode/trained/test.mlf", "WER",
+    ),
+}  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", nargs="?", metavar="EXPERIMENT", help="output directory of a recipe")
+    parser.add_argument("-o", "--output", required=True, metavar="BUNDLE", help="NAME.argo, or a new directory")
+    parser.add_argument("--recipe", choices=LAYOUTS, help="recipe of EXPERIMENT (default: from its files)")
+    parts = parser.add_argument_group("parts, instead of those of EXPERIMENT")
+    parts.add_argument("--model", metavar="FILE", help="acoustic model")
+    parts.add_argument("--graph", metavar="FILE", help="compiled graph, with the tables of argonaut graph beside it")
+    parts.add_argument("--lm", metavar="FILE", help="language model in ARPA format")
+    parts.add_argument("--features", metavar="FILE", help="configuration of HCopy")
+    parts.add_argument("--dict", metavar="FILE", help="pronunciation dictionary, for alignment")
+    parts.add_argument("--tuned", metavar="FILE", help="search options, tune.json of a recipe")
+    parts.add_argument("--window", type=int, metavar="N", help="frames in the input of the model (default: as trained)")
+    parts.add_argument("--rate", type=int, metavar="HZ", help="sampling rate of the audio (default: as trained)")
+    about = parser.add_argument_group("description")
+    about.add_argument("--name", default="", help="name of the bundle (default: that of the model)")
+    about.add_argument("--language", default="", metavar="TAG", help="language, such as en or de-AT")
+    about.add_argument("--licence", default="", metavar="TEXT", help="terms of use")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from decoder.recognizer import pack
+
+    bundle = pack(bundle_parts(arguments), arguments.output)
+    measured = "".join(f", {one}" for one in bundle.description.errors)
+    print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB{measured}")
+    return 0
+
+
+def bundle_parts(arguments: argparse.Namespace):
+    """Return the parts that the arguments name, the others from the experiment."""
+    from decoder.recognizer import BundleParts
+    from recipes.cli.parser import version_text
+
+    found: dict[str, Path] = {}
+    errors = ()
+    if arguments.experiment is not None:
+        root = Path(arguments.experiment)
+        layout = LAYOUTS[arguments.recipe or recipe_of(root)]
+        found = files_of(root, layout)
+        if not any((arguments.model, arguments.graph, arguments.lm, arguments.tuned)):
+            errors = measured_errors(root, layout)
+    given = {"model": arguments.model, "graph": arguments.graph, "lm": arguments.lm, "features": arguments.features}
+    given |= {"dictionary": arguments.dict, "tuned": arguments.tuned}
+    found |= {name: Path(path) for name, path in given.items() if path}
+    for name in ("model", "graph", "features"):
+        if name not in found:
+            raise ConfigError(f"command line: --{name} is missing; expected it, or an EXPERIMENT")
+    tuned = found.pop("tuned", None)
+    return BundleParts(
+        **found,
+        sample_rate=arguments.rate or trained_rate(found["model"]),
+        window=arguments.window,
+        options={} if tuned is None else tuned_options(tuned),
+        name=arguments.name,
+        language=arguments.language,
+        licence=arguments.licence,
+        errors=errors,
+        created_by=version_text("argonaut"),
+    )
+
+
+def recipe_of(root: Path) -> str:
+    """Return the recipe that wrote an experiment.  Raises ConfigError if there is no complete one."""
+    for name, layout in LAYOUTS.items():
+        if (root / layout.model).exists():
+            return name
+    models = ", ".join(layout.model for layout in LAYOUTS.values())
+    raise ConfigError(f"{root}: none of {models}; expected the output of one of the recipes {', '.join(LAYOUTS)}")
+
+
+def files_of(root: Path, layout: Layout) -> dict[str, Path]:
+    """Return the parts of an experiment by their names in BundleParts, and the tuned options."""
+    import recipes
+
+    places: dict[str, Callable[[], Path]] = {
+        "data": lambda: corpus_of(root),
+        "recipes": lambda: Path(recipes.__file__).parent,
+    }
+    found = {}
+    for name in ("model", "graph", "lm", "features", "dictionary", "tuned"):
+        place, colon, rest = getattr(layout, name).partition(":")
+        found[name] = places[place]() / rest if colon else root / place
+    return found
+
+
+def corpus_of(root: Path) -> Path:
+    """Return the corpus of an experiment, as its first stage has recorded it."""
+    from readers.common.text import parse_json, read_text
+    from readers.errors import FormatError
+
+    record = root / "stages" / "lists.done"
+    try:
+        return Path(parse_json(read_text(record))["settings"]["data"])
+    except (ValueError, KeyError, TypeError) as fault:
+        raise FormatError(f"{record}: {fault}; expected the record of a stage, which names the corpus") from fault
+
+
+def measured_errors(root: Path, layout: Layout) -> tuple:
+    """Return the error rate on the test set; nothing if it has not been decoded."""
+    from decoder.recognizer import MeasuredErrors
+    from decoder.scoring.error_counts import score
+    from readers.tables.timit import read_phone_map
+    from recipes.cli.score import FOLDS, read_words
+
+    references, hypotheses = root / layout.references, root / layout.hypotheses
+    if not references.exists() or not hypotheses.exists():
+        return ()
+    fold = read_phone_map(FOLDS[layout.fold], -1) if layout.fold else None
+    words = read_words(references)
+    total = score(words, read_words(hypotheses), fold=fold).total
+    return (MeasuredErrors("test", layout.unit, round(total.word_error_rate, 2), len(words), total.num_words),)
+
+
+def trained_rate(model: Path) -> int:
+    """Return the sample rate of a model's training.  Raises ConfigError if the model does not know exactly one."""
+    from acoustic.network.model_file import load_model
+
+    rates = {rate for record in load_model(model).feature_records.values() for rate in record.rates}
+    if len(rates) != 1:
+        raise ConfigError(f"{model}: does not know one sample rate; expected --rate, that of the audio of its training")
+    return round(rates.pop())
+
+
+def tuned_options(path: Path) -> dict[str, float]:
+    from recipes.decoding import read_choice
+
+    return read_choice(path)

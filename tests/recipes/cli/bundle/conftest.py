@@ -1,0 +1,45 @@
+"""A bundle of the small system, and a recording of known words."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from decoder.recognizer import BundleParts, pack
+from readers.audio.audio_file import write_wav
+from tests.recipes.systems.small_system import RATE, speak
+
+OPTIONS = {"acweight": 0.5, "beam": 20.0}
+
+
+def parts_of(root: Path, **changes) -> BundleParts:
+    return BundleParts(
+        **{
+            "model": root / "model/net",
+            "graph": root / "graph/graph.dg",
+            "features": root / "hcopy.config",
+            "sample_rate": RATE,
+            "lm": root / "lm.arpa",
+            "dictionary": root / "dict",
+            "options": OPTIONS,
+            "name": "tones",
+            **changes,
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def packed(small_system, tmp_path_factory) -> Path:
+    """A directory with digits.argo and speech.wav; not to be written to."""
+    root = tmp_path_factory.mktemp("packed")
+    pack(parts_of(small_system), root / "digits.argo")
+    samples, _ = speak(["AB", "C"], np.random.default_rng(3))
+    write_wav(root / "speech.wav", samples, RATE)
+    return root
+
+
+@pytest.fixture
+def own(packed, tmp_path) -> Path:
+    """A copy of the bundle that a test may change."""
+    return Path(shutil.copy(packed / "digits.argo", tmp_path / "own.argo"))

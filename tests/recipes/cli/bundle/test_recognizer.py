@@ -1,0 +1,167 @@
+"""The class Recognizer: the words of `argon`, however it gets its parts and its audio."""
+
+import doctest
+
+import numpy as np
+import pytest
+
+from acoustic.scoring.scorer import AcousticScorer
+from decoder import Recognizer, load_graph
+from decoder.lm.mapped_model import open_language_model
+from decoder.recognizer import recognizer as module
+from decoder.search.options import SearchOptions
+from features import FeatureConfig
+from readers.audio.audio_file import read_audio, write_wav
+from readers.config.hcopy import read_hcopy_config
+from readers.errors import ArgonautError, ConfigError, FormatError, GraphError, ShapeError
+from readers.htk.mlf import read_mlf
+from readers.htk.units import TICKS_PER_SECOND
+from readers.tables.hmm_tables import read_cntkmap
+from recipes.cli.argon import command as argon
+from tests.recipes.cli.bundle.conftest import OPTIONS
+from tests.recipes.systems.small_system import RATE
+
+
+@pytest.fixture
+def recognizer(packed) -> Recognizer:
+    return Recognizer.load(packed / "digits.argo")
+
+
+def by_argon(root, out):
+    """Utterance -> labels, decoded by `argon` from the audio files."""
+    arguments = {
+        "graph": root / "graph/graph.dg", "lm": root / "lm.arpa", "am": root / "model/net",
+        "cntkmap": root / "graph/cntkmap", "infiles": root / "audio.list", "acweight": OPTIONS["acweight"],
+        "beam": OPTIONS["beam"], "outmlf": out,
+    }  # fmt: skip
+    flags = [text for name, value in arguments.items() for text in (f"-{name}", str(value))]
+    assert argon.main([*flags, "--features", str(root / "hcopy.config"), "--threads", "1"]) == 0
+    return read_mlf(out)
+
+
+def test_words_and_times_are_those_of_argon(user, packed, recognizer):
+    expected = by_argon(user.root, user.root / "out.mlf")
+    paths = (user.root / "audio.list").read_text().split()
+    found = dict(recognizer.transcribe_many(paths, threads=2))
+    assert list(found) == paths
+    assert len(paths) > 3
+    for path, transcript in found.items():
+        labels = expected.lookup(path.replace(".wav", ".lab"))
+        times = [(round(w.start * TICKS_PER_SECOND), round(w.end * TICKS_PER_SECOND), w.text) for w in transcript.words]
+        assert times == [(label.start, label.end, label.name) for label in labels]
+        assert transcript.text == " ".join(label.name for label in labels)
+        assert transcript.reason == ""
+        assert all(0 < word.confidence <= 1 for word in transcript.words)
+
+
+def test_the_examples_in_the_documentation_run(packed, monkeypatch):
+    monkeypatch.chdir(packed)
+    samples, _ = read_audio("speech.wav")
+    names = {"Recognizer": Recognizer, "samples": samples.astype(np.int16)}
+    runner = doctest.DocTestRunner()
+    for test in doctest.DocTestFinder().find(module.Recognizer, "Recognizer", globs=names):
+        runner.run(test)
+    assert runner.tries > 10
+    assert runner.failures == 0
+
+
+def test_samples_give_the_words_of_the_file(packed, recognizer):
+    samples, rate = read_audio(packed / "speech.wav")
+    expected = recognizer.transcribe(packed / "speech.wav")
+    assert recognizer.transcribe(samples.astype(np.int16), rate) == expected
+    assert recognizer.transcribe(samples.astype(np.float32) / 32768, rate) == expected
+    assert recognizer.transcribe(samples.astype(np.float64) / 32768, rate).words == expected.words
+    assert expected.seconds == len(samples) / rate
+
+
+def test_parts_give_the_words_of_the_bundle(small_system, packed, recognizer):
+    made = Recognizer(
+        AcousticScorer(small_system / "model/net"),
+        load_graph(small_system / "graph/graph.dg"),
+        FeatureConfig.from_hcopy(read_hcopy_config(small_system / "hcopy.config")),
+        open_language_model(small_system / "lm.arpa"),
+        read_cntkmap(small_system / "graph/cntkmap"),
+        SearchOptions(**OPTIONS, lattice_beam=6.0),
+    )
+    assert made.transcribe(packed / "speech.wav").words == recognizer.transcribe(packed / "speech.wav").words
+    assert made.bundle is None
+    assert not made.can_align()
+    with pytest.raises(ConfigError, match="recognizer: no dictionary and state_map"):
+        made.align(packed / "speech.wav", "AB C")
+
+
+def test_lattice_and_alternatives(packed, recognizer):
+    transcript = recognizer.with_options(acweight=0.01, lattice_beam=200.0).transcribe(packed / "speech.wav")
+    assert transcript.lattice.num_links >= len(transcript.words)
+    found = transcript.alternatives(5)
+    assert found[0] == transcript.text
+    assert 1 < len(found) == len(set(found)) <= 5
+    without = recognizer.with_options(lattice_beam=None).transcribe(packed / "speech.wav")
+    assert without.lattice is None
+    assert without.alternatives(5) == ["AB C"]
+    assert [word.confidence for word in without.words] == [None, None]
+
+
+def test_options_change_a_copy(recognizer):
+    other = recognizer.with_options(beam=3.0)
+    assert (other.decoder.options.beam, recognizer.decoder.options.beam) == (3.0, OPTIONS["beam"])
+    with pytest.raises(ConfigError, match="search option beams: unknown"):
+        recognizer.with_options(beams=3.0)
+
+
+def test_a_stream_gives_the_words_of_the_file_however_it_is_cut(packed, recognizer):
+    samples, rate = read_audio(packed / "speech.wav")
+    for size in (1000, len(samples)):
+        stream = recognizer.stream(rate, endpoint=None)
+        events = []
+        for begin in range(0, len(samples), size):
+            events += stream.push(samples[begin : begin + size].astype(np.int16))
+        events += stream.finish()
+        assert [event.text for event in events if event.is_final] == ["AB C"]
+    with pytest.raises(ConfigError, match="stream: sample rate 8000 Hz; expected 16000 Hz"):
+        recognizer.stream(8000)
+
+
+def test_alignment_has_words_and_phones_in_order(packed, recognizer):
+    aligned = recognizer.align(packed / "speech.wav", ["AB", "C"])
+    heard = recognizer.transcribe(packed / "speech.wav")
+    assert [word.text for word in aligned.words] == ["AB", "C"]
+    assert [phone.text for phone in aligned.phones] == ["sil", "a", "b", "c", "sil"]
+    for one, other in zip(aligned.words, heard.words, strict=True):
+        assert abs(one.start - other.start) <= 0.03
+        assert abs(one.end - other.end) <= 0.03
+    assert aligned.words[0].start == aligned.phones[1].start
+    with pytest.raises(GraphError, match="NOBODY"):
+        recognizer.align(packed / "speech.wav", "NOBODY")
+    with pytest.raises(ConfigError, match="no words to align"):
+        recognizer.align(packed / "speech.wav", " ")
+
+
+def test_audio_that_does_not_fit_is_refused(packed, recognizer, tmp_path):
+    write_wav(tmp_path / "narrow.wav", np.zeros(8000), 8000)
+    with pytest.raises(ConfigError, match=r"narrow\.wav: sample rate 8000 Hz; expected 16000 Hz"):
+        recognizer.transcribe(tmp_path / "narrow.wav")
+    with pytest.raises(ConfigError, match="samples: no sample rate"):
+        recognizer.transcribe(np.zeros(16000, np.int16))
+    with pytest.raises(ConfigError, match="a sample rate beside a file"):
+        recognizer.transcribe(packed / "speech.wav", RATE)
+    for samples in (np.zeros((2, 100)), np.zeros(100, np.int32), np.full(100, 3000.0)):
+        with pytest.raises(ShapeError, match="samples: "):
+            recognizer.transcribe(samples, RATE)
+    (tmp_path / "text.wav").write_text("no audio")
+    with pytest.raises(FormatError):
+        recognizer.transcribe(tmp_path / "text.wav")
+    results = list(recognizer.transcribe_many([tmp_path / "text.wav", packed / "speech.wav"]))
+    assert isinstance(results[0][1], ArgonautError)
+    assert results[1][1].text == "AB C"
+
+
+def test_a_model_that_does_not_know_its_rate_takes_that_of_the_bundle(packed, recognizer):
+    from decoder.recognizer import FrontEnd
+    from readers.config.feature_record import FeatureRecord
+
+    scorer, config = recognizer.front_end.scorer, recognizer.front_end.config
+    scorer.record = FeatureRecord()
+    FrontEnd(config, scorer).check_rate(8000, "a.wav")
+    with pytest.raises(ConfigError, match=r"a\.wav: sample rate 8000 Hz; expected 16000 Hz"):
+        FrontEnd(config, scorer, rate=16000).check_rate(8000, "a.wav")
