@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from decoder.graph.phone_models import PhoneModels, distil
+from decoder.graph.triphone import has_context
 from readers.errors import ArgonautError, FormatError, GraphError
 from readers.htk.hmm_set import Hmm, HmmSet, TransitionMatrix, left_to_right, single_gaussian_state
 from readers.htk.trees import DecisionTree, DecisionTrees, Question
@@ -163,3 +164,10 @@ def test_damaged_tables_are_named(tmp_path, name, text, message):
     with pytest.raises(ArgonautError, match=message) as fault:
         PhoneModels.load(tmp_path)
     assert isinstance(fault.value, (FormatError, GraphError))
+
+
+def test_models_have_context_if_one_of_them_is_a_triphone():
+    monophones = {"sil": ("sil_s2",), "a": ("a_s2",)}
+    assert not has_context(PhoneModels(monophones))
+    assert has_context(PhoneModels(monophones | {"a-b+a": ("b_s2",)}))
+    assert has_context(PhoneModels({"sil-a+b": ("a_s2",), "a-b+sil": ("b_s2",)}))
