@@ -19,7 +19,7 @@ from readers.config.option_check import (
     option,
     positive,
 )
-from readers.config.values import did_you_mean
+from readers.config.values import did_you_mean, parse_bool
 from readers.errors import ConfigError
 from readers.minibatches.base import Reader
 
@@ -203,21 +203,25 @@ def _notes_without_block(sgd: Config) -> list[str]:
     where, value = found[0].where("parallelTrain"), found[0].text("parallelTrain")
     if sgd.is_block("parallelTrain"):
         return [f"{where}: parallelTrain={value}: one process trains"]
-    if value.lower() in OFF:
+    if not _is_on(sgd):
         return []
     return [f"{where}: parallelTrain={value} has no effect without a block parallelTrain=[numJobs=...] in SGD"]
 
 
-OFF = ("false", "none", "f", "0", "")
+def _is_on(config: Config) -> bool:
+    """Return the switch parallelTrain, a plain value. Raises ConfigError if it is no truth value."""
+    value = config.text("parallelTrain", "")
+    return value.lower() != NONE and parse_bool(value, config.where("parallelTrain"), "parallelTrain")
 
 
 def _block(sgd: Config) -> Config | None:
     """Return the block, or None if it is missing or `parallelTrain=false` is set in its place or around it."""
-    if sgd.parent is not None and not sgd.parent.is_block("parallelTrain"):
-        around = sgd.parent.text("parallelTrain", "")
-        if around.lower() in ("false", "none"):
-            return None
-    if sgd.find("parallelTrain") is None or not sgd.is_block("parallelTrain"):
+    around = sgd.parent
+    switched = around is not None and around.has("parallelTrain") and not around.is_block("parallelTrain")
+    if switched and not _is_on(around):
+        return None
+    if not sgd.is_block("parallelTrain"):
+        _is_on(sgd)
         return None
     return sgd.block("parallelTrain")
 

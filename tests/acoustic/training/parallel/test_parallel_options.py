@@ -52,6 +52,18 @@ def test_what_is_asked_for(block, expected):
     assert read(block) == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"), [("false", None), ("0", None), ("F", None), ("", None), ("T", 2), ("1", 2)]
+)
+def test_the_switch_takes_all_forms_of_truth_values(value, expected):
+    found = read("parallelTrain=[numJobs=2]", f"parallelTrain={value}")
+    assert (found and found.num_jobs) == expected
+    bad = "parallelTrain=maybe"
+    for text in (("parallelTrain=[numJobs=2]", bad), (bad,), ("", bad)):
+        with pytest.raises(ConfigError, match=r"parallelTrain is 'maybe'; expected true or false"):
+            read(*text)
+
+
 def test_what_stands_around_it():
     assert read("parallelTrain=[numJobs=2]", "scheduler=tcp://b:2").scheduler == "tcp://b:2"
     assert read("parallelTrain=[numJobs=2]", "parallelTrain=false") is None
