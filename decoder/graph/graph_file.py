@@ -17,12 +17,13 @@ from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, che
 from decoder.mapped_file import MappedFormat, check_lengths, pack_names, unpack_names
 from readers.common.file_part import FilePart
 from readers.common.text import parse_json
-from readers.errors import FormatError
+from readers.errors import ConfigError, FormatError
 
 _NAMES = ("words", "outputs", "states", "models")
 _MODEL_ARRAYS = {"state_model": "<i4", "state_index": "<i4", "lookahead": "<f4"}
 DEFAULTS, DEFAULTS_VERSION = "defaults", 1
 MAX_DEFAULTS = 1 << 16  # bytes
+LARGEST = 1e30  # value of an option
 # Search options that a graph may carry, of decoder.search.SearchOptions.
 TUNED_OPTIONS = (
     *("acweight", "beam", "max_tokens", "word_end_beam_frac", "sil_cost", "lm_scale", "word_penalty", "slack_decay"),
@@ -113,7 +114,7 @@ def is_search_option(name: str, value: object) -> bool:
         return False
     if name == "max_tokens":
         return isinstance(value, int) and 0 < value < 2**31
-    return isinstance(value, (int, float)) and -1e30 <= value <= 1e30
+    return isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST
 
 
 def save_defaults(path: str | Path, defaults: GraphDefaults) -> None:
@@ -128,14 +129,23 @@ def save_defaults(path: str | Path, defaults: GraphDefaults) -> None:
 
     Raises
     ------
+    ConfigError
+        For options that a graph cannot carry, such as an infinite beam.
     FormatError
         For a file that is not a compiled graph, or is damaged.
     OSError
     """
+    options = {name: one.item() if isinstance(one, np.generic) else one for name, one in defaults.options.items()}
+    for name, value in options.items():
+        if not _is_option(name, value):
+            raise ConfigError(
+                f"{path}: search option {name[:40]} = {str(value)[:40]}; expected one of {', '.join(TUNED_OPTIONS)} with "
+                f"a number from {-LARGEST:g} to {LARGEST:g}"
+            )
     start, sections = FORMAT.read(path)
     sections.pop(DEFAULTS, None)
-    if defaults.options:
-        content = {"version": DEFAULTS_VERSION, "options": dict(defaults.options)}
+    if options:
+        content = {"version": DEFAULTS_VERSION, "options": options}
         content |= {"tuned_with": dict(defaults.tuned_with)}
         sections[DEFAULTS] = np.frombuffer(json.dumps(content, allow_nan=False).encode(), np.uint8)
     FORMAT.write(path, start, sections)

@@ -9,7 +9,7 @@ import pytest
 from decoder.graph import GraphDefaults, load_defaults, load_graph, precompile, save_defaults, save_graph
 from decoder.graph.graph_file import DEFAULTS, FORMAT, TUNED_OPTIONS
 from decoder.search import SearchOptions
-from readers.errors import FormatError
+from readers.errors import ConfigError, FormatError
 from tests.decoder.graphs import make_acceptor
 
 TUNED = GraphDefaults({"acweight": 0.25, "lm_scale": 2, "max_tokens": 500}, {"am": "net.dnn", "lm": "words.arpa"})
@@ -37,6 +37,21 @@ def test_round_trip_and_removal(path):
     save_defaults(path, GraphDefaults())
     assert path.read_bytes() == plain
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "options", [{"beam": np.inf}, {"beam": 1e31}, {"acweight": np.nan}, {"max_tokens": 0.5}, {"silence": 1}]
+)
+def test_what_a_graph_cannot_carry_is_refused(path, options):
+    plain = path.read_bytes()
+    with pytest.raises(ConfigError, match=rf"graph.dg: search option {next(iter(options))} = .*; expected one of acwei"):
+        save_defaults(path, GraphDefaults(options))
+    assert path.read_bytes() == plain
+
+
+def test_numbers_of_numpy_are_stored(path):
+    save_defaults(path, GraphDefaults({"beam": np.float32(9), "max_tokens": np.int64(500)}))
+    assert load_defaults(path) == GraphDefaults({"beam": 9.0, "max_tokens": 500})
 
 
 def test_every_option_is_one_of_the_search():
