@@ -12,9 +12,10 @@ from types import SimpleNamespace
 
 from acoustic.actions import make_action
 from acoustic.actions.base import READER_BLOCKS, Action, CommonSettings
+from acoustic.actions.train import Train
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.training.evaluation import check_inputs
+from acoustic.training.evaluation import add_feature_records, check_inputs
 from readers.common.files import require_writable
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig
@@ -192,9 +193,16 @@ class Validation:
                     },
                     places=lambda reader=reader, prefix=prefix: {prefix + one: at for one, at in reader.where.items()},
                     num_words_and_classes=reader.num_words_and_classes,
+                    feature_records=lambda reader=reader, prefix=prefix: {
+                        prefix + one: record for one, record in reader.features.items()
+                    },
+                    ignores_feature_mismatch=reader.ignores_feature_mismatch,
                 )
+                engine = SimpleNamespace(inputs=[name], network=network)
                 with self.findings.catch():
-                    check_inputs(SimpleNamespace(inputs=[name], network=network), given, f"{command}.{title}")
+                    check_inputs(engine, given, f"{command}.{title}")
+                if isinstance(action, Train) and title == "reader":
+                    add_feature_records(engine, given)
         if "writer" in action.blocks and self.config.block(command).is_block("writer"):
             self._check_writer(command, network, roots, figures.readers.get("reader"))
 

@@ -1,7 +1,7 @@
 """Criteria and error counts of a network over a data set, as sums over frames."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acoustic.engine.engine import Engine
@@ -101,9 +101,11 @@ def _check_features(engine: Engine, reader: Any, title: str) -> None:
     """Raise ModelError if the network was trained on other features than those of the reader."""
     if getattr(reader, "ignores_feature_mismatch", False):
         return
-    network = engine.network
+    network, dims = engine.network, reader.dims()
     for name, record in feature_records(engine, reader).items():
         if name in network.feature_records:
+            if dims.get(name) != network.shapes[name].rows:  # says more about a wrong `dim` than the context
+                record = replace(record, context=None)
             why = f"with which {network.source} was trained"
             fault = record.mismatch(f"{title}: {name}", network.feature_records[name], why)
             if fault:
@@ -114,6 +116,13 @@ def feature_records(engine: Engine, reader: Any) -> dict[str, FeatureRecord]:
     """Return how the features that a reader gives to each input were computed, as far as it is known."""
     found = reader.feature_records() if hasattr(reader, "feature_records") else {}
     return {name: record for name, record in found.items() if name in engine.inputs}
+
+
+def add_feature_records(engine: Engine, reader: Any) -> None:
+    """Record in the network how the features that it is trained on were computed."""
+    network = engine.network
+    for name, record in feature_records(engine, reader).items():
+        network.feature_records[name] = network.feature_records.get(name, record).updated(record)
 
 
 def _check_classes(engine: Engine, reader: Any, title: str) -> None:

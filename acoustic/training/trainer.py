@@ -11,7 +11,7 @@ from acoustic.runtime.thread_team import default_threads
 from acoustic.training.control import AdaptiveMinibatch, AdjustAfterEpoch, Control, Decision, SearchBeforeEpoch
 from acoustic.training.control.options import AFTER, BEFORE, NONE
 from acoustic.training.control.search import trial_frames
-from acoustic.training.evaluation import check_inputs, cut_warnings, evaluate, feature_records
+from acoustic.training.evaluation import add_feature_records, check_inputs, cut_warnings, evaluate
 from acoustic.training.learner import Diverged, Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.adaptation import ReferenceModel
@@ -72,8 +72,7 @@ class Trainer:
         self.engine, self.updater = self.learner.engine, self.learner.updater
         self._prepare_learner(reference)
         check_inputs(self.engine, reader, "reader")
-        for name, record in feature_records(self.engine, reader).items():
-            network.feature_records[name] = network.feature_records.get(name, record).updated(record)
+        add_feature_records(self.engine, reader)
         if cv_reader is not None:
             check_inputs(self.engine, cv_reader, "cvReader")
         for warning in cut_warnings(network, reader, min(options.minibatch_size)):

@@ -137,10 +137,10 @@ def save_defaults(path: str | Path, defaults: GraphDefaults) -> None:
     """
     options = {name: one.item() if isinstance(one, np.generic) else one for name, one in defaults.options.items()}
     for name, value in options.items():
-        if not _is_option(name, value):
+        if not is_search_option(name, value):
             raise ConfigError(
-                f"{path}: search option {name[:40]} = {str(value)[:40]}; expected one of {', '.join(TUNED_OPTIONS)} with "
-                f"a number from {-LARGEST:g} to {LARGEST:g}"
+                f"{path}: search option {name[:40]} = {str(value)[:40]}; expected one of {', '.join(TUNED_OPTIONS)} "
+                f"with a number from {-LARGEST:g} to {LARGEST:g}"
             )
     start, sections = FORMAT.read(path)
     sections.pop(DEFAULTS, None)

@@ -14,6 +14,7 @@ from readers.common.faults import Findings
 from readers.common.names import apart_by_extension
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig
+from readers.config.feature_record import FeatureRecord
 from readers.config.syntax import Source
 from readers.errors import ArgonautError, FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, kind_name
@@ -51,6 +52,10 @@ class ReaderSummary:
         Unit of num_usable, "utterances" or "records".
     num_words_and_classes : (int, int) or None
         Size of the vocabulary of class labels, and number of its classes.
+    features : dict of str to FeatureRecord
+        How the features of each stream were computed, as far as it is known.
+    ignores_feature_mismatch : bool
+        Whether the features need not be those of the model.
     """
 
     streams: dict[str, int] = field(default_factory=dict)
@@ -62,6 +67,8 @@ class ReaderSummary:
     period: int = 0
     unit: str = "utterances"
     num_words_and_classes: tuple[int, int] | None = None
+    features: dict[str, FeatureRecord] = field(default_factory=dict)
+    ignores_feature_mismatch: bool = False
 
     def dims(self) -> dict[str, int]:
         """Rows of each stream, as `Reader.dims`."""
@@ -126,6 +133,8 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
         period, unit = getattr(reader, "period", 0), getattr(reader, "unit", "utterances")
         figures = ReaderSummary(reader.dims(), places, period=period, unit=unit)
         figures.num_words_and_classes = getattr(reader, "num_words_and_classes", None)
+        figures.features = reader.feature_records()
+        figures.ignores_feature_mismatch = reader.ignores_feature_mismatch
         if reader.unit == "records":  # opening the reader has read all of them
             figures.num_usable = figures.num_frames = reader.num_frames
             return figures
@@ -176,6 +185,9 @@ class _HTKMLFCheck:
             if self._is_sound(stream):
                 self.figures.streams[stream.name] = stream.dim
                 self.figures.where[stream.name] = getattr(stream, "dim_where", stream.where)
+        records = {stream.name: stream.record for stream in self.features if not stream.expand}
+        self.figures.features = {name: record for name, record in records.items() if record is not None}
+        self.figures.ignores_feature_mismatch = any(stream.ignores_mismatch for stream in self.features)
         self.figures.period = self.features[0].period
         return self.figures
 

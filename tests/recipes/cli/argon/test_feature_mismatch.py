@@ -134,6 +134,9 @@ def test_actions_of_a_model_on_other_features(user):
     other_features(user)
     message = f"reader: features: TARGETKIND FBANK_Z; expected TARGETKIND FBANK, {TRAINED}; ignoreFeatureMismatch=true"
     assert message in user.run(*write_command("other.scp")).err[-1]
+    validate = ("validate", "net.cntk", *write_command("other.scp")[2:])
+    assert any(f"Write.{message}" in line for line in user.run(*validate).out)
+    assert user.run(*validate, "ignoreFeatureMismatch=true").status == 0
     assert user.run(*write_command("other.scp"), "ignoreFeatureMismatch=true").status == 0
 
 
@@ -162,9 +165,9 @@ def test_validation_data_are_compared_with_training_data(user):
     user.write("net.cntk", CNTK.replace("  SGD=[", validation, 1))
     outcome = user.train()
     assert outcome.status == 2
-    assert outcome.err[-1].startswith(
-        "error: cvReader: features: HIFREQ 4000; expected HIFREQ none, with which the network was trained"
-    )
+    message = "cvReader: features: HIFREQ 4000; expected HIFREQ none, with which the network was trained"
+    assert outcome.err[-1].startswith(f"error: {message}")
+    assert any(f"Train.{message}" in line for line in user.run("validate", "net.cntk").out)
 
 
 def test_a_directory_of_two_configurations_is_noted(user):
