@@ -34,6 +34,8 @@ FORMAT, VERSION = "argonaut-network", 1
 METADATA_KEY = "argonaut"
 MAX_HEADER = 100_000_000  # bytes; limit of the format
 NUMPY_TYPES = {"F32": "<f4", "F64": "<f8"}
+TENSOR_TYPES = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
+MOST_DIMENSIONS = 8
 
 
 def tensor_bytes(tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> bytes:
@@ -124,13 +126,13 @@ def _parse_metadata(text: str, path: str | Path | FilePart) -> dict[str, Any]:
 
 def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:
     """Return a tensor, a matrix in Fortran order.  Raises ModelError for types and shapes that NumPy does not have."""
-    try:
-        array = file.get_tensor(name)
-    except (AttributeError, TypeError, ValueError) as error:
-        kind = file.get_slice(name).get_dtype()
+    found = file.get_slice(name)
+    kind, shape = found.get_dtype(), found.get_shape()
+    if kind not in TENSOR_TYPES or len(shape) > MOST_DIMENSIONS:
         raise ModelError(
-            f"{path}: tensor {name!r} of type {kind} ({error}); expected a matrix of F32 or F64"
-        ) from error
+            f"{path}: tensor {name!r} of type {kind}, {len(shape)} dimensions; expected a matrix of F32 or F64"
+        )
+    array = file.get_tensor(name)
     return np.asfortranarray(array) if array.ndim == 2 else array
 
 

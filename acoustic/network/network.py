@@ -102,7 +102,18 @@ class Network:
         """Give a parameter or constant its initial value; other nodes have none. Raises ModelError."""
         if node.is_stored and not node.is_precomputed:
             self.check_size(node)
-            node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
+            node.value = self._converted(node, np.asfortranarray(node.initial_value(self._generator(node))))
+
+    def _converted(self, node: Node, value: Any) -> Any:
+        """Return a value of a node in the network's precision.  Raises ModelError if it is too large for that."""
+        with np.errstate(over="ignore"):
+            converted = self.backend.asarray(value)
+        wider = np.dtype(value.dtype).itemsize > np.dtype(self.backend.dtype).itemsize
+        if wider and bool(self.backend.xp.isinf(converted).any()) and not np.isinf(value).any():
+            raise ModelError(
+                f"{node.where}: values beyond the range of float; expected smaller ones, or precision=double"
+            )
+        return converted
 
     def check_size(self, node: Node) -> None:
         """Raise ShapeError if the size of a parameter or constant is still open, ModelError if it is too large."""
@@ -228,7 +239,7 @@ class Network:
         expected = self.shapes[node.name]
         if tuple(value.shape) != tuple(expected):
             raise ShapeError(f"{node.where}: value is {'x'.join(map(str, value.shape))}; expected {expected}")
-        node.value = self.backend.asarray(value)
+        node.value = self._converted(node, value)
 
     def stored_values(self) -> dict[str, Any]:
         """Return the values (rows, cols) of parameters, constants and statistics by node name, if they have one."""

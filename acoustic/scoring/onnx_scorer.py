@@ -104,7 +104,8 @@ class OnnxScorer(WindowScorer):
         together = self._run(probe)
         self.num_outputs = together.shape[1]
         alone = np.concatenate([self._run(frame[None]) for frame in probe])
-        self._recurrent = not np.allclose(alone, together, atol=SAME_SCORES * max(1.0, float(np.abs(together).max())))
+        largest = np.abs(together).max(initial=1.0, where=np.isfinite(together))
+        self._recurrent = not np.allclose(alone, together, atol=SAME_SCORES * float(largest))
 
     def _log_priors_of(self, priors: np.ndarray) -> np.ndarray:
         """Return the log of the normalised priors (num_outputs,)."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from decoder.scoring.edit_loop import DELETION, INSERTION, fill_last_edits
+from readers.errors import FormatError
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class EditPenalties:
 # counts plain edits, which never give a higher rate than the others.
 PENALTIES = {"htk": EditPenalties(10, 7, 7), "nist": EditPenalties(4, 3, 3), "kaldi": EditPenalties(1, 1, 1)}
 
+MOST_PAIRS = 200_000_000  # of words in an alignment, a byte each: 14,000 words are more than an hour of speech
 COMPILED_FROM = 200_000  # pairs of words; for fewer, to import numba takes longer than to align them
 # Not counted as words, whichever tool wrote the file.
 SENTENCE_MARKS = frozenset({"<s>", "</s>", "!SENT_START", "!SENT_END", "!NULL"})
@@ -120,7 +122,13 @@ def align(
     """The cheapest alignment of two word sequences as (reference or None, hypothesis or None) pairs.
 
     Among equally cheap alignments a hit or substitution is preferred to a deletion, a deletion to an insertion.
+    Raises FormatError for more than MOST_PAIRS pairs of words.
     """
+    if len(reference) * len(hypothesis) > MOST_PAIRS:
+        raise FormatError(
+            f"{len(reference)} words against {len(hypothesis)}; expected a product of at most {MOST_PAIRS:g}; "
+            "divide the recording into utterances"
+        )
     edits = _last_edits(reference, hypothesis, penalties)
     pairs: list[tuple[str | None, str | None]] = []
     i, j = len(reference), len(hypothesis)
@@ -187,6 +195,11 @@ def score(
     -------
     ScoringResult
 
+    Raises
+    ------
+    FormatError
+        For an utterance of more than MOST_PAIRS pairs of words.
+
     References
     ----------
     HTK Book, HResults.
@@ -197,7 +210,10 @@ def score(
         if name not in found:
             results.missing.append(name)
         guesses = hypotheses[found[name]] if name in found else ()
-        pairs = align(fold_words(words, fold, ignore), fold_words(guesses, fold, ignore), penalties)
+        try:
+            pairs = align(fold_words(words, fold, ignore), fold_words(guesses, fold, ignore), penalties)
+        except FormatError as fault:
+            raise FormatError(f"{name}: {fault}") from fault
         results.alignments[name] = pairs
         results.utterances[name] = count(pairs)
     results.total = sum(results.utterances.values(), Score())

@@ -1,5 +1,7 @@
 """Building networks: names, types, options, initial values, special lists; statistics gathered before training."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -222,3 +224,18 @@ def test_statistics_of_the_whole_set(seed):
 def test_statistics_of_no_data():
     with pytest.raises(ModelError, match=r"node 'm' \(Mean\): the training data hold no frame"):
         precompute(normalised(), lambda: iter(()))
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_that_the_precision_does_not_hold_are_refused():
+    for precision in ("double", "float"):
+        network = Network(precision)
+        refused = pytest.raises(
+            ModelError, match=r"'[wv]' .*: values beyond the range of float; expected smaller ones, or"
+        )
+        with contextlib.nullcontext() if precision == "double" else refused:
+            network.add("Parameter", "w", rows=2, init="fixedValue", value=1e300)
+        network.add("Parameter", "v", rows=2)
+        with contextlib.nullcontext() if precision == "double" else refused:
+            network.set_value("v", np.full((2, 1), -1e300))
+        network.set_value("v", np.full((2, 1), np.inf))

@@ -174,3 +174,14 @@ def test_outputs_that_are_no_scores_are_refused(tmp_path, make_output, message):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
     with pytest.raises(ModelError, match=message):
         OnnxScorer(tmp_path / "m.onnx", window=5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_scores_may_be_infinite(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    helper, floats = onnx.helper, onnx.TensorProto.FLOAT
+    x, y = (helper.make_tensor_value_info(name, floats, ["n", 5]) for name in "xy")
+    nodes = [helper.make_node("Constant", [], ["zero"], value_float=0.0), helper.make_node("Div", ["x", "zero"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    assert np.isinf(OnnxScorer(tmp_path / "m.onnx", window=5).score(np.ones((1, 7)))).all()

@@ -9,7 +9,7 @@ from decoder.scoring import error_counts
 from decoder.scoring import error_counts as scoring
 from decoder.scoring import report as score_report
 from decoder.scoring.error_counts import PENALTIES, Score, align, count, score
-from readers.errors import ConfigError
+from readers.errors import ConfigError, FormatError
 from tests.languages.targets import limited
 
 
@@ -174,3 +174,10 @@ def test_thousands_of_words_are_aligned_in_little_time():
     with limited(10.0):
         pairs = align(words, [*words[:2000], "x", *words[2001:4000], *words[4001:]])
     assert [pair for pair in pairs if pair[0] != pair[1]] == [(words[2000], "x"), (words[4000], None)]
+
+
+def test_utterances_beyond_hours_of_speech_are_refused():
+    with pytest.raises(
+        FormatError, match=r"u1: 15000 words against 14000; expected a product of at most 2e\+08; divide"
+    ):
+        score({"u1": ["a"] * 15000}, {"u1": ["a"] * 14000})

@@ -12,6 +12,7 @@ from readers.kaldi.ark import write_matrix
 from readers.minibatches.base import open_reader
 from tests.fuzz.format import Format, text
 
+LONGEST = 1 << 14  # a list of ten thousand recordings rightly takes seconds
 TEXT = "</s> the cat sat </s>\n</s> a dog </s>\n\n</s> the dog sat </s>\n"
 WORDS = "</s>\nthe\n<unk>\na\ncat\ndog\nsat\n"
 CLASSES = "".join(f"{k} 9 {word} {k // 3}\n" for k, word in enumerate(WORDS.split()))
@@ -95,7 +96,7 @@ SETTINGS = tuple({"settings": one} for one in FRAME_SETTINGS)
 def formats_of(title: str, block: str, files: dict[str, str], **options) -> list[Format]:
     """A format for each file that a reader reads."""
     return [
-        Format(f"{title} {name}", text(content), read_with(block, name, files, **options))
+        Format(f"{title} {name}", text(content), read_with(block, name, files, **options), most_bytes=LONGEST)
         for name, content in files.items()
     ]
 
