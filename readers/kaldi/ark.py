@@ -280,7 +280,10 @@ def read_key(file: BinaryIO, path: str | os.PathLike) -> str | None:
         if byte == b"\n" and not key:
             continue
         if not byte or byte in b"\n\0 \t" or len(key) > MAX_KEY_BYTES:
-            raise FormatError(f"{path}:{file.tell()}: found {bytes(key[:20])!r}; expected a key and a blank")
+            found = bytes(key[:20] + byte)
+            raise FormatError(
+                f"{path}:{file.tell()}: found {found!r}; expected a key and a blank, as in Kaldi archives"
+            )
         key += byte
 
 

@@ -245,7 +245,7 @@ class Run:
         if result.wider:
             reason += f" with {result.wider}" if reason else result.wider
         if result.labels is None:
-            hint = "; try a larger -beam, or do without --no-partial" if self.arguments.no_partial else ""
+            hint = "; try a larger -beam, or omit --no-partial" if self.arguments.no_partial else ""
             self.report.fail(entry.key, reason + hint)
             return
         if result.reason:

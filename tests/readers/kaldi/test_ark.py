@@ -177,6 +177,8 @@ def test_faults_of_scp_lines(tmp_path, text, message):
         (b"u1 \0BCM2x" + bytes(8) + b"\1\0\0\0\1\0\0\0ab", r"a.ark:3: 0 frames of 0 values"),
         (b"u1 \0B\4\1\0\0\0\4\1\0\0\0", r"a.ark:3: a vector of integers; expected a matrix of features"),
         (b"u1 \0BFV \4\1\0\0\0abcd", r"a.ark:3: an object b'FV '; expected a matrix"),
+        (b"\0\0\0$", r"a.ark:1: found b'\\x00'; expected a key and a blank, as in Kaldi archives"),
+        (b"u1.htk\nu2.htk\n", r"a.ark:7: found b'u1.htk\\n'; expected a key and a blank"),
         (b"u1 PKL123", r"a.ark:3: found b'PKL123'; expected a matrix"),
         (b"u1 [ 1 2\n3 ]\n", r"a.ark:3: 2 rows of unequal length"),
         (b"u1 [ 1 x ]\n", r"a.ark:3: could not convert .*; expected a matrix of numbers"),

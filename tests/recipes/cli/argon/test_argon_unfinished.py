@@ -48,7 +48,7 @@ def test_one_unfinished_utterance_is_written_and_marked(made, tmp_path, short, c
 def test_without_partial_results_it_fails(made, tmp_path, short, capsys):
     assert decode(made, tmp_path, "--no-partial", "--widenings", "1", infiles=short) == 1
     assert closing(capsys) == "utterances: 4 done, 0 skipped, 1 failed"
-    reason = f"{REASON} 30 instead of 15; try a larger -beam, or do without --no-partial"
+    reason = f"{REASON} 30 instead of 15; try a larger -beam, or omit --no-partial"
     assert report_of(tmp_path) == [["short", "failed", reason]]
     assert words_of(tmp_path / "out.mlf") == SENTENCES
 
