@@ -4,12 +4,13 @@ import ast
 
 import pytest
 
+from tests.mutate import trial
 from tests.mutate.__main__ import read_results, report
 from tests.mutate.changes import KINDS, changes_of
 from tests.mutate.choice import chosen_tests
 from tests.mutate.kernel_cache import forget_kernels, reached_kernels
 from tests.mutate.sample import PER_FILE, ROOT, equivalent, sample
-from tests.mutate.trial import run_tests
+from tests.mutate.trial import Baseline, run_tests
 
 SOURCE = b'''"""A module."""
 from a import b
@@ -149,3 +150,23 @@ def test_results_are_read_back_and_survivors_are_tried_again(tmp_path):
     assert read_results(tmp_path, False).keys() == {"a", "b", "c"}
     assert read_results(tmp_path, True).keys() == {"b", "c"}
     assert read_results(tmp_path / "nowhere", False) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("check", "outcome"), [("assert double(3) == 6", "caught"), ("assert double(0) == 0", "survived"), ("", "survived")]
+)
+def test_a_change_is_tried_in_a_copy_that_is_removed_again(tmp_path, monkeypatch, check, outcome):
+    """The copy has an earlier state of the file than that which the change was listed from."""
+    unchanged, source = tmp_path / "unchanged", b"def double(x):\n    return 2 * x\n"
+    (unchanged / "tests").mkdir(parents=True)
+    (unchanged / "a.py").write_bytes(source)
+    test = f"def test_double():\n    sys.path.insert(0, '.')\n    from a import double\n    {check}\n"
+    (unchanged / "tests" / "test_a.py").write_text(f"import sys\n\n\n{test if check else ''}")
+    monkeypatch.setattr(trial, "chosen_tests", lambda path: ["tests/test_a.py"])
+    monkeypatch.setattr(trial, "forget_kernels", lambda path, root, copy: False)
+    constant = next(c for c in changes_of("a.py", b"# later\n\n" + source) if c.kind == "constant")
+    assert (constant.before, constant.after) == ("2", "3")
+    assert trial.try_change(constant, tmp_path, Baseline({}, []), 0)[0] == outcome
+    assert (unchanged / "a.py").read_bytes() == source
+    assert not (tmp_path / "trial0").exists()

@@ -13,12 +13,13 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutate.changes import Change
+from tests.mutate.changes import Change, changes_of
 from tests.mutate.choice import chosen_tests
 from tests.mutate.kernel_cache import forget_kernels, reached_kernels
 from tests.mutate.sample import ROOT
 
 MEMORY = 16 << 30  # bytes of address space of a run of tests
+NO_TESTS = 5  # pytest's exit status if it has found none
 COMPILING = 240.0  # seconds that compiling kernels may take
 
 
@@ -136,7 +137,9 @@ def try_change(change: Change, out: Path, baseline: Baseline, number: int) -> tu
     shutil.rmtree(root, ignore_errors=True)
     shutil.copytree(unchanged, root, copy_function=os.link, symlinks=True)
     place = root / change.path
-    changed, then = change.apply(place.read_bytes()), place.stat().st_mtime
+    source, then = place.read_bytes(), place.stat().st_mtime
+    # By its place in the copy, since the checkout may have been edited meanwhile.
+    changed = next(one for one in changes_of(change.path, source) if one.identity == change.identity).apply(source)
     place.unlink()  # the link, not the unchanged file
     place.write_bytes(changed)
     os.utime(place, (then + 3600, then + 3600))  # compiled modules of the old code are told apart by their time
@@ -152,7 +155,7 @@ def try_change(change: Change, out: Path, baseline: Baseline, number: int) -> tu
         shutil.rmtree(root, ignore_errors=True)
     if status is None:
         return "hang", ""
-    return ("survived", "") if status == 0 else ("caught", _first_failure(log))
+    return ("survived", "") if status in (0, NO_TESTS) else ("caught", _first_failure(log))
 
 
 def _first_failure(log: Path) -> str:
