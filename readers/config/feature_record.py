@@ -248,6 +248,8 @@ def read_side_file(path: str | os.PathLike) -> FeatureRecord:
     OSError
     """
     again = "delete the file, or make the features again with argonaut hcopy"
+    if Path(path).is_fifo():  # opening it would wait for a writer
+        raise FormatError(f"{path}: a pipe; expected a record of features; {again}")
     with Path(path).open("rb") as file:
         raw = file.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:

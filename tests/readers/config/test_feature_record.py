@@ -1,6 +1,7 @@
 """Records of features: comparison, parsing of hostile text, side files."""
 
 import json
+import os
 
 import pytest
 
@@ -144,6 +145,12 @@ def test_a_side_file_that_contradicts_the_header_is_of_other_files(tmp_path):
     assert files.record(tmp_path / "one.fb", "FBANK_D", 100000) == FeatureRecord.of_header("FBANK_D", 100000)
     assert files.record(tmp_path / "one.fb", "USER", 100000) == FeatureRecord.of_header("USER", 100000)
     assert files.record(tmp_path / "one.mfc", "FBANK_D_Z", 100000) == FeatureRecord.of_header("FBANK_D_Z", 100000)
+
+
+def test_a_pipe_in_place_of_a_side_file_does_not_block(tmp_path):
+    os.mkfifo(tmp_path / "features.fb.json")
+    with pytest.raises(FormatError, match=r"features.fb.json: a pipe; expected a record of features; delete the file"):
+        SideFiles().record(tmp_path / "one.fb", "FBANK_D_Z", 100000)
 
 
 def test_links_have_the_record_of_their_files(tmp_path):
