@@ -1,5 +1,6 @@
 """Description files: their sections, and which of them are loaded and run (CNTK book 3.2.2)."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from readers.config.config import Config
 from readers.config.syntax import Source, Span
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
+
+_SLASHES = re.compile(r"(?:^|(?<=\s))//")  # CNTK's own descriptions have such comments besides those with #
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ def read_description(path: Path, where: str, scope: Config) -> DescriptionFile:
         text = read_text(path)
     except OSError as fault:
         raise ConfigError(f"{where}: {path}: {fault.strerror}; expected a readable file") from fault
+    text = "\n".join(_without_slashes(line) for line in text.split("\n"))
     sections, script = split_sections(scope.substitute(Source.from_text(text, str(path))))
     named: dict[str, tuple[Name, ...]] = {}
     rest = []
@@ -62,6 +66,17 @@ def read_description(path: Path, where: str, scope: Config) -> DescriptionFile:
         else:
             rest.append(statement)
     return DescriptionFile(str(path), sections, NdlScript(tuple(rest), script.macros), **named)
+
+
+def _without_slashes(line: str) -> str:
+    """Return a line without the comment that `//` begins, at its start or after a blank, and not in quotes."""
+    quoted, checked = False, 0
+    for match in _SLASHES.finditer(line):
+        quoted ^= line.count('"', checked, match.start()) % 2 == 1
+        checked = match.start()
+        if not quoted:
+            return line[: match.start()]
+    return line
 
 
 def section_names(text: str, where: str) -> tuple[Name, ...]:

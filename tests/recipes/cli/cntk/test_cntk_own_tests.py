@@ -83,7 +83,8 @@ Described=[
 ]
 """
 NDL = """
-features=Input($featDim$, tag=feature)
+// TODO: [this tag does not exist, does it?
+features=Input($featDim$, tag="feature") // 12 "rows
 labels=Input(3, tag=label)
 z=Times(Parameter(3, $baseFeatDim$), features)
 ce=CrossEntropyWithSoftmax(labels, z, tag=criterion)
