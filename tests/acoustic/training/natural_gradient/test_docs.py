@@ -12,7 +12,7 @@ PAGE = page_text("natural_gradient")
 
 
 def test_the_configuration():
-    text = re.search(r"```cntk\n(.*?)```", PAGE, re.DOTALL)[1]
+    text = re.search(r"```cntk\n(SGD=.*?)```", PAGE, re.DOTALL)[1]
     options = training_options(Config.from_text(text, "exp.cntk").block("SGD"))
     assert options.rule == NaturalGradient()
     assert options.final_learning_rate == 0.001
