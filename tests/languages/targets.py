@@ -38,21 +38,21 @@ class TooLong(BaseException):
 
 @contextlib.contextmanager
 def limited(seconds: float = LIMIT) -> Iterator[None]:
-    """Raise TooLong in the body when it takes longer; on the main thread of systems that have alarms."""
+    """Raise TooLong in the body when it uses more processor time; on the main thread of systems that have alarms."""
 
     def stop(number, frame):
-        raise TooLong(f"more than {seconds} s")
+        raise TooLong(f"more than {seconds} s of processor time")
 
-    if not hasattr(signal, "SIGALRM"):
+    if not hasattr(signal, "SIGPROF"):
         yield
         return
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def expect_own_faults(function, *arguments):
