@@ -32,6 +32,7 @@ from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 21  # frames in the input of the DNN
+RATE = 16000  # of the corpus, Hz
 TRANSITION_POWER = 0.3  # compensates for the small acweight of 0.15
 LMS = {"flat": "flat LM", "trained": "LM trained on the transcripts"}  # in the order they are reported
 
@@ -123,6 +124,7 @@ class Recipe:
             Stage(tune, "search options, on the development set", self.tune, ("lists", "features", "graph", train)),
             Stage(decode, "words and lattices of the test set", self.decode, ("features", "graph", train, tune)),
             Stage(score, "word error rates", self.score, ("lists", decode)),
+            *([self.packing] if self.network == "dnn" else []),
         ]  # fmt: skip
 
     def training(self, network: str) -> Stage:
@@ -131,6 +133,13 @@ class Recipe:
             own_name("train", network), acoustic.help, lambda: self.train(acoustic),
             ("lists", "features", *(["train"] if acoustic.on_dnn else [])),
             cntk_settings(self.cntk_arguments(acoustic)), self.out / acoustic.folder / "model",
+        )  # fmt: skip
+
+    @property
+    def packing(self) -> Stage:
+        return Stage(
+            "pack", "a bundle: everything that recognition needs, in one file", self.pack,
+            ("lists", "features", "lm", "graph", "train", "tune", "decode"),
         )  # fmt: skip
 
     @property
@@ -277,7 +286,15 @@ class Recipe:
             )  # fmt: skip
         return lost
 
+    def pack(self) -> int:
+        return command(
+            "pack", self.out, "--recipe", "an4", "--rate", RATE, "--window", WINDOW, "--name", "an4",
+            "--language", "en", "-o", self.bundle,
+        )  # fmt: skip
+
     def closing(self) -> None:
+        if self.network == "dnn":
+            print("bundle:", self.bundle)
         print("pictures:", f"{self.model}.png", *(self.picture(name) for name in LMS))
         for name, label in LMS.items():
             total = self.total(name)
@@ -292,6 +309,10 @@ class Recipe:
         from recipes.cli.score import read_words
 
         return score(read_words(self.references), read_words(self.hypotheses(name))).total
+
+    @property
+    def bundle(self) -> Path:
+        return self.out / "an4.argo"
 
     @property
     def references(self) -> Path:

@@ -19,7 +19,7 @@ import argparse
 from pathlib import Path
 
 from readers.common.files import atomic_write
-from recipes.an4.run import LMS, TRANSITION_POWER, WINDOW, Recipe
+from recipes.an4.run import LMS, RATE, TRANSITION_POWER, WINDOW, Recipe
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, run_stages
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     phones = Recipe(with_overrides(arguments, other="LVCSR_Train", network="dnn"))
     arguments = with_overrides(arguments, other="AN4_Train", network="dnn")
     tied, natural, continued, realigned = (Tied(arguments, name) for name in SYSTEMS)
-    stages = [*phones.stages(), *tied.tying_stages(), *tied.system_stages(), *natural.system_stages()]
+    stages = [*phones.stages(), *tied.tying_stages(), *tied.system_stages(), tied.packing, *natural.system_stages()]
     stages += [tied.alignment_stage(), *realigned.system_stages(), *continued.system_stages()]
 
     def closing() -> None:
@@ -110,6 +110,19 @@ class Tied(Recipe):
             Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
             Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode)),
         ]  # fmt: skip
+
+    @property
+    def packing(self) -> Stage:
+        return Stage(
+            "pack-tied", "a bundle: everything that recognition needs, in one file", self.pack,
+            ("lists", "features", "lm", "graph-tied", "train-tied", "tune-tied", "decode-tied"),
+        )  # fmt: skip
+
+    def pack(self) -> int:
+        return command(
+            "pack", self.out, "--recipe", "lvcsr", "--rate", RATE, "--window", WINDOW, "--name", "lvcsr",
+            "--language", "en", "-o", self.out / "lvcsr.argo",
+        )  # fmt: skip
 
     def alignment_stage(self) -> Stage:
         return Stage("align", "training and development set aligned with the tied states", self.align,

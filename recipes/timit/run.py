@@ -23,6 +23,7 @@ CONFIG = Path(__file__).parent / "config"
 FEATURES = CONFIG / "fbank24_zda.hcopy"
 SIZES = ("demo", "full")
 WINDOW = 11  # frames in the input of the network
+RATE = 16000  # of the corpus, Hz
 SETS = ("train", "dev", "test")
 # The demo trains fewer epochs than the 25 of the book, to be short.
 DEMO_OVERRIDES = ("TIMIT_TrainSimple=[SGD=[maxEpochs=12;learningRatesPerMB=0.8:3.2*8:0.8:0.08]]",)
@@ -75,6 +76,8 @@ class Recipe:
             Stage("tune", "search options, on the development set", self.tune, ("labels", "lm", "graph", "train")),
             Stage("decode", "phones and lattices of the test set", self.decode, ("lm", "graph", "train", "tune")),
             Stage("score", "phone error rate on 39 phones", self.score, ("labels", "decode")),
+            Stage("pack", "a bundle: everything that recognition needs, in one file", self.pack,
+                  ("labels", "lm", "graph", "train", "tune", "decode")),
         ]  # fmt: skip
 
     @cached_property
@@ -208,6 +211,12 @@ class Recipe:
             "--report", self.out / "reports" / "score",
         )  # fmt: skip
 
+    def pack(self) -> int:
+        return command(
+            "pack", self.out, "--recipe", "timit", "--rate", RATE, "--window", WINDOW, "--name", "timit",
+            "-o", self.bundle,
+        )  # fmt: skip
+
     def closing(self) -> None:
         from decoder.scoring.error_counts import score
         from readers.tables.timit import read_phone_map
@@ -215,8 +224,13 @@ class Recipe:
         from recipes.timit.prepare import PHONE_MAP
 
         total = score(read_words(self.references), read_words(self.hypotheses), fold=read_phone_map(PHONE_MAP)).total
+        print("bundle:", self.bundle)
         print("pictures:", f"{self.model}.png", self.picture)
         print(f"PER {total.word_error_rate:.1f}%")
+
+    @property
+    def bundle(self) -> Path:
+        return self.out / "timit.argo"
 
     @property
     def references(self) -> Path:

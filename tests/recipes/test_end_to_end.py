@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from acoustic.network.model_file import load_model
+from decoder import Recognizer
 from readers.htk.mlf import read_mlf
 from readers.htk.slf import read_slf
 from recipes.cli.main import main
+from recipes.timit import corpus as timit_corpus
 from recipes.timit import run as timit
 from tests.recipes.systems.small_system import (
     DECODE,
@@ -58,9 +60,10 @@ def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(drawn, tmp_pat
     assert status in (0, 1), shown.err  # 1: the sentences have not all of the 61 phones
 
     pictures = (out / "model" / "cntkSpeech.dnn.png", out / "decode" / "confusions.png")
-    closing = shown.out.splitlines()[-2:]
-    assert closing[0] == f"pictures: {pictures[0]} {pictures[1]}"
-    figure = re.fullmatch(r"PER (\d+\.\d)%", closing[1])[1]
+    closing = shown.out.splitlines()[-3:]
+    assert closing[0] == f"bundle: {out / 'timit.argo'}"
+    assert closing[1] == f"pictures: {pictures[0]} {pictures[1]}"
+    figure = re.fullmatch(r"PER (\d+\.\d)%", closing[2])[1]
     assert re.search(rf"^PER {figure}% \(8 utterances, \d+ phones\)$", shown.out, re.M)  # from argonaut score
     assert float(figure) < 40  # measured: 14; guessing the commonest phone gives 90
     reference, hypothesis = read_mlf(out / "labels" / "test.phones.mlf"), read_mlf(out / "decode" / "test.mlf")
@@ -76,12 +79,18 @@ def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(drawn, tmp_pat
         assert len(read_slf(path).word) > 0
     assert not list(out.rglob("*.tmp"))
 
+    recognizer = Recognizer.load(out / "timit.argo")
+    assert str(recognizer.bundle.description.errors[0]).startswith(f"PER {figure}% (test, 8 utterances")
+    for utterance in timit_corpus.find_sets(out / "corpus-tiny-0")["test"]:
+        labels = hypothesis.lookup(f"{utterance.name}.lab")
+        assert recognizer.transcribe(utterance.audio).text == " ".join(label.name for label in labels)
+
     with one_thread():
         assert main(recipe) == 0
     again = capsys.readouterr().out.splitlines()
-    assert len(again) == 11
-    assert all(line.endswith(": done before") for line in again[:9])
-    assert again[9:] == closing
+    assert len(again) == 13
+    assert all(line.endswith(": done before") for line in again[:10])
+    assert again[10:] == closing
 
 
 def test_the_small_system_makes_no_error(user):

@@ -4,11 +4,13 @@ import re
 
 import pytest
 
+from decoder import Recognizer
 from readers.config.config import load_config
 from readers.htk.edit_script import read_edit_script
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mlf import read_mlf
 from readers.htk.mmf import read_mmf
+from recipes.an4.corpus import find_sets
 from recipes.an4.run import CONFIG as AN4_CONFIG
 from recipes.cli.main import main
 from recipes.lvcsr.run import CONFIG, QUESTIONS
@@ -103,7 +105,11 @@ def test_recipe_ties_trains_decodes_aligns_and_trains_again(toy_run, tmp_path, m
         tied == (home / "continued/model/tied.dnn.0").read_bytes() == (home / "realigned/model/tied.dnn.0").read_bytes()
     )
     assert tied not in (continued, realigned)  # which are the same where its own alignments are those it had
+    recognizer, hypotheses = Recognizer.load(out / "lvcsr.argo"), read_mlf(home / "tied/decode/trained/test.mlf")
+    for utterance in find_sets(data)["test"]:
+        labels = hypotheses.lookup(f"{utterance.name}.lab")
+        assert recognizer.transcribe(utterance.audio).text == " ".join(label.name for label in labels)
     assert main(command) == 0
-    assert capsys.readouterr().out.count("done before") == 27
+    assert capsys.readouterr().out.count("done before") == 29
     assert main([*command[:5], str(out), *settings, "--to", "score", "--threshold", "30"]) == 0
     assert capsys.readouterr().out.count("done before") == 8

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from acoustic.network.model_file import load_model
+from decoder import Recognizer
 from decoder.graph import load_defaults
 from features import FeatureConfig
 from features.streaming import FeatureStream
@@ -224,11 +225,15 @@ def test_recipe_recognises_tones_and_resumes(toy_corpus, tmp_path, capsys):
         defaults = load_defaults(out / "graph" / name / "graph.dg")
         assert (defaults.options, defaults.tuned_with["am"]) == (chosen, "an4.dnn")
     assert (out / "model/an4.dnn.png").stat().st_size > 0
+    recognizer, hypotheses = Recognizer.load(out / "an4.argo"), read_mlf(out / "decode/trained/test.mlf")
+    for utterance in corpus.find_sets(toy_corpus)["test"]:
+        labels = hypotheses.lookup(f"{utterance.name}.lab")
+        assert recognizer.transcribe(utterance.audio).text == " ".join(label.name for label in labels)
 
     model = (out / "model/an4.dnn").read_bytes()
     assert run_toy(toy_corpus, out, "--from", "decode") == 0
     assert run_toy(toy_corpus, out) == 0
-    assert capsys.readouterr().out.count("done before") == 8
+    assert capsys.readouterr().out.count("done before") == 9
     assert (out / "model/an4.dnn").read_bytes() == model
     assert run_toy(toy_corpus, out, "--set", "AN4_Train=[SGD=[maxEpochs=3]]", "--to", "train") == 0
     shown = capsys.readouterr().out
