@@ -105,7 +105,8 @@ def report(chosen: dict[str, list[Change]], known: dict[str, str], results: dict
         total += count
         print(_row(room, count))
     print(_row("all", total))
-    print(*(f"survived: {change}" for change in survivors), sep="\n")
+    for change in survivors:
+        print(f"survived: {change}")
     return 0 if total["caught"] >= WANTED * (total["caught"] + total["survived"]) else 1
 
 
