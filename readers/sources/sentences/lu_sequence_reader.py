@@ -42,7 +42,7 @@ READER_NAMES = (
 BLOCK_NAMES = ("labelIn", "labels", "features")  # names in the book, for the reference page
 LABEL_NAMES = (
     *("token", "usewordmap", "beginSequence", "endSequence", "labelType", "labelDim", "mode", "dim"),
-    *CACHE_NAMES,
+    *(*CACHE_NAMES, "labelMappingFile"),  # without effect
     "beginingSequence",  # spelling in section 7.4.1 of the book
 )
 NOT_BUILT = {"ioNodeNames": "several inputs and outputs"}

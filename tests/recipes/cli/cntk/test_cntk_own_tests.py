@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from acoustic.network.model_file import load_model
+from readers.config.config import Config
+from readers.minibatches.base import open_reader
 from recipes.cli import cntk, main
 from tests.recipes.systems.cntk_corpus import FEATURES, LABELS, make_corpus
 
@@ -175,3 +177,16 @@ def test_readers_with_other_names_are_one_fault(text, capsys, name, message):
     assert f"readerType {name} {message}" in faults[0]
     assert cntk.main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_mapping_file_that_cntk_writes_for_slots_is_taken(tmp_path):
+    for name, text in {"in": "a\nb\n", "out": "O\nX\n", "data": "a O\nb X\n\n"}.items():
+        (tmp_path / name).write_text(text)
+    block = Config.from_text(
+        f"""readerType=LUSequenceReader
+        file={tmp_path}/data
+        labelIn=[ token={tmp_path}/in; labelMappingFile=x.txt; sectionType=labels; mapping=[wrecords=11] ]
+        labels=[ token={tmp_path}/out; labelMappingFile=y.txt ]"""
+    )
+    with open_reader(block) as reader:
+        assert not [line for line in reader.warnings if "is not known" in line]
