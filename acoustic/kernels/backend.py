@@ -14,6 +14,7 @@ from acoustic.runtime import blas
 from acoustic.runtime.memory import aligned_empty
 from acoustic.runtime.products import multiply
 from acoustic.runtime.thread_team import ThreadTeam, default_threads
+from readers.common.text import is_count
 from readers.errors import ConfigError
 from readers.minibatches.indicators import Indicators
 
@@ -25,7 +26,7 @@ def array_module(device: str) -> Any:
     kind, _, index = device.partition(":")
     if kind == "cpu" and not index:
         return np
-    if kind == "gpu" and (not index or index.isdigit()):
+    if kind == "gpu" and (not index or is_count(index)):
         try:
             import cupy  # optional: the extra `gpu`
         except ImportError as error:

@@ -13,6 +13,7 @@ import numpy as np
 
 from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
 from acoustic.nodes.option import Option
+from readers.common.text import is_count
 
 
 @register_node("LogSumGroups")
@@ -42,7 +43,7 @@ class LogSumGroups(Node):
     def sizes(self) -> list[int] | None:
         """The sizes of the groups; None if the option is not a list of positive integers."""
         parts = self.settings["sizes"].split(":")
-        return [int(part) for part in parts] if all(part.isdecimal() and int(part) > 0 for part in parts) else None
+        return [int(part) for part in parts] if all(is_count(part) and int(part) > 0 for part in parts) else None
 
     def infer_shape(self, x: Shape) -> Shape:
         sizes = self.sizes

@@ -21,6 +21,7 @@ import numpy as np
 from acoustic.runtime import blas
 from acoustic.runtime.recorder import current
 from readers.common.environment import available_cores, one_blas_thread
+from readers.common.text import is_count
 
 SPIN = 5e-4  # seconds of polling before a thread sleeps
 TABLES_KEPT = 256  # of calls, by a team
@@ -29,7 +30,7 @@ TABLES_KEPT = 256  # of calls, by a team
 def default_threads() -> int:
     """The default number of threads: OMP_NUM_THREADS, else the number of processors this process may use."""
     text = os.environ.get("OMP_NUM_THREADS", "")
-    return int(text) if text.isdigit() and int(text) > 0 else available_cores()
+    return int(text) if is_count(text) and int(text) > 0 else available_cores()
 
 
 def share_of(worker: int, workers: int, count: int) -> slice:

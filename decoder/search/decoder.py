@@ -212,7 +212,7 @@ class Decoder:
             state = self.graph.states[self.graph.used_states[rows.argmax()]]
             raise GraphError(
                 f"{where}: {num_outputs} outputs, but state [{state}] of {self.graph.where} has index {rows.max()}; "
-                f"expected at least {rows.max() + 1} outputs, as in the model that the map was made for"
+                f"expected at least {int(rows.max()) + 1} outputs, as in the model that the map was made for"
             )
 
     def decode(self, scores: np.ndarray) -> DecodingResult:

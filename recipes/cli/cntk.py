@@ -41,6 +41,7 @@ from typing import TextIO
 
 from readers.common.environment import available_cores, using_cores
 from readers.common.files import atomic_write, require_writable
+from readers.common.text import is_count
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 from recipes.cli.console import loss_lines, one_line, progress_display, run_guarded
@@ -270,8 +271,9 @@ def read_device(config) -> str:
         return "cpu"
     if name == "auto":
         return "gpu" if num_gpus() else "cpu"
-    if not name.isdigit():
-        raise ConfigError(f"{config.where('deviceId')}: deviceId is {name}; expected auto, cpu, -1 or a GPU's number")
+    if not is_count(name):
+        where = config.where("deviceId")
+        raise ConfigError(f"{where}: deviceId is {name[:40]}; expected auto, cpu, -1 or a GPU's number")
     found = num_gpus()
     if int(name) >= found:
         raise ConfigError(

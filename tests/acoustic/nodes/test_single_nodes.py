@@ -6,7 +6,7 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.nodes.base import Shape
-from readers.errors import ModelError
+from readers.errors import ModelError, ShapeError
 from readers.minibatches.sequence_layout import SequenceLayout
 
 
@@ -112,3 +112,10 @@ def test_statistics_by_hand(type_name, expected):
     parts = [np.array([[1.0, 2, 3], [4, 4, 4]]), np.array([[4.0], [4]])]
     assert precompute(network, lambda: ({"x": np.asfortranarray(part)} for part in parts)) == ["s"]
     np.testing.assert_allclose(network["s"].value[:, 0], expected)
+
+
+def test_sizes_of_groups_of_thousands_of_digits_are_refused():
+    network = Network()
+    network.add("Parameter", "x", rows=5)
+    with pytest.raises(ShapeError, match="integers above 0, separated by colons"):
+        network.add("LogSumGroups", "v", "x", sizes="1:" + "1" * 5000)

@@ -115,6 +115,9 @@ def test_cntkmap_sends_states_to_rows():
     decoder.check_outputs(4)
     with pytest.raises(GraphError, match=r"model\.dnn: 3 outputs, but state \[a\] of graph has index 3; expected at"):
         decoder.check_outputs(3, "model.dnn")
+    largest = Decoder(graph, options=options, cntkmap={"a": 0, "b": 2**31 - 1})
+    with pytest.raises(GraphError, match=r"has index 2147483647; expected at least 2147483648 outputs"):
+        largest.check_outputs(3)
     with pytest.raises(GraphError, match=r"graph: state \[b\] has no index in the cntkmap"):
         Decoder(graph, options=options, cntkmap={"a": 0})
     with pytest.raises(GraphError, match=r"cntkmap: state \[zz\] and 1 more not in graph"):

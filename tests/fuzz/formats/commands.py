@@ -1,16 +1,27 @@
-"""Whole commands, with one damaged file in the small system that the tests of the commands use."""
+"""Whole commands and bundles: one damaged file in the small system that the tests of the commands use."""
 
 import contextlib
 import functools
 import io
+import json
 import os
+import random
 import shutil
+import zipfile
+import zlib
 from pathlib import Path
 
+from decoder.recognizer import BundleParts, Recognizer, pack
+from decoder.recognizer.bundle import DESCRIPTION
+from decoder.recognizer.description import CHECKSUM, dump
+from decoder.recognizer.packing import _write_zip
 from readers.errors import ConfigError
 from recipes.cli.main import run
 from tests.fuzz.format import Format, temporary_directory
-from tests.recipes.systems.small_system import DECODE, FIRST_OF_TEST, GRAPH, make_small_system
+from tests.fuzz.formats.graphs import sections
+from tests.fuzz.formats.networks import header_change, node_change
+from tests.fuzz.mutators import mutate_json, mutate_text
+from tests.recipes.systems.small_system import DECODE, FIRST_OF_TEST, GRAPH, RATE, make_small_system
 
 FEATURES, AUDIO = f"feat/{FIRST_OF_TEST}.fb", f"audio/{FIRST_OF_TEST}.wav"
 # Command -> its arguments, and the files that are damaged, one at a time.
@@ -79,20 +90,87 @@ def _link(source: str, target: str) -> None:
         shutil.copyfile(source, target)
 
 
+def bundle(rng: random.Random, directory: Path) -> bytes:
+    root = system()
+    parts = BundleParts(
+        model=root / "model/net",
+        graph=root / "graph/graph.dg",
+        features=root / "hcopy.config",
+        sample_rate=RATE,
+        lm=root / "lm.arpa",
+        dictionary=root / "dict",
+        options={"acweight": 0.5, "beam": 20.0},
+    )
+    pack(parts, directory / "b.argo")
+    return (directory / "b.argo").read_bytes()
+
+
+def description(content: bytes, rng: random.Random) -> bytes:
+    """Change the description of a bundle and correct its checksum."""
+    files = members(content)
+    found = json.loads(files[DESCRIPTION])
+    found.pop(CHECKSUM)
+    changed = mutate_json(found, rng)
+    try:
+        return zipped(files, changed)
+    except (AttributeError, TypeError, ValueError):  # cannot be written: infinite, or no object
+        return content
+
+
+def member(content: bytes, rng: random.Random) -> bytes:
+    """Change a member of a bundle and correct all checksums."""
+    files = members(content)
+    name = rng.choice([name for name in files if name != DESCRIPTION])
+    known = {".dg": sections, ".mapped": sections, ".safetensors": rng.choice((node_change, header_change))}
+    change = known.get(Path(name).suffix, mutate_text)
+    files[name] = change(files[name], rng)
+    found = json.loads(files[DESCRIPTION])
+    found.pop(CHECKSUM)
+    entry = next(entry for entry in found["members"] if entry["name"] == name)
+    entry |= {"size": len(files[name]), CHECKSUM: [zlib.crc32(files[name])] if files[name] else []}
+    return zipped(files, found)
+
+
+def members(content: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {entry.filename: archive.read(entry) for entry in archive.infolist()}
+
+
+def zipped(files: dict[str, bytes], described: dict) -> bytes:
+    with temporary_directory() as holder:
+        directory = Path(holder) / "b"
+        directory.mkdir()
+        for name, content in (files | {DESCRIPTION: dump(described)}).items():
+            (directory / name).write_bytes(content)
+        _write_zip(Path(holder) / "b.argo", directory)
+        return (Path(holder) / "b.argo").read_bytes()
+
+
+def recognise(path: Path) -> None:
+    """Recognise and align a recording with a bundle, whose checksums may be ignored."""
+    recognizer = Recognizer.load(path)
+    Recognizer.load(path, verify=False)
+    recognizer.transcribe(system() / AUDIO)
+    recognizer.align(system() / AUDIO, "AB C")
+
+
 def original(name: str):
     return lambda rng, directory: (system() / name).read_bytes()
 
 
-FORMATS = tuple(
-    Format(
-        f"{title}: {name}",
-        original(name),
-        using(arguments, name),
-        (),
-        name.endswith(BINARY),
-        "",
-        LARGEST[title == "validate"],
-    )
-    for title, (arguments, names) in COMMANDS.items()
-    for name in names
+FORMATS = (
+    Format("bundle", bundle, recognise, (description, member, member), True, ".argo"),
+    *(
+        Format(
+            f"{title}: {name}",
+            original(name),
+            using(arguments, name),
+            (),
+            name.endswith(BINARY),
+            "",
+            LARGEST[title == "validate"],
+        )
+        for title, (arguments, names) in COMMANDS.items()
+        for name in names
+    ),
 )

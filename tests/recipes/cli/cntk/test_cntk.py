@@ -326,6 +326,7 @@ def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
         (["precision=half"], r"precision is 'half'; expected float or double"),
         (["randomSeed=-1"], r"randomSeed is -1; expected 0 or more"),
         (["deviceId=all"], r"deviceId is all; expected auto, cpu, -1 or a GPU's number"),
+        ([f"deviceId={'1' * 5000}"], r"deviceId is 1{40}; expected auto, cpu, -1 or a GPU's number"),
         (["deviceId=77"], r"deviceId is 77, but \d+ GPUs are usable; expected deviceId=-1"),
         (["Train=[reader=[features=[scpFile=none.scp]]]"], r"none\.scp"),
         (["command=Test"], r"model/net: No such file"),
