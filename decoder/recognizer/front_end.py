@@ -1,6 +1,7 @@
 """From audio to acoustic scores: features as in training, then the network."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ class FrontEnd:
         What the configuration is called in messages.
     rate : float, optional
         Sample rate of the audio of the training in Hz, for a network that does not know it.
+    on_mismatch : callable, optional
+        Called with the message where features are not those of the training; by default, ConfigError is raised.
 
     Raises
     ------
@@ -35,18 +38,24 @@ class FrontEnd:
         Unless the configuration gives features of the kind that the network was trained on.
     """
 
-    def __init__(self, config: FeatureConfig, scorer: WindowScorer, where: str = "features", rate: float | None = None):
+    def __init__(
+        self,
+        config: FeatureConfig,
+        scorer: WindowScorer,
+        where: str = "features",
+        rate: float | None = None,
+        on_mismatch: Callable[[str], None] | None = None,
+    ):
         self.config, self.scorer, self.where = config, scorer, where
+        self._on_mismatch = on_mismatch or _refuse
         self.expected = scorer.record
         if rate is not None and not scorer.record.rates:
             self.expected = feature_record(config, (rate,)).updated(scorer.record)
-        fault = self.mismatch(where)
-        if fault is not None:
-            raise ConfigError(fault)
+        self._check(where, None)
         if config.dim != scorer.dim:
             raise ConfigError(
                 f"{where}: {config.target_kind} has {config.dim} values per frame; expected {scorer.dim}, the model's "
-                f"input divided by its window of {scorer.window}{scorer.window_hint(config.dim)}"
+                f"input divided by -dnn_window_size{scorer.window_hint(config.dim)}"
             )
 
     def mismatch(self, where: str, rate: float | None = None) -> str | None:
@@ -55,16 +64,23 @@ class FrontEnd:
         return record.mismatch(where, self.expected, f"with which {self.scorer.source} was trained")
 
     def check_rate(self, rate: float, where: str) -> None:
-        """Raise ConfigError if audio of this sample rate does not fit the model."""
+        """Check that audio of this sample rate fits the model; otherwise call `on_mismatch`."""
         if not 0 < rate < math.inf:
             raise ConfigError(f"{where}: sample rate {rate}; expected a number of Hz above 0")
+        self._check(where, rate)
+
+    def _check(self, where: str, rate: float | None) -> None:
         fault = self.mismatch(where, rate)
         if fault is not None:
-            raise ConfigError(fault)
+            self._on_mismatch(fault)
+
+    def features(self, samples: np.ndarray, rate: float) -> np.ndarray:
+        """Return the features (dim, T) of samples (N,) on the scale of 16-bit integers."""
+        return extract(samples, self.config, rate)
 
     def score(self, samples: np.ndarray, rate: float) -> np.ndarray:
         """Return the scores (num_outputs, T) of samples (N,) on the scale of 16-bit integers."""
-        return self.scorer.score(extract(samples, self.config, rate))
+        return self.scorer.score(self.features(samples, rate))
 
     def period(self, rate: float) -> int:
         """Return the frame period in 100 ns units."""
@@ -73,6 +89,10 @@ class FrontEnd:
     def stages(self, rate: float, mean: RunningMean | None, block: int) -> list[StreamStage]:
         """Return the stages of live recognition from samples to scores; `block`: frames that are scored at a time."""
         return [FeatureStream(self.config, rate, mean), ScoreStream(self.scorer, block)]
+
+
+def _refuse(fault: str) -> None:
+    raise ConfigError(fault)
 
 
 class SampleStage:

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,24 +92,24 @@ def require_match(found, where: str, scorer, ignore: bool) -> None:
     try:
         scorer.require_features(found, where)
     except ModelError as fault:
-        if not ignore:
-            raise ConfigError(f"{fault}; --ignore-feature-mismatch uses them anyway") from fault
-        print(f"{fault}; used anyway", file=sys.stderr)
+        report_mismatch(f"{fault}", ignore)
 
 
-def open_features(path: str, scorer, ignore: bool):
-    """Read an HCopy configuration; raises ConfigError unless its features are those of the scorer."""
-    from features import FeatureConfig, feature_record
+def report_mismatch(fault: str, ignore: bool) -> None:
+    """Raise ConfigError with a message about features that do not match; with `ignore`, print it instead."""
+    if not ignore:
+        raise ConfigError(f"{fault}; --ignore-feature-mismatch uses them anyway")
+    print(f"{fault}; used anyway", file=sys.stderr)
+
+
+def open_front_end(path: str, scorer, ignore: bool):
+    """Return the FrontEnd of an HCopy configuration; raises ConfigError unless its features are those of the scorer."""
+    from decoder.recognizer import FrontEnd
+    from features import FeatureConfig
     from readers.config.hcopy import read_hcopy_config
 
     config = FeatureConfig.from_hcopy(read_hcopy_config(path))
-    require_match(feature_record(config), path, scorer, ignore)
-    if config.dim != scorer.dim:
-        raise ConfigError(
-            f"{path}: {config.target_kind} has {config.dim} values per frame; expected {scorer.dim}, the model's input "
-            f"divided by -dnn_window_size{scorer.window_hint(config.dim)}"
-        )
-    return config
+    return FrontEnd(config, scorer, path, on_mismatch=lambda fault: report_mismatch(fault, ignore))
 
 
 class NetworkSource:
@@ -124,14 +123,12 @@ class NetworkSource:
         self.scorer = open_scorer(arguments)
         self.num_outputs = self.scorer.num_outputs
         self.ignores_mismatch = arguments.ignore_feature_mismatch
-        self.config = (
-            open_features(arguments.features, self.scorer, self.ignores_mismatch) if arguments.features else None
+        self.front_end = (
+            open_front_end(arguments.features, self.scorer, self.ignores_mismatch) if arguments.features else None
         )
-        raw = raw_format(arguments)
-        if raw is not None:
-            if self.config is None:
-                raise ConfigError("command line: --rate without --features; expected it only for audio")
-            self.config = replace(self.config, raw=raw)
+        self.raw = raw_format(arguments)
+        if self.raw is not None and self.front_end is None:
+            raise ConfigError("command line: --rate without --features; expected it only for audio")
 
     def entries(self) -> list:
         from readers.htk.scp import read_scp
@@ -162,14 +159,18 @@ class NetworkSource:
 
     def record(self, entry):
         """Return how the features of an entry were, or will be, computed."""
-        if self.config is None:
+        if self.front_end is None:
             from readers.htk.parameter_file import read_htk_header
 
             header = read_htk_header(entry.path)
             return self.header_record(entry, header.kind, header.period)
+        return self.audio_record(self.audio(entry)[1])
+
+    def audio(self, entry):
+        """Return the samples and the sample rate of an audio file."""
         from readers.audio.audio_file import read_audio
 
-        return self.audio_record(read_audio(entry.path, self.config.channel, self.config.raw)[1])
+        return read_audio(entry.path, self.front_end.config.channel, self.raw)
 
     def header_record(self, entry, kind: int, period: int):
         from readers.htk.parameter_file import kind_name
@@ -179,7 +180,7 @@ class NetworkSource:
     def audio_record(self, rate: float):
         from features import feature_record
 
-        return feature_record(self.config, (rate,))
+        return feature_record(self.front_end.config, (rate,))
 
     def check(self, found, entry) -> None:
         """Raise ConfigError if the features of an entry are not those of the model."""
@@ -192,22 +193,19 @@ class NetworkSource:
 
     def read(self, entry):
         """Return the frames (dim, T), the frame period in 100 ns units, and the duration in seconds."""
-        if self.config is None:
+        if self.front_end is None:
             from readers.htk.parameter_file import read_htk
 
             file = read_htk(entry.path, entry.start or 0, entry.end)
             self.check(self.header_record(entry, file.kind, file.period), entry)
             return file.frames, file.period, file.frames.shape[1] * file.period / TICKS_PER_SECOND
-        from features import extract, frame_period
-        from readers.audio.audio_file import read_audio
-
-        samples, rate = read_audio(entry.path, self.config.channel, self.config.raw)
+        samples, rate = self.audio(entry)
         if entry.end is not None:
             raise ConfigError(
                 f"{entry.where}: frame range [{entry.start},{entry.end}] of an audio file; expected the whole file"
             )
         self.check(self.audio_record(rate), entry)
-        return extract(samples, self.config, rate), frame_period(self.config, rate), len(samples) / rate
+        return self.front_end.features(samples, rate), self.front_end.period(rate), len(samples) / rate
 
 
 class StoredScores:

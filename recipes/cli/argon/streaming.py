@@ -21,7 +21,7 @@ from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.decoding import UNFINISHED, note_files
 from recipes.cli.argon.options import spelled
-from recipes.cli.argon.scores import open_features, open_scorer, require_match
+from recipes.cli.argon.scores import open_front_end, open_scorer
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
 from recipes.cli.raw_audio import raw_format
@@ -59,7 +59,6 @@ class Streaming:
     def __init__(self, arguments: argparse.Namespace):
         from acoustic.scoring.score_stream import ScoreStream
         from decoder.live_recognition import Recognition
-        from features import feature_record
         from features.streaming import FeatureStream
         from readers.audio.audio_stream import STANDARD_INPUT, open_audio
 
@@ -68,7 +67,7 @@ class Streaming:
         decoder, scorer = open_decoder(arguments), open_scorer(arguments)
         decoder.check_outputs(scorer.num_outputs, arguments.am)
         ignore = arguments.ignore_feature_mismatch
-        config = open_features(arguments.features, scorer, ignore)
+        front_end = open_front_end(arguments.features, scorer, ignore)
         scores = ScoreStream(scorer, arguments.block)
         piped = arguments.stream == STANDARD_INPUT
         self.name, self.source = (
@@ -76,11 +75,11 @@ class Streaming:
         )
         raw = raw_format(arguments)
         self.audio = open_audio(arguments.stream, SAMPLES, *(raw or ()))
-        if config.has("Z"):
+        if front_end.config.has("Z"):
             print(f"{arguments.features}: {mean_text(mean)}", file=sys.stderr)
-        require_match(feature_record(config, (self.audio.rate,)), self.source, scorer, ignore)
+        front_end.check_rate(self.audio.rate, self.source)
         with self.naming(f"{arguments.features} and {self.source}"):
-            features = FeatureStream(config, self.audio.rate, mean)
+            features = FeatureStream(front_end.config, self.audio.rate, mean)
         self.period = features.period
         self.recognition = Recognition(decoder, [features, scores], self.period, end, arguments.block)
         self.show = _Json() if arguments.json else _Text()
