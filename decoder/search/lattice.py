@@ -182,6 +182,7 @@ class _WordCutter:
         self.links = _Links()
         self.open: dict[int, list[_OpenWord]] = {}
         self.emitted: set[tuple[int, int]] = set()
+        self.arc_to: dict[int, dict[int, int]] = {}  # of each acceptor state: position -> its first arc there
 
     def cut(self, arcs: list[_Arc], trace: Trace, end: int) -> WordLattice:
         outgoing: dict[int, list[_Arc]] = {}
@@ -255,15 +256,21 @@ class _WordCutter:
         """The states with their exact cost from acceptor state `state`, including the last forward transition."""
         arrays, cost = self.arrays, 0.0
         for position, first, end, _ in states:
-            here, arc = arrays.positions[position], int(arrays.states[state]["first_arc"])
-            while arrays.arcs[arc]["target"] != position:
-                arc += 1
+            here, arc = arrays.positions[position], self._arcs_of(state)[position]
             acoustic = float(self.frames[first:end, here["row"]].sum(dtype=np.float64))
             cost += float(arrays.arcs[arc]["cost"]) - self.acweight * acoustic + float(here["forward_cost"])
             if end - first > 1:  # avoids 0 * inf
                 cost += (end - first - 1) * float(here["self_cost"])
             state = int(here["exit"])
         return _Piece(cost, 0.0, tuple(states))
+
+    def _arcs_of(self, state: int) -> dict[int, int]:
+        """The first arc from an acceptor state to each position."""
+        if state not in self.arc_to:
+            first, end = (int(self.arrays.states[one]["first_arc"]) for one in (state, state + 1))
+            targets = self.arrays.arcs["target"][first:end].tolist()
+            self.arc_to[state] = dict(zip(reversed(targets), range(end - 1, first - 1, -1)))
+        return self.arc_to[state]
 
     def _finish(self) -> WordLattice:
         """Number the nodes in topological order, earlier times first where that leaves a choice, and sort the links."""
