@@ -81,7 +81,7 @@ def test_flipped_bits_are_noticed_or_harmless(packed, own):
     # The description and the end of the file are small, and would rarely be hit.
     places += [int(place) for place in rng.integers(0, 8 * 4096, FLIPS // 4)]
     places += [int(place) for place in rng.integers(8 * (len(content) - 1024), 8 * len(content), FLIPS // 4)]
-    noticed = 0
+    members = [range(part.offset, part.offset + part.size) for part in Bundle.open(own).parts.values()]
     for place in places:
         content[place // 8] ^= 1 << place % 8
         own.write_bytes(content)
@@ -89,10 +89,9 @@ def test_flipped_bits_are_noticed_or_harmless(packed, own):
         try:
             words = Recognizer.load(own).transcribe(packed / "speech.wav").words
         except ArgonautError:
-            noticed += 1
-        else:
-            assert words == sound
-    assert noticed > FLIPS // 2
+            continue
+        assert not any(place // 8 in member for member in members)
+        assert words == sound
 
 
 @pytest.mark.parametrize("form", ["file", "directory"])
@@ -166,7 +165,7 @@ def test_a_missing_field_is_named(own):
         ("../escape", zipfile.ZIP_STORED, r"member '\.\./escape'; expected bundle\.json"),
         ("/etc/passwd", zipfile.ZIP_STORED, "member '/etc/passwd'; expected bundle"),
         ("topology", zipfile.ZIP_DEFLATED, "member topology is compressed or encrypted"),
-        ("topology", zipfile.ZIP_STORED, "not at a multiple of 64|is not in bundle.json"),
+        ("topology", zipfile.ZIP_STORED, "not at a multiple of 64"),
         ("graph.dg", zipfile.ZIP_STORED, "member 'graph.dg'; expected .* at most once"),
     ],
 )

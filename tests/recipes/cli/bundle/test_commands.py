@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from readers.htk.mlf import read_mlf
+from readers.htk.mlf import HEADER, read_mlf
 from readers.htk.slf import read_slf
 from readers.results.timed_words import read_ctm
 from recipes.cli.transcribe import FORMATS
@@ -115,6 +115,7 @@ def test_printed_formats_are_those_of_the_files(here):
         here.run("transcribe", "digits.argo", "speech.wav", "--format", form, "-o", "out")
         assert (here.root / "out" / f"speech.{suffix}").read_text().splitlines() == printed
     mlf = here.run("transcribe", "digits.argo", "speech.wav", "folder", "--format", "mlf").out
+    assert mlf.count(HEADER) == 1
     here.write("all.mlf", "\n".join(mlf) + "\n")
     assert len(read_mlf(here.root / "all.mlf")) == 3
 
