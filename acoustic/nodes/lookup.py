@@ -36,7 +36,7 @@ class LookupTable(Node):
         return x.cols is None
 
     def infer_shape(self, e: Shape, x: Shape) -> Shape:
-        if e.has_frames or x.rows % e.cols:
+        if e.has_frames or not e.cols or x.rows % e.cols:
             raise self.shape_error((e, x), "rows of X to be columns of E, or a multiple of them")
         return Shape(x.rows // e.cols * e.rows, x.cols)
 

@@ -227,7 +227,7 @@ def side_file(path: str | os.PathLike) -> Path:
     """
     path = Path(path)
     suffix = path.suffix if _SUFFIX.fullmatch(path.suffix) else ""
-    return path.with_name(f"features{suffix}.json")
+    return path.parent / f"features{suffix}.json"  # with_name refuses "/" and "."
 
 
 def read_side_file(path: str | os.PathLike) -> FeatureRecord:

@@ -119,3 +119,11 @@ def test_sizes_of_groups_of_thousands_of_digits_are_refused():
     network.add("Parameter", "x", rows=5)
     with pytest.raises(ShapeError, match="integers above 0, separated by colons"):
         network.add("LogSumGroups", "v", "x", sizes="1:" + "1" * 5000)
+
+
+def test_a_lookup_in_a_table_whose_size_is_open_is_refused():
+    network = Network()
+    network.add("Input", "x", rows=5)
+    network.add_node("Parameter", "e", [], {"rows": 3, "cols": 0})
+    with pytest.raises(ShapeError, match="rows of X to be columns of E"):
+        network.add_node("LookupTable", "v", ["e", "x"], {})

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -136,6 +137,11 @@ def test_damaged_side_files(tmp_path):
 )  # fmt: skip
 def test_names_of_side_files(tmp_path, name, side):
     assert side_file(tmp_path / name) == tmp_path / side
+
+
+def test_side_files_of_directories_have_names_too():
+    assert side_file("/") == Path("/features.json")
+    assert side_file(".") == Path("features.json")
 
 
 def test_a_side_file_that_contradicts_the_header_is_of_other_files(tmp_path):
