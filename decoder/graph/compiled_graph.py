@@ -173,11 +173,10 @@ def precompile(
     pair = acceptor.target[emitting].astype(np.int64) * len(states) + hmm
     positions, target = np.unique(pair, return_inverse=True)
     position_exit, position_state = np.divmod(positions, len(states))
-    first_emitting, emitting_target, emitting_cost = _sorted_arcs(
-        acceptor.source[emitting], target, acceptor.cost[emitting], num_states
-    )
-    word = ~emitting
-    first_word, order = _group(acceptor.source[word], num_states, acceptor.target[word], label[word])
+    emitting_cost, word = acceptor.cost[emitting], ~emitting
+    first_emitting, kept = _grouped(num_states, emitting_cost, acceptor.source[emitting], target)
+    ends = acceptor.source[word], acceptor.target[word]
+    first_word, order = _grouped(num_states, acceptor.cost[word], *ends, label[word])
     final_cost = np.full(num_states, np.inf, dtype=np.float32)
     np.minimum.at(final_cost, acceptor.final, acceptor.final_cost)
     self_cost, forward_cost = _transition_costs(states, transitions)
@@ -188,8 +187,8 @@ def precompile(
         self_cost=self_cost[position_state],
         forward_cost=forward_cost[position_state],
         first_emitting=first_emitting,
-        emitting_target=emitting_target,
-        emitting_cost=emitting_cost,
+        emitting_target=target[kept],
+        emitting_cost=emitting_cost[kept],
         first_word=first_word,
         word_label=label[word][order],
         word_target=word_target,
@@ -295,20 +294,16 @@ def _all_states(used: list[str], transitions: Mapping[str, Sequence[float]] | No
     return list(transitions)
 
 
-def _group(source: np.ndarray, num_states: int, *keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(first (S+1,), order): arcs sorted by source, then by keys; those of s are order[first[s]:first[s+1]]."""
-    order = np.lexsort((*reversed(keys), source))
+def _grouped(num_states: int, cost: np.ndarray, source: np.ndarray, *keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(first (S+1,), order): arcs sorted by source, then by keys, of equal ones only the cheapest.
+
+    Those of state s are order[first[s]:first[s+1]].
+    """
+    order = np.lexsort((cost, *reversed(keys), source))
+    new = np.ones(order.shape[0], dtype=bool)
+    new[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in (source, *keys)], axis=0)
+    order = order[new]
     return np.searchsorted(source[order], np.arange(num_states + 1)), order
-
-
-def _sorted_arcs(source, target, cost, num_states) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Emitting arcs sorted by source and target; of equal ones the cheapest."""
-    order = np.lexsort((cost, target, source))
-    source, target, cost = source[order], target[order], cost[order]
-    new = np.ones(source.shape[0], dtype=bool)
-    new[1:] = (np.diff(source) != 0) | (np.diff(target) != 0)
-    source, target, cost = source[new], target[new], cost[new]
-    return np.searchsorted(source, np.arange(num_states + 1)), target, cost
 
 
 def _transition_costs(states, transitions) -> tuple[np.ndarray, np.ndarray]:

@@ -308,3 +308,10 @@ def test_freeze_refuses_counts_beyond_32_bits():
     huge = np.broadcast_to(np.float32(0), 2**31)
     with pytest.raises(GraphError, match="2147483648 entries in word_cost; expected at most 2147483647"):
         freeze(arrays._replace(word_cost=huge))
+
+
+def test_of_equal_word_arcs_the_cheapest_stays():
+    arcs = [(0, 1, "[a]", 0.5), *((1, 2, "x", cost) for cost in (0.5, 0.25, 1.0)), (1, 2, "y", 2.0), (2, 0, "[a]", 0.0)]
+    arrays = precompile(make_acceptor(arcs, {2: 0.0}), {"a": (-0.7, -0.7)}).arrays
+    assert arrays.word_cost.tolist() == [0.25, 2.0]
+    assert arrays.first_word.tolist() == [0, 0, 2, 2]
