@@ -14,7 +14,9 @@ from numba import float32, int32, uint32
 from acoustic.runtime.call_registry import LOOSE, matrix, table_calls, vector
 from readers.common.kernels import njit
 
-loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy")
+# A call that is not inlined is resolved to whichever kernel was compiled or loaded first. Because sums may be reordered
+# in each kernel differently, the process that compiles the kernels would compute other bits than later ones.
+loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy", forceinline=True)
 inline = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy", inline="always")
 
 ZERO, ONE, TWO = float32(0), float32(1), float32(2)
