@@ -81,11 +81,11 @@ class MLF(Mapping):
         return [name for _, name, _, _ in self._patterns]
 
     def where(self, name: str) -> str:
-        """Return "file:line" of the entry that `lookup` finds; raises KeyError if there is none."""
-        found = self._find(name)
-        if found is None:
+        """Return "file:line" of the entry with this key, or that `lookup` finds; raises KeyError if there is none."""
+        found = None if name in self._places else self._find(name)
+        if found is None and name not in self._places:
             raise KeyError(name)
-        file, line = found[1]
+        file, line = self._places[name] if found is None else found[1]
         return f"{file}:{line}"
 
     def lookup(self, name: str) -> list[Label] | None:

@@ -283,3 +283,9 @@ def test_an_entry_that_is_missed_by_its_directory_alone_is_named(tmp_path):
     assert labels.lookup("u1") is None
     assert labels.expected_entry("u1") == "expected an entry */u1.lab, not An4/71/u1.lab: directories are compared"
     assert labels.expected_entry("feat/u3.fb") == "expected an entry */u3.lab"
+
+
+def test_the_place_of_a_key_with_dots(tmp_path):
+    (tmp_path / "m").write_text('#!MLF!#\n"*/u.9.9.lab"\na\n.\n')
+    mlf = read_mlf(tmp_path / "m")
+    assert [mlf.where(key) for key in mlf] == [f"{tmp_path}/m:2"]
