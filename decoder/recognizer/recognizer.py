@@ -144,7 +144,7 @@ class Recognizer:
 
     def can_align(self) -> bool:
         """Return whether there is what `align` needs; raises ArgonautError if it is damaged or does not fit."""
-        if self._alignment is None and not (self._bundle and {DICTIONARY, "state_map"} <= self._bundle.parts.keys()):
+        if self._alignment is None and not self._has_tables():
             return False
         check_outputs(self._transcript_graphs(), self.front_end.scorer.num_outputs, self.name)
         return True
@@ -340,10 +340,14 @@ class Recognizer:
             raise type(fault)(f"{where}: {fault}") from fault
         return scores, self.front_end.period(rate), len(samples) / rate
 
+    def _has_tables(self) -> bool:
+        """Whether a bundle has the dictionary and the tables of models from which transcripts are compiled."""
+        return self._bundle is not None and {DICTIONARY, "state_map"} <= self._bundle.parts.keys()
+
     def _transcript_graphs(self) -> TranscriptGraphs:
         """Return what alignment needs; it is read from the bundle when it is first needed."""
         if self._alignment is None:
-            if self._bundle is None or not {DICTIONARY, "state_map"} <= self._bundle.parts.keys():
+            if self._bundle is None or not self._has_tables():
                 raise ConfigError(
                     f"{self.name}: no dictionary and state_map; expected both in the bundle, for alignment"
                 )

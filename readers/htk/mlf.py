@@ -82,10 +82,12 @@ class MLF(Mapping):
 
     def where(self, name: str) -> str:
         """Return "file:line" of the entry with this key, or that `lookup` finds; raises KeyError if there is none."""
-        found = None if name in self._places else self._find(name)
-        if found is None and name not in self._places:
+        if name in self._places:
+            file, line = self._places[name]
+        elif (found := self._find(name)) is not None:
+            file, line = found[1]
+        else:
             raise KeyError(name)
-        file, line = self._places[name] if found is None else found[1]
         return f"{file}:{line}"
 
     def lookup(self, name: str) -> list[Label] | None:

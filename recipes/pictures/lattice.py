@@ -42,11 +42,11 @@ def draw_lattice(lattice: Lattice, path: str | Path, num_links: int = NUM_LINKS)
     shares = np.exp(link_posteriors(scored).link)
     kept = best_links(scored, num_links)
     nodes = set(lattice.start[kept].tolist()) | set(lattice.end[kept].tolist())
-    names = [str(node) for node in sorted(nodes)]
+    names = [str(node) for node in scored.nodes if node in nodes]  # each after those before it
     before: dict[str, list[str]] = {name: [] for name in names}
     for start, end in zip(lattice.start[kept].tolist(), lattice.end[kept].tolist()):
         before[str(end)].append(str(start))
-    placement = place_nodes(_sorted(before), dict.fromkeys(names, ROW / 2), ROW)
+    placement = place_nodes(before, dict.fromkeys(names, ROW / 2), ROW)
     places = {name: (layer * STEP, x) for name, (x, layer) in placement.places.items()}
     bends = _bends(lattice, kept[np.argsort(shares[kept], kind="stable")])
     points = np.array([*places.values(), *(_middle(lattice, link, bend, places) for link, bend in bends)])
@@ -128,22 +128,3 @@ def _draw_links(
         word = "" if lattice.word[link] == NULL_WORD else lattice.word[link]
         middle = _middle(lattice, link, bend, places)
         axes.text(*middle, word, ha="center", va="bottom", fontsize=8, color=shade, parse_math=False)
-
-
-def _sorted(before: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return the nodes with those before them, each after all of these."""
-    order: dict[str, list[str]] = {}
-    after: dict[str, list[str]] = {name: [] for name in before}
-    missing = {}
-    for name, others in before.items():
-        missing[name] = len(set(others))
-        for other in set(others):
-            after[other].append(name)
-    ready = [name for name, count in missing.items() if not count]
-    for name in ready:
-        order[name] = before[name]
-        for user in after[name]:
-            missing[user] -= 1
-            if not missing[user]:
-                ready.append(user)
-    return order
