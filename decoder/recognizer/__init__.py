@@ -1,7 +1,8 @@
 """A recogniser as one thing: model, graph, language model, features and options, from a bundle or from parts.
 
 Open recognizer.py first: the class Recognizer.  bundle.py opens and checks bundles, description.py is their
-bundle.json, packing.py writes them, transcript.py holds what was recognised, front_end.py turns audio into scores.
+bundle.json, packing.py writes them, assembly.py opens their parts, transcript.py holds what was recognised,
+front_end.py turns audio into scores.
 """
 
 from readers.common.lazy import face

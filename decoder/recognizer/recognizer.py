@@ -7,17 +7,15 @@ from typing import Self
 
 import numpy as np
 
-from acoustic.scoring.scorer import AcousticScorer, WindowScorer
+from acoustic.scoring.scorer import WindowScorer
 from decoder.alignment.aligner import Aligner, check_outputs
-from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.compiled_graph import DecodingGraph
-from decoder.graph.graph_file import load_graph
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.live_recognition import Endpoint, Recognition
 from decoder.lm.language_model import LanguageModel
-from decoder.lm.mapped_model import load_language_model
 from decoder.outputs import alignment_labels, slf_lattice
-from decoder.recognizer.bundle import CNTKMAP, DICTIONARY, GRAPH, LM, MODEL, Bundle
+from decoder.recognizer.assembly import LATTICE_BEAM, bundle_parts, has_tables, transcript_graphs
+from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.front_end import FrontEnd, SampleStage, pcm_scale
 from decoder.recognizer.transcript import Transcript, Word
 from decoder.search.batch import in_order
@@ -25,15 +23,12 @@ from decoder.search.decoder import Decoder
 from decoder.search.options import SearchOptions
 from features import FeatureConfig, RunningMean
 from readers.audio.audio_file import read_audio
-from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.mlf import Label
 from readers.htk.trees import split_triphone
 from readers.htk.units import TICKS_PER_SECOND
-from readers.tables import hmm_tables
 
 PAUSES = Endpoint()
-LATTICE_BEAM = 6.0  # in cost; the lattices from which confidences are computed
 
 
 class Recognizer:
@@ -120,20 +115,7 @@ class Recognizer:
         OSError
         """
         bundle = Bundle.open(path, verify)
-        parts, about = bundle.parts, bundle.description
-        where = f"{bundle.path}"
-        lm = load_language_model(parts[LM], verify=False) if LM in parts else None
-        options = SearchOptions(**about.options, silence=about.silence, lattice_beam=LATTICE_BEAM)
-        recognizer = cls(
-            AcousticScorer(parts[MODEL], about.output, about.window, ignore_mismatch=True),
-            load_graph(parts[GRAPH], verify=False),
-            FeatureConfig.from_hcopy(about.hcopy),
-            lm,
-            hmm_tables.read_cntkmap(parts[CNTKMAP]),
-            options,
-            sample_rate=about.sample_rate,
-            name=where,
-        )
+        recognizer = cls(**bundle_parts(bundle))
         recognizer._bundle = bundle
         return recognizer
 
@@ -144,7 +126,7 @@ class Recognizer:
 
     def can_align(self) -> bool:
         """Return whether there is what `align` needs; raises ArgonautError if it is damaged or does not fit."""
-        if self._alignment is None and not self._has_tables():
+        if self._alignment is None and (self._bundle is None or not has_tables(self._bundle)):
             return False
         check_outputs(self._transcript_graphs(), self.front_end.scorer.num_outputs, self.name)
         return True
@@ -340,25 +322,14 @@ class Recognizer:
             raise type(fault)(f"{where}: {fault}") from fault
         return scores, self.front_end.period(rate), len(samples) / rate
 
-    def _has_tables(self) -> bool:
-        """Whether a bundle has the dictionary and the tables of models from which transcripts are compiled."""
-        return self._bundle is not None and {DICTIONARY, "state_map"} <= self._bundle.parts.keys()
-
     def _transcript_graphs(self) -> TranscriptGraphs:
         """Return what alignment needs; it is read from the bundle when it is first needed."""
         if self._alignment is None:
-            if self._bundle is None or not self._has_tables():
+            if self._bundle is None or not has_tables(self._bundle):
                 raise ConfigError(
                     f"{self.name}: no dictionary and state_map; expected both in the bundle, for alignment"
                 )
-            parts = self._bundle.parts
-            silence, topology = None, GraphOptions.silence_topology
-            if "silence" in parts:
-                silence, topology = hmm_tables.read_silence(parts["silence"])
-            models = PhoneModels.of_tables(parts)
-            options = GraphOptions(silence=silence, silence_topology=topology)
-            dictionary, rows = read_any_dictionary(parts[DICTIONARY]), hmm_tables.read_cntkmap(parts[CNTKMAP])
-            self._alignment = TranscriptGraphs(models, dictionary, rows, options)
+            self._alignment = transcript_graphs(self._bundle)
         return self._alignment
 
 
