@@ -14,6 +14,8 @@ A context window of n frames of d filterbank outputs each, frame after frame in 
 d and one channel: time runs to the right, frequency downwards. The weights of a kernel have the same order.
 """
 
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -84,19 +86,19 @@ class ImageWindows:
     Attributes
     ----------
     image : Image
-    rows, cols : tuple of int
+    rows, cols : sequence of int
         First row and first column of the windows; negative if they begin outside the image.
     height : int
         Number of consecutive rows of a window.
-    offsets : tuple of int
+    offsets : sequence of int
         The columns of a window, relative to its first column.
     """
 
     image: Image
-    rows: tuple[int, ...]
-    cols: tuple[int, ...]
+    rows: Sequence[int]
+    cols: Sequence[int]
     height: int
-    offsets: tuple[int, ...]
+    offsets: Sequence[int]
 
     @property
     def count(self) -> int:
@@ -115,7 +117,7 @@ class ImageWindows:
     @property
     def contiguous(self) -> bool:
         """Whether a window's columns are neighbours."""
-        return self.offsets == tuple(range(len(self.offsets)))
+        return all(map(operator.eq, self.offsets, range(len(self.offsets))))
 
     def in_onnx(self) -> dict[str, list[int]]:
         """The attributes of ONNX's Conv and pools over (images, channels, width, height), of contiguous windows."""
@@ -135,7 +137,7 @@ class ImageWindows:
         """
         first = min(self.cols)
         last = max(self.cols) + len(self.offsets)
-        return ImageWindows(self.image, self.rows, (first,), self.height, tuple(range(last - first)))
+        return ImageWindows(self.image, self.rows, (first,), self.height, range(last - first))
 
     @property
     def strip_starts(self) -> tuple[int, ...]:
@@ -159,7 +161,7 @@ class ImageWindows:
         return np.where(inside, index, -1).reshape((self.size, self.count), order="F")
 
 
-def spread(size: int, window: int, step: int, padded: bool = False) -> tuple[int, ...]:
+def spread(size: int, window: int, step: int, padded: bool = False) -> range:
     """The starts of windows along one side of an image; empty if the window is larger than the side.
 
     Without padding all (size - window) / step + 1 windows are inside. With padding there are
@@ -167,5 +169,6 @@ def spread(size: int, window: int, step: int, padded: bool = False) -> tuple[int
     round down. [CNTK book, eq. 2.163, 2.164]
     """
     if padded:
-        return tuple(i * step - window // 2 for i in range((size - window % 2) // step + 1))
-    return tuple(range(0, size - window + 1, step))
+        first, count = -(window // 2), max(0, (size - window % 2) // step + 1)
+        return range(first, first + count * step, step)
+    return range(0, size - window + 1, step)

@@ -220,4 +220,4 @@ def sliding_windows(
     rows, cols = spread(image.height, height, step_down, padded), spread(image.width, width, step_right, padded)
     if not rows or not cols:
         raise node.shape_error(shapes, f"a window of at most {image.width}x{image.height}, not {width}x{height}")
-    return ImageWindows(image, rows, cols, height, tuple(range(width)))
+    return ImageWindows(image, rows, cols, height, range(width))

@@ -8,6 +8,7 @@ from typing import Any
 from readers.errors import ModelError
 
 REQUIRED: Any = object()
+MAX_INT = 2**53  # larger integers in floating-point text are not exact
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Option:
         Raises
         ------
         ModelError
-            When the value is not of this type, or not one of `choices`.
+            When the value is not of this type, not one of `choices`, or an integer beyond 2^53.
         """
         try:
             if self.kind is bool:
@@ -59,6 +60,8 @@ class Option:
                 raise ValueError(value)
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise ModelError(f"{where}: {self.name}={value!r}; expected {self.kind.__name__}") from error
+        if self.kind is int and abs(converted) > MAX_INT:
+            raise ModelError(f"{where}: {self.name}={value!r}; expected an integer of at most 2^53")
         if self.choices:
             known = {choice.lower(): choice for choice in self.choices}
             if str(converted).lower() not in known:

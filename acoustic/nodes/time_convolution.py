@@ -56,7 +56,7 @@ class TimeConvolution(WindowProduct):
         frames, span = x.rows // dim, max(offsets) - min(offsets) + 1
         if step < 1 or span > frames:
             raise self.shape_error((w, x), f"offsets that span at most {frames} frames, not {span}, and step >= 1")
-        places = tuple(range(0, frames - span + 1, step))
+        places = range(0, frames - span + 1, step)
         first = min(offsets)
         self.windows = ImageWindows(Image(frames, dim, 1), (0,), places, dim, tuple(o - first for o in offsets))
         return self.infer_product(w, x)

@@ -16,20 +16,25 @@ from readers.errors import GraphError
 def best_completion(arrays: ArcArrays) -> np.ndarray:
     """(S,) f8: cost of the best path from each state to the end, final cost included; inf where there is none.
 
-    Bellman-Ford relaxation over all arcs at once, as many times as the longest best path has arcs.
-    Raises GraphError when a cycle has a negative cost.
+    Bellman-Ford relaxation: every pass relaxes, all at once, the arcs into the states whose cost the previous pass
+    lowered, so that a long chain takes linear time.  Raises GraphError when a cycle has a negative cost.
     """
     distance = arrays.final_cost.astype(np.float64)
-    if arrays.num_arcs == 0:
-        return distance
-    owner, first = np.unique(arrays.source, return_index=True)
-    cost = arrays.cost.astype(np.float64)
-    for _ in range(arrays.num_states):
-        through = np.minimum.reduceat(cost + distance[arrays.target], first)
-        better = through < distance[owner]
-        if not better.any():
+    entering = np.argsort(arrays.target, kind="stable")  # arcs by the state that they enter
+    source, cost = arrays.source[entering], arrays.cost[entering].astype(np.float64)
+    count = np.bincount(arrays.target, minlength=arrays.num_states)
+    first = np.cumsum(count) - count
+    lowered = np.flatnonzero(np.isfinite(distance))
+    for _ in range(arrays.num_states + 1):
+        if not lowered.size:
             return distance
-        distance[owner[better]] = through[better]
+        sizes = count[lowered]
+        offsets = np.cumsum(sizes) - sizes
+        arcs = np.repeat(first[lowered] - offsets, sizes) + np.arange(sizes.sum())
+        before = distance[source[arcs]]
+        through = cost[arcs] + np.repeat(distance[lowered], sizes)
+        np.minimum.at(distance, source[arcs], through)
+        lowered = np.unique(source[arcs][through < before])
     raise GraphError("acceptor: a cycle of negative cost; expected costs that are -ln of probabilities")
 
 

@@ -245,6 +245,16 @@ def test_what_does_not_fit_is_named(type_name, w, options, message):
         network.add(type_name, "v", "w", "y", **{**given, **options})
 
 
+def test_numbers_of_pixels_beyond_all_images_are_refused_at_once():
+    network = Network(threads=1)
+    with pytest.raises(ModelError, match=r"height=1e\+300; expected an integer of at most 2\^53"):
+        network.add("ImageInput", "y", width=4, height=1e300, channels=1)
+    network.add("ImageInput", "y", width=4, height=2**40, channels=1)
+    network.add("Parameter", "w", rows=2, cols=9)
+    network.add("Convolution", "v", "w", "y", **convolution_options(2, (3, 3), (1, 1), True))
+    assert image_of(network.shapes["v"]) == Image(4, 2**40, 2)
+
+
 def test_a_column_that_is_no_image_is_refused():
     network = Network(threads=1)
     network.add("Input", "x", rows=12)
