@@ -1,9 +1,9 @@
 """Read damaged files of every format: python -m tests.fuzz --minutes 60
 
 Each input is made from a valid file of a format, by damage that its seed determines, and read in a worker process with
-4 GB of address space and 5 seconds of time.  A worker that dies, an exception that is not one of the project's own, a
-warning and an input that takes too long are findings.  Their inputs are kept in the directory --out, each with the
-traceback, and can be read again with --replay.  Exit status 1 if there are findings.
+4 GB of address space and 5 seconds of processor time.  A worker that dies, an exception that is not one of the
+project's own, a warning and an input that takes too long are findings.  Their inputs are kept in the directory --out,
+each with the traceback, and can be read again with --replay.  Exit status 1 if there are findings.
 """
 
 import argparse

@@ -14,7 +14,12 @@ def dies(path) -> None:
 
 
 def hangs(path) -> None:
-    time.sleep(60)
+    while True:
+        pass
+
+
+def sleeps(path) -> None:
+    time.sleep(600)
 
 
 def grows(path) -> None:
@@ -38,6 +43,7 @@ FORMATS = {
         ("sound", lambda path: None),
         ("dies", sometimes(dies)),
         ("hangs", sometimes(hangs)),
+        ("sleeps", sometimes(sleeps)),
         ("grows", sometimes(grows)),
     )
 }

@@ -67,7 +67,7 @@ class Run:
     catalogue : str
         Module with the formats, which workers import.
     seconds : float
-        Limit for one input.
+        Limit of processor time for one input.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Run:
         tally, number = task.tally, task.current
         tally.seconds += time.monotonic() - task.begin
         words = worker.last_words()
-        if "Timeout (" in words:
+        if worker.was_too_slow():
             kind = f"no end within {self.seconds:g} s at {_stuck_at(words)}"
             if kind not in tally.kinds and number is not None and not self._hangs(tally.form, number):
                 tally.outcomes[REFUSED] += 1
@@ -170,21 +170,18 @@ class Run:
         self._found(tally, number, kind, words)
 
     def _hangs(self, form: Format, number: int) -> bool:
-        """Whether an input takes too long in a new process that has examined it once without a limit."""
-        worker = Worker(2 * self.seconds, self.catalogue)
-        try:
-            worker.connection.send((form.name, [number, number]))
-            begin = time.monotonic()
-            while True:
-                message = worker.connection.recv()
-                if message[0] == BEGIN:
-                    begin = time.monotonic()
-                elif message[0] == DONE:
-                    return time.monotonic() - begin > self.seconds
-        except EOFError:
-            return True
-        finally:
-            worker.close()
+        """Whether an input takes too long again, in a new process, when the kernels that it needs are compiled."""
+        for limit in (4 * self.seconds, self.seconds):
+            worker = Worker(limit, self.catalogue)
+            try:
+                worker.connection.send((form.name, [number]))
+                while worker.connection.recv()[0] != DONE:
+                    pass
+            except (EOFError, ConnectionResetError):
+                return True
+            finally:
+                worker.close()
+        return False
 
     def _found(self, tally: Tally, number: int | None, kind: str, trace: str) -> None:
         form = tally.form
@@ -213,7 +210,7 @@ class Run:
 
 def _stuck_at(words: str) -> str:
     """The innermost line of the project in the stack of a process that took too long."""
-    stack = words[words.rindex("Timeout (") :]
+    stack = words[words.rfind("(most recent call first)") :]
     for name, line in re.findall(r'File "([^"]+)", line (\d+)', stack):
         if "/lib/python" not in name and "site-packages" not in name:
             return f"{os.path.relpath(name)}:{line}"

@@ -76,9 +76,10 @@ def test_deaths_hangs_and_memory_are_found_and_can_be_replayed(tmp_path):
     def kinds() -> dict[str, str]:
         return {tally.form.name: " ".join(tally.kinds) for tally in run.tallies}
 
-    run.run(120, 2, lambda: all(kinds()[name] for name in ("dies", "hangs", "grows")))
+    run.run(120, 2, lambda: all(kinds()[name] for name in ("dies", "hangs", "sleeps", "grows")))
     assert kinds()["dies"] == f"death with exit status {-signal.SIGABRT}"
     assert kinds()["hangs"].startswith("no end within 1 s at tests/fuzz/broken_formats.py:")
+    assert kinds()["sleeps"].startswith("no end within 1 s at tests/fuzz/broken_formats.py:")
     assert kinds()["grows"].startswith("MemoryError at tests/fuzz/broken_formats.py:")
     assert "death" not in kinds()["sound"]
     saved = next(tmp_path.glob("dies-*.input"))

@@ -6,12 +6,15 @@ import importlib
 import multiprocessing
 import os
 import resource
+import signal
 import tempfile
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 CATALOGUE = "tests.fuzz.formats"
-SECONDS = 5.0  # for one input
+SECONDS = 5.0  # of processor time for one input
+WAITING = 12.0  # elapsed time may be so many times as long: other processes may need the processor, too
 MEMORY = 4 << 30  # bytes of address space
 WARM_UP_SECONDS = 300.0  # for the first input of a format, whose kernels may have to be compiled
 RETIREMENT = 3 << 30  # bytes of address space, after which a worker is replaced
@@ -49,6 +52,10 @@ class Worker:
             self.process.join()
         self.log.unlink(missing_ok=True)
 
+    def was_too_slow(self) -> bool:
+        """Whether the process has ended because an input took too long."""
+        return self.process.exitcode == -signal.SIGVTALRM or "Timeout (" in self.last_words()
+
     def last_words(self) -> str:
         """What a process that has ended printed."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-20_000:]
@@ -59,6 +66,7 @@ def _work(connection: Connection, log: str, seconds: float, catalogue: str) -> N
     os.dup2(output, 1)
     os.dup2(output, 2)
     faulthandler.enable()
+    faulthandler.register(signal.SIGVTALRM, all_threads=False, chain=True)  # prints the stack, then ends the process
     from tests.fuzz.examine import FINDING, examine
     from tests.fuzz.format import make, make_seed, temporary_directory
 
@@ -74,23 +82,33 @@ def _work(connection: Connection, log: str, seconds: float, catalogue: str) -> N
             name, numbers = connection.recv()
             form = forms[name]
             if name not in warm:
-                faulthandler.dump_traceback_later(WARM_UP_SECONDS, exit=True)
                 connection.send((BEGIN, None))
-                outcome, kind, trace = examine(form, make_seed(form, 0, directory))
+                with _limit(WARM_UP_SECONDS):
+                    outcome, kind, trace = examine(form, make_seed(form, 0, directory))
                 if outcome != "accepted":
                     connection.send((FOUND, None, kind or f"valid file {outcome}", trace))
                 warm.add(name)
-                faulthandler.cancel_dump_traceback_later()
             for number in numbers:
                 path = make(form, number, directory)
                 connection.send((BEGIN, number))
-                faulthandler.dump_traceback_later(seconds, exit=True)
-                outcome, kind, trace = examine(form, path, number)
-                faulthandler.cancel_dump_traceback_later()
+                with _limit(seconds):
+                    outcome, kind, trace = examine(form, path, number)
                 connection.send((END, outcome))
                 if outcome == FINDING:
                     connection.send((FOUND, number, kind, trace))
             connection.send((DONE, _address_space() > RETIREMENT))
+
+
+@contextlib.contextmanager
+def _limit(seconds: float) -> Iterator[None]:
+    """End the process, and print its stack, if the block takes too long."""
+    faulthandler.dump_traceback_later(WAITING * seconds, exit=True)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _address_space() -> int:
