@@ -34,10 +34,9 @@ from decoder.search.kernels.tables import Settings
 from decoder.search.kernels.token_store import STEPS
 from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, search
 from decoder.search.lattice import WordLattice, word_lattice
-from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead
 from decoder.search.options import SearchOptions
 from decoder.search.path import SearchPath, WordTimes, trace_path, word_times, written_words
-from decoder.search.search_graph import least_lm_costs, lm_words, score_rows, search_graph, silence_models
+from decoder.search.search_graph import SearchTables, silence_models
 from readers.errors import ConfigError, GraphError, ShapeError
 
 INITIAL_TOKENS = 1024  # initial size of the token tables, a power of two
@@ -133,9 +132,8 @@ class Decoder:
         cntkmap_where: str = "the cntkmap",
     ):
         self.graph, self.lm = graph, lm
-        self.score_row = score_rows(graph, cntkmap, cntkmap_where)
-        self._word_lm = lm_words(graph, lm)
-        self._least_lm_cost = least_lm_costs(lm, self._word_lm)
+        self._tables = SearchTables.make(graph, lm, cntkmap, cntkmap_where)
+        self.score_row = self._tables.score_row
         self._set_options(options or SearchOptions())
 
     def with_options(self, **changes) -> "Decoder":
@@ -166,11 +164,7 @@ class Decoder:
     def _set_options(self, options: SearchOptions) -> None:
         self.options = options
         self.silence = silence_models(self.graph, options.silence)
-        looks_ahead = options.lm_lookahead and bool(np.any(self._word_lm >= 0))
-        ahead = self._look_ahead if looks_ahead else NO_AHEAD
-        self._arrays = search_graph(
-            self.graph, options, self.score_row, self._word_lm, self._least_lm_cost, self.silence, ahead
-        )
+        self._arrays = self._tables.search_graph(options, self.silence)
         lm = self.lm
         self._settings = Settings(
             acweight=np.float64(options.acweight),  # interpreted kernels then round as compiled ones do
@@ -179,7 +173,7 @@ class Decoder:
             max_tokens=int(options.max_tokens),
             lm_scale=float(options.lm_scale),
             slack_decay=float(options.slack_decay),
-            looks_ahead=looks_ahead,
+            looks_ahead=self._tables.looks_ahead(options),
             lattice_beam=-1.0 if options.lattice_beam is None else float(options.lattice_beam),
             start=int(self.graph.start),
             lm_start=0 if lm is None else lm.start_state,
@@ -187,10 +181,6 @@ class Decoder:
             max_level=int(self.graph.arrays.word_level.max()),
             initial_tokens=INITIAL_TOKENS,
         )
-
-    @cached_property
-    def _look_ahead(self) -> LookAhead:
-        return look_ahead(self.graph, self.lm, self._word_lm)
 
     @property
     def num_rows(self) -> int:

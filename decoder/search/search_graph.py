@@ -1,6 +1,8 @@
 """Combines a decoding graph, a language model and options into the records that the compiled search reads."""
 
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -8,77 +10,164 @@ from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.lookahead import optimistic_costs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from decoder.search.kernels.tables import ARC, END_SENTENCE, KEEP_HISTORY, POSITION, STATE, WORD, SearchGraph
-from decoder.search.lm_ahead import LookAhead
+from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead
 from decoder.search.options import SearchOptions
 from readers.errors import GraphError
 
 ROUNDING = 1e-6  # more than sums in another order can differ
 
 
-def search_graph(
-    graph: DecodingGraph,
-    options: SearchOptions,
-    score_row: np.ndarray,
-    word_lm: np.ndarray,
-    least_lm_cost: np.ndarray,
-    silence: np.ndarray,
-    ahead: LookAhead,
-) -> SearchGraph:
-    """The graph's records, with everything filled in that the options decide."""
-    arrays, exit = graph.arrays, graph.arrays.position_exit
-    junction = arrays.junction
-    if options.lattice_beam is None:  # without a lattice, a junction with one way on is not needed
+class SearchTables:
+    """What the search reads of a graph and a language model, made once for all decoders that share them.
+
+    Parameters
+    ----------
+    graph : DecodingGraph
+    lm : LanguageModel or None
+    score_row : (H,) array, int32
+        See `score_rows`.
+    word_lm : (V,) array, int32
+        See `lm_words`.
+    least_lm_cost : (V,) array, float64
+        See `least_lm_costs`.
+    ahead : LookAhead, optional
+        By default computed when it is first needed.
+    ready : mapping of tuple to array, optional
+        Records by their keys, see `records`.
+    """
+
+    def __init__(
+        self,
+        graph: DecodingGraph,
+        lm: LanguageModel | None,
+        score_row: np.ndarray,
+        word_lm: np.ndarray,
+        least_lm_cost: np.ndarray,
+        ahead: LookAhead | None = None,
+        ready: Mapping[tuple, np.ndarray] | None = None,
+    ):
+        self.graph, self.lm = graph, lm
+        self.score_row, self.word_lm, self.least_lm_cost = score_row, word_lm, least_lm_cost
+        if ahead is not None:
+            self.look_ahead = ahead
+        self._ready = dict(ready or {})
+        self._in_use: weakref.WeakValueDictionary[tuple, np.ndarray] = weakref.WeakValueDictionary()
+
+    @classmethod
+    def make(
+        cls, graph: DecodingGraph, lm: LanguageModel | None, cntkmap: Mapping[str, int] | None, where: str
+    ) -> "SearchTables":
+        """Return the tables of a graph, a language model and a cntkmap, which is called `where` in messages.
+
+        Raises GraphError when they do not fit together.
+        """
+        rows, word_lm = score_rows(graph, cntkmap, where), lm_words(graph, lm)
+        return cls(graph, lm, rows, word_lm, least_lm_costs(lm, word_lm))
+
+    @cached_property
+    def look_ahead(self) -> LookAhead:
+        """The look-ahead tables."""
+        return look_ahead(self.graph, self.lm, self.word_lm)
+
+    def looks_ahead(self, options: SearchOptions) -> bool:
+        """Return whether the search uses the look-ahead."""
+        return options.lm_lookahead and bool(np.any(self.word_lm >= 0))
+
+    def search_graph(self, options: SearchOptions, silence: np.ndarray) -> SearchGraph:
+        """Return the records for some options and silence models (models,), bool.
+
+        Decoders share the records on whose options they agree.
+        """
+        ahead = self.look_ahead if self.looks_ahead(options) else NO_AHEAD
+        return SearchGraph(*self.records(options, silence, ahead).values(), ahead)
+
+    def records(self, options: SearchOptions, silence: np.ndarray, ahead: LookAhead) -> dict[tuple, np.ndarray]:
+        """Return positions, arcs, states and words by keys that hold the options on which they depend."""
+        lattice = options.lattice_beam is not None
+        makers = {
+            ("positions", lattice): lambda: self._positions(lattice),
+            ("arcs", options.sil_cost, silence.tobytes(), len(ahead.sets)): lambda: self._arcs(options, silence, ahead),
+            ("states", lattice): lambda: self._states(lattice),
+            ("words", options.lm_scale, options.word_penalty): lambda: self._words(options),
+        }
+        return {key: self._shared(key, make) for key, make in makers.items()}
+
+    def _shared(self, key: tuple, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return records that were made before for the same key, or make them."""
+        found = self._ready.get(key)
+        if found is None:
+            found = self._in_use.get(key)
+        if found is None:
+            self._in_use[key] = found = make()
+        return found
+
+    def _junction(self, lattice: bool) -> np.ndarray:
+        arrays = self.graph.arrays
+        if lattice:
+            return arrays.junction
+        # Without a lattice, a junction with one way on is not needed.
         fans_out = np.diff(arrays.first_emitting) + np.diff(arrays.first_word) > 1
-        junction = junction * (fans_out | np.isfinite(arrays.final_cost)).astype(np.uint8)
-    direct = junction[exit] == 0  # junctions are entered between frames, see process_word_arcs
-    label = arrays.word_label
-    is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], dtype=bool)
-    paid = graph.lookahead[label].astype(np.float64) * bool(np.any(word_lm != KEEP_HISTORY))
-    paid -= options.word_penalty * is_word[label]
-    # Slack absorbs an LM cost above the look-ahead; only one below it, where the look-ahead was too high, lowers
-    # cost - slack.
-    least_rest = np.minimum(0.0, options.lm_scale * least_lm_cost[label] - paid)
-    positions = _table(
-        POSITION,
-        row=score_row[arrays.position_state],
-        exit=exit,
-        first_arc=np.where(direct, arrays.first_emitting[exit], 0),
-        end_arc=np.where(direct, arrays.first_emitting[exit + 1], 0),
-        crosses=~direct | (np.diff(arrays.first_word)[exit] > 0),
-        self_cost=arrays.self_cost,
-        forward_cost=arrays.forward_cost,
-    )
-    arcs = _table(
-        ARC,
-        target=arrays.emitting_target,
-        row=score_row[arrays.position_state[arrays.emitting_target]],
-        cost=arrays.emitting_cost + np.float32(options.sil_cost) * enters_silence(graph, silence),
-        word_set=_changed_sets(graph, ahead),
-    )
-    states = _table(
-        STATE,
-        first_arc=arrays.first_emitting,
-        first_word=arrays.first_word,
-        junction=np.append(junction, 0),
-        level=np.append(arrays.word_level, 0),
-        final_cost=np.append(arrays.final_cost, np.inf),
-    )
-    words = _table(
-        WORD,
-        cost=arrays.word_cost,
-        bound=arrays.word_cost + least_rest - ROUNDING,
-        paid=paid,
-        target=arrays.word_target,
-        lm=word_lm[label],
-    )
-    return SearchGraph(positions, arcs, states, words, ahead)
+        return arrays.junction * (fans_out | np.isfinite(arrays.final_cost)).astype(np.uint8)
+
+    def _positions(self, lattice: bool) -> np.ndarray:
+        arrays, exit = self.graph.arrays, self.graph.arrays.position_exit
+        direct = self._junction(lattice)[exit] == 0  # junctions are entered between frames, see process_word_arcs
+        return _table(
+            POSITION,
+            row=self.score_row[arrays.position_state],
+            exit=exit,
+            first_arc=np.where(direct, arrays.first_emitting[exit], 0),
+            end_arc=np.where(direct, arrays.first_emitting[exit + 1], 0),
+            crosses=~direct | (np.diff(arrays.first_word)[exit] > 0),
+            self_cost=arrays.self_cost,
+            forward_cost=arrays.forward_cost,
+        )
+
+    def _arcs(self, options: SearchOptions, silence: np.ndarray, ahead: LookAhead) -> np.ndarray:
+        arrays = self.graph.arrays
+        return _table(
+            ARC,
+            target=arrays.emitting_target,
+            row=self.score_row[arrays.position_state[arrays.emitting_target]],
+            cost=arrays.emitting_cost + np.float32(options.sil_cost) * enters_silence(self.graph, silence),
+            word_set=_changed_sets(self.graph, ahead),
+        )
+
+    def _states(self, lattice: bool) -> np.ndarray:
+        arrays = self.graph.arrays
+        return _table(
+            STATE,
+            first_arc=arrays.first_emitting,
+            first_word=arrays.first_word,
+            junction=np.append(self._junction(lattice), 0),
+            level=np.append(arrays.word_level, 0),
+            final_cost=np.append(arrays.final_cost, np.inf),
+        )
+
+    def _words(self, options: SearchOptions) -> np.ndarray:
+        graph, arrays, label = self.graph, self.graph.arrays, self.graph.arrays.word_label
+        is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], dtype=bool)
+        paid = graph.lookahead[label].astype(np.float64) * bool(np.any(self.word_lm != KEEP_HISTORY))
+        paid -= options.word_penalty * is_word[label]
+        # Slack absorbs an LM cost above the look-ahead; only one below it, where the look-ahead was too high, lowers
+        # cost - slack.
+        least_rest = np.minimum(0.0, options.lm_scale * self.least_lm_cost[label] - paid)
+        return _table(
+            WORD,
+            cost=arrays.word_cost,
+            bound=arrays.word_cost + least_rest - ROUNDING,
+            paid=paid,
+            target=arrays.word_target,
+            lm=self.word_lm[label],
+        )
 
 
 def score_rows(graph: DecodingGraph, cntkmap: Mapping[str, int] | None, where: str) -> np.ndarray:
     """(H,) i4: row of the scores matrix for each HMM state; -1 for a state that is on no arc and has no row."""
     if cntkmap is None:
         return np.arange(len(graph.states), dtype=np.int32)
-    unknown = [name for name in cntkmap if name not in set(graph.states)]
+    known = set(graph.states)
+    unknown = [name for name in cntkmap if name not in known]
     if unknown:
         raise GraphError(
             f"{where}: state [{unknown[0]}]{_and_more(unknown)} not in {graph.where}; expected states of its model set"

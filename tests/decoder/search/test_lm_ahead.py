@@ -70,7 +70,7 @@ def state_after(model, words):
 
 
 def ahead_at(decoder, state, history):
-    tables, lm = decoder._look_ahead, decoder.lm.arrays
+    tables, lm = decoder._tables.look_ahead, decoder.lm.arrays
     key, scale = np.int64(history) << 32 | np.int64(tables.state_set[state]), decoder.options.lm_scale
     found = cost_ahead(tables, lm, scale, key)
     if tables.mixed.shape[0] + tables.unknown.shape[0] == 0:
@@ -122,7 +122,7 @@ def test_no_path_undercuts_what_is_seen_ahead(seed):
         for source in range(decoder.graph.num_states):
             for arc in range(arrays.first_emitting[source], arrays.first_emitting[source + 1]):
                 target = arrays.position_exit[arrays.emitting_target[arc]]
-                if ahead[target] < NO_WORD_COST and decoder._look_ahead.state_set[target]:
+                if ahead[target] < NO_WORD_COST and decoder._tables.look_ahead.state_set[target]:
                     assert arrays.emitting_cost[arc] + ahead[target] >= ahead[source] - TOLERANCE
             for arc in range(arrays.first_word[source], arrays.first_word[source + 1]):
                 word = decoder.graph.words[arrays.word_label[arc]]

@@ -78,7 +78,7 @@ def test_cost_ahead_of_many_words_after_two_words_is_that_of_the_definition(num_
     lm = LanguageModel.from_arpa(graphs.make_arpa(vocabulary, orders))
     graph = precompile(graphs.make_acceptor(arcs, finals), None, lookahead)
     decoder = Decoder(graph, lm, SearchOptions(**UNPRUNED | {"lm_scale": SCALE}))
-    sets = decoder._look_ahead.sets
+    sets = decoder._tables.look_ahead.sets
     assert (sets["high"] - sets["low"]).max() > max(MAX_COPIED, BLOCK)
     arrays = graph.arrays
     start_arcs = range(arrays.first_emitting[graph.start], arrays.first_emitting[graph.start + 1])

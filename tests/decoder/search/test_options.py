@@ -251,3 +251,25 @@ def test_slack_saves_a_token_from_what_the_language_model_added():
     # 1.15 * (1 - 0.9^n) exceeds the beam of 1 after 20 frames: the slack is used up.
     assert decode(0.9, 15).text == ["x"]
     assert decode(0.9, 30).reason == "no token reached a final state"
+
+
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        ({"beam": 3.0, "acweight": 0.5, "lattice_beam": 2.0}, set()),
+        ({"lattice_beam": None}, {"positions", "states"}),
+        ({"sil_cost": 4.0}, {"arcs"}),
+        ({"silence": ("a",)}, {"arcs"}),
+        ({"lm_lookahead": True}, {"arcs"}),
+        ({"lm_scale": 3.0}, {"words"}),
+        ({"word_penalty": 3.0}, {"words"}),
+    ],
+)
+def test_decoders_share_the_records_that_their_options_leave_equal(options, made):
+    decoder = two_words(lattice_beam=1.0)
+    other, alone = decoder.with_options(**options), two_words(**({"lattice_beam": 1.0} | options))
+    pairs = {name: (getattr(decoder._arrays, name), getattr(other._arrays, name)) for name in other._arrays._fields[:4]}
+    assert {name for name, (first, second) in pairs.items() if first is not second} == made
+    for name, (_, records) in pairs.items():
+        np.testing.assert_array_equal(records, getattr(alone._arrays, name))
+    assert decoder.with_options(**options)._arrays.words is other._arrays.words
