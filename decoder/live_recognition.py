@@ -180,7 +180,7 @@ class Recognition:
         """
         data = None
         for stage in self.stages:
-            data = stage.finish() if data is None else np.concatenate([stage.push(data), stage.finish()], axis=1)
+            data = stage.finish() if data is None else np.concatenate([stage.push(data), stage.finish()], axis=-1)
         events = self._take(data, True)
         heard = self._search.partial().heard
         last = self._end()

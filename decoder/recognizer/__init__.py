@@ -2,7 +2,7 @@
 
 Open recognizer.py first: the class Recognizer.  bundle.py opens and checks bundles, description.py is their
 bundle.json, packing.py writes them, assembly.py opens their parts, transcript.py holds what was recognised,
-front_end.py turns audio into scores.
+recording.py opens audio of any form, front_end.py turns it into scores.
 """
 
 from readers.common.lazy import face
@@ -15,6 +15,7 @@ __all__, __getattr__ = face(
         "front_end": ["FrontEnd"],
         "packing": ["BundleParts", "pack"],
         "recognizer": ["Recognizer"],
+        "recording": ["AudioOptions"],
         "transcript": ["Transcript", "Word"],
     },
 )

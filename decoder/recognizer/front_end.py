@@ -69,6 +69,41 @@ class FrontEnd:
             raise ConfigError(f"{where}: sample rate {rate}; expected a number of Hz above 0")
         self._check(where, rate)
 
+    def target_rate(self, rate: float, where: str, upsample: bool = False) -> float:
+        """Return the sample rate to which audio is to be resampled: its own if it fits the model.
+
+        Parameters
+        ----------
+        rate : float
+            Sample rate of the audio in Hz.
+        where : str
+            Its name in messages.
+        upsample : bool
+            Whether it may be lower than that of the training.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ConfigError
+            For a lower rate without `upsample`.
+        """
+        if not 0 < rate < math.inf:
+            raise ConfigError(f"{where}: sample rate {rate}; expected a number of Hz above 0")
+        target, known = rate, self.expected.rates
+        if known and self.mismatch(where, rate) is not None:
+            if rate < min(known) and not upsample:
+                raise ConfigError(
+                    f"{where}: sample rate {rate:g} Hz; expected at least {min(known):g} Hz, with which "
+                    f"{self.scorer.source} was trained; --upsample (in Python with_audio(upsample=True)) accepts audio "
+                    "without the upper frequencies"
+                )
+            target = max((one for one in known if one <= rate), default=min(known))
+        self.check_rate(target, where)
+        return target
+
     def _check(self, where: str, rate: float | None) -> None:
         fault = self.mismatch(where, rate)
         if fault is not None:
@@ -95,28 +130,16 @@ def _refuse(fault: str) -> None:
     raise ConfigError(fault)
 
 
-class SampleStage:
-    """Takes samples as programs give them: whole numbers of 16 bits, or floating point from -1 to 1."""
-
-    def push(self, data: np.ndarray) -> np.ndarray:
-        """Return the samples on the scale of 16-bit integers."""
-        return pcm_scale(data)
-
-    def finish(self) -> np.ndarray:
-        """End the audio; there are no samples left."""
-        return np.zeros(0, np.float32)
-
-
 def pcm_scale(samples: Any, where: str = "samples") -> np.ndarray:
-    """Return samples (N,) on the scale of 16-bit integers: floating-point numbers are multiplied by 32768.
+    """Return samples (N,) or (N, channels) on the scale of 16-bit integers; floating point is multiplied by 32768.
 
     Raises ShapeError for other shapes and types, and for floating-point numbers far outside of -1 to 1.
     """
     samples = np.asarray(samples)
     kind, size = samples.dtype.kind, samples.dtype.itemsize
-    if samples.ndim != 1 or kind not in "if" or (kind == "i" and size > 2):
+    if samples.ndim not in (1, 2) or kind not in "if" or (kind == "i" and size > 2):
         raise ShapeError(
-            f"{where}: shape {samples.shape}, type {samples.dtype}; expected one channel (N,) of int16, or of floating "
+            f"{where}: shape {samples.shape}, type {samples.dtype}; expected (N,) or (N, channels), int16, or floating "
             "point from -1 to 1"
         )
     if kind == "i":

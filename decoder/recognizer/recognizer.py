@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -16,13 +17,13 @@ from decoder.lm.language_model import LanguageModel
 from decoder.outputs import alignment_labels, slf_lattice
 from decoder.recognizer.assembly import LATTICE_BEAM, bundle_parts, has_tables, transcript_graphs
 from decoder.recognizer.bundle import Bundle
-from decoder.recognizer.front_end import FrontEnd, SampleStage, pcm_scale
+from decoder.recognizer.front_end import FrontEnd
+from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording, transcribe_stream
 from decoder.recognizer.transcript import Transcript, Word
 from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
 from decoder.search.options import SearchOptions
 from features import FeatureConfig, RunningMean
-from readers.audio.audio_file import read_audio
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.mlf import Label
 from readers.htk.trees import split_triphone
@@ -87,6 +88,7 @@ class Recognizer:
     ):
         self.name = name
         self.front_end = FrontEnd(features, model, name, sample_rate)
+        self._audio = AudioInput(self.front_end, AudioOptions())
         self.decoder = Decoder(graph, lm, options or SearchOptions(lattice_beam=LATTICE_BEAM), cntkmap, name)
         self.decoder.check_outputs(model.num_outputs, model.source)
         self._alignment = alignment
@@ -157,16 +159,49 @@ class Recognizer:
         other.decoder = self.decoder.with_options(**options)
         return other
 
-    def transcribe(self, audio: str | Path | np.ndarray, rate: float | None = None) -> Transcript:
-        """Recognise one recording.
+    def with_audio(self, **options: object) -> Self:
+        """Return a recogniser that takes other audio; everything else is shared.
 
         Parameters
         ----------
-        audio : str, Path or array (N,)
-            An audio file (WAV, FLAC, SPHERE, MP3, ...); or samples of one channel, int16, or floating point from -1
-            to 1.
+        **options
+            Fields of `AudioOptions`: channel, upsample, raw and longest.
+
+        Returns
+        -------
+        Recognizer
+
+        Raises
+        ------
+        ConfigError
+            For a value out of range.
+
+        Examples
+        --------
+        >>> Recognizer.load("digits.argo").with_audio(channel="mix").transcribe("speech.wav").text
+        'AB C'
+        """
+        other = copy.copy(self)
+        other._audio = AudioInput(self.front_end, replace(self._audio.options, **options))
+        return other
+
+    def transcribe(
+        self, audio: str | Path | np.ndarray, rate: float | None = None, progress: Progress | None = None
+    ) -> Transcript:
+        """Recognise one recording.
+
+        Audio of a higher sample rate than that of the training is resampled.  A recording of more than two minutes is
+        divided at pauses and has no lattice (see `AudioOptions.longest`).
+
+        Parameters
+        ----------
+        audio : str, Path, array (N,) or (N, channels)
+            An audio file (WAV, FLAC, SPHERE, MP3, ...) or `-` for standard input; or samples, int16, or floating point
+            from -1 to 1.
         rate : float, optional
             Sample rate in Hz; required for samples, refused for a file.
+        progress : callable, optional
+            Called during a long recording with the seconds that are done, and those of the recording or None.
 
         Returns
         -------
@@ -183,7 +218,11 @@ class Recognizer:
         >>> Recognizer.load("digits.argo").transcribe("speech.wav").text
         'AB C'
         """
-        scores, period, seconds = self._scores(audio, rate)
+        recording = self._audio.open(audio, rate)
+        samples = recording.whole(self._audio.options.longest)
+        if samples is None:
+            return transcribe_stream(recording, self.stream(recording.rate), progress)
+        scores, period = self._scores(recording, samples)
         result = self.decoder.decode(scores)
         words = [_word(word.word, word.start * period, word.end * period) for word in result.words]
         make_lattice = None
@@ -193,7 +232,7 @@ class Recognizer:
             def make_lattice():
                 return slf_lattice(lattice, decoder.graph, decoder.options, period=period)
 
-        return Transcript(tuple(words), result.reason, seconds, make_lattice=make_lattice)
+        return Transcript(tuple(words), result.reason, recording.seconds, make_lattice=make_lattice)
 
     def transcribe_many(
         self, paths: Iterable[str | Path], threads: int | None = None
@@ -231,7 +270,7 @@ class Recognizer:
         Parameters
         ----------
         rate : float
-            Sample rate in Hz.
+            Sample rate in Hz; audio of a higher rate than that of the training is resampled.
         endpoint : Endpoint, optional
             When an utterance ends.  None: at the end of the audio only.
         mean : RunningMean, optional
@@ -257,17 +296,17 @@ class Recognizer:
         >>> [event.text for event in events if event.is_final]
         ['AB C']
         """
-        self.front_end.check_rate(rate, "stream")
-        stages = [SampleStage(), *self.front_end.stages(rate, mean or RunningMean(), block)]
+        target = self._audio.target(rate, "stream")
+        stages = [*self._audio.stages(rate), *self.front_end.stages(target, mean or RunningMean(), block)]
         decoder = self.decoder.with_options(lattice_beam=None)
-        return Recognition(decoder, stages, self.front_end.period(rate), endpoint, block)
+        return Recognition(decoder, stages, self.front_end.period(target), endpoint, block)
 
     def align(self, audio: str | Path | np.ndarray, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Find when known words were spoken.
 
         Parameters
         ----------
-        audio : str, Path or array (N,)
+        audio : str, Path or array
             As for `transcribe`.
         text : str or sequence of str
             The words, which must be in the dictionary.
@@ -296,31 +335,21 @@ class Recognizer:
         words = text.split() if isinstance(text, str) else list(text)
         if not words:
             raise ConfigError(f"{self.name}: no words to align; expected at least one")
-        scores, period, seconds = self._scores(audio, rate)
+        recording = self._audio.open(audio, rate)
+        scores, period = self._scores(recording, recording.whole())
         aligner = Aligner(self._transcript_graphs(), self.decoder.options.acweight or 1.0)
         found = aligner.align(words, scores)
         phones = [_of_label(label, split_triphone(label.name)[1]) for label in alignment_labels(found, "phone", period)]
         spoken = [_of_label(label, label.name) for label in alignment_labels(found, "word", period)]
-        return Transcript(tuple(spoken), "", seconds, tuple(phones))
+        return Transcript(tuple(spoken), "", recording.seconds, tuple(phones))
 
-    def _scores(self, audio: str | Path | np.ndarray, rate: float | None) -> tuple[np.ndarray, int, float]:
-        """Return scores, frame period in 100 ns units, and duration in seconds."""
-        if isinstance(audio, (str, Path)):
-            if rate is not None:
-                raise ConfigError(f"{audio}: a sample rate beside a file; expected that of its header")
-            where = str(audio)
-            samples, rate = read_audio(audio, self.front_end.config.channel)
-        else:
-            if rate is None:
-                raise ConfigError("samples: no sample rate; expected rate=, in Hz")
-            where = "samples"
-            samples = pcm_scale(audio)
-        self.front_end.check_rate(rate, where)
+    def _scores(self, recording: Recording, samples: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the scores of all samples, and the frame period in 100 ns units."""
         try:
-            scores = self.front_end.score(samples, rate)
+            scores = self.front_end.score(samples, recording.target)
         except ArgonautError as fault:
-            raise type(fault)(f"{where}: {fault}") from fault
-        return scores, self.front_end.period(rate), len(samples) / rate
+            raise type(fault)(f"{recording.where}: {fault}") from fault
+        return scores, self.front_end.period(recording.target)
 
     def _transcript_graphs(self) -> TranscriptGraphs:
         """Return what alignment needs; it is read from the bundle when it is first needed."""

@@ -11,5 +11,6 @@ __all__, __getattr__ = face(
         "audio_file": ["read_audio", "write_sphere"],
         "audio_stream": ["AudioStream", "open_audio"],
         "raw": ["RawFormat"],
+        "resampling": ["Resampler", "resample"],
     },
 )

@@ -7,11 +7,12 @@ import os
 import struct
 import wave
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from readers.audio.mpeg import least_samples
-from readers.audio.raw import RawFormat, decode_samples
+from readers.audio.raw import RawFormat
 from readers.audio.sphere import read_sphere_header, sphere_header
 from readers.common.audio_format import HEAD_SIZE, MP3, NIST_SPHERE, WAV, audio_format
 from readers.common.files import atomic_write
@@ -20,6 +21,8 @@ from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
 from readers.htk.units import TICKS_PER_SECOND
 
 FULL_SCALE = 32768.0
+MIX = "mix"
+Channel = int | Literal["mix"] | None  # counted from 0, or the mean of all; None for audio that has only one
 USUAL_FRAMES = 100  # per byte; MP3 has at most 48, FLAC more only in silence
 PIECE = 1 << 20  # frames
 # Encodings of at most 16 bits are read exactly as 16-bit integers; others would be truncated.
@@ -27,7 +30,7 @@ NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
 
 
 def read_audio(
-    path: str | os.PathLike, channel: int | None = None, raw: RawFormat | None = None
+    path: str | os.PathLike, channel: Channel = None, raw: RawFormat | None = None
 ) -> tuple[np.ndarray, int]:
     """Read an audio file.
 
@@ -35,8 +38,8 @@ def read_audio(
     ----------
     path : path
         WAV, FLAC, NIST SPHERE, HTK waveform, or another format that libsndfile decodes: AIFF, AU, Ogg, MP3, CAF, VOC.
-    channel : int, optional
-        Channel to read, counted from 0; required if there are several.
+    channel : int or "mix", optional
+        Channel to read, counted from 0, or the mean of all; required if there are several.
     raw : RawFormat, optional
         The format of files without a header, which are otherwise refused.
 
@@ -68,14 +71,8 @@ def read_audio(
     else:
         if form == WAV:
             check_riff(path)
-        least = least_samples(path) if form == MP3 else 0
-        samples, rate = _read_sndfile(path)
-        if len(samples) < least:
-            raise FormatError(
-                f"{path}: {len(samples)} samples decoded; expected at least {least}, as many as its MPEG frames have; "
-                "convert it to WAV, or add the missing header with their number"
-            )
-    samples = _choose_channel(samples, channel, path)
+        samples, rate = _read_sndfile(path, least_samples(path) if form == MP3 else 0)
+    samples = choose_channel(samples, channel, path)
     if not samples.size:
         raise FormatError(f"{path}: no samples; expected at least one")
     if raw is not None and rate != raw.rate:
@@ -83,22 +80,25 @@ def read_audio(
     return samples, rate
 
 
-def _choose_channel(samples: np.ndarray, channel: int | None, path) -> np.ndarray:
-    """Return one channel (N,) of samples (N, channels)."""
+def choose_channel(samples: np.ndarray, channel: Channel, where: object) -> np.ndarray:
+    """Return one channel (N,), or the mean of all, of samples (N, channels).  Raises FormatError if it is missing."""
     count = samples.shape[1]
     if channel is None:
         if count > 1:
             raise FormatError(
-                f"{path}: {count} channels; expected one; choose it by STEREOMODE = LEFT or RIGHT in the configuration "
-                "of the features, in Python by channel=0 or 1, or mix the file down"
+                f"{where}: {count} channels; expected one; choose it by STEREOMODE = LEFT or RIGHT in the "
+                "configuration of the features, by argonaut transcribe --channel 0, 1 or mix, in Python by channel=0, "
+                "1 or 'mix'"
             )
         channel = 0
+    if channel == MIX:
+        return samples.mean(axis=1, dtype=np.float32) if count > 1 else np.ascontiguousarray(samples[:, 0])
     if not 0 <= channel < count:
-        raise FormatError(f"{path}: channel {channel} of {count}; expected 0 to {count - 1}")
+        raise FormatError(f"{where}: channel {channel} of {count}; expected 0 to {count - 1}, or {MIX}")
     return np.ascontiguousarray(samples[:, channel])
 
 
-def _read_sndfile(path) -> tuple[np.ndarray, int]:
+def _read_sndfile(path, least: int = 0) -> tuple[np.ndarray, int]:
     """Return samples (N, channels) float32 on the 16-bit scale and the rate, read by libsndfile."""
     import soundfile
 
@@ -109,9 +109,19 @@ def _read_sndfile(path) -> tuple[np.ndarray, int]:
             num_frames, rate = file.frames, file.samplerate
     except (soundfile.LibsndfileError, RuntimeError) as fault:
         raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
-    if len(samples) != num_frames:
-        raise FormatError(f"{path}: {len(samples)} samples decoded; expected {num_frames}, as its header says")
+    check_length(path, len(samples), num_frames, least)
     return full_scale(samples, narrow), rate
+
+
+def check_length(path, found: int, expected: int, least: int) -> None:
+    """Raise FormatError unless as many samples were decoded as the header says, at least those of the MPEG frames."""
+    if found != expected:
+        raise FormatError(f"{path}: {found} samples decoded; expected {expected}, as its header says")
+    if found < least:
+        raise FormatError(
+            f"{path}: {found} samples decoded; expected at least {least}, as many as its MPEG frames have; "
+            "convert it to WAV, or add the missing header with their number"
+        )
 
 
 def _all_frames(file, dtype: str, size: int) -> np.ndarray:
@@ -181,13 +191,22 @@ def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
     return read_htk(path).frames.T, rate
 
 
+def is_htk_waveform(path) -> bool:
+    """Whether a file begins with the header of an HTK waveform of one channel."""
+    try:
+        header = read_htk_header(path)
+    except FormatError:
+        return False
+    return header.base_kind == WAVEFORM and header.dim == 1
+
+
 def _read_without_magic(path, raw: RawFormat) -> tuple[np.ndarray, int]:
     """Read an HTK waveform or, if the file does not begin with HTK's header, raw samples."""
     raw.check()
     try:
         return _read_htk_waveform(path)
     except FormatError:
-        return decode_samples(Path(path).read_bytes(), raw.encoding, path)[:, None], raw.rate
+        return raw.decode(Path(path).read_bytes(), path), raw.rate
 
 
 def _to_int16(samples: np.ndarray, path) -> np.ndarray:

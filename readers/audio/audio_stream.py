@@ -1,29 +1,48 @@
 """Audio in blocks, from a long file or a pipe, such as the output of a microphone program.
 
-A pipe transports 16-bit little-endian samples with a WAV header, which contains the sampling rate, or raw samples, at a
-rate and in an encoding given by the user.  Files may have any format of `read_audio`.
+A pipe transports samples with a WAV header, which contains the sampling rate, or raw samples, at a rate and in an
+encoding given by the user.  Files may have any format of `read_audio`; audio of other formats in a pipe is stored in a
+temporary file first.
 """
 
 import os
+import shutil
 import stat
 import struct
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from readers.audio.audio_file import NARROW_CODINGS, check_riff, full_scale, read_audio
-from readers.audio.raw import ENCODINGS, PCM_16, RawFormat, decode_samples
+from readers.audio.audio_file import (
+    NARROW_CODINGS,
+    Channel,
+    check_length,
+    check_riff,
+    choose_channel,
+    full_scale,
+    is_htk_waveform,
+    read_audio,
+)
+from readers.audio.mpeg import least_samples
+from readers.audio.raw import PCM_16, RawFormat
 from readers.audio.sphere import read_sphere_header
-from readers.common.audio_format import HEAD_SIZE, MP3, NIST_SPHERE, WAV, audio_format
+from readers.common.audio_format import HEAD_SIZE, MP3, NIST_SPHERE, WAV, audio_format, mpeg_frame_size
 from readers.errors import ConfigError, FormatError
 
-PCM, EXTENSIBLE = 1, 0xFFFE  # format tags of WAV
+EXTENSIBLE = 0xFFFE  # format tag of WAV; the tag itself follows in an extension
+# Encodings of WAV in a pipe, by format tag and bits per sample.
+WAV_ENCODINGS = {
+    (1, 8): "u8", (1, 16): PCM_16, (1, 24): "s24le", (1, 32): "s32le", (3, 32): "f32le", (6, 8): "alaw",
+    (7, 8): "mulaw",
+}  # fmt: skip
 UNKNOWN_LENGTH = 0x7FFFF000  # a writer that cannot seek back writes a length of at least this, or 0
 MAX_HEADER = 1 << 20
 STANDARD_INPUT = "-"
+MAGIC_SIZE = 4  # bytes that tell audio with a header from raw samples, except MPEG audio
 
 
 class AudioStream(NamedTuple):
@@ -35,13 +54,23 @@ class AudioStream(NamedTuple):
         Samples per second.
     blocks : iterator of (n,) float32
         Samples on the scale of 16-bit integers, n > 0.
+    num_samples : int or None
+        How many there are, as the header says; None if that is unknown.
     """
 
     rate: int
     blocks: Iterator[np.ndarray]
+    num_samples: int | None = None
 
 
-def open_audio(path: str | os.PathLike, block: int, rate: int | None = None, encoding: str = PCM_16) -> AudioStream:
+def open_audio(
+    path: str | os.PathLike,
+    block: int,
+    rate: int | None = None,
+    encoding: str = PCM_16,
+    channels: int = 1,
+    channel: Channel = None,
+) -> AudioStream:
     """Open audio for reading in blocks.
 
     Parameters
@@ -54,6 +83,10 @@ def open_audio(path: str | os.PathLike, block: int, rate: int | None = None, enc
         Sampling rate of raw samples, in Hz.
     encoding : str
         Encoding of raw samples, a key of `readers.audio.raw.ENCODINGS`.
+    channels : int
+        Number of channels of raw samples.
+    channel : int or "mix", optional
+        Channel to read, counted from 0, or the mean of all; required if there are several.
 
     Returns
     -------
@@ -63,79 +96,125 @@ def open_audio(path: str | os.PathLike, block: int, rate: int | None = None, enc
     Raises
     ------
     FormatError
-        For an unknown format and for several channels.
+        For an unknown format, several channels without a choice, and a missing channel.
     ConfigError
         For raw samples without a rate, an unknown encoding, and a rate that differs from that of the file.
     """
-    raw = None if rate is None else RawFormat(rate, encoding)
+    raw = None if rate is None else RawFormat(rate, encoding, channels)
     if raw is not None:
         raw.check()
     if os.fspath(path) == STANDARD_INPUT:
         if sys.stdin.buffer.isatty():
             raise ConfigError("standard input: a terminal; expected audio from a pipe, for instance from arecord")
-        stream = _from_pipe(sys.stdin.buffer, "standard input", block, raw)
+        where, audio = "standard input", _from_pipe(sys.stdin.buffer, "standard input", block, raw)
     elif not stat.S_ISREG(Path(path).stat().st_mode):
         file = Path(path).open("rb")  # noqa: SIM115  (the iterator of blocks closes it)
-        stream = _from_pipe(file, os.fspath(path), block, raw)
+        where, audio = os.fspath(path), _from_pipe(file, os.fspath(path), block, raw)
     else:
-        stream = _from_file(path, block, raw)
-    if rate is not None and stream.rate != rate:
-        raise ConfigError(f"{path}: {stream.rate} samples per second; expected {rate}, as requested")
-    return stream
+        where, audio = os.fspath(path), _from_file(path, block, raw)
+    if rate is not None and audio.rate != rate:
+        raise ConfigError(f"{path}: {audio.rate} samples per second; expected {rate}, as requested")
+    choose_channel(np.zeros((0, audio.channels), np.float32), channel, where)
+    blocks = (choose_channel(samples, channel, where) for samples in audio.blocks)
+    return AudioStream(audio.rate, blocks, audio.num_samples)
 
 
-def _from_file(path, block: int, raw: RawFormat | None) -> AudioStream:
+class _Channels(NamedTuple):
+    """Audio of all channels; the blocks are (n, channels) float32."""
+
+    rate: int
+    channels: int
+    blocks: Iterator[np.ndarray]
+    num_samples: int | None = None
+
+
+def _from_file(path, block: int, raw: RawFormat | None) -> _Channels:
     with Path(path).open("rb") as file:
-        form = audio_format(file.read(HEAD_SIZE))
-    if form in (None, MP3):  # soundfile seeks after each block, after which the decoder of MP3 makes errors
-        samples, rate = read_audio(path, raw=raw)
-        return AudioStream(rate, iter([samples[i : i + block] for i in range(0, len(samples), block)]))
+        head = file.read(HEAD_SIZE)
+    form = audio_format(head)
+    if form is None:
+        if raw is not None and head and not is_htk_waveform(path):
+            blocks = _raw_file_blocks(path, block, raw)
+            return _Channels(raw.rate, raw.channels, blocks, Path(path).stat().st_size // raw.width)
+        samples, rate = read_audio(path)
+        blocks = iter([samples[i : i + block, None] for i in range(0, len(samples), block)])
+        return _Channels(rate, 1, blocks, len(samples))
     if form == NIST_SPHERE:
         read_sphere_header(path)
     elif form == WAV:
         check_riff(path)
+    least = least_samples(path) if form == MP3 else 0
     import soundfile
 
+    class Sequential(soundfile.SoundFile):
+        """Reads block by block without seeking, after which the decoder of MP3 makes errors."""
+
+        def seekable(self) -> bool:
+            return False
+
     try:
-        file = soundfile.SoundFile(os.fspath(path))
+        file = Sequential(os.fspath(path))
     except (soundfile.LibsndfileError, RuntimeError) as fault:
         raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
-    if file.channels != 1:
-        file.close()
-        raise FormatError(f"{path}: {file.channels} channels; expected one; mix the file down")
-    return AudioStream(file.samplerate, _sndfile_blocks(file, path, block))
+    return _Channels(file.samplerate, file.channels, _sndfile_blocks(file, path, block, least), file.frames)
 
 
-def _sndfile_blocks(file, path, block: int) -> Iterator[np.ndarray]:
+def _sndfile_blocks(file, path, block: int, least: int) -> Iterator[np.ndarray]:
     import soundfile
 
     narrow, done = file.subtype in NARROW_CODINGS, 0
     with file:
         while True:
             try:
-                samples = file.read(block, dtype="int16" if narrow else "float32")
+                samples = file.read(block, dtype="int16" if narrow else "float32", always_2d=True)
             except (soundfile.LibsndfileError, RuntimeError) as fault:
                 raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
             if not len(samples):
                 break
             done += len(samples)
             yield full_scale(samples, narrow)
-        if done != file.frames:
-            raise FormatError(f"{path}: {done} samples decoded; expected {file.frames}, as its header says")
+        check_length(path, done, file.frames, least)
 
 
-def _from_pipe(file: BinaryIO, where: str, block: int, raw: RawFormat | None) -> AudioStream:
-    begin = _read_exactly(file, 4)
+def _from_pipe(file: BinaryIO, where: str, block: int, raw: RawFormat | None) -> _Channels:
+    begin = _read_exactly(file, MAGIC_SIZE)
     if not begin:
         raise FormatError(f"{where}: empty; expected audio")
     if begin == b"RIFF":
-        rate, length = _read_wav_header(file, where)
-        return AudioStream(rate, _raw_blocks(file, where, block, b"", length, PCM_16))
-    if form := audio_format(begin):
-        raise FormatError(f"{where}: {form} audio; expected WAV or raw samples in a pipe")
+        form, length = _read_wav_header(file, where)
+        return _Channels(form.rate, form.channels, _raw_blocks(file, where, block, b"", length, form))
+    if raw is None and mpeg_frame_size(begin):
+        begin += _read_exactly(file, HEAD_SIZE - MAGIC_SIZE)
+    if audio_format(begin):
+        return _from_copy(file, where, block, begin)
     if raw is None:
-        raise ConfigError(f"{where}: raw samples; expected a WAV header, or their sampling rate")
-    return AudioStream(raw.rate, _raw_blocks(file, where, block, begin, None, raw.encoding))
+        raise ConfigError(f"{where}: raw samples; expected audio with a header, or their sampling rate")
+    return _Channels(raw.rate, raw.channels, _raw_blocks(file, where, block, begin, None, raw))
+
+
+def _from_copy(pipe: BinaryIO, where: str, block: int, begin: bytes) -> _Channels:
+    """Open audio that libsndfile cannot read from a pipe: a temporary file is read when the pipe has ended."""
+    directory = tempfile.TemporaryDirectory(prefix="argonaut-audio-")
+    path = os.path.join(directory.name, "audio")  # noqa: PTH118
+
+    def blocks(found: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+        with directory:
+            try:
+                yield from found
+            except FormatError as fault:
+                raise FormatError(str(fault).replace(path, where)) from fault
+
+    try:
+        with Path(path).open("wb") as file:
+            file.write(begin)
+            shutil.copyfileobj(pipe, file)
+        audio = _from_file(path, block, None)
+    except BaseException as fault:
+        directory.cleanup()
+        if isinstance(fault, FormatError):
+            raise FormatError(str(fault).replace(path, where)) from fault
+        raise
+    return audio._replace(blocks=blocks(audio.blocks))
 
 
 def _read_exactly(file: BinaryIO, size: int) -> bytes:
@@ -149,45 +228,56 @@ def _read_exactly(file: BinaryIO, size: int) -> bytes:
     return data
 
 
-def _read_wav_header(file: BinaryIO, where: str) -> tuple[int, int | None]:
-    """Return (rate, bytes of samples or None if unknown); leaves the file positioned at the first sample."""
-    kind, rate, done = _read_exactly(file, 8)[4:], None, 0
+def _read_wav_header(file: BinaryIO, where: str) -> tuple[RawFormat, int | None]:
+    """Return (format, bytes of samples or None if unknown); leaves the file positioned at the first sample."""
+    kind, form, done = _read_exactly(file, 8)[4:], None, 0
     while kind == b"WAVE" and done < MAX_HEADER:
         head = _read_exactly(file, 8)
         if len(head) < 8:
             break
         name, length = head[:4], struct.unpack("<I", head[4:])[0]
         if name == b"data":
-            if rate is None:
+            if form is None:
                 break
-            return rate, None if length == 0 or length >= UNKNOWN_LENGTH else length
+            return form, None if length == 0 or length >= UNKNOWN_LENGTH else length
         done += length
         if done > MAX_HEADER:
             break
         content = _read_exactly(file, length + length % 2)
         if name == b"fmt ":
-            rate = _parse_format(content, where)
+            form = _parse_format(content, where)
     raise FormatError(f"{where}: no WAV header; expected RIFF, WAVE, a chunk fmt and a chunk data")
 
 
-def _parse_format(content: bytes, where: str) -> int:
+def _parse_format(content: bytes, where: str) -> RawFormat:
     if len(content) < 16:
         raise FormatError(f"{where}: format of {len(content)} bytes in the WAV header; expected at least 16")
-    tag, channels, rate, _, _, bits = struct.unpack("<HHIIHH", content[:16])
+    tag, channels, rate, _, width, bits = struct.unpack("<HHIIHH", content[:16])
     if tag == EXTENSIBLE and len(content) >= 26:
         tag = struct.unpack("<H", content[24:26])[0]
-    if (tag, channels, bits) != (PCM, 1, 16) or rate < 1:
+    encoding = WAV_ENCODINGS.get((tag, bits))
+    if encoding is None or rate < 1 or channels < 1 or width != channels * bits // 8:
         raise FormatError(
-            f"{where}: WAV of format {tag}, {channels} channels, {bits} bits, {rate} samples per second; expected PCM, "
-            "which is 1, one channel, 16 bits"
+            f"{where}: WAV of format {tag}, {channels} channels, {bits} bits, {rate} samples per second; expected PCM "
+            "(format 1) of 8 to 32 bits, floating point (3) of 32 bits, or A-law and mu-law (6 and 7)"
         )
-    return rate
+    form = RawFormat(rate, encoding, channels)
+    try:
+        form.check()
+    except ConfigError as fault:
+        raise FormatError(f"{where}: {fault}") from fault
+    return form
+
+
+def _raw_file_blocks(path, block: int, form: RawFormat) -> Iterator[np.ndarray]:
+    with Path(path).open("rb") as file:
+        yield from _raw_blocks(file, path, block, b"", None, form)
 
 
 def _raw_blocks(
-    file: BinaryIO, where: str, block: int, begin: bytes, length: int | None, encoding: str
+    file: BinaryIO, where: object, block: int, begin: bytes, length: int | None, form: RawFormat
 ) -> Iterator[np.ndarray]:
-    width = ENCODINGS[encoding][0]
+    width = form.width
     read = getattr(file, "read1", file.read)  # returns the available bytes without waiting for more
     data, left = begin, length
     while True:
@@ -199,7 +289,7 @@ def _raw_blocks(
         data += more
         whole = len(data) - len(data) % width
         if whole:
-            yield decode_samples(data[:whole], encoding, where)
+            yield form.decode(data[:whole], where)
         data = data[whole:]
         if ended:
             break

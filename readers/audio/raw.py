@@ -1,4 +1,4 @@
-"""Raw samples: audio of one channel without a header, whose rate and encoding the user knows."""
+"""Raw samples: audio without a header, whose rate, encoding and number of channels the user knows."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,6 +8,7 @@ import numpy as np
 from readers.errors import ConfigError, FormatError
 
 PCM_16 = "s16le"
+MAX_CHANNELS = 1024  # as in libsndfile
 LOUDEST = 2.0**46  # full scale times 2^31, for floats that hold 32-bit integers; the squares of more overflow
 
 
@@ -20,17 +21,37 @@ class RawFormat(NamedTuple):
         Samples per second.
     encoding : str
         A key of ENCODINGS, such as "s16le" (signed 16-bit integers, little-endian) or "mulaw".
+    channels : int
+        Number of channels; the samples of one moment follow each other.
     """
 
     rate: int
     encoding: str = PCM_16
+    channels: int = 1
 
     def check(self) -> None:
-        """Raise ConfigError for an unknown encoding and a rate below 1."""
+        """Raise ConfigError for an unknown encoding, a rate below 1, and a number of channels out of range."""
         if self.encoding not in ENCODINGS:
             raise ConfigError(f"encoding {self.encoding!r} is unknown; expected one of {', '.join(ENCODINGS)}")
         if self.rate < 1:
             raise ConfigError(f"{self.rate} samples per second; expected at least 1")
+        if not 1 <= self.channels <= MAX_CHANNELS:
+            raise ConfigError(f"{self.channels} channels; expected 1 to {MAX_CHANNELS}")
+
+    @property
+    def width(self) -> int:
+        """Bytes of the samples of one moment."""
+        return ENCODINGS[self.encoding][0] * self.channels
+
+    def decode(self, data: bytes, where: object) -> np.ndarray:
+        """Return raw samples as (N, channels) float32 on the scale of 16-bit integers.
+
+        Raises FormatError if the data end within the samples of one moment, and for samples that are not finite or
+        exceed LOUDEST.
+        """
+        if len(data) % self.width:
+            raise FormatError(f"{where}: {len(data)} bytes; expected a multiple of {self.width}, the bytes of a sample")
+        return decode_samples(data, self.encoding, where).reshape(-1, self.channels)
 
 
 def _numbers(dtype: str, scale: float, offset: float = 0.0) -> tuple[int, Callable[[bytes], np.ndarray]]:
@@ -42,6 +63,18 @@ def _numbers(dtype: str, scale: float, offset: float = 0.0) -> tuple[int, Callab
             return ((values.astype(np.float64) - offset) * scale).astype(np.float32)
 
     return np.dtype(dtype).itemsize, decode
+
+
+def _three_bytes(dtype: str) -> tuple[int, Callable[[bytes], np.ndarray]]:
+    """Return (bytes per sample, decoder) of integers of 24 bits, which become those of 32 bits, of type `dtype`."""
+
+    def decode(data: bytes) -> np.ndarray:
+        padded = np.zeros((len(data) // 3, 4), np.uint8)
+        first = 1 if dtype.startswith("<") else 0
+        padded[:, first : first + 3] = np.frombuffer(data, np.uint8).reshape(-1, 3)
+        return (padded.view(dtype)[:, 0] / 65536).astype(np.float32)
+
+    return 3, decode
 
 
 def _mulaw_table() -> np.ndarray:
@@ -70,6 +103,8 @@ ENCODINGS = {
     "s16be": _numbers(">i2", 1.0),
     "s8": _numbers("i1", 256.0),
     "u8": _numbers("u1", 256.0, 128.0),
+    "s24le": _three_bytes("<i4"),
+    "s24be": _three_bytes(">i4"),
     "s32le": _numbers("<i4", 1 / 65536),
     "s32be": _numbers(">i4", 1 / 65536),
     "f32le": _numbers("<f4", 32768.0),

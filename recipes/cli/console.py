@@ -250,7 +250,9 @@ def _live_bar(title: str) -> Iterator[Callable[..., None]]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[figures]}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # rich would also print what goes to standard output on the terminal, instead of to its file or pipe.
+    console, redirect = Console(stderr=True), sys.stdout.isatty()
+    with Progress(*columns, console=console, transient=True, redirect_stdout=redirect) as bar:
         task = bar.add_task(title, total=None, figures="")
 
         def progress(done: int, total: int | None, **figures) -> None:

@@ -13,6 +13,7 @@ import soundfile
 from readers.audio import audio_stream
 from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.audio.audio_stream import open_audio
+from readers.audio.raw import RawFormat
 from readers.errors import ConfigError, FormatError
 from readers.htk.parameter_file import WAVEFORM, write_htk
 
@@ -92,6 +93,50 @@ def test_bare_samples_from_a_pipe(feed):
     np.testing.assert_array_equal(np.concatenate(list(stream.blocks)), samples)
 
 
+@pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "ALAW", "ULAW"])
+@pytest.mark.parametrize("extensible", [False, True])
+def test_every_encoding_of_wav_in_a_pipe_has_the_samples_of_the_file(feed, tmp_path, subtype, extensible):
+    samples, path = samples_of(600).reshape(-1, 2) / 32768, tmp_path / "audio.wav"
+    soundfile.write(path, samples, 44100, subtype, format="WAVEX" if extensible else "WAV")
+    for channel in (0, 1, "mix"):
+        feed(path.read_bytes())
+        stream = open_audio("-", 100, channel=channel)
+        expected, rate = read_audio(path, channel)
+        assert stream.rate == rate == 44100
+        np.testing.assert_array_equal(np.concatenate(list(stream.blocks)), expected)
+
+
+@pytest.mark.parametrize(("form", "subtype"), [("FLAC", "PCM_16"), ("MP3", None), ("OGG", "VORBIS"), ("OGG", "OPUS")])
+def test_compressed_audio_in_blocks_and_in_a_pipe_is_that_of_the_file(feed, tmp_path, form, subtype):
+    time = np.arange(24000)[:, None] / 48000
+    path = tmp_path / "audio"
+    soundfile.write(path, 0.5 * np.sin(time * [2000, 5000]), 48000, subtype, format=form)
+    for channel in (1, "mix"):
+        expected, rate = read_audio(path, channel)
+        feed(path.read_bytes())
+        for source in (path, "-"):
+            stream = open_audio(source, 1000, channel=channel)
+            assert stream.rate == rate
+            np.testing.assert_array_equal(np.concatenate(list(stream.blocks)), expected)
+
+
+def test_channels_of_raw_samples(feed, tmp_path):
+    samples, path = samples_of(300).reshape(-1, 3), tmp_path / "audio.raw"
+    path.write_bytes(samples.astype(">i2").tobytes())
+    for channel, expected in ((0, samples[:, 0]), (2, samples[:, 2]), ("mix", samples.mean(axis=1, dtype=np.float32))):
+        feed(path.read_bytes())
+        for source in (path, "-"):
+            blocks = list(open_audio(source, 7, 8000, "s16be", 3, channel).blocks)
+            np.testing.assert_array_equal(np.concatenate(blocks), expected)
+        np.testing.assert_array_equal(read_audio(path, channel, RawFormat(8000, "s16be", 3))[0], expected)
+    with pytest.raises(FormatError, match=r"audio\.raw: channel 3 of 3; expected 0 to 2, or mix"):
+        open_audio(path, 7, 8000, "s16be", 3, 3)
+    with pytest.raises(FormatError, match=r"audio\.raw: 600 bytes; expected a multiple of 14"):
+        read_audio(path, 0, RawFormat(8000, channels=7))
+    with pytest.raises(ConfigError, match="0 channels; expected 1 to 1024"):
+        open_audio(path, 7, 8000, "s16be", 0)
+
+
 def test_what_follows_the_samples_of_a_wav_file_is_no_audio(feed):
     samples = samples_of(10)
     feed(wav(samples) + b"LIST....")
@@ -125,18 +170,17 @@ def test_blocks_of_a_named_pipe_come_as_they_are_written(tmp_path):
     [
         (wav(samples_of(10), 100), "standard input: truncated, 80 bytes of samples are missing; expected 100"),
         (wav(samples_of(10), 0) + b"x", "standard input: ends within a sample"),
-        (
-            wav(samples_of(10), channels=2),
-            "WAV of format 1, 2 channels, 16 bits, 16000 samples per second; expected PCM",
-        ),
-        (wav(samples_of(10), tag=3, bits=32), "WAV of format 3, 1 channels, 32 bits"),
+        (wav(samples_of(10), channels=2), "standard input: 2 channels; expected one; choose it by STEREOMODE"),
+        (wav(samples_of(10), channels=0), "WAV of format 1, 0 channels"),
+        (wav(samples_of(10), channels=4000), "standard input: 4000 channels; expected 1 to 1024"),
+        (wav(samples_of(10), tag=2, bits=4), "WAV of format 2, 1 channels, 4 bits, 16000 samples per second; expected"),
         (b"RIFF\0\0\0\0AVI ", "no WAV header; expected RIFF, WAVE, a chunk fmt and a chunk data"),
         (b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", "no WAV header"),
         (b"RIFF\0\0\0\0WAVE", "no WAV header"),
         (b"RIFF\0\0\0\0WAVEjunk\2\0\0\0abdata", "no WAV header"),
         (b"RIFF\0\0\0\0WAVEjunk\xff\xff\xff\x70abcd", "no WAV header"),
         (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcd", "format of 4 bytes in the WAV header"),
-        (b"fLaC....", "FLAC audio; expected WAV or raw samples in a pipe"),
+        (b"fLaC....", "^standard input: .*expected audio that libsndfile can decode"),
     ],
 )
 def test_faults_of_a_pipe_are_named(feed, content, fault):
@@ -147,7 +191,9 @@ def test_faults_of_a_pipe_are_named(feed, content, fault):
 
 def test_bare_samples_need_a_rate(feed):
     feed(b"\0\0" * 10)
-    with pytest.raises(ConfigError, match="standard input: raw samples; expected a WAV header, or their sampling rate"):
+    with pytest.raises(
+        ConfigError, match="standard input: raw samples; expected audio with a header, or their sampling rate"
+    ):
         open_audio("-", 100)
 
 

@@ -19,6 +19,8 @@ SUBTYPES = {
     "s16be": ("PCM_16", "BIG"),
     "s8": ("PCM_S8", "FILE"),
     "u8": ("PCM_U8", "FILE"),
+    "s24le": ("PCM_24", "LITTLE"),
+    "s24be": ("PCM_24", "BIG"),
     "s32le": ("PCM_32", "LITTLE"),
     "s32be": ("PCM_32", "BIG"),
     "f32le": ("FLOAT", "LITTLE"),

@@ -1,0 +1,200 @@
+"""Recordings of any form: files, standard input and arrays, of any sample rate and number of channels."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from decoder.live_recognition import Recognition, RecognitionEvent
+from decoder.recognizer.front_end import FULL_SCALE, FrontEnd, pcm_scale
+from decoder.recognizer.transcript import Transcript, Word
+from readers.audio.audio_file import Channel, choose_channel
+from readers.audio.audio_stream import STANDARD_INPUT, open_audio
+from readers.audio.raw import RawFormat
+from readers.audio.resampling import Resampler, check_rate, resample
+from readers.errors import ArgonautError, ConfigError, FormatError
+
+BLOCK = 1 << 16  # samples read at a time
+LONGEST = 120.0  # seconds
+
+Progress = Callable[[float, float | None], None]
+
+
+@dataclass(frozen=True)
+class AudioOptions:
+    """How a recogniser takes audio, set by `Recognizer.with_audio`.
+
+    Attributes
+    ----------
+    channel : int or "mix", optional
+        Channel, counted from 0, or the mean of all; required for audio with several, unless the configuration of the
+        features has STEREOMODE.
+    upsample : bool
+        Whether to accept audio of a lower sample rate than that of the training, which lacks the upper frequencies.
+    raw : RawFormat, optional
+        Format of files without a header, which are otherwise refused.
+    longest : float or None
+        Seconds of audio that are recognised as a whole.  Longer recordings are recognised as a stream, in bounded
+        memory: they are divided at pauses, have no lattice, and _Z subtracts a running mean.  None: no limit.
+
+    Raises
+    ------
+    ConfigError
+        For a channel below 0, or a limit of 0 seconds or less.
+    """
+
+    channel: Channel = None
+    upsample: bool = False
+    raw: RawFormat | None = None
+    longest: float | None = LONGEST
+
+    def __post_init__(self):
+        if self.channel not in (None, "mix") and (not isinstance(self.channel, int) or self.channel < 0):
+            raise ConfigError(f"channel {self.channel!r}; expected a number from 0, or 'mix'")
+        if self.longest is not None and not self.longest > 0:
+            raise ConfigError(f"longest {self.longest} s; expected seconds above 0, or None")
+        if self.raw is not None:
+            self.raw.check()
+
+
+class AudioInput:
+    """Opens recordings for a front end.
+
+    Parameters
+    ----------
+    front_end : FrontEnd
+    options : AudioOptions
+    """
+
+    def __init__(self, front_end: FrontEnd, options: AudioOptions):
+        self.front_end, self.options = front_end, options
+        self.channel = front_end.config.channel if options.channel is None else options.channel
+
+    def open(self, audio: str | Path | np.ndarray, rate: float | None) -> "Recording":
+        """Open a file, `-` for standard input, or an array of samples, whose rate is required.
+
+        Raises ConfigError for a sample rate that does not fit the model.
+        """
+        if isinstance(audio, (str, Path)):
+            if rate is not None:
+                raise ConfigError(f"{audio}: a sample rate beside a file; expected that of its header")
+            where = "standard input" if str(audio) == STANDARD_INPUT else str(audio)
+            opened = open_audio(audio, BLOCK, *(self.options.raw or (None,)), channel=self.channel)
+            rate, total, blocks = opened.rate, opened.num_samples, opened.blocks
+        else:
+            if rate is None:
+                raise ConfigError("samples: no sample rate; expected rate=, in Hz")
+            where, samples = "samples", one_channel(audio, self.channel)
+            total, blocks = len(samples), (samples[i : i + BLOCK] for i in range(0, len(samples), BLOCK))
+        return Recording(where, rate, self.target(rate, where), blocks, total)
+
+    def target(self, rate: float, where: str) -> float:
+        """Return the sample rate at which features are computed.  Raises ConfigError for one that does not fit."""
+        target = self.front_end.target_rate(rate, where, self.options.upsample)
+        if target != rate:
+            check_rate(rate, where)
+        return target
+
+    def stages(self, rate: float) -> list:
+        """Return the stages of a stream from samples at `rate`, as programs give them, to those of the front end."""
+        target = self.target(rate, "stream")
+        return [SampleStage(self.channel), *([] if rate == target else [Resampler(rate, target)])]
+
+
+class Recording:
+    """Audio that is read when it is needed.
+
+    Parameters
+    ----------
+    where : str
+        Its name in messages.
+    rate, target : float
+        Sample rates of the audio, and of the features, in Hz.
+    blocks : iterator of (n,) array
+        One channel, on the scale of 16-bit integers.
+    total : int or None
+        Number of samples; None if unknown.
+
+    Attributes
+    ----------
+    num_samples : int
+        Number of samples that have been read.
+    """
+
+    def __init__(self, where: str, rate: float, target: float, blocks: Iterator[np.ndarray], total: int | None):
+        self.where, self.rate, self.target, self.total = where, rate, target, total
+        self.num_samples = 0
+        self._blocks = blocks
+
+    @property
+    def seconds(self) -> float:
+        """Duration of what has been read."""
+        return self.num_samples / self.rate
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Yield the blocks that are left."""
+        for block in self._blocks:
+            self.num_samples += len(block)
+            yield block
+
+    def whole(self, longest: float | None = None) -> np.ndarray | None:
+        """Read all samples, at the target rate; if they last longer, return None, and `blocks` begins again."""
+        found = []
+        for block in self.blocks():
+            found.append(block)
+            if longest is not None and self.seconds > longest:
+                self.num_samples = 0
+                self._blocks = itertools.chain(found, self._blocks)
+                return None
+        if not self.num_samples:
+            raise FormatError(f"{self.where}: no samples; expected at least one")
+        samples = np.concatenate(found)
+        return samples if self.rate == self.target else resample(samples, self.rate, self.target)
+
+
+class SampleStage:
+    """Takes samples as programs give them: whole numbers of 16 bits, or floating point from -1 to 1."""
+
+    def __init__(self, channel: Channel = None):
+        self.channel = channel
+
+    def push(self, data: np.ndarray) -> np.ndarray:
+        """Return one channel of the samples on the scale of 16-bit integers."""
+        return one_channel(data, self.channel)
+
+    def finish(self) -> np.ndarray:
+        """End the audio; there are no samples left."""
+        return np.zeros(0, np.float32)
+
+
+def one_channel(samples: np.ndarray, channel: Channel, where: str = "samples") -> np.ndarray:
+    """Return one channel of samples (N,) or (N, channels), on the scale of 16-bit integers."""
+    samples = pcm_scale(samples, where)
+    return choose_channel(samples[:, None] if samples.ndim == 1 else samples, channel, where)
+
+
+def transcribe_stream(recording: Recording, recognition: Recognition, progress: Progress | None) -> Transcript:
+    """Recognise a long recording; `recognition` takes samples as programs give them, at the rate of the recording."""
+    words: list[Word] = []
+    reasons: list[str] = []
+
+    def take(events: list[RecognitionEvent]) -> None:
+        for event in events:
+            if event.is_final:
+                words.extend(Word(word.word, word.start, word.end, word.confidence) for word in event.words)
+                reasons.extend([f"{event.start:.2f}-{event.end:.2f} s: {event.reason}"] if event.reason else [])
+
+    try:
+        for block in recording.blocks():
+            take(recognition.push(block / np.float32(FULL_SCALE)))
+            if progress is not None:
+                progress(recording.seconds, recording.total and recording.total / recording.rate)
+        take(recognition.finish())
+    except ArgonautError as fault:
+        if str(fault).startswith(f"{recording.where}: "):
+            raise
+        raise type(fault)(f"{recording.where}: {fault}") from fault
+    more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    return Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)

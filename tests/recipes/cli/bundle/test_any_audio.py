@@ -1,0 +1,171 @@
+"""Audio of every form through the class Recognizer: sample rates, channels, raw samples and long recordings."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+import soundfile
+
+from decoder import Recognizer
+from decoder.live_recognition import Endpoint
+from decoder.recognizer.front_end import FrontEnd
+from readers.audio.audio_file import read_audio, write_wav
+from readers.audio.raw import RawFormat
+from readers.audio.resampling import resample
+from readers.config.feature_record import FeatureRecord
+from readers.errors import ConfigError, FormatError
+from tests.recipes.systems.small_system import RATE, speak
+
+WORDS = "AB C"
+
+
+@pytest.fixture(scope="module")
+def recognizer(packed) -> Recognizer:
+    return Recognizer.load(packed / "digits.argo")
+
+
+@pytest.fixture(scope="module")
+def samples(packed) -> np.ndarray:
+    """The recording (N,) from -1 to 1."""
+    return read_audio(packed / "speech.wav")[0] / np.float32(32768)
+
+
+def silence(count) -> np.ndarray:
+    """Samples (N,) from -1 to 1 of what the model knows as silence, a tone."""
+    noise = np.random.default_rng(1).normal(size=count)
+    return (3000 * np.sin(2 * np.pi * 5800 * np.arange(count) / RATE) + 100 * noise) / 32768
+
+
+def final_words(stream, samples, size) -> list:
+    events = [event for begin in range(0, len(samples), size) for event in stream.push(samples[begin : begin + size])]
+    return [word for event in events + stream.finish() if event.is_final for word in event.words]
+
+
+@pytest.mark.parametrize("rate", [22050, 44100, 48000])
+def test_a_higher_rate_gives_the_same_words_from_files_samples_and_streams(recognizer, samples, rate, tmp_path):
+    expected = recognizer.transcribe(samples, RATE)
+    other = resample(samples, RATE, rate)
+    path = tmp_path / "speech.flac"
+    soundfile.write(path, np.stack([other, np.zeros_like(other)], axis=1), rate, "PCM_24")
+    stream = recognizer.stream(rate, endpoint=None)
+    for words in (
+        recognizer.with_audio(channel=0).transcribe(path).words,
+        recognizer.transcribe(other, rate).words,
+        final_words(stream, other, 999),
+        recognizer.align(other, WORDS, rate).words,
+    ):
+        found = [(getattr(word, "text", None) or word.word, word.start, word.end) for word in words]
+        assert [text for text, _, _ in found] == WORDS.split()
+        for (_, start, end), word in zip(found, expected.words, strict=True):
+            assert (start, end) == pytest.approx((word.start, word.end), abs=0.021)
+    assert recognizer.transcribe(other, rate).seconds == len(other) / rate
+
+
+def test_a_stream_at_another_rate_does_not_depend_on_its_blocks(recognizer, samples):
+    other = resample(samples, RATE, 44100)
+    whole = final_words(recognizer.stream(44100), other, len(other))
+    assert [word.word for word in whole] == WORDS.split()
+    assert final_words(recognizer.stream(44100), other, 441) == whole
+
+
+def test_a_lower_rate_needs_upsample(recognizer, samples, tmp_path):
+    write_wav(tmp_path / "narrow.wav", 32000 * resample(samples, RATE, 8000), 8000)
+    message = r"narrow\.wav: sample rate 8000 Hz; expected at least 16000 Hz, with which .* was trained; --upsample"
+    with pytest.raises(ConfigError, match=message):
+        recognizer.transcribe(tmp_path / "narrow.wav")
+    with pytest.raises(ConfigError, match="stream: sample rate 8000 Hz; expected at least 16000 Hz"):
+        recognizer.stream(8000)
+    wide = recognizer.with_audio(upsample=True)
+    assert wide.transcribe(tmp_path / "narrow.wav").reason == ""
+    assert wide.stream(8000).push(np.zeros(8000, np.int16)) == []
+    with pytest.raises(ConfigError, match=r"samples: sample rate 3000 Hz; expected 4000 to 1000000 Hz"):
+        wide.transcribe(samples, 3000)
+
+
+def test_audio_that_fits_as_it_is_is_not_resampled(recognizer):
+    front_end = recognizer.front_end
+    assert front_end.target_rate(RATE, "a.wav") == RATE
+    assert front_end.target_rate(48000, "a.wav") == RATE
+    scorer = recognizer.front_end.scorer
+    several = FrontEnd(front_end.config, scorer)
+    several.expected = FeatureRecord(scorer.record.settings, (8000.0, 16000.0))
+    assert [several.target_rate(rate, "") for rate in (8000, 11025, 16000, 44100)] == [8000, 8000, 16000, 16000]
+    several.expected = FeatureRecord(scorer.record.settings)  # of a model that does not know its rate
+    assert several.target_rate(11025, "") == 11025
+    for rate in (0, float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match=r"a\.wav: sample rate .*; expected a number of Hz above 0"):
+            front_end.target_rate(rate, "a.wav")
+
+
+def test_channels_of_samples_and_of_streams(recognizer, samples):
+    stereo = np.stack([silence(len(samples)), samples], axis=1)
+    with pytest.raises(FormatError, match="samples: 2 channels; expected one; choose it by"):
+        recognizer.transcribe(stereo, RATE)
+    assert recognizer.with_audio(channel=0).transcribe(stereo, RATE).text == ""
+    other = recognizer.with_audio(channel=1)
+    assert other.transcribe(stereo, RATE) == recognizer.transcribe(samples, RATE)
+    assert [word.word for word in final_words(other.stream(RATE), stereo, 1000)] == WORDS.split()
+    mixed = recognizer.with_audio(channel="mix").transcribe(np.stack([samples * 1.5, samples * 0.5], axis=1), RATE)
+    assert mixed.words == recognizer.transcribe(samples, RATE).words
+    with pytest.raises(FormatError, match="samples: channel 2 of 2; expected 0 to 1, or mix"):
+        recognizer.with_audio(channel=2).transcribe(stereo, RATE)
+
+
+def test_options_of_audio_are_checked_and_leave_the_recogniser_as_it_was(recognizer, packed):
+    for options, message in (
+        ({"channel": -1}, "channel -1; expected a number from 0, or 'mix'"),
+        ({"channel": "left"}, "channel 'left'; expected"),
+        ({"longest": 0}, "longest 0 s; expected seconds above 0, or None"),
+        ({"raw": RawFormat(8000, "mp3")}, "encoding 'mp3' is unknown"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            recognizer.with_audio(**options)
+    other = recognizer.with_audio(channel=5).with_audio(upsample=True)  # keeps the channel
+    with pytest.raises(FormatError, match="channel 5 of 1"):
+        other.transcribe(packed / "speech.wav")
+    assert recognizer.transcribe(packed / "speech.wav").text == WORDS
+
+
+def test_raw_files_and_standard_input(recognizer, samples, tmp_path, monkeypatch):
+    pcm = np.round(samples * 32768).astype("<i2")
+    (tmp_path / "speech.raw").write_bytes(pcm.tobytes())
+    raw = recognizer.with_audio(raw=RawFormat(RATE))
+    assert raw.transcribe(tmp_path / "speech.raw") == recognizer.transcribe(pcm, RATE)
+    with pytest.raises(FormatError, match=r"speech\.raw: audio of no known format"):
+        recognizer.transcribe(tmp_path / "speech.raw")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pcm.tobytes())))
+    assert raw.transcribe("-").text == WORDS
+    with pytest.raises(FormatError, match="standard input: empty"):
+        raw.transcribe("-")
+
+
+def test_a_long_recording_is_divided_at_pauses_and_its_times_are_those_of_the_whole(recognizer, tmp_path):
+    pieces = [speak(["AB", "C"], np.random.default_rng(seed))[0] for seed in (3, 4, 5)]
+    pause = 32768 * silence(2 * RATE)
+    path, long = tmp_path / "long.wav", np.concatenate([one for piece in pieces for one in (piece, pause)])
+    write_wav(path, long, RATE)
+    told = []
+    found = recognizer.with_audio(longest=1.0).transcribe(path, progress=lambda *seconds: told.append(seconds))
+    assert found.text == " ".join([WORDS] * len(pieces))
+    assert found.lattice is None
+    assert found.seconds == len(long) / RATE
+    assert told[-1] == (found.seconds, found.seconds)
+    for turn, piece in enumerate(pieces):
+        begin = sum(len(one) + len(pause) for one in pieces[:turn]) / RATE
+        for word in found.words[2 * turn : 2 * turn + 2]:
+            assert begin - 0.03 <= word.start < word.end <= begin + len(piece) / RATE + 0.03
+    assert recognizer.with_audio(longest=None).transcribe(path).lattice is not None
+    assert recognizer.with_audio(longest=found.seconds).transcribe(path).lattice is not None
+    stream = recognizer.stream(RATE, endpoint=Endpoint())
+    assert [word.text for word in found.words] == [word.word for word in final_words(stream, long / 32768, 1000)]
+
+
+def test_faults_of_long_recordings_name_them(recognizer, tmp_path):
+    path = tmp_path / "cut.flac"
+    noise = np.random.default_rng(0).uniform(-0.1, 0.1, 30 * RATE)
+    soundfile.write(path, noise, RATE)
+    path.write_bytes(path.read_bytes()[:-20000])
+    with pytest.raises(FormatError, match=r"^\S*cut\.flac: ") as fault:
+        recognizer.with_audio(longest=1.0).transcribe(path)
+    assert str(fault.value).count("cut.flac: ") == 1
