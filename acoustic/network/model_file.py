@@ -7,6 +7,7 @@ A model holds every stored value under its node's name, and one metadata entry, 
      "features": ["features"], "labels": [...], "criteria": [...], "evaluations": [...], "outputs": [...],
      "feature_records": {"features": {"version": 1, "settings": {"TARGETKIND": "FBANK_D_A_Z", ...}, ...}}}
 
+With ``"transposed": true``, the transposed matrices are stored, as in bundles.
 Models without feature_records are from earlier versions, or were trained on features of unknown origin.
 Nodes come after their operands, except delays in a loop. There is one metadata entry because the library writes several
 in no fixed order, and equal models should be equal files.
@@ -32,6 +33,7 @@ from readers.errors import ArgonautError, ModelError
 
 FORMAT, VERSION = "argonaut-network", 1
 METADATA_KEY = "argonaut"
+TRANSPOSED = "transposed"  # metadata entry
 MAX_HEADER = 100_000_000  # bytes; limit of the format
 NUMPY_TYPES = {"F32": "<f4", "F64": "<f8"}
 TENSOR_TYPES = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
@@ -41,11 +43,13 @@ MOST_DIMENSIONS = 8
 def tensor_bytes(tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> bytes:
     """Return named arrays and a JSON object as the bytes of a safetensors file.
 
-    Arrays in any memory order are written row by row, as other readers of the format expect.
+    Arrays in any memory order are written row by row, as other readers of the format expect.  With the metadata entry
+    ``"transposed": true``, matrices are transposed first.
     """
     from safetensors.numpy import save
 
-    rowwise = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    turned = bool(metadata.get(TRANSPOSED))
+    rowwise = {name: np.ascontiguousarray(array.T if turned else array) for name, array in tensors.items()}
     text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
     return save(rowwise, metadata={METADATA_KEY: text})
 
@@ -64,8 +68,8 @@ def load_tensors(path: str | Path | FilePart) -> tuple[dict[str, np.ndarray], di
     Raises ModelError, naming the path, for a damaged or foreign file, and OSError for a missing one.
     """
     if isinstance(path, FilePart):
-        tensors, text = _part_tensors(path)
-        return tensors, _parse_metadata(text, path)
+        stored, text = _part_tensors(path)
+        return _fortran(stored, _parse_metadata(text, path))
     from safetensors import SafetensorError, safe_open
 
     with Path(path).open("rb"):
@@ -77,17 +81,24 @@ def load_tensors(path: str | Path | FilePart) -> tuple[dict[str, np.ndarray], di
             text = (file.metadata() or {}).get(METADATA_KEY)
             if text is None:
                 raise ModelError(f"{path}: no {METADATA_KEY!r} metadata; expected a model or checkpoint of Argonaut")
-            tensors = {name: _tensor(file, name, path) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            stored = {name: _tensor(file, name, path) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except SafetensorError as error:
         raise ModelError(
             f"{path}: {error}; expected a model or checkpoint of Argonaut, a complete safetensors file"
         ) from error
-    return tensors, _parse_metadata(text, path)
+    return _fortran(stored, _parse_metadata(text, path))
+
+
+def _fortran(stored: dict[str, np.ndarray], metadata: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the metadata and the tensors as stored, matrices turned if need be; transposed ones without a copy."""
+    if metadata.get(TRANSPOSED):
+        stored = {name: array.T for name, array in stored.items()}
+    return {name: np.asfortranarray(array) if array.ndim == 2 else array for name, array in stored.items()}, metadata
 
 
 def _part_tensors(part: FilePart) -> tuple[dict[str, np.ndarray], str]:
     """Return the arrays and the text of the metadata of a safetensors file that is part of another file."""
-    raw = part.map()
+    raw = part.map("c")  # kernels are compiled for writable arrays
     begin = 8 + int.from_bytes(raw[:8].tobytes(), "little")
     try:
         if not 8 < begin <= min(raw.size, MAX_HEADER):
@@ -110,8 +121,7 @@ def _part_tensor(data: np.ndarray, dtype: str, shape: list[int], data_offsets: l
         raise ValueError(f"tensor of shape {shape} at {first} to {last} of {data.size} bytes")
     if math.prod(shape) * kind.itemsize != last - first:
         raise ValueError(f"tensor of shape {shape} in {last - first} bytes")
-    array = np.frombuffer(data[first:last], kind).reshape(shape)
-    return np.asfortranarray(array) if array.ndim == 2 else array
+    return data[first:last].view(kind).reshape(shape)
 
 
 def _parse_metadata(text: str, path: str | Path | FilePart) -> dict[str, Any]:
@@ -125,19 +135,20 @@ def _parse_metadata(text: str, path: str | Path | FilePart) -> dict[str, Any]:
 
 
 def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:
-    """Return a tensor, a matrix in Fortran order.  Raises ModelError for types and shapes that NumPy does not have."""
+    """Return a tensor.  Raises ModelError for types and shapes that NumPy does not have."""
     found = file.get_slice(name)
     kind, shape = found.get_dtype(), found.get_shape()
     if kind not in TENSOR_TYPES or len(shape) > MOST_DIMENSIONS:
         raise ModelError(
             f"{path}: tensor {name!r} of type {kind}, {len(shape)} dimensions; expected a matrix of F32 or F64"
         )
-    array = file.get_tensor(name)
-    return np.asfortranarray(array) if array.ndim == 2 else array
+    return file.get_tensor(name)
 
 
 def scoring_bytes(path: str | Path, output: str) -> bytes:
-    """Return the content of a model file that has only what one output depends on.
+    """Return the content of a model file that has only what one output depends on, transposed.
+
+    The matrices of a transposed file that is mapped into memory are used where they are.
 
     Parameters
     ----------
@@ -167,6 +178,7 @@ def scoring_bytes(path: str | Path, output: str) -> bytes:
     if "feature_records" in metadata:
         records = metadata["feature_records"]
         metadata["feature_records"] = {name: record for name, record in records.items() if name in needed}
+    metadata[TRANSPOSED] = True
     return tensor_bytes({name: array for name, array in tensors.items() if name in needed}, metadata)
 
 

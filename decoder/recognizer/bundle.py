@@ -21,7 +21,8 @@ from readers.errors import FormatError
 
 DESCRIPTION = "bundle.json"
 MODEL, GRAPH, LM, CNTKMAP, DICTIONARY = "model.safetensors", "graph.dg", "lm.mapped", "cntkmap", "dictionary"
-REQUIRED = (MODEL, GRAPH, CNTKMAP)
+SEARCH = "search.mapped"  # what the search reads of graph, language model, cntkmap and options
+REQUIRED = (MODEL, GRAPH, CNTKMAP, SEARCH)
 TABLES = ("state_map", "transitions", "topology", "tied", "silence")  # of `argonaut graph`, for alignment
 MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, "calibration.json")
 SUFFIX = ".argo"

@@ -10,7 +10,7 @@ from pathlib import Path
 from acoustic.network.model_file import scoring_bytes
 from acoustic.scoring.scorer import AcousticScorer
 from decoder.graph.graph_file import load_defaults, load_graph
-from decoder.lm.mapped_model import open_language_model, save_language_model
+from decoder.lm.mapped_model import load_language_model, open_language_model, save_language_model
 from decoder.mapped_file import ALIGNMENT, block_checksums
 from decoder.recognizer.bundle import (
     CNTKMAP,
@@ -20,6 +20,7 @@ from decoder.recognizer.bundle import (
     LM,
     LOCAL_HEADER,
     MODEL,
+    SEARCH,
     SUFFIX,
     TABLES,
     Bundle,
@@ -27,11 +28,14 @@ from decoder.recognizer.bundle import (
 from decoder.recognizer.description import CHECKSUM, BundleDescription, MeasuredErrors, dump
 from decoder.recognizer.recognizer import Recognizer
 from decoder.search.options import SearchOptions
+from decoder.search.search_graph import SearchTables
+from decoder.search.table_file import save_search_tables
 from features import FeatureConfig
 from readers.common.file_part import part_of
 from readers.common.files import atomic_write
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import ConfigError
+from readers.tables.hmm_tables import read_cntkmap
 
 DATE = (1980, 1, 1, 0, 0, 0)  # of every member, so that equal bundles are equal files
 PADDING_ID = 0xD935  # of the extra field that aligns the content of a member
@@ -145,7 +149,7 @@ def _fill(parts: BundleParts, directory: Path) -> None:
     settings = read_hcopy_config(parts.features)
     FeatureConfig.from_hcopy(settings)  # raises ConfigError with file and line
     options = {**load_defaults(parts.graph).options, **parts.options}
-    SearchOptions(**options, silence=parts.silence)
+    _save_search_tables(directory, SearchOptions(**options, silence=parts.silence))
     description = BundleDescription(
         name=parts.name or Path(parts.model).stem,
         sample_rate=parts.sample_rate,
@@ -162,6 +166,13 @@ def _fill(parts: BundleParts, directory: Path) -> None:
     )
     members = [_entry(file) for file in sorted(directory.iterdir())]
     (directory / DESCRIPTION).write_bytes(dump(description.as_json() | {"members": members}))
+
+
+def _save_search_tables(directory: Path, options: SearchOptions) -> None:
+    """Write what the search reads of the graph, the language model and the cntkmap in a directory."""
+    graph, cntkmap = load_graph(directory / GRAPH, verify=False), read_cntkmap(directory / CNTKMAP)
+    lm = load_language_model(directory / LM) if (directory / LM).exists() else None
+    save_search_tables(SearchTables.make(graph, lm, cntkmap, f"{directory / CNTKMAP}"), options, directory / SEARCH)
 
 
 def _entry(file: Path) -> dict[str, object]:

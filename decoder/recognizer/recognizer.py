@@ -15,7 +15,7 @@ from decoder.graph.transcript import TranscriptGraphs
 from decoder.live_recognition import Endpoint, Recognition
 from decoder.lm.language_model import LanguageModel
 from decoder.outputs import alignment_labels, slf_lattice
-from decoder.recognizer.assembly import LATTICE_BEAM, bundle_parts, has_tables, transcript_graphs
+from decoder.recognizer.assembly import LATTICE_BEAM, has_tables, open_bundle, transcript_graphs
 from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording, transcribe_stream
@@ -86,13 +86,22 @@ class Recognizer:
         sample_rate: float | None = None,
         name: str = "recognizer",
     ):
-        self.name = name
-        self.front_end = FrontEnd(features, model, name, sample_rate)
-        self._audio = AudioInput(self.front_end, AudioOptions())
-        self.decoder = Decoder(graph, lm, options or SearchOptions(lattice_beam=LATTICE_BEAM), cntkmap, name)
-        self.decoder.check_outputs(model.num_outputs, model.source)
-        self._alignment = alignment
-        self._bundle: Bundle | None = None
+        front_end = FrontEnd(features, model, name, sample_rate)
+        decoder = Decoder(graph, lm, options or SearchOptions(lattice_beam=LATTICE_BEAM), cntkmap, name)
+        decoder.check_outputs(model.num_outputs, model.source)
+        self._assemble(name, front_end, decoder, alignment)
+
+    def _assemble(
+        self,
+        name: str,
+        front_end: FrontEnd,
+        decoder: Decoder,
+        alignment: TranscriptGraphs | None = None,
+        bundle: Bundle | None = None,
+    ) -> None:
+        self.name, self.front_end, self.decoder = name, front_end, decoder
+        self._audio = AudioInput(front_end, AudioOptions())
+        self._alignment, self._bundle = alignment, bundle
 
     @classmethod
     def load(cls, path: str | Path, verify: bool = True) -> Self:
@@ -117,8 +126,8 @@ class Recognizer:
         OSError
         """
         bundle = Bundle.open(path, verify)
-        recognizer = cls(**bundle_parts(bundle))
-        recognizer._bundle = bundle
+        recognizer = object.__new__(cls)
+        recognizer._assemble(f"{bundle.path}", *open_bundle(bundle), bundle=bundle)
         return recognizer
 
     @property

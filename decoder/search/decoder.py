@@ -131,10 +131,11 @@ class Decoder:
         cntkmap: Mapping[str, int] | None = None,
         cntkmap_where: str = "the cntkmap",
     ):
-        self.graph, self.lm = graph, lm
-        self._tables = SearchTables.make(graph, lm, cntkmap, cntkmap_where)
-        self.score_row = self._tables.score_row
-        self._set_options(options or SearchOptions())
+        self._use(SearchTables.make(graph, lm, cntkmap, cntkmap_where), options or SearchOptions())
+
+    def _use(self, tables: SearchTables, options: SearchOptions) -> None:
+        self.graph, self.lm, self.score_row, self._tables = tables.graph, tables.lm, tables.score_row, tables
+        self._set_options(options)
 
     def with_options(self, **changes) -> "Decoder":
         """A decoder with some options changed; graph and language model are shared.
@@ -248,6 +249,13 @@ class Decoder:
             costs = (self.options.acweight, self.options.lattice_beam)
             lattice = word_lattice(self.graph, self._arrays, self.silence, *costs, trace, last, searched)
         return DecodingResult(reason, len(frames), float(cost), path, lattice, **shared, decoder=self)
+
+
+def ready_decoder(tables: SearchTables, options: SearchOptions) -> Decoder:
+    """Return a decoder with tables that were made before, such as those of a bundle."""
+    decoder = object.__new__(Decoder)
+    decoder._use(tables, options)
+    return decoder
 
 
 def widened(settings: Settings, times: int) -> Settings:

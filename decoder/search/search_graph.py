@@ -1,7 +1,7 @@
 """Combines a decoding graph, a language model and options into the records that the compiled search reads."""
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +33,7 @@ class SearchTables:
     ahead : LookAhead, optional
         By default computed when it is first needed.
     ready : mapping of tuple to array, optional
-        Records by their keys, see `records`.
+        Records by their keys, see `record_keys`.
     """
 
     def __init__(
@@ -79,26 +79,22 @@ class SearchTables:
         Decoders share the records on whose options they agree.
         """
         ahead = self.look_ahead if self.looks_ahead(options) else NO_AHEAD
-        return SearchGraph(*self.records(options, silence, ahead).values(), ahead)
+        costs = float(options.sil_cost), float(options.lm_scale), float(options.word_penalty)
+        keys = record_keys(options.lattice_beam is not None, *costs, silence, len(ahead.sets))
+        return SearchGraph(*self.records(keys, ahead), ahead)
 
-    def records(self, options: SearchOptions, silence: np.ndarray, ahead: LookAhead) -> dict[tuple, np.ndarray]:
-        """Return positions, arcs, states and words by keys that hold the options on which they depend."""
-        lattice = options.lattice_beam is not None
-        makers = {
-            ("positions", lattice): lambda: self._positions(lattice),
-            ("arcs", options.sil_cost, silence.tobytes(), len(ahead.sets)): lambda: self._arcs(options, silence, ahead),
-            ("states", lattice): lambda: self._states(lattice),
-            ("words", options.lm_scale, options.word_penalty): lambda: self._words(options),
-        }
-        return {key: self._shared(key, make) for key, make in makers.items()}
+    def records(self, keys: Sequence[tuple], ahead: LookAhead) -> list[np.ndarray]:
+        """Return positions, arcs, states and words for the keys of `record_keys`."""
+        makers = (self._positions, lambda *key: self._arcs(*key, ahead), self._states, self._words)
+        return [self._shared(key, make) for key, make in zip(keys, makers)]
 
-    def _shared(self, key: tuple, make: Callable[[], np.ndarray]) -> np.ndarray:
+    def _shared(self, key: tuple, make: Callable[..., np.ndarray]) -> np.ndarray:
         """Return records that were made before for the same key, or make them."""
         found = self._ready.get(key)
         if found is None:
             found = self._in_use.get(key)
         if found is None:
-            self._in_use[key] = found = make()
+            self._in_use[key] = found = make(*key[1:])
         return found
 
     def _junction(self, lattice: bool) -> np.ndarray:
@@ -123,13 +119,13 @@ class SearchTables:
             forward_cost=arrays.forward_cost,
         )
 
-    def _arcs(self, options: SearchOptions, silence: np.ndarray, ahead: LookAhead) -> np.ndarray:
+    def _arcs(self, sil_cost: float, silence: bytes, num_sets: int, ahead: LookAhead) -> np.ndarray:
         arrays = self.graph.arrays
         return _table(
             ARC,
             target=arrays.emitting_target,
             row=self.score_row[arrays.position_state[arrays.emitting_target]],
-            cost=arrays.emitting_cost + np.float32(options.sil_cost) * enters_silence(self.graph, silence),
+            cost=arrays.emitting_cost + np.float32(sil_cost) * enters_silence(self.graph, np.frombuffer(silence, bool)),
             word_set=_changed_sets(self.graph, ahead),
         )
 
@@ -144,14 +140,14 @@ class SearchTables:
             final_cost=np.append(arrays.final_cost, np.inf),
         )
 
-    def _words(self, options: SearchOptions) -> np.ndarray:
+    def _words(self, lm_scale: float, word_penalty: float) -> np.ndarray:
         graph, arrays, label = self.graph, self.graph.arrays, self.graph.arrays.word_label
         is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], dtype=bool)
         paid = graph.lookahead[label].astype(np.float64) * bool(np.any(self.word_lm != KEEP_HISTORY))
-        paid -= options.word_penalty * is_word[label]
+        paid -= word_penalty * is_word[label]
         # Slack absorbs an LM cost above the look-ahead; only one below it, where the look-ahead was too high, lowers
         # cost - slack.
-        least_rest = np.minimum(0.0, options.lm_scale * self.least_lm_cost[label] - paid)
+        least_rest = np.minimum(0.0, lm_scale * self.least_lm_cost[label] - paid)
         return _table(
             WORD,
             cost=arrays.word_cost,
@@ -160,6 +156,18 @@ class SearchTables:
             target=arrays.word_target,
             lm=self.word_lm[label],
         )
+
+
+def record_keys(
+    lattice: bool, sil_cost: float, lm_scale: float, word_penalty: float, silence: np.ndarray, num_sets: int
+) -> list[tuple]:
+    """Return a key for each of positions, arcs, states and words: a name, and the options on which they depend."""
+    return [
+        ("positions", lattice),
+        ("arcs", sil_cost, silence.tobytes(), num_sets),
+        ("states", lattice),
+        ("words", lm_scale, word_penalty),
+    ]
 
 
 def score_rows(graph: DecodingGraph, cntkmap: Mapping[str, int] | None, where: str) -> np.ndarray:

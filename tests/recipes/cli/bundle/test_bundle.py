@@ -50,14 +50,17 @@ def test_members_are_stored_at_multiples_of_64_bytes_and_other_programs_can_read
     assert (bundle.description.window, bundle.description.sample_rate) == (3, 16000)
 
 
-def test_the_model_in_a_bundle_has_only_what_scoring_needs(packed, small_system):
+def test_the_model_in_a_bundle_has_only_what_scoring_needs_and_is_not_copied(packed, small_system, tmp_path):
     part = Bundle.open(packed / "digits.argo").parts["model.safetensors"]
-    kept, whole = load_model(part), load_model(small_system / "model/net")
+    (tmp_path / "alone").write_bytes(part.read_bytes())
+    kept, whole, alone = load_model(part), load_model(small_system / "model/net"), load_model(tmp_path / "alone")
     assert "CrossEntropyWithSoftmax" in whole.nodes
     assert "CrossEntropyWithSoftmax" not in kept.nodes
     assert kept.feature_records == whole.feature_records
     for name, value in kept.stored_values().items():
+        assert not value.flags.owndata
         np.testing.assert_array_equal(value, whole.stored_values()[name])
+        np.testing.assert_array_equal(value, alone.stored_values()[name])
 
 
 def test_equal_parts_give_equal_files_and_a_directory_holds_the_same(packed, small_system, tmp_path):

@@ -42,7 +42,7 @@ def test_pack_names_what_it_made_and_info_and_validate_know_it(user):
     assert (told["name"], told["language"], told["licence"]) == ("net", "en", "CC0")
     assert told["audio"] == "16000 Hz, FBANK, window 3 frames"
     assert "checksums correct" in told["members"]
-    assert user.run("validate", "my.argo").out == ["my.argo: no faults; checked 8 members and that they fit together"]
+    assert user.run("validate", "my.argo").out == ["my.argo: no faults; checked 9 members and that they fit together"]
 
 
 def test_damage_is_told_in_one_line_by_every_command(here):
