@@ -24,6 +24,7 @@ COMMANDS = {
     "score": "compute the word or phone error rate of a hypothesis, in the format of HResults",
     "pack": "make a bundle, one file with everything that a recogniser needs, from an experiment",
     "transcribe": "recognise audio files with a bundle, and print or write the words",
+    "serve": "recognise speech for other programs: a WebSocket and HTTP server, and a page",
     "plot": "draw an alignment below its spectrogram, the trials of a tuning, or a lattice",
     "recipe": "run a whole recipe, from a corpus to a scored decoding: simple2d, an4, timit and others",
     "validate": "list every fault of a configuration and of the data that it names, before any work is done",

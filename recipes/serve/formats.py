@@ -1,0 +1,110 @@
+"""The forms in which a transcript of a file is returned."""
+
+import json
+import math
+import tempfile
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from decoder.recognizer.transcript import Transcript, Word
+from readers.results.timed_words import cues, write_srt, write_vtt
+
+JSON, TEXT = "application/json", "text/plain; charset=utf-8"
+
+
+def json_content(transcript: Transcript) -> dict[str, Any]:
+    """Return the content of response_format=json."""
+    return {"text": transcript.text, "usage": _usage(transcript)}
+
+
+def verbose_content(
+    transcript: Transcript, language: str, granularities: Sequence[str] = (), alternatives: int = 0
+) -> dict[str, Any]:
+    """Return the content of response_format=verbose_json.
+
+    Words have a `confidence`, and an unfinished search has a `reason`, which OpenAI's interface does not know.
+
+    Parameters
+    ----------
+    transcript : Transcript
+    language : str
+    granularities : sequence of str
+        "word", "segment"; none stands for both.
+    alternatives : int
+        Number of alternatives.
+    """
+    found: dict[str, Any] = {
+        "task": "transcribe",
+        "language": language,
+        "duration": round(transcript.seconds, 3),
+        "text": transcript.text,
+    }
+    if not granularities or "word" in granularities:
+        found["words"] = [_word(word) for word in transcript.words]
+    if not granularities or "segment" in granularities:
+        found["segments"] = segments(transcript.words)
+    if alternatives:
+        found["alternatives"] = [{"text": text} for text in transcript.alternatives(alternatives)]
+    if transcript.reason:
+        found["reason"] = transcript.reason
+    return found | {"usage": _usage(transcript)}
+
+
+def segments(words: Sequence[Word]) -> list[dict[str, Any]]:
+    """Return the segments, which are those of subtitles.
+
+    Of Whisper's figures, avg_logprob is the mean logarithm of the confidences and compression_ratio is computed as
+    there; the others do not exist here and are constant.
+    """
+    found, place = [], 0
+    for start, end, text in cues(word.timed for word in words):
+        inside = words[place : place + len(text.split())]
+        place += len(inside)
+        known = [math.log(max(word.confidence, 1e-10)) for word in inside if word.confidence is not None]
+        data = text.encode()
+        found.append(
+            {
+                "id": len(found),
+                "seek": 0,
+                "start": round(start, 3),
+                "end": round(end, 3),
+                "text": text,
+                "tokens": [],
+                "temperature": 0.0,
+                "avg_logprob": round(sum(known) / len(known), 4) if known else 0.0,
+                "compression_ratio": round(len(data) / len(zlib.compress(data)), 3),
+                "no_speech_prob": 0.0,
+            }
+        )
+    return found
+
+
+def _word(word: Word) -> dict[str, Any]:
+    found: dict[str, Any] = {"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)}
+    return found if word.confidence is None else found | {"confidence": round(word.confidence, 4)}
+
+
+def _usage(transcript: Transcript) -> dict[str, Any]:
+    return {"type": "duration", "seconds": math.ceil(transcript.seconds)}
+
+
+def subtitles(transcript: Transcript, write: Callable) -> str:
+    """Return what `write_srt` or `write_vtt` writes."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "subtitles"
+        write(path, [word.timed for word in transcript.words])
+        return path.read_text(encoding="utf-8")
+
+
+FORMATS: dict[str, tuple[str, Callable[..., str]]] = {
+    "json": (JSON, lambda transcript, **how: json.dumps(json_content(transcript), ensure_ascii=False)),
+    "verbose_json": (
+        JSON,
+        lambda transcript, **how: json.dumps(verbose_content(transcript, **how), ensure_ascii=False),
+    ),
+    "text": (TEXT, lambda transcript, **how: transcript.text + "\n"),
+    "srt": (TEXT, lambda transcript, **how: subtitles(transcript, write_srt)),
+    "vtt": ("text/vtt; charset=utf-8", lambda transcript, **how: subtitles(transcript, write_vtt)),
+}

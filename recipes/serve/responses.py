@@ -1,0 +1,30 @@
+"""Answers with errors, in the form of OpenAI's interface."""
+
+from starlette.responses import JSONResponse
+
+KINDS = {401: "invalid_request_error", 403: "invalid_request_error", 500: "server_error", 503: "server_error"}
+
+
+def error_response(
+    status: int,
+    message: str,
+    param: str | None = None,
+    code: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> JSONResponse:
+    """Return a response {"error": {"message", "type", "param", "code"}}.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    message : str
+    param : str, optional
+        The field of the request that is wrong.
+    code : str, optional
+        A word for programs.
+    headers : dict, optional
+    """
+    kind = KINDS.get(status, "invalid_request_error")
+    content = {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    return JSONResponse(content, status, headers)

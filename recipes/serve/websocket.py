@@ -1,0 +1,290 @@
+"""The WebSocket protocol of vosk-server.
+
+A client may send {"config": {...}}, then sends audio as binary messages, 16-bit little-endian PCM with one channel, and
+at the end {"eof": 1}.  Every binary message and the end are answered by one JSON object:
+
+- {"partial": "the words so far"}; with "partial_words", also their times in "partial_result";
+- {"text": "the words", "result": [{"word", "start", "end", "conf"}]} when an utterance has ended;
+- {"alternatives": [{"text", "confidence", "result"}]} instead, if "max_alternatives" is above 0.
+
+If several utterances end within one message, the answer has the words of all.  After the end, or a fault, whose text
+comes as {"error": "..."}, the server closes the connection.
+
+References
+----------
+alphacep/vosk-server, websocket/asr_server.py; alphacep/vosk-api, src/recognizer.cc.
+"""
+
+import asyncio
+import json
+import logging
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from decoder.live_recognition import Recognition, RecognitionEvent
+from readers.errors import ArgonautError, ConfigError
+from readers.results.timed_words import TimedWord
+from recipes.serve.limits import BusyError
+from recipes.serve.service import Service, Usage
+
+NORMAL, GOING_AWAY, BAD_DATA, POLICY, INTERNAL, TRY_LATER = 1000, 1001, 1007, 1008, 1011, 1013  # RFC 6455, IANA
+MOST_REASON = 123  # bytes of a close frame's reason
+STEP = 0.5  # seconds of audio that are decoded at a time
+WIDTH = 2  # bytes of a sample
+MOST_ALTERNATIVES = 100
+MOST_PHRASES = 10_000
+RATES = 1000.0, 384_000.0
+ABORT = "argonaut.abort"  # extension of the scope: drops a connection whose client does not read
+
+logger = logging.getLogger("argonaut.serve")
+
+
+class ProtocolError(Exception):
+    """A message that the protocol does not know."""
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """What {"config": ...} sets.
+
+    Attributes
+    ----------
+    sample_rate : float
+        Hz.
+    words, partial_words : bool
+        Whether results and partial results have the times of the words.
+    max_alternatives : int
+        Number of alternatives; 0 for the best words alone.
+    phrase_list : tuple of str
+        Phrases that can be recognised; empty for the language model.
+    """
+
+    sample_rate: float
+    words: bool = True
+    partial_words: bool = False
+    max_alternatives: int = 0
+    phrase_list: tuple[str, ...] = ()
+
+    def updated(self, given: dict[str, Any]) -> "StreamConfig":
+        """Return the configuration with new values; unknown names are ignored, as vosk-server ignores them.
+
+        Raises ProtocolError for values of a wrong type or out of range.
+        """
+        checks = {
+            "sample_rate": (lambda value: _is_number(value) and RATES[0] <= value <= RATES[1], "1000 to 384000 Hz"),
+            "words": (lambda value: value in (0, 1), "true or false"),
+            "partial_words": (lambda value: value in (0, 1), "true or false"),
+            "max_alternatives": (
+                lambda value: _is_number(value) and value == int(value) and 0 <= value <= MOST_ALTERNATIVES,
+                f"a whole number from 0 to {MOST_ALTERNATIVES}",
+            ),
+            "phrase_list": (
+                lambda value: (
+                    isinstance(value, list)
+                    and len(value) <= MOST_PHRASES
+                    and all(isinstance(phrase, str) for phrase in value)
+                ),
+                f"a list of at most {MOST_PHRASES} texts",
+            ),
+        }
+        forms = {"sample_rate": float, "words": bool, "partial_words": bool, "max_alternatives": int}
+        forms["phrase_list"] = tuple
+        found = {}
+        for name in checks.keys() & given.keys():
+            fits, expected = checks[name]
+            if not fits(given[name]):
+                raise ProtocolError(f"config: {name} {json.dumps(given[name])[:60]}; expected {expected}")
+            found[name] = forms[name](given[name])
+        return replace(self, **found)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+class Session:
+    """One client of the WebSocket."""
+
+    def __init__(self, service: Service, socket: WebSocket):
+        self.service, self.socket, self.usage = service, socket, Usage()
+        self.config = StreamConfig(service.rate)
+        self.recognition: Recognition | None = None
+        self.partial: Sequence[TimedWord] = ()
+        self.rest = b""  # half of a sample, whose other half is in the next message
+
+    async def run(self) -> None:
+        """Accept the client and answer its messages until it leaves."""
+        await self.socket.accept()
+        try:
+            code, reason = await self._serve()
+            if code in (BAD_DATA, INTERNAL):
+                await self._send({"error": reason})
+            await self.socket.close(code, _shortened(reason))
+        except WebSocketDisconnect:
+            pass
+        except TimeoutError:  # the client does not read, so it would not read a close frame either
+            self.service.metrics.errors["not_reading"] += 1
+            self.socket.scope["extensions"][ABORT]()
+
+    async def _serve(self) -> tuple[int, str]:
+        """Answer messages until the last one; return code and reason for closing the connection."""
+        try:
+            with self.service.stream("websocket") as self.usage:
+                return await self._answer_all()
+        except BusyError as fault:
+            return TRY_LATER, str(fault)
+        except (ArgonautError, ProtocolError) as fault:
+            self.service.metrics.errors["client"] += 1
+            return BAD_DATA, " ".join(str(fault).split())
+        except (WebSocketDisconnect, TimeoutError):
+            raise
+        except Exception:
+            self.service.metrics.errors["internal"] += 1
+            logger.exception("a stream ended with an internal error")
+            return INTERNAL, "internal error"
+
+    async def _answer_all(self) -> tuple[int, str]:
+        """Answer messages until the client has ended its audio; return code and reason for closing the connection."""
+        stopping = asyncio.ensure_future(self.service.stopping.wait())
+        try:
+            while True:
+                message = await self._receive(stopping)
+                if message is None and stopping.done():
+                    await self._send(await self._finish())
+                    return GOING_AWAY, "the server is stopping"
+                if message is None:
+                    self.service.metrics.errors["idle"] += 1
+                    await self._send(await self._finish())
+                    return POLICY, f"no data for {self.service.limits.idle:g} s"
+                begin = time.perf_counter()
+                answer, ended = await self._answer(message)
+                if answer is not None:
+                    await self._send(answer)
+                    self.service.metrics.answers.observe(time.perf_counter() - begin)
+                if ended:
+                    return NORMAL, ""
+                if self.usage.audio_seconds > self.service.limits.stream_seconds:
+                    await self._send(await self._finish())
+                    return POLICY, f"{self.service.limits.stream_seconds:g} s of audio, as much as allowed"
+        finally:
+            stopping.cancel()
+
+    async def _receive(self, stopping: asyncio.Future) -> bytes | str | None:
+        """Return the next message; None if the server stops, or after a time without data."""
+        receiving = asyncio.ensure_future(self.socket.receive())
+        try:
+            await asyncio.wait(
+                {receiving, stopping}, timeout=self.service.limits.idle, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            if not receiving.done():
+                receiving.cancel()
+        if not receiving.done() or receiving.cancelled():
+            return None
+        message = receiving.result()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", GOING_AWAY))
+        return message["bytes"] if message.get("bytes") is not None else message["text"]
+
+    async def _send(self, answer: dict[str, Any]) -> None:
+        """Send an answer; raises TimeoutError if the client does not read."""
+        text = json.dumps(answer, ensure_ascii=False)
+        await asyncio.wait_for(self.socket.send_text(text), self.service.limits.idle)
+
+    async def _answer(self, message: bytes | str) -> tuple[dict[str, Any] | None, bool]:
+        """Return the answer to a message, None for a configuration, and whether the audio has ended."""
+        if isinstance(message, bytes):
+            return await self._recognize(message), False
+        try:
+            content = json.loads(message)
+        except (ValueError, RecursionError):
+            content = None
+        if isinstance(content, dict) and isinstance(content.get("config"), dict):
+            self._configure(content["config"])
+            return None, False
+        if isinstance(content, dict) and content.get("eof"):
+            return await self._finish(), True
+        raise ProtocolError(
+            f'text message {message[:60]!r}; expected {{"config": {{...}}}}, {{"eof": 1}}, or audio in binary messages'
+        )
+
+    def _configure(self, given: dict[str, Any]) -> None:
+        config = self.config.updated(given)
+        if self.recognition is not None and (config.sample_rate, config.phrase_list) != (
+            self.config.sample_rate,
+            self.config.phrase_list,
+        ):
+            raise ProtocolError("config: another sample_rate or phrase_list after audio; expected it before")
+        self.config = config
+
+    async def _begin(self) -> Recognition:
+        """Make the stream; with phrases, their graph is compiled first."""
+        recognizer = self.service.recognizer
+        if self.config.phrase_list:
+            if not hasattr(recognizer, "with_grammar"):
+                raise ConfigError("config: phrase_list; this recogniser takes no phrase lists; expected none")
+            phrases = list(self.config.phrase_list)
+            recognizer = await self.service.decode_file(self.usage, recognizer.with_grammar, phrases)
+        return recognizer.stream(self.config.sample_rate)
+
+    async def _recognize(self, data: bytes) -> dict[str, Any]:
+        """Return the answer to a block of audio."""
+        if self.recognition is None:
+            self.recognition = await self._begin()
+        data = self.rest + data
+        whole = len(data) - len(data) % WIDTH
+        samples, self.rest = np.frombuffer(data[:whole], "<i2").astype(np.int16, copy=False), data[whole:]
+        step = round(STEP * self.config.sample_rate)
+        finals = []
+        for begin in range(0, len(samples), step):
+            block = samples[begin : begin + step]
+            seconds = len(block) / self.config.sample_rate
+            finals += self._take(await self.service.decode(self.usage, seconds, self.recognition.push, block))
+        return self._result(finals) if finals else self._partial_result()
+
+    async def _finish(self) -> dict[str, Any]:
+        """Return the answer to the end of the audio."""
+        if self.recognition is None:
+            return self._result([])
+        recognition, self.recognition = self.recognition, None
+        return self._result(self._take(await self.service.decode(self.usage, 0.0, recognition.finish)))
+
+    def _take(self, events: list[RecognitionEvent]) -> list[RecognitionEvent]:
+        """Keep the words of the utterance that goes on; return the utterances that have ended."""
+        for event in events:
+            self.partial = () if event.is_final else event.words
+        return [event for event in events if event.is_final]
+
+    def _partial_result(self) -> dict[str, Any]:
+        answer: dict[str, Any] = {"partial": " ".join(word.word for word in self.partial)}
+        if self.config.partial_words and self.partial:
+            answer["partial_result"] = [_word(word) for word in self.partial]
+        return answer
+
+    def _result(self, finals: list[RecognitionEvent]) -> dict[str, Any]:
+        """Return the answer with the words of utterances that have ended."""
+        words = [word for event in finals for word in event.words]
+        found: dict[str, Any] = {"text": " ".join(word.word for word in words)}
+        if self.config.words and words:
+            found["result"] = [_word(word) for word in words]
+        if not self.config.max_alternatives:
+            return found
+        known = [word.confidence for word in words if word.confidence is not None]
+        return {"alternatives": [found | {"confidence": math.prod(known)}]}
+
+
+def _word(word: TimedWord) -> dict[str, Any]:
+    """Return a word as in vosk's results."""
+    found: dict[str, Any] = {"word": word.word, "start": round(word.start, 3), "end": round(word.end, 3)}
+    return found if word.confidence is None else found | {"conf": round(word.confidence, 4)}
+
+
+def _shortened(reason: str) -> str:
+    """Return as much of a text as fits into a close frame."""
+    return reason.encode()[:MOST_REASON].decode(errors="ignore")

@@ -1,0 +1,135 @@
+"""The HTTP interface for files, as OpenAI's own client calls it."""
+
+import json
+import urllib.request
+from pathlib import Path
+
+import openai
+import pytest
+import soundfile
+
+from tests.recipes.systems.small_system import RATE
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0) as client:
+        yield client
+
+
+def ask(client, speech, **how):
+    with Path(speech).open("rb") as file:
+        return client.audio.transcriptions.create(**{"model": "whisper-1", "file": file, **how})
+
+
+def test_text_forms(client, speech):
+    assert ask(client, speech).text == "AB C"
+    assert ask(client, speech, response_format="text") == "AB C\n"
+    assert "AB C" in ask(client, speech, response_format="srt")
+    assert ask(client, speech, response_format="vtt").startswith("WEBVTT")
+
+
+def test_verbose_json(client, speech, recognizer):
+    found = ask(client, speech, response_format="verbose_json", timestamp_granularities=["word", "segment"])
+    words = recognizer.transcribe(speech).words
+    assert [(word.word, word.start, word.end) for word in found.words] == [
+        (word.text, round(word.start, 3), round(word.end, 3)) for word in words
+    ]
+    assert [word.confidence for word in found.words] == [round(word.confidence, 4) for word in words]
+    assert (found.text, found.language, found.task) == ("AB C", "en", "transcribe")
+    assert found.duration == round(soundfile.info(speech).duration, 3)
+    assert [segment.text for segment in found.segments] == ["AB C"]
+    assert found.segments[0].start == found.words[0].start
+    words_only = ask(client, speech, response_format="verbose_json", timestamp_granularities=["word"])
+    assert words_only.words
+    assert words_only.segments is None
+    segments = ask(client, speech, response_format="verbose_json", timestamp_granularities=["segment"])
+    assert segments.words is None
+    assert segments.segments
+
+
+def test_alternatives(client, speech, recognizer):
+    found = ask(client, speech, response_format="verbose_json", extra_body={"max_alternatives": 3})
+    expected = recognizer.transcribe(speech).alternatives(3)
+    assert [one["text"] for one in found.alternatives] == expected
+
+
+def test_models(client):
+    (model,) = client.models.list().data
+    assert (model.id, model.object, model.owned_by) == ("tones", "model", "argonaut")
+    assert client.models.retrieve("tones").id == "tones"
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("other")
+
+
+def test_fields_without_effect_are_named(client, speech):
+    with Path(speech).open("rb") as file:
+        raw = client.audio.transcriptions.with_raw_response.create(
+            model="tones", file=file, language="en-US", prompt="Hello", temperature=0.5, extra_body={"frobnicate": 1}
+        )
+    assert set(raw.headers["x-argonaut-ignored"].split(", ")) == {"prompt", "temperature", "frobnicate"}
+    assert raw.parse().text == "AB C"
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "param", "message"),
+    [
+        ({"model": "gpt-9"}, openai.NotFoundError, "model", "model 'gpt-9'; expected tones or whisper-1"),
+        ({"language": "de"}, openai.BadRequestError, "language", "language 'de'; expected en, the model's"),
+        ({"temperature": 3}, openai.BadRequestError, "temperature", "expected a number from 0 to 1"),
+        ({"response_format": "docx"}, openai.BadRequestError, "response_format", "'docx'; expected json, verbose_json"),
+        ({"timestamp_granularities": ["phone"]}, openai.BadRequestError, "timestamp_granularities", "word or segment"),
+        ({"extra_body": {"max_alternatives": "x"}}, openai.BadRequestError, "max_alternatives", "a whole number"),
+        ({"extra_body": {"stream": "true"}}, openai.BadRequestError, "stream", "use the WebSocket"),
+    ],
+)
+def test_refusals(client, speech, how, error, param, message):
+    with pytest.raises(error) as refused:
+        ask(client, speech, **how)
+    assert refused.value.param == param
+    assert message in refused.value.message
+
+
+def test_what_is_no_audio(client, tmp_path, speech):
+    bad = tmp_path / "letter.wav"
+    bad.write_text("Dear Sir")
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(client, bad)
+    assert refused.value.body["message"].startswith("letter.wav: audio of no known format")
+    bad.write_bytes(Path(speech).read_bytes()[:3000])
+    with pytest.raises(openai.BadRequestError, match=r"letter\.wav: truncated"):
+        ask(client, bad)
+
+
+def test_sizes_and_durations(start, speech, tmp_path):
+    with start(upload=10_000, file_seconds=1.0) as server:
+        client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0)
+        with pytest.raises(openai.APIStatusError) as refused:
+            ask(client, speech)
+        assert refused.value.status_code == 413
+        short = tmp_path / "short.flac"
+        soundfile.write(short, [0.0] * RATE * 2, RATE)
+        with pytest.raises(openai.APIStatusError, match="2 s of audio; expected at most 1 s"):
+            ask(client, short)
+
+
+def test_no_stream_left(start, speech):
+    from websockets.sync.client import connect
+
+    with start(streams=1) as server, connect(server.ws) as socket:
+        socket.send(b"12")
+        socket.recv()
+        client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0)
+        with pytest.raises(openai.InternalServerError) as refused:
+            ask(client, speech)
+        assert refused.value.status_code == 503
+        assert refused.value.response.headers["retry-after"] == "2"
+
+
+def test_errors_have_openais_form(server):
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{server.url}/v1/nothing")
+    assert set(json.load(refused.value)["error"]) == {"message", "type", "param", "code"}
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{server.url}/v1/audio/transcriptions", data=b"x")
+    assert refused.value.code == 415
