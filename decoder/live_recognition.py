@@ -10,16 +10,19 @@ The result does not depend on how the audio is cut into blocks.  With endpoint =
 result is that of `Decoder.decode`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
-from decoder.search.decoder import Decoder
+from decoder.lattices.posteriors import confident_hypotheses, word_confidences
+from decoder.outputs import slf_lattice
+from decoder.search.decoder import Decoder, DecodingResult
 from decoder.search.path import WordTimes
 from decoder.search.search_stream import PartialResult, SearchStream
-from readers.errors import ConfigError
+from readers.errors import ArgonautError, ConfigError
+from readers.htk.slf import Lattice
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord
 
@@ -80,12 +83,15 @@ class RecognitionEvent:
     start, end : float
         Seconds of the audio.
     words : list of TimedWord
+        With confidences in [0, 1] if the decoder keeps lattices; otherwise they are None.
     num_stable : int
         Number of words, from the first one, that cannot change any more.
     is_final : bool
         Whether the utterance has ended.
     reason : str
         "" if a path reached a final state, otherwise why the words are those of an unfinished path, or none.
+    lattice : Lattice or None
+        Of an utterance that has ended: its lattice in HTK's form, if the decoder keeps lattices.
     """
 
     start: float
@@ -94,6 +100,8 @@ class RecognitionEvent:
     num_stable: int
     is_final: bool = False
     reason: str = ""
+    lattice: Lattice | None = field(default=None, repr=False, compare=False)
+    calibrate: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -110,6 +118,21 @@ class RecognitionEvent:
         """The words that may still change."""
         return " ".join(word.word for word in self.words[self.num_stable :])
 
+    def hypotheses(self, count: int) -> list[list[TimedWord]]:
+        """Return the words of the best hypotheses with times and confidences.
+
+        Parameters
+        ----------
+        count : int
+            At most so many.
+
+        Returns
+        -------
+        list of list of TimedWord
+            Different texts, best first, `words` among them; only `words` if there is no lattice.
+        """
+        return alternatives(self.words, self.lattice, count, self.calibrate)
+
 
 class Recognition:
     """Recognises one stream of audio: call `push` with each block and `finish` once.
@@ -117,7 +140,8 @@ class Recognition:
     Parameters
     ----------
     decoder : Decoder
-        Without lattices.  Where no token is final, the best unfinished path is given.
+        Where no token is final, the best unfinished path is given.  With a lattice_beam, words have confidences; memory
+        then grows until the end of an utterance.
     stages : sequence of StreamStage
         Turn the input into scores, in order; with none, scores (K, n) are pushed.
     period : int
@@ -126,11 +150,13 @@ class Recognition:
         When an utterance ends.  None: at `finish` only.
     block : int
         Frames between two looks at the words and the endpoint.
+    calibrate : callable, optional
+        From the posterior probability of a word to its confidence.
 
     Raises
     ------
     ConfigError
-        For a block without frames, or a decoder that keeps lattices.
+        For a block without frames.
     """
 
     def __init__(
@@ -140,12 +166,13 @@ class Recognition:
         period: int,
         endpoint: Endpoint | None = None,
         block: int = 10,
+        calibrate: Callable[[float], float] | None = None,
     ):
         if block < 1:
             raise ConfigError(f"blocks of {block} frames; expected at least 1 frame")
         self.decoder = decoder if decoder.options.partial else decoder.with_options(partial=True)
         self.stages, self.endpoint, self.block = stages, endpoint, block
-        self._period = period
+        self._period, self._calibrate = period, calibrate
         self._waiting: list[np.ndarray] = []  # scores of an incomplete block
         self._recent = np.zeros((0, 0), np.float32)  # scores of the last frames, which may begin the next utterance
         self._lead = 0 if endpoint is None else round(endpoint.pause / 2 / self._seconds(1))
@@ -220,7 +247,7 @@ class Recognition:
         if found == self._reported or not partial.words:
             return []
         self._reported = found
-        return [self._event(partial.words, partial.num_stable)]
+        return [self._event(partial.words, partial.num_stable, self._search.confidences())]
 
     def _is_over(self, partial: PartialResult) -> bool:
         if partial.over:
@@ -232,14 +259,31 @@ class Recognition:
 
     def _end(self) -> RecognitionEvent:
         result = self._search.finish()
-        return self._event(result.words, len(result.words), True, result.reason)
+        lattice, confidences = self._lattice(result), None
+        if lattice is not None:
+            confidences = word_confidences(lattice, [word.word for word in result.words])
+        event = self._event(result.words, len(result.words), confidences)
+        return replace(event, is_final=True, reason=result.reason, lattice=lattice, calibrate=self._calibrate)
+
+    def _lattice(self, result: DecodingResult) -> Lattice | None:
+        """Return the lattice of an utterance, with times since the beginning of the audio."""
+        if result.lattice is None:
+            return None
+        lattice = slf_lattice(result.lattice, self.decoder.graph, self.decoder.options, period=self._period)
+        return replace(lattice, time=lattice.time + self._seconds(self._first))
 
     def _event(
-        self, words: Sequence[WordTimes], num_stable: int, is_final: bool = False, reason: str = ""
+        self, words: Sequence[WordTimes], num_stable: int, confidences: Sequence[float | None] | None
     ) -> RecognitionEvent:
         seconds, first = self._seconds, self._first
-        timed = [TimedWord(word.word, seconds(first + word.start), seconds(first + word.end)) for word in words]
-        return RecognitionEvent(seconds(first), seconds(self.num_frames), timed, num_stable, is_final, reason)
+        timed = [
+            TimedWord(word.word, seconds(first + word.start), seconds(first + word.end), self._confidence(confidence))
+            for word, confidence in zip(words, confidences or [None] * len(words), strict=True)
+        ]
+        return RecognitionEvent(seconds(first), seconds(self.num_frames), timed, num_stable)
+
+    def _confidence(self, posterior: float | None) -> float | None:
+        return posterior if posterior is None or self._calibrate is None else self._calibrate(posterior)
 
     def _seconds(self, num_frames: int) -> float:
         return num_frames * self._period / TICKS_PER_SECOND
@@ -252,3 +296,17 @@ class Recognition:
         self._search = SearchStream(self.decoder)
         if lead:
             self._search.push(self._recent[:, -lead:])
+
+
+def alternatives(
+    words: list[TimedWord], lattice: Lattice | None, count: int, calibrate: Callable[[float], float] | None
+) -> list[list[TimedWord]]:
+    """Return the words of up to `count` hypotheses of a lattice; those of the search if they cannot be had."""
+    try:
+        found = [] if lattice is None else confident_hypotheses(lattice, count)
+    except ArgonautError:  # a lattice without a path, for instance after an unfinished search
+        found = []
+    if calibrate is not None:
+        found = [[word._replace(confidence=calibrate(word.confidence)) for word in one] for one in found]
+    text = [word.word for word in words]
+    return [words if [word.word for word in one] == text else one for one in found] or [words]

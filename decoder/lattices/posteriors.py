@@ -5,14 +5,16 @@ are those of the search, with acoustic scores scaled down; unscaled, the best pa
 probability.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from decoder.lattices.links import ScoredLinks, weigh
+from decoder.lattices.nbest import nbest_paths
 from decoder.lattices.times import word_begins
 from decoder.scoring.error_counts import SENTENCE_MARKS
+from readers.errors import ArgonautError
 from readers.htk.slf import Lattice
 from readers.results.timed_words import TimedWord
 
@@ -121,18 +123,71 @@ def confident_words(lattice: Lattice, scale: float = 1.0) -> list[TimedWord]:
     Transactions on Speech and Audio Processing 9(3), 2001.
     """
     links = weigh(lattice)
-    probability = np.exp(link_posteriors(links, scale).link)
+    return _words_of_paths(lattice, link_posteriors(links, scale), [best_path(links)])[0]
+
+
+def confident_hypotheses(lattice: Lattice, count: int) -> list[list[TimedWord]]:
+    """The words of the best hypotheses with times and confidences.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    count : int
+        At most so many.
+
+    Returns
+    -------
+    list of list of TimedWord
+        As of `confident_words`, for each hypothesis of `nbest`.
+
+    Raises
+    ------
+    GraphError, FormatError
+        As of `confident_words`.
+    """
+    paths = [path for _, path in nbest_paths(lattice, count)]
+    return _words_of_paths(lattice, posteriors(lattice), paths)
+
+
+def _words_of_paths(lattice: Lattice, found: Posteriors, paths: Sequence[Sequence[int]]) -> list[list[TimedWord]]:
+    """Return the words of each path, given as its links."""
+    probability = np.exp(found.link)
     begin, end = word_begins(lattice), lattice.time[lattice.end]
-    words = np.array(lattice.word)
-    found = []
-    for link in best_path(links):
-        if lattice.word[link] not in SENTENCE_MARKS:
-            same = np.flatnonzero(words == lattice.word[link])
-            confidence = _most_at_once(begin[same], end[same], probability[same], begin[link], end[link])
-            if np.isnan(begin[link]) or np.isnan(end[link]):  # no times: use the link alone
-                confidence = float(probability[link])
-            found.append(TimedWord(lattice.word[link], float(begin[link]), float(end[link]), min(1.0, confidence)))
-    return found
+    words, known = np.array(lattice.word), {}
+    for link in {link for path in paths for link in path if lattice.word[link] not in SENTENCE_MARKS}:
+        same = np.flatnonzero(words == lattice.word[link])
+        confidence = _most_at_once(begin[same], end[same], probability[same], begin[link], end[link])
+        if np.isnan(begin[link]) or np.isnan(end[link]):  # no times: use the link alone
+            confidence = float(probability[link])
+        known[link] = TimedWord(lattice.word[link], float(begin[link]), float(end[link]), min(1.0, confidence))
+    return [[known[link] for link in path if link in known] for path in paths]
+
+
+def word_confidences(
+    lattice: Lattice, words: Sequence[str], calibrate: Callable[[float], float] | None = None
+) -> list[float | None]:
+    """The confidences of the words that a search has found.
+
+    Parameters
+    ----------
+    lattice : Lattice
+        Of the search.
+    words : sequence of str
+    calibrate : callable, optional
+        From posterior to confidence.
+
+    Returns
+    -------
+    list of float or None
+        One per word; None for all if the lattice has no path, or other words on its best path.
+    """
+    try:
+        found = confident_words(lattice)
+    except ArgonautError:  # a lattice without a path, for instance after an unfinished search
+        found = []
+    if [one.word for one in found] != list(words):
+        return [None] * len(words)
+    return [one.confidence if calibrate is None else calibrate(one.confidence) for one in found]
 
 
 def _most_at_once(begin, end, probability, first: float, last: float) -> float:

@@ -307,8 +307,7 @@ class Recognizer:
         """
         target = self._audio.target(rate, "stream")
         stages = [*self._audio.stages(rate), *self.front_end.stages(target, mean or RunningMean(), block)]
-        decoder = self.decoder.with_options(lattice_beam=None)
-        return Recognition(decoder, stages, self.front_end.period(target), endpoint, block)
+        return Recognition(self.decoder, stages, self.front_end.period(target), endpoint, block)
 
     def align(self, audio: str | Path | np.ndarray, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Find when known words were spoken.

@@ -1,12 +1,12 @@
 """What a recogniser returns: words with times and confidences, and on request the lattice."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from decoder.lattices.nbest import nbest
-from decoder.lattices.posteriors import confident_words
-from readers.errors import ArgonautError
+from decoder.lattices.posteriors import word_confidences
+from decoder.live_recognition import alternatives
 from readers.htk.slf import Lattice
 from readers.results.timed_words import TimedWord
 
@@ -21,7 +21,8 @@ class Word:
     start, end : float
         Seconds.
     confidence : float or None
-        In [0, 1]: the posterior probability of the word in the lattice; None where there is no lattice.
+        In [0, 1]: the probability that the word is right if the recogniser is calibrated, otherwise the posterior
+        probability of the word in the lattice; None where there is no lattice.
     """
 
     text: str
@@ -52,6 +53,8 @@ class Transcript:
         Of an alignment: the phones; empty after recognition.
     make_lattice : callable or None
         Returns the lattice; None if there is none.
+    calibrate : callable or None
+        From the posterior probability of a word to its confidence.
     """
 
     spoken: tuple[Word, ...]
@@ -59,6 +62,7 @@ class Transcript:
     seconds: float = 0.0
     phones: tuple[Word, ...] = ()
     make_lattice: Callable[[], Lattice] | None = field(default=None, repr=False, compare=False)
+    calibrate: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -75,15 +79,8 @@ class Transcript:
         """The words with times and, if there is a lattice, confidences."""
         if self.lattice is None or not self.spoken:
             return self.spoken
-        try:
-            found = confident_words(self.lattice)
-        except ArgonautError:  # a lattice without a path, for instance after an unfinished search
-            return self.spoken
-        if [word.word for word in found] != [word.text for word in self.spoken]:
-            return self.spoken
-        return tuple(
-            Word(word.text, word.start, word.end, one.confidence) for word, one in zip(self.spoken, found, strict=True)
-        )
+        found = word_confidences(self.lattice, [word.text for word in self.spoken], self.calibrate)
+        return tuple(replace(word, confidence=one) for word, one in zip(self.spoken, found, strict=True))
 
     def alternatives(self, count: int) -> list[str]:
         """Return the text of the best sentences.
@@ -101,3 +98,19 @@ class Transcript:
         if self.lattice is None:
             return [self.text]
         return [" ".join(one.words) for one in nbest(self.lattice, count)]
+
+    def hypotheses(self, count: int) -> list["Transcript"]:
+        """Return the best sentences with times and confidences of their words.
+
+        Parameters
+        ----------
+        count : int
+            At most so many.
+
+        Returns
+        -------
+        list of Transcript
+            Different texts, best first, this one among them; only this one if there is no lattice.
+        """
+        found = alternatives([word.timed for word in self.words], self.lattice, count, self.calibrate)
+        return [replace(self, spoken=tuple(Word(*word) for word in one), make_lattice=None) for one in found]

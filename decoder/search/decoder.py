@@ -31,7 +31,7 @@ import numpy as np
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import LanguageModel, LMArrays
 from decoder.search.kernels.tables import Settings
-from decoder.search.kernels.token_store import STEPS
+from decoder.search.kernels.token_store import STEPS, Trace
 from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, search
 from decoder.search.lattice import WordLattice, word_lattice
 from decoder.search.options import SearchOptions
@@ -245,10 +245,13 @@ class Decoder:
         searched, lattice = frames[:num_frames], None
         path = trace_path(self._arrays, lm, settings, trace, end, searched)
         if self.options.lattice_beam is not None:
-            last = trace.counts[STEPS] - 1 if reason else end
-            costs = (self.options.acweight, self.options.lattice_beam)
-            lattice = word_lattice(self.graph, self._arrays, self.silence, *costs, trace, last, searched)
+            lattice = self._lattice_of(trace, trace.counts[STEPS] - 1 if reason else end, searched)
         return DecodingResult(reason, len(frames), float(cost), path, lattice, **shared, decoder=self)
+
+    def _lattice_of(self, trace: Trace, end: int, frames: np.ndarray) -> WordLattice:
+        """Return the lattice of a finished search; see `word_lattice`."""
+        costs = (self.options.acweight, self.options.lattice_beam)
+        return word_lattice(self.graph, self._arrays, self.silence, *costs, trace, end, frames)
 
 
 def ready_decoder(tables: SearchTables, options: SearchOptions) -> Decoder:

@@ -76,21 +76,21 @@ class WordTimes(NamedTuple):
 
 def trace_path(graph: SearchGraph, lm: LMArrays, settings, trace: Trace, end: int, frames: np.ndarray) -> SearchPath:
     """Follow the back pointers from step `end`; frames (T, K) f4 as for the search."""
-    steps = steps_back(trace, end, frames.shape[0])
+    steps = steps_back(trace, end, frames.shape[0], -1)
     columns, _, _ = step_costs(graph, lm, settings, steps, frames, 0, settings.start, settings.lm_start, False)
     return SearchPath(*steps, *columns)
 
 
 @njit(cache=True, nogil=True)
-def steps_back(trace, end, num_frames):
-    """PathSteps from the trace's root to step `end`; num_frames: the frame in which the path ends."""
+def steps_back(trace, end, num_frames, begin):
+    """PathSteps after step `begin` (-1: from the trace's root) to step `end`; num_frames: where the path ends."""
     count, record = 0, np.int64(end)
-    while record >= 0:
+    while record != begin:
         count += trace.steps[record]["label"] != NODE_LABEL or record == end
         record = np.int64(trace.steps[record]["previous"])
     label, start, stop = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
     record, i, until = np.int64(end), count - 1, num_frames
-    while record >= 0:
+    while record != begin:
         if trace.steps[record]["label"] != NODE_LABEL or record == end:
             label[i], start[i], stop[i] = trace.steps[record]["label"], trace.steps[record]["frame"], until
             if label[i] < 0:

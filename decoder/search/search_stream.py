@@ -4,7 +4,8 @@ Tokens and costs are those of `Decoder.decode`, but a stream cannot go back to w
 final state, the result is the best unfinished path.  It does not depend on how the scores are cut into blocks.
 
 The path that all live tokens share cannot change any more (it is stable): its costs are summed, and the scores and back
-pointers before it are dropped, so that memory grows with the beam and not with time.
+pointers before it are dropped, so that memory grows with the beam and not with time.  With a lattice_beam, scores and
+back pointers are kept until the end of the utterance, pruned to what can be in its lattice; words are the same.
 """
 
 import math
@@ -15,12 +16,15 @@ import numpy as np
 from decoder.lm.language_model import SENTENCE_END
 from decoder.search.decoder import NO_LM, Decoder, DecodingResult, reason_of, score_frames
 from decoder.search.kernels.compaction import compact
-from decoder.search.kernels.token_store import NODE_LABEL, STEPS, add_step, grow_trace
+from decoder.search.kernels.stream_lattice import drop_dead, prune_trace, shared_path, word_confidences
+from decoder.search.kernels.token_store import ARRIVALS, NODE_LABEL, STEPS, add_step, grow_trace
 from decoder.search.kernels.utterance import advance, end_search, start_search
-from decoder.search.path import SearchPath, WordTimes, step_costs, steps_back, timed_words
-from readers.errors import ConfigError, ShapeError
+from decoder.search.path import SearchPath, WordTimes, is_written, step_costs, steps_back, timed_words
+from readers.errors import ShapeError
 
 COMPACT_EVERY = 50  # frames; compaction costs about as much as one frame
+PRUNE_BEYOND = 1 << 14  # steps of a trace with a lattice, before it is pruned for the first time
+MAX_ARRIVALS = 1 << 17  # paths into nodes of the lattice, up to which words without an end have confidences
 MAX_OPEN_STEPS = 100  # stable steps after which finished words are put aside
 
 
@@ -71,23 +75,20 @@ class SearchStream:
     Parameters
     ----------
     decoder : Decoder
-        A decoder whose lattice_beam is None.
-
-    Raises
-    ------
-    ConfigError
-        For a decoder that keeps lattices, which need the whole utterance.
+        With a lattice_beam, the result has a lattice, and memory grows with the utterance.
     """
 
     def __init__(self, decoder: Decoder):
-        if decoder.options.lattice_beam is not None:
-            raise ConfigError("search option lattice_beam: a stream keeps no lattices; expected None")
         self.decoder = decoder
         self._graph, self._settings, self._num_rows = decoder._arrays, decoder._settings, decoder.num_rows
         self._lm = NO_LM if decoder.lm is None else decoder.lm.arrays
         self._state = start_search(self._graph, self._settings)
         self._scores: list[np.ndarray] = []  # of the frames after the stable path
         self._first_score = 0  # their first frame
+        self._keeps_lattice = decoder.options.lattice_beam is not None
+        self._all_scores: list[np.ndarray] = []  # of the utterance, for its lattice
+        self._root = 0  # the step that all tokens share, or the start
+        self._prune_at = PRUNE_BEYOND
         self._since = 0  # frames since the last compaction
         # Acceptor state and LM state at the end of the stable path:
         self._place = self._settings.start, self._settings.lm_start
@@ -128,6 +129,8 @@ class SearchStream:
         if not self.alive:
             return
         self._scores.append(frames)
+        if self._keeps_lattice:
+            self._all_scores.append(frames)
         for begin in range(0, len(frames), COMPACT_EVERY):
             part = frames[begin : begin + COMPACT_EVERY]
             self._state = advance(self._graph, self._lm, self._settings, self._state, part, False)
@@ -146,7 +149,7 @@ class SearchStream:
         state = self._state
         if self._is_finished:
             return self._stable.partial((), state.num_frames)
-        root = state.trace.steps[:1]["label"]  # the step that all tokens share, unless it is the start
+        root = state.trace.steps[self._root : self._root + 1]["label"]
         return self._stable.partial(self._tail(), state.num_frames, root[root != NODE_LABEL])
 
     def finish(self) -> DecodingResult:
@@ -168,13 +171,40 @@ class SearchStream:
         self._state, self._is_finished = state._replace(count=0), True
         if reason and not (self.decoder.options.partial and num_frames and end >= 0):
             return DecodingResult(reason, self._num_frames, math.inf, tokens_per_frame=tokens)
-        steps = steps_back(trace, end, num_frames)
+        steps = steps_back(trace, end, num_frames, self._stop)
         columns, _ = self._costs(steps, num_frames, False)
         self._stable.add(steps, columns)
-        path = self._stable.path()
+        path, lattice = self._stable.path(), None
+        if self._keeps_lattice:
+            last = trace.counts[STEPS] - 1 if reason else end
+            searched = _concatenated(self._all_scores, self._width)[:num_frames]
+            lattice = self.decoder._lattice_of(trace, last, searched)
         return DecodingResult(
-            reason, self._num_frames, float(cost), path, tokens_per_frame=tokens, decoder=self.decoder
+            reason, self._num_frames, float(cost), path, lattice, tokens_per_frame=tokens, decoder=self.decoder
         )
+
+    def confidences(self) -> list[float | None]:
+        """Posterior probabilities of the words of `partial`, in the lattice so far.
+
+        Returns
+        -------
+        list of float or None
+            One per word: None without a lattice, and after the end of the utterance.
+        """
+        words, state = self.partial().words, self._state
+        if not (self._keeps_lattice and self.alive and words) or state.trace.counts[ARRIVALS] > MAX_ARRIVALS:
+            return [None] * len(words)
+        graph = self.decoder.graph
+        arcs, confidence = word_confidences(
+            state.trace, state.new, state.count, state.best, self._settings.lattice_beam, graph.arrays.word_label
+        )
+        written = [is_written(graph, word) for word in graph.arrays.word_label[arcs].tolist()]
+        return confidence[np.array(written, bool)].tolist()
+
+    @property
+    def _stop(self) -> int:
+        """The step before the path that is not stable yet; -1 if there is none."""
+        return int(self._state.trace.steps[self._root]["previous"])
 
     @property
     def _width(self) -> int:
@@ -185,8 +215,15 @@ class SearchStream:
         state = self._state
         if state.count == 0 or state.num_frames == 0:
             return
-        steps = compact(state.trace, state.new, state.count, state.cutoff)
-        root_frame = int(state.trace.steps[0]["frame"])
+        if self._keeps_lattice:
+            drop_dead(state.new, state.count, state.cutoff)
+            steps, self._root = shared_path(state.trace, state.new, state.count, self._root)
+            if state.trace.counts[STEPS] > self._prune_at:
+                self._root = prune_trace(state.trace, state.new, state.count, self._settings.lattice_beam, self._root)
+                self._prune_at = 2 * max(PRUNE_BEYOND, int(state.trace.counts[STEPS]))
+        else:
+            steps = compact(state.trace, state.new, state.count, state.cutoff)
+        root_frame = int(state.trace.steps[self._root]["frame"])
         if steps[0].size:
             columns, self._place = self._costs(steps, root_frame, True)
             self._stable.add(steps, columns)
@@ -201,8 +238,7 @@ class SearchStream:
                 break
             wanted.append(frames)
             first += len(frames)
-        frames = np.concatenate(wanted) if wanted else np.zeros((0, self._width), np.float32)
-        frames.flags.writeable = False
+        frames = _concatenated(wanted, self._width)
         columns, *place = step_costs(
             self._graph, self._lm, self._settings, steps, frames, self._first_score, *self._place, goes_on
         )
@@ -214,10 +250,10 @@ class SearchStream:
         best, trace = (state.new if self.alive else state.old)[state.best], state.trace
         end = int(best["step"])
         if end >= 0:
-            return steps_back(trace, end, state.num_frames)
+            return steps_back(trace, end, state.num_frames, self._stop)
         trace = grow_trace(trace, 1)  # it has just entered its position: a temporary step
         end = add_step(trace, ~end, int(best["key"]) >> 32, state.num_frames - 1)
-        columns = steps_back(trace, end, state.num_frames)
+        columns = steps_back(trace, end, state.num_frames, self._stop)
         trace.counts[STEPS] -= 1
         return columns
 
@@ -283,6 +319,12 @@ class _StablePath:
                 self.words += [times for _, times in words[: i + 1]]
                 self.open = SearchPath(*(getattr(self.open, name)[cut:] for name in SearchPath.__dataclass_fields__))
                 return
+
+
+def _concatenated(parts: list[np.ndarray], width: int) -> np.ndarray:
+    frames = np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
+    frames.flags.writeable = False
+    return frames
 
 
 def _without_costs(label: np.ndarray, start: np.ndarray, end: np.ndarray) -> SearchPath:

@@ -42,6 +42,11 @@ class TimedWord(NamedTuple):
     end: float
     confidence: float | None = None
 
+    @property
+    def text(self) -> str:
+        """The word, under the name that it has in a `decoder.recognizer.Word`."""
+        return self.word
+
 
 Utterances = Mapping[str, Sequence[TimedWord]]
 

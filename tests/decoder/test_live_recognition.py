@@ -139,13 +139,32 @@ def test_stages_are_passed_through_to_the_end():
     assert finals(events) == [(0.0, 0.43, "x")]
 
 
+def test_words_have_confidences_if_the_decoder_keeps_lattices():
+    decoder = three_words(lattice_beam=6.0, word_penalty=5.0)
+    scores = spoken(decoder, SPEECH)
+    y, z = (decoder.graph.states.index(f"{word}_s2") for word in "yz")
+    scores[z] = np.where(scores[y] == 0, -0.01, scores[z])
+    events = run(Recognition(decoder, [], PERIOD, Endpoint(0.5)), scores)
+    assert finals(events) == [(0.0, 1.0, "x y"), (0.75, 2.3, "z x"), (2.05, 3.7, "y")]
+    for event in events:
+        for word in event.words:
+            assert (0.4 < word.confidence < 0.6) if word.word == "y" else (word.confidence > 0.99)
+    last = [event for event in events if event.is_final]
+    for event in last:
+        assert event.start <= event.lattice.time.min() < event.lattice.time.max() <= event.end
+        assert [[word[:3] for word in one] for one in event.hypotheses(1)] == [[word[:3] for word in event.words]]
+    assert {"y", "z"} == {one[0].word for one in last[2].hypotheses(2)}
+    halved = run(Recognition(decoder, [], PERIOD, Endpoint(0.5), calibrate=lambda posterior: posterior / 2), scores)
+    for event, other in zip(events, halved, strict=True):
+        assert [word.confidence / 2 for word in event.words] == [word.confidence for word in other.words]
+    assert all(word.confidence <= 0.5 for one in halved[-1].hypotheses(2) for word in one)
+
+
 def test_faults_are_named():
     with pytest.raises(ConfigError, match="endpoint: pause 0 s, longest 30 s, no_speech 5 s; expected"):
         Endpoint(0.0)
     with pytest.raises(ConfigError, match="expected a pause above 0 and the others at least as long"):
         Endpoint(2.0, no_speech=1.0)
-    with pytest.raises(ConfigError, match="lattice_beam: a stream keeps no lattices"):
-        Recognition(three_words(lattice_beam=3.0), [], PERIOD)
     with pytest.raises(ConfigError, match="blocks of 0 frames"):
         Recognition(three_words(), [], PERIOD, block=0)
     with pytest.raises(ShapeError, match="NaN"):

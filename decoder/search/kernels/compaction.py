@@ -40,7 +40,7 @@ def compact(trace, tokens, count, cutoff):
             pending += 1
     before = np.int64(steps[root]["previous"])
     if before >= 0 and steps[before]["label"] != NODE_LABEL:
-        stable = steps_back(trace, before, np.int64(steps[root]["frame"]))
+        stable = steps_back(trace, before, np.int64(steps[root]["frame"]), np.int64(-1))
     else:
         nothing = np.empty(0, np.int32)
         stable = PathSteps(nothing, nothing, nothing)

@@ -9,7 +9,7 @@ from decoder.search import search_stream as streaming
 from decoder.search.decoder import Decoder, SearchOptions
 from decoder.search.kernels.token_store import STEPS
 from decoder.search.search_stream import SearchStream
-from readers.errors import ConfigError, ShapeError
+from readers.errors import ShapeError
 from tests.decoder import graphs
 from tests.decoder.search.test_decoder import random_case
 
@@ -128,8 +128,6 @@ def test_a_search_without_frames_or_that_died_tells_so():
 
 
 def test_faults_are_named():
-    with pytest.raises(ConfigError, match="lattice_beam: a stream keeps no lattices; expected None"):
-        SearchStream(three_words(lattice_beam=3.0))
     stream = SearchStream(three_words())
     stream.push(np.zeros((4, 6), np.float32))
     with pytest.raises(ShapeError, match=r"NaN or .inf in frame 2; .* \(after 6 frames\)"):

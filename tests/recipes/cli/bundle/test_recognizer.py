@@ -10,7 +10,7 @@ from decoder import Recognizer, load_graph
 from decoder.lm.mapped_model import open_language_model
 from decoder.recognizer import recognizer as module
 from decoder.search.options import SearchOptions
-from features import FeatureConfig
+from features import FeatureConfig, RunningMean
 from readers.audio.audio_file import read_audio, write_wav
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import ArgonautError, ConfigError, FormatError, GraphError, ShapeError
@@ -100,6 +100,11 @@ def test_lattice_and_alternatives(packed, recognizer):
     assert without.lattice is None
     assert without.alternatives(5) == ["AB C"]
     assert [word.confidence for word in without.words] == [None, None]
+    hypotheses = transcript.hypotheses(5)
+    assert [one.text for one in hypotheses] == found
+    assert hypotheses[0].words == transcript.words
+    assert all(0 <= word.confidence <= 1 for one in hypotheses for word in one.words)
+    assert without.hypotheses(5) == [without]
 
 
 def test_options_change_a_copy(recognizer):
@@ -118,8 +123,27 @@ def test_a_stream_gives_the_words_of_the_file_however_it_is_cut(packed, recogniz
             events += stream.push(samples[begin : begin + size].astype(np.int16))
         events += stream.finish()
         assert [event.text for event in events if event.is_final] == ["AB C"]
+        assert all(0 < word.confidence <= 1 for event in events for word in event.words)
     with pytest.raises(ConfigError, match="stream: sample rate 8000 Hz; expected at least 16000 Hz"):
         recognizer.stream(8000)
+
+
+def test_words_of_a_stream_have_the_confidences_of_the_file(packed, recognizer):
+    samples, rate = read_audio(packed / "speech.wav")
+    samples = samples.astype(np.int16)
+    doubtful = recognizer.with_options(acweight=0.01, lattice_beam=200.0)
+    expected = doubtful.transcribe(samples, rate)
+    stream = doubtful.stream(rate, endpoint=None, mean=RunningMean(None))
+    last = (stream.push(samples) + stream.finish())[-1]
+    assert [word.text for word in last.words] == [word.text for word in expected.words]
+    for one, other in zip(last.words, expected.words, strict=True):
+        assert one.confidence == pytest.approx(other.confidence, abs=1e-3)
+        assert 0 < one.confidence < 0.99
+    assert [[word.text for word in one] for one in last.hypotheses(5)] == [
+        [word.text for word in one.words] for one in expected.hypotheses(5)
+    ]
+    quick = recognizer.with_options(lattice_beam=None).stream(rate)
+    assert {word.confidence for event in quick.push(samples) + quick.finish() for word in event.words} == {None}
 
 
 def test_alignment_has_words_and_phones_in_order(packed, recognizer):
