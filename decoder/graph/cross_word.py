@@ -190,14 +190,14 @@ class CrossWordAcceptor:
         source, target, label, cost = (np.concatenate(parts) for parts in zip(*self._arcs))
         c_source, c_target, model = (np.concatenate(parts) for parts in zip(*self._chains))
         length = self.table.length[model]
-        ends = np.cumsum(length)
+        ends, total = np.cumsum(length), int(length.sum())
         first, last = ends - length, ends - 1
-        within = np.arange(ends[-1]) - np.repeat(first, length)
+        within = np.arange(total) - np.repeat(first, length)
         chain_label = self.table.labels[np.repeat(self.table.offset[model], length) + within]
-        inner = np.ones(ends[-1], dtype=bool)  # arcs that end in a new node
+        inner = np.ones(total, dtype=bool)  # arcs that end in a new node
         inner[last] = False
         chain_target = np.cumsum(inner) - 1 + self.num_nodes
-        chain_source = np.concatenate([[0], chain_target[:-1]])
+        chain_source = np.roll(chain_target, 1)
         chain_source[first], chain_target[last] = c_source, c_target
         final_cost = np.full(self.num_nodes + int(inner.sum()), np.inf, dtype=np.float32)
         final_cost[FINAL] = 0.0

@@ -130,9 +130,9 @@ class TranscriptGraphs:
         options: GraphOptions | None = None,
         silence_cost: float = 0.0,
     ):
-        self.models, self.options, self.silence_cost = models, options or GraphOptions(), silence_cost
-        self.context = has_context(models)
-        self.rows = _score_rows(models, rows)
+        self.models, self.dictionary, self.silence_cost = models, dictionary, silence_cost
+        self.options = options or GraphOptions()
+        self.context, self.rows = has_context(models), _score_rows(models, rows)
         self.num_rows = max(self.rows.values()) + 1
         pause = self.options.short_pause if self.options.short_pause is not None else SHORT_PAUSE
         self.pause = pause if pause in models.states else None

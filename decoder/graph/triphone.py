@@ -77,7 +77,7 @@ def build_triphone_graph(
     if not isinstance(language_model, LanguageModel):
         language_model = LanguageModel.from_arpa(language_model)
     lexicon = lexicon_from_dictionary(dictionary, options)
-    silence = _silence_of(lexicon, models)
+    silence = silence_of(lexicon, models)
     pause = options.short_pause if options.short_pause is not None else SHORT_PAUSE
     if pause not in models.states or not lexicon.optional_silence:
         if options.short_pause and lexicon.optional_silence:
@@ -87,7 +87,7 @@ def build_triphone_graph(
     centres = {phone_of(name) for name in models.states}
     lexicon, lookahead, dropped, dropped_pronunciations = usable_words(lexicon, language_model, options, centres)
     words = lexicon.words
-    _check_phones(words, centres)
+    check_phone_models(words, centres)
     arrays, symbols, word_of = _compile(models, words, lookahead, silence, pause, options, lexicon)
     arrays, sizes = optimise(arrays, progress)
     arrays = relabelled(arrays, word_of)
@@ -122,7 +122,7 @@ def normalised(lexicon: Lexicon, silence: str, pause: str) -> Lexicon:
     return replace(lexicon, words=[(word, phones, cost) for (word, phones), cost in best.items()])
 
 
-def _silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
+def silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
     """The silence model, which is also the pronunciation of <s> and </s>."""
     silence = lexicon.silence
     for mark, pronunciations in ((SENTENCE_START, lexicon.starts), (SENTENCE_END, lexicon.ends)):
@@ -140,7 +140,7 @@ def _silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
     return silence
 
 
-def _check_phones(words: Sequence[tuple[str, tuple[str, ...], float]], centres: Collection[str]) -> None:
+def check_phone_models(words: Sequence[tuple[str, tuple[str, ...], float]], centres: Collection[str]) -> None:
     """Raise GraphError for words with phones that have no model (the first ten)."""
     lacking = dict.fromkeys((word, phone) for word, phones, _ in words for phone in phones if phone not in centres)
     if lacking:
@@ -170,14 +170,9 @@ def _compile(
     ]
 
     def topology(model: str) -> Topology:
-        ways = models.topology_of(model)
-        if model == silence and model not in models.topology and options.silence_topology == "any-order":
-            last = len(models.states[model])
-            ways = [(0, 1, 0.0), (last, last + 1, 0.0)]
-            ways += [(i, j, 0.0) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
         begin = len(meaning)
         meaning.extend(plain[f"[{state}]"] for state in models.states[model])
-        return Topology(range(begin, len(meaning)), [(a, b, -ln) for a, b, ln in ways])
+        return Topology(range(begin, len(meaning)), arcs_of_silence(models, model, silence, options))
 
     for phone in {phone for _, of_word, _ in words for phone in of_word} & set(models.topology):
         raise GraphError(
@@ -188,11 +183,23 @@ def _compile(
         SENTENCE_END: (number[SENTENCE_END], min(cost for _, cost in lexicon.ends) + lookahead[SENTENCE_END]),
     }
     silent, short = topology(silence), topology(pause) if pause else None
-    arrays = cross_word_acceptor(table, numbered, silent, short, _between(options, lexicon, models, pause), marks)
+    arrays = cross_word_acceptor(table, numbered, silent, short, costs_between(options, lexicon, models, pause), marks)
     meaning = np.array(meaning)
     if table.identifies_phones and _identifies_silences(table, meaning, silent, short):
         return relabelled(arrays, meaning), symbols, None
     return arrays, symbols, meaning
+
+
+def arcs_of_silence(
+    models: PhoneModels, model: str, silence: str, options: GraphOptions
+) -> list[tuple[int, int, float]]:
+    """(from, to, cost) of silence or short pause, as `Topology` takes them."""
+    ways = models.topology_of(model)
+    if model == silence and model not in models.topology and options.silence_topology == "any-order":
+        last = len(models.states[model])
+        ways = [(0, 1, 0.0), (last, last + 1, 0.0)]
+        ways += [(i, j, 0.0) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
+    return [(a, b, -ln) for a, b, ln in ways]
 
 
 def _identifies_silences(table: TriphoneTable, meaning: np.ndarray, silence: Topology, pause: Topology | None) -> bool:
@@ -207,7 +214,7 @@ def _identifies_silences(table: TriphoneTable, meaning: np.ndarray, silence: Top
     return pause is None or not entries[0] & entries[1]
 
 
-def _between(options: GraphOptions, lexicon: Lexicon, models: PhoneModels, pause: str | None) -> Between:
+def costs_between(options: GraphOptions, lexicon: Lexicon, models: PhoneModels, pause: str | None) -> Between:
     """Costs of silence, short pause and nothing between words.
 
     A short pause that can be skipped (a tee model) shares its probability with nothing; otherwise both are free.

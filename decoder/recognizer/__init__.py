@@ -13,6 +13,7 @@ __all__, __getattr__ = face(
         "bundle": ["Bundle", "is_bundle"],
         "description": ["BundleDescription", "MeasuredErrors"],
         "front_end": ["FrontEnd"],
+        "grammar": ["Grammar"],
         "packing": ["BundleParts", "pack"],
         "recognizer": ["Recognizer"],
         "recording": ["AudioOptions"],

@@ -14,20 +14,17 @@ from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.live_recognition import Endpoint, Recognition
 from decoder.lm.language_model import LanguageModel
-from decoder.outputs import alignment_labels, slf_lattice
 from decoder.recognizer.assembly import LATTICE_BEAM, has_tables, open_bundle, transcript_graphs
 from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.front_end import FrontEnd
+from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording, transcribe_stream
-from decoder.recognizer.transcript import Transcript, Word
+from decoder.recognizer.transcript import Transcript, aligned_transcript, transcript_of
 from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
 from decoder.search.options import SearchOptions
 from features import FeatureConfig, RunningMean
 from readers.errors import ArgonautError, ConfigError
-from readers.htk.mlf import Label
-from readers.htk.trees import split_triphone
-from readers.htk.units import TICKS_PER_SECOND
 
 PAUSES = Endpoint()
 
@@ -102,6 +99,7 @@ class Recognizer:
         self.name, self.front_end, self.decoder = name, front_end, decoder
         self._audio = AudioInput(front_end, AudioOptions())
         self._alignment, self._bundle = alignment, bundle
+        self.grammar: Grammar | None = None
 
     @classmethod
     def load(cls, path: str | Path, verify: bool = True) -> Self:
@@ -166,6 +164,41 @@ class Recognizer:
         """
         other = copy.copy(self)
         other.decoder = self.decoder.with_options(**options)
+        return other
+
+    def with_grammar(
+        self, grammar: str | Path | Sequence[str], kind: str | None = None, **options: float | bool
+    ) -> Self:
+        """Return a recogniser for the sentences of a grammar; models, features and search options are shared.
+
+        Parameters
+        ----------
+        grammar : str, Path or list of str
+            A file; or, with `kind`, the text of a grammar; or a list of phrases.  See `decoder.grammars.open_grammar`.
+        kind : {"jsgf", "hparse", "phrases"}, optional
+            Of a text.
+        **options
+            Fields of `GrammarOptions`; weight_scale is by default lm_scale.
+
+        Returns
+        -------
+        Recognizer
+            Its transcripts have `accepted` and `grammar_score`.
+
+        Raises
+        ------
+        ArgonautError
+            For a malformed grammar, words that are not in the dictionary, and a bundle without dictionary and tables.
+        OSError
+
+        Examples
+        --------
+        >>> Recognizer.load("digits.argo").with_grammar(["AB C", "C"]).transcribe("speech.wav").accepted
+        True
+        """
+        other = copy.copy(self)
+        other.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), self.decoder.options, options)
+        other.decoder = other.grammar.decoder
         return other
 
     def with_audio(self, **options: object) -> Self:
@@ -233,15 +266,8 @@ class Recognizer:
             return transcribe_stream(recording, self.stream(recording.rate), progress)
         scores, period = self._scores(recording, samples)
         result = self.decoder.decode(scores)
-        words = [_word(word.word, word.start * period, word.end * period) for word in result.words]
-        make_lattice = None
-        if result.lattice is not None:
-            decoder, lattice = self.decoder, result.lattice
-
-            def make_lattice():
-                return slf_lattice(lattice, decoder.graph, decoder.options, period=period)
-
-        return Transcript(tuple(words), result.reason, recording.seconds, make_lattice=make_lattice)
+        transcript = transcript_of(result, self.decoder, period, recording.seconds)
+        return transcript if self.grammar is None else self.grammar.judged(transcript, result, scores)
 
     def transcribe_many(
         self, paths: Iterable[str | Path], threads: int | None = None
@@ -347,9 +373,7 @@ class Recognizer:
         scores, period = self._scores(recording, recording.whole())
         aligner = Aligner(self._transcript_graphs(), self.decoder.options.acweight or 1.0)
         found = aligner.align(words, scores)
-        phones = [_of_label(label, split_triphone(label.name)[1]) for label in alignment_labels(found, "phone", period)]
-        spoken = [_of_label(label, label.name) for label in alignment_labels(found, "word", period)]
-        return Transcript(tuple(spoken), "", recording.seconds, tuple(phones))
+        return aligned_transcript(found, period, recording.seconds)
 
     def _scores(self, recording: Recording, samples: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the scores of all samples, and the frame period in 100 ns units."""
@@ -368,11 +392,3 @@ class Recognizer:
                 )
             self._alignment = transcript_graphs(self._bundle)
         return self._alignment
-
-
-def _word(text: str, start: int, end: int) -> Word:
-    return Word(text, start / TICKS_PER_SECOND, end / TICKS_PER_SECOND)
-
-
-def _of_label(label: Label, text: str) -> Word:
-    return _word(text, label.start, label.end)

@@ -4,10 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from decoder.alignment.aligner import Alignment
 from decoder.lattices.nbest import nbest
 from decoder.lattices.posteriors import word_confidences
 from decoder.live_recognition import alternatives
+from decoder.outputs import alignment_labels, slf_lattice
+from decoder.search.decoder import Decoder, DecodingResult
 from readers.htk.slf import Lattice
+from readers.htk.trees import split_triphone
+from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord
 
 
@@ -55,6 +60,11 @@ class Transcript:
         Returns the lattice; None if there is none.
     calibrate : callable or None
         From the posterior probability of a word to its confidence.
+    grammar_score : float or None
+        Of a recogniser with a grammar: how much better or worse the words match than any sequence of phones, in nats
+        per frame, a soft minimum over the words; -inf if no sentence of the grammar was recognised.
+    accepted : bool or None
+        Of a recogniser with a grammar: whether grammar_score is at least the threshold of its options.
     """
 
     spoken: tuple[Word, ...]
@@ -63,6 +73,8 @@ class Transcript:
     phones: tuple[Word, ...] = ()
     make_lattice: Callable[[], Lattice] | None = field(default=None, repr=False, compare=False)
     calibrate: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
+    grammar_score: float | None = None
+    accepted: bool | None = None
 
     @property
     def text(self) -> str:
@@ -114,3 +126,27 @@ class Transcript:
         """
         found = alternatives([word.timed for word in self.words], self.lattice, count, self.calibrate)
         return [replace(self, spoken=tuple(Word(*word) for word in one), make_lattice=None) for one in found]
+
+
+def transcript_of(result: DecodingResult, decoder: Decoder, period: int, seconds: float) -> Transcript:
+    """Return what was decoded; period: of the frames in 100 ns units, seconds: duration of the audio."""
+    words = [_word(word.word, word.start * period, word.end * period) for word in result.words]
+    make_lattice = None
+    if result.lattice is not None:
+
+        def make_lattice():
+            return slf_lattice(result.lattice, decoder.graph, decoder.options, period=period)
+
+    return Transcript(tuple(words), result.reason, seconds, make_lattice=make_lattice)
+
+
+def aligned_transcript(alignment: Alignment, period: int, seconds: float) -> Transcript:
+    """Return the words and phones of an alignment; the arguments are as for `transcript_of`."""
+    words = [_word(label.name, label.start, label.end) for label in alignment_labels(alignment, "word", period)]
+    labels = alignment_labels(alignment, "phone", period)
+    phones = [_word(split_triphone(label.name)[1], label.start, label.end) for label in labels]
+    return Transcript(tuple(words), "", seconds, tuple(phones))
+
+
+def _word(text: str, start: int, end: int) -> Word:
+    return Word(text, start / TICKS_PER_SECOND, end / TICKS_PER_SECOND)

@@ -1,0 +1,236 @@
+"""Builds the decoding graph of a grammar: its sentences, and nothing else, over a set of phone models."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from decoder.grammars.phone_acceptor import GrammarAcceptor, PhoneLoop, SpokenArc
+from decoder.grammars.phone_loop import phone_states
+from decoder.grammars.vocabulary import spelled_as_dictionary
+from decoder.grammars.word_acceptor import word_acceptor
+from decoder.graph.context import TriphoneTable
+from decoder.graph.cross_word import Topology
+from decoder.graph.lexicon import SHORT_PAUSE, GraphOptions, Lexicon, lexicon_from_dictionary, round_to_grid
+from decoder.graph.monophone import RESERVED_WORDS, DecodingAcceptor, as_acceptor, optimise
+from decoder.graph.phone_models import PhoneModels
+from decoder.graph.triphone import (
+    arcs_of_silence,
+    check_phone_models,
+    costs_between,
+    has_context,
+    normalised,
+    relabelled,
+    silence_of,
+)
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+from readers.errors import GraphError
+from readers.htk.dictionary import Pronunciation
+from readers.htk.trees import phone_of
+from readers.language.grammars.network import UNKNOWN, WordArc, WordNetwork
+
+UNKNOWN_LABEL = "<unk>"  # in graphs, where names in square brackets are HMM states
+
+
+@dataclass(frozen=True)
+class GrammarOptions:
+    """Options of the graph of a grammar.
+
+    Parameters
+    ----------
+    weight_scale : float
+        Factor on the costs of the grammar's weights.
+    unknown_cost : float
+        Cost of entering the phone loop of `[unk]`, -ln; the higher, the less is recognised as `[unk]`.
+    phone_cost : float
+        Cost of each phone of the loop.
+    threshold : float
+        Least score of an utterance that is accepted; see `Transcript.grammar_score`.  The default is tuned on AN4.
+    drop_missing : bool
+        Leave out parts with words that are not in the dictionary, instead of raising GraphError.
+
+    Raises
+    ------
+    GraphError
+        For a value out of range.
+    """
+
+    weight_scale: float = 1.0
+    unknown_cost: float = 5.0
+    phone_cost: float = 0.0
+    threshold: float = -0.47
+    drop_missing: bool = False
+
+    def __post_init__(self):
+        for name in ("weight_scale", "unknown_cost", "phone_cost"):
+            if not 0 <= getattr(self, name) <= 1e6:
+                raise GraphError(f"grammar: {name} {getattr(self, name)}; expected 0 to 1e6")
+
+
+def build_grammar_graph(
+    network: WordNetwork,
+    models: PhoneModels,
+    dictionary: Sequence[Pronunciation],
+    options: GraphOptions | None = None,
+    grammar: GrammarOptions | None = None,
+) -> DecodingAcceptor:
+    """Build the decoding graph of a grammar.
+
+    The sentences begin and end with silence, as in all decoding graphs, and may have silence between words.
+
+    Parameters
+    ----------
+    network : WordNetwork
+        The grammar, see `open_grammar`.  The word `[unk]` is a phone loop.
+    models : PhoneModels
+        Monophones or cross-word triphones.
+    dictionary : sequence of Pronunciation
+    options : GraphOptions, optional
+    grammar : GrammarOptions, optional
+
+    Returns
+    -------
+    DecodingAcceptor
+        Without look-ahead: it is decoded without a language model.
+
+    Raises
+    ------
+    GraphError
+        For words that are not in the dictionary, phones or triphones without a model, a grammar without a sentence,
+        and one that is too large.
+    """
+    options, grammar = options or GraphOptions(), grammar or GrammarOptions()
+    lexicon = lexicon_from_dictionary(dictionary, options)
+    silence = silence_of(lexicon, models)
+    pause = options.short_pause or SHORT_PAUSE
+    pause = pause if pause in models.states and has_context(models) and lexicon.optional_silence else None
+    silences = (silence, pause or SHORT_PAUSE)
+    network, missing = spelled_as_dictionary(network, lexicon, silences, grammar.drop_missing)
+    acceptor, words = word_acceptor(network)
+    used = {words[label - 1] for label in np.unique(acceptor.label)}
+    lexicon = replace(lexicon, words=[entry for entry in lexicon.words if entry[0] in used])
+    lexicon = normalised(lexicon, *silences)
+    check_phone_models(lexicon.words, {phone_of(name) for name in models.states})
+    built = _Compilation(models, lexicon, options, grammar, silence, pause, network.where)
+    arrays, sizes = optimise(built.arrays(acceptor, words))
+    outputs = {word: lexicon.outputs[word] for word in (*used, SENTENCE_START, SENTENCE_END) if word in lexicon.outputs}
+    arrays = relabelled(arrays, np.array(built.meaning))
+    return DecodingAcceptor(
+        as_acceptor(arrays, built.symbols),
+        dict.fromkeys((SENTENCE_START, SENTENCE_END, *(UNKNOWN_LABEL if w == UNKNOWN else w for w in used)), 0.0),
+        sizes,
+        outputs | ({UNKNOWN_LABEL: UNKNOWN} if UNKNOWN in used else {}),
+        [(word, "not in the dictionary") for word in missing],
+        silence,
+    )
+
+
+def build_phone_loop(
+    models: PhoneModels,
+    dictionary: Sequence[Pronunciation],
+    options: GraphOptions | None = None,
+    phone_cost: float = 0.0,
+) -> DecodingAcceptor:
+    """Build the graph of a phone loop, with which the sentences of a grammar are compared.
+
+    Parameters
+    ----------
+    models, dictionary, options
+        As for `build_grammar_graph`; the dictionary names the silence.
+    phone_cost : float
+        Cost of each phone.
+
+    Returns
+    -------
+    DecodingAcceptor
+
+    Raises
+    ------
+    GraphError
+        As `build_grammar_graph`.
+    """
+    loop = WordNetwork(2, [WordArc(0, 1), WordArc(0, 1, UNKNOWN)], "phone loop")
+    return build_grammar_graph(loop, models, dictionary, options, GrammarOptions(phone_cost=phone_cost))
+
+
+class _Compilation:
+    """Symbols of a graph, and what each label of the acceptor means.
+
+    Pronunciations, silences and the phone loop have labels of their own until the acceptor has been optimised:
+    otherwise two paths could have the same labels for ever at different costs, and determinisation would not terminate.
+    """
+
+    def __init__(
+        self,
+        models: PhoneModels,
+        lexicon: Lexicon,
+        options: GraphOptions,
+        grammar: GrammarOptions,
+        silence: str,
+        pause: str | None,
+        where: str,
+    ):
+        self.models, self.lexicon, self.options, self.grammar = models, lexicon, options, grammar
+        self.silence, self.pause, self.where = silence, pause, where
+        words = [SENTENCE_START, SENTENCE_END, *(word for word, _, _ in lexicon.words), UNKNOWN_LABEL]
+        self.symbols = [f"[{state}]" for state in models.senones] + list(dict.fromkeys(words))
+        self._number = {symbol: i for i, symbol in enumerate(self.symbols, start=1)}
+        self.meaning = [0, *self._number.values()]
+
+    def _label(self, symbol: str) -> int:
+        """Return a new label for a symbol."""
+        self.meaning.append(self._number[symbol])
+        return len(self.meaning) - 1
+
+    def _topology(self, model: str) -> Topology:
+        labels = [self._label(f"[{state}]") for state in self.models.states[model]]
+        return Topology(labels, arcs_of_silence(self.models, model, self.silence, self.options))
+
+    def arrays(self, acceptor, words: list[str]):
+        """Return the acceptor over HMM states of an acceptor over words."""
+        lexicon, models = self.lexicon, self.models
+        phones = list(dict.fromkeys([self.silence, *(phone for _, of_word, _ in lexicon.words for phone in of_word)]))
+        for phone in phones[1:]:
+            if phone in models.topology:
+                raise GraphError(
+                    f"dictionary: model '{phone}' in a word is not left-to-right; expected that of silence between "
+                    "words only"
+                )
+        number = {phone: i for i, phone in enumerate(phones)}
+        entries: dict[str, list[tuple[tuple[int, ...], float]]] = {UNKNOWN: [((), self.grammar.unknown_cost)]}
+        for word, of_word, cost in lexicon.words:
+            if word in RESERVED_WORDS or (word.startswith("[") and word.endswith("]")):
+                raise GraphError(f"{self.where}: word '{word}' is reserved in graph files; expected another name")
+            entries.setdefault(word, []).append((tuple(number[phone] for phone in of_word), cost))
+        scale = self.grammar.weight_scale
+        spoken = []
+        columns = (acceptor.source, acceptor.target, acceptor.label, acceptor.cost)
+        for source, target, label, cost in zip(*(column.tolist() for column in columns)):
+            word = words[label - 1]
+            symbol = UNKNOWN_LABEL if word == UNKNOWN else word
+            for of_word, price in entries[word]:
+                spoken.append(
+                    SpokenArc(source, target, self._label(symbol), of_word, round_to_grid(scale * cost + price))
+                )
+        table = TriphoneTable(models.states, phones, 0, self.symbols)
+        silent, short = self._topology(self.silence), self._topology(self.pause) if self.pause else None
+        built = GrammarAcceptor(
+            table,
+            spoken,
+            [round_to_grid(scale * cost) if np.isfinite(cost) else np.inf for cost in acceptor.final_cost.tolist()],
+            costs_between(self.options, lexicon, models, self.pause),
+            self._loop(UNKNOWN in words),
+            self.where,
+        )
+        marks = {
+            SENTENCE_START: (self._number[SENTENCE_START], min(cost for _, cost in lexicon.starts)),
+            SENTENCE_END: (self._number[SENTENCE_END], min(cost for _, cost in lexicon.ends)),
+        }
+        built.build_grammar(silent, short, marks)
+        return built.arrays()
+
+    def _loop(self, wanted: bool) -> PhoneLoop:
+        pauses = (self.silence, self.pause or SHORT_PAUSE)
+        states = phone_states(self.models, pauses) if wanted else {}
+        labels = [[[self._label(f"[{state}]") for state in place] for place in places] for places in states.values()]
+        return PhoneLoop(labels, round_to_grid(self.grammar.phone_cost))

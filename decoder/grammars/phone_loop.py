@@ -1,0 +1,53 @@
+"""The phone loop that stands for `[unk]`: any sequence of phones, whatever their context.
+
+With triphones, every senone of a phone's first state may be followed by every senone of its second state, and so on.
+So the loop matches each sequence of triphones at least as well as their own models, with only as many arcs as senones.
+"""
+
+from collections.abc import Collection, Sequence
+
+from decoder.graph.phone_models import PhoneModels
+from readers.htk.trees import phone_of
+
+
+def phone_states(models: PhoneModels, without: Collection[str] = ()) -> dict[str, list[list[str]]]:
+    """Return the states of each phone, for each place from left to right, over all its contexts.
+
+    without: models that are left out.  Of a phone with models of different lengths, those of the first length count.
+    """
+    found: dict[str, list[dict[str, None]]] = {}
+    for name, states in models.states.items():
+        phone = phone_of(name)
+        if phone in without or phone in models.topology:
+            continue
+        places = found.setdefault(phone, [{} for _ in states])
+        if len(places) == len(states):
+            for place, state in zip(places, states):
+                place[state] = None
+    return {phone: [list(place) for place in places] for phone, places in found.items() if places}
+
+
+def loop_arcs(
+    phones: Sequence[Sequence[Sequence[int]]],
+    nodes: tuple[int, int, int, int],
+    word: int,
+    costs: tuple[float, float],
+    first_free: int,
+) -> tuple[list[tuple[int, int, int, float]], int]:
+    """Return arcs (source, target, label, cost) of one or more phones, and the next free node.
+
+    phones: labels of the states of each place; nodes: (entry, loop, before the last phone, exit); word: label before
+    the last phone; costs: of entering and of each phone.
+    """
+    entry, loop, last, exit = nodes
+    enter, each = costs
+    arcs = [(entry, loop, 0, enter), (loop, last, word, 0.0)]
+    for places in phones:
+        for begin, end in ((loop, loop), (last, exit)):
+            node = begin
+            for i, labels in enumerate(places):
+                after = end if i == len(places) - 1 else first_free
+                first_free += after != end
+                arcs.extend((node, after, label, each if i == 0 else 0.0) for label in labels)
+                node = after
+    return arcs, first_free

@@ -1,0 +1,53 @@
+"""The pronunciations of the words of a grammar."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from decoder.graph.lexicon import Lexicon
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+from readers.errors import GraphError
+from readers.language.grammars.network import UNKNOWN, WordArc, WordNetwork
+
+EMPTY_WORDS = {"!NULL", "!ENTER", "!EXIT", "!SENT_START", "!SENT_END", "SENT-START", "SENT-END"}  # of HTK's examples
+EMPTY_WORDS |= {SENTENCE_START, SENTENCE_END}
+SHOWN = 10  # words in a message
+
+
+def spelled_as_dictionary(
+    network: WordNetwork, lexicon: Lexicon, silences: Sequence[str], drop: bool = False
+) -> tuple[WordNetwork, list[str]]:
+    """Return the network with its words as the dictionary spells them, and the words that were left out.
+
+    A word that differs only in case from exactly one word of the dictionary is that word.  Words that the dictionary
+    pronounces as silence, and HTK's names for the beginning and the end of a sentence, become empty arcs.  With `drop`,
+    arcs with words that are not in the dictionary are left out.  Raises GraphError otherwise.
+    """
+    silent = {word for word, phones, _ in lexicon.words if all(phone in silences for phone in phones)}
+    spoken = {word for word, phones, _ in lexicon.words if any(phone not in silences for phone in phones)}
+    folded: dict[str, set[str]] = defaultdict(set)
+    for word in spoken:
+        folded[word.casefold()].add(word)
+    spelling: dict[str, str | None] = {}
+    missing = []
+    for word in network.words:
+        same = folded.get(word.casefold(), ())
+        if word == UNKNOWN or word in spoken:
+            spelling[word] = word
+        elif word in silent or word in EMPTY_WORDS:
+            spelling[word] = None
+        elif len(same) == 1:
+            spelling[word] = next(iter(same))
+        else:
+            missing.append(word)
+    if missing and not drop:
+        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        raise GraphError(
+            f"{network.where}: not in the dictionary: {', '.join(missing[:SHOWN])}{more}; "
+            "expected words of the dictionary"
+        )
+    arcs = [
+        WordArc(arc.source, arc.target, None if arc.word is None else spelling[arc.word], arc.cost)
+        for arc in network.arcs
+        if arc.word is None or arc.word in spelling
+    ]
+    return WordNetwork(network.num_nodes, arcs, network.where), missing

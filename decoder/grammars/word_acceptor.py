@@ -1,0 +1,90 @@
+"""A word network without empty arcs, deterministic and minimal."""
+
+import heapq
+import math
+from collections import defaultdict
+
+import numpy as np
+
+from decoder.graph.lexicon import round_to_grid
+from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
+from readers.errors import GraphError
+from readers.language.grammars.network import MOST_ARCS, WordArc, WordNetwork
+
+MOST_STEPS = 20 * MOST_ARCS  # of the removal of empty arcs
+GROWTH = 4  # a determinised network may have so many times the arcs
+
+
+def word_acceptor(network: WordNetwork) -> tuple[ArcArrays, list[str]]:
+    """Return an acceptor of the sentences of a network, and its words; label i is word i - 1.
+
+    The acceptor is deterministic unless that would make it much larger.
+
+    Raises GraphError for a network that is too large without empty arcs, and for one without a sentence.
+    """
+    words = network.words
+    arrays = _without_empty_arcs(network, {word: i for i, word in enumerate(words, start=1)})
+    import kaldifst
+
+    fst = to_openfst(arrays)
+    kaldifst.connect(fst)
+    if fst.start < 0:
+        raise GraphError(f"{network.where}: no sentence; expected at least one path from its start to its end")
+    deterministic = kaldifst.StdVectorFst(fst)
+    stopped = kaldifst.determinize_star(deterministic, max_states=GROWTH * arrays.num_states + 100)
+    if not stopped:
+        fst = deterministic
+    kaldifst.minimize_encoded(fst)
+    return from_openfst(fst).sorted(), words
+
+
+def _without_empty_arcs(network: WordNetwork, label: dict[str, int]) -> ArcArrays:
+    """Return the network as an acceptor without arcs that carry no word."""
+    outgoing: dict[int, list[WordArc]] = defaultdict(list)
+    for arc in network.arcs:
+        outgoing[arc.source].append(arc)
+    number, waiting = {network.START: 0}, [network.START]
+    rows: dict[tuple[int, int, int], float] = {}
+    final: dict[int, float] = {}
+    steps = 0
+    while waiting:
+        node = waiting.pop()
+        source = number[node]
+        for reached, cost in _empty_closure(node, outgoing).items():
+            steps += 1 + len(outgoing[reached])
+            if steps > MOST_STEPS:
+                raise GraphError(
+                    f"{network.where}: more than {MOST_STEPS} steps to remove its empty arcs; expected fewer"
+                    " optional parts after each other"
+                )
+            if reached == network.END:
+                final[source] = cost
+            for arc in outgoing[reached]:
+                if arc.word is None:
+                    continue
+                if arc.target not in number:
+                    number[arc.target] = len(number)
+                    waiting.append(arc.target)
+                key = source, label[arc.word], number[arc.target]
+                rows[key] = min(rows.get(key, math.inf), cost + arc.cost)
+    final_cost = np.full(len(number), np.inf, np.float32)
+    for state, cost in final.items():
+        final_cost[state] = round_to_grid(cost)
+    columns = np.array(list(rows), np.int32).reshape(-1, 3)
+    costs = np.array([round_to_grid(cost) for cost in rows.values()], np.float32)
+    return ArcArrays(columns[:, 0], columns[:, 2], columns[:, 1], costs, final_cost, 0).sorted()
+
+
+def _empty_closure(node: int, outgoing: dict[int, list[WordArc]]) -> dict[int, float]:
+    """Return the cost of each node that can be reached without a word."""
+    best, done, heap = {node: 0.0}, set(), [(0.0, node)]
+    while heap:
+        cost, reached = heapq.heappop(heap)
+        if reached in done:
+            continue
+        done.add(reached)
+        for arc in outgoing.get(reached, ()):
+            if arc.word is None and cost + arc.cost < best.get(arc.target, math.inf):
+                best[arc.target] = cost + arc.cost
+                heapq.heappush(heap, (best[arc.target], arc.target))
+    return best

@@ -1,0 +1,138 @@
+"""The grammar of a recogniser: its decoder, and whether an utterance is likely to be one of its sentences.
+
+The best sentence is compared with the best path of a free phone loop.  For each word, the log-likelihood ratio of the
+two is averaged over its frames; the score of an utterance is a soft minimum over its words, so that one wrong word
+among many right ones counts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from decoder.grammars.grammar_graph import GrammarOptions, build_grammar_graph, build_phone_loop
+from decoder.grammars.reading import open_grammar
+from decoder.graph.compiled_graph import DecodingGraph, precompile
+from decoder.graph.monophone import DecodingAcceptor
+from decoder.graph.transcript import TranscriptGraphs
+from decoder.recognizer.transcript import Transcript
+from decoder.search.decoder import Decoder, DecodingResult
+from decoder.search.options import SearchOptions
+from readers.errors import ConfigError
+from readers.language.grammars.network import UNKNOWN, WordNetwork
+
+LOOP_COST = 2.0  # of each phone of the loop with which a sentence is compared
+SHARPNESS = 3.0  # of the soft minimum over words, per nat
+
+
+class Grammar:
+    """A grammar over the models of a recogniser.
+
+    Parameters
+    ----------
+    network : WordNetwork
+    graphs : TranscriptGraphs
+        Models and dictionary.
+    search : SearchOptions
+    options : GrammarOptions
+
+    Attributes
+    ----------
+    network : WordNetwork
+    options : GrammarOptions
+    missing : list of str
+        Words that were left out because they are not in the dictionary (with `drop_missing`).
+
+    Raises
+    ------
+    GraphError
+        See `build_grammar_graph`.
+    """
+
+    def __init__(self, network: WordNetwork, graphs: TranscriptGraphs, search: SearchOptions, options: GrammarOptions):
+        self.network, self.options, self._graphs, self._search = network, options, graphs, search
+        built = build_grammar_graph(network, graphs.models, graphs.dictionary, graphs.options, options)
+        self.missing = [word for word, _ in built.dropped]
+        self.decoder = self._decoder(built, network.where)
+
+    @classmethod
+    def open(
+        cls,
+        grammar: str | Path | Sequence[str],
+        kind: str | None,
+        graphs: TranscriptGraphs,
+        search: SearchOptions,
+        options: Mapping[str, float | bool],
+    ) -> Self:
+        """Open a grammar; the arguments are those of `Recognizer.with_grammar` and of the constructor."""
+        known = [field.name for field in fields(GrammarOptions)]
+        for name in options.keys() - set(known):
+            raise ConfigError(f"grammar option {name}: unknown; expected one of {', '.join(known)}")
+        wanted = GrammarOptions(**{"weight_scale": search.lm_scale, **options})
+        return cls(open_grammar(grammar, kind), graphs, search, wanted)
+
+    def judged(self, transcript: Transcript, result: DecodingResult, scores: np.ndarray) -> Transcript:
+        """Return the transcript of a result with `grammar_score` and `accepted`."""
+        score = self.score(result, scores)
+        return replace(transcript, grammar_score=score, accepted=score >= self.options.threshold)
+
+    def score(self, result: DecodingResult, scores: np.ndarray) -> float:
+        """Return the score of an utterance in nats per frame.
+
+        Parameters
+        ----------
+        result : DecodingResult
+            Of `decoder`, or of one with other options.
+        scores : (K, T) array
+            Those that were decoded.
+
+        Returns
+        -------
+        float
+            0 for a sentence without words; -inf if there is no sentence, or none but `[unk]`.
+        """
+        if result.reason or not scores.shape[1]:
+            return -np.inf
+        words = [word for word in result.words if word.word != UNKNOWN]
+        if not words:
+            return -np.inf if result.words else 0.0
+        loop = self._loop.decode(scores)
+        if loop.reason:
+            return -np.inf
+        found, silent = _frames(result.decoder, result, scores)
+        ratio = np.where(silent, 0.0, found - _frames(self._loop, loop, scores)[0])
+        sums = np.concatenate([[0.0], np.cumsum(ratio)])
+        spoken = np.concatenate([[0], np.cumsum(~silent)])
+        first, last = np.array([(word.start, word.end) for word in words]).T
+        means = (sums[last] - sums[first]) / np.maximum(spoken[last] - spoken[first], 1)
+        return float((np.log(len(means)) - np.logaddexp.reduce(-SHARPNESS * means)) / SHARPNESS)
+
+    @cached_property
+    def _loop(self) -> Decoder:
+        graphs = self._graphs
+        built = build_phone_loop(graphs.models, graphs.dictionary, graphs.options, LOOP_COST)
+        return self._decoder(built, "phone loop").with_options(lattice_beam=None)
+
+    def _decoder(self, built: DecodingAcceptor, where: str) -> Decoder:
+        models = self._graphs.models
+        graph = precompile(built.acceptor, models.transitions, None, models.states, built.outputs, where)
+        rows = {state: self._graphs.rows[state] for state in graph.states if state in self._graphs.rows}
+        return Decoder(graph, None, _with_silences(self._search, graph), rows, where)
+
+
+def _with_silences(options: SearchOptions, graph: DecodingGraph) -> SearchOptions:
+    """Return the options without names of silence models that the graph does not have."""
+    known = tuple(name for name in options.silence or () if name in graph.models)
+    return replace(options, silence=known or None)
+
+
+def _frames(decoder: Decoder, result: DecodingResult, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log-likelihood of each frame on the best path, and whether it is silence: (T,) f8, (T,) bool."""
+    path, graph = result.path, decoder.graph
+    inside = path.label >= 0
+    states = np.repeat(graph.arrays.position_state[path.label[inside]], (path.end - path.start)[inside])
+    likelihood = scores[decoder.score_row[states], np.arange(len(states))].astype(np.float64)
+    return likelihood, decoder.silence[graph.state_model[states]]

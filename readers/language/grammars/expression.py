@@ -1,0 +1,182 @@
+"""Regular expressions over words with named rules, and their expansion to a network."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from readers.errors import FormatError
+from readers.language.grammars.network import NetworkBuilder, WordNetwork
+from readers.language.grammars.parsing import LineFault
+
+MOST_NESTED = 150  # brackets and rules inside each other
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The sentences of another rule, as it is written at a line of the file."""
+
+    rule: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """Expressions one after the other; none is the empty sentence."""
+
+    items: Sequence["Expression"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several expressions, each with a cost; none is impossible."""
+
+    items: Sequence[tuple["Expression", float]]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """An expression any number of times, at least `least` (0 or 1) times."""
+
+    item: "Expression"
+    least: int
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """An expression or nothing."""
+
+    item: "Expression"
+
+
+Expression = Word | Reference | Series | Choice | Repeat | Maybe
+NOTHING, IMPOSSIBLE = Series(()), Choice(())
+
+
+def series(items: Sequence[Expression]) -> Expression:
+    """Return expressions one after the other, without those that are empty."""
+    items = tuple(item for item in items if item != NOTHING)
+    return items[0] if len(items) == 1 else Series(items)
+
+
+def weighted_choice(items: Sequence[Expression], weights: Sequence[float | None], line: int) -> Expression:
+    """Return a choice with the costs -ln (weight / sum of the weights); without weights all cost nothing.
+
+    An alternative of weight 0 is impossible.  Raises LineFault where only some alternatives have a weight, or all
+    weights are 0.
+    """
+    if all(weight is None for weight in weights):
+        return items[0] if len(items) == 1 else Choice([(item, 0.0) for item in items])
+    if None in weights:
+        raise LineFault(line, "alternatives with and without a weight; expected a weight for each or for none")
+    total = math.fsum(weights)
+    if not 0 < total < math.inf:
+        raise LineFault(line, f"weights with the sum {total:g}; expected a number above 0")
+    return Choice([(item, -math.log(weight / total)) for item, weight in zip(items, weights) if weight / total > 0])
+
+
+def references(expression: Expression) -> list[Reference]:
+    """Return the references to rules in an expression."""
+    found, waiting = [], [expression]
+    while waiting:
+        match waiting.pop():
+            case Reference() as reference:
+                found.append(reference)
+            case Series(items):
+                waiting.extend(items)
+            case Choice(items):
+                waiting.extend(item for item, _ in items)
+            case Maybe(item) | Repeat(item):
+                waiting.append(item)
+    return found
+
+
+def expand(rules: Mapping[str, Expression], roots: Sequence[str], where: str) -> WordNetwork:
+    """Expand rules to a network, whose sentences are those of the rules `roots`.
+
+    A rule may refer to itself at its end, directly or through other rules; this becomes a loop.
+
+    Raises FormatError for unknown rules, any other recursion, deep nesting and too many arcs.
+    """
+    return _Expansion(rules, where).run(roots)
+
+
+class _Expansion:
+    def __init__(self, rules: Mapping[str, Expression], where: str):
+        self.rules, self.where = rules, where
+        self.builder = NetworkBuilder(where)
+        self.active: list[str] = []  # rules that are being expanded
+
+    def run(self, roots: Sequence[str]) -> WordNetwork:
+        for root in roots:
+            self._rule(root, WordNetwork.START, WordNetwork.END, {}, 0)
+        return self.builder.network()
+
+    def _rule(self, name: str, entry: int, exit: int, loops: Mapping[str, int], depth: int) -> None:
+        """Expand a rule between two nodes; loops: entries of the active rules that end where this one ends."""
+        begin = self.builder.node()
+        self.builder.add(entry, begin)
+        self.active.append(name)
+        self._expand(self.rules[name], begin, exit, {**loops, name: begin}, depth + 1)
+        self.active.pop()
+
+    def _expand(self, item: Expression, entry: int, exit: int, loops: Mapping[str, int], depth: int) -> None:
+        if depth > MOST_NESTED:
+            raise FormatError(
+                f"{self.where}: more than {MOST_NESTED} brackets and rules inside each other; expected fewer"
+            )
+        builder = self.builder
+        match item:
+            case Word(text):
+                builder.add(entry, exit, text)
+            case Reference():
+                self._reference(item, entry, exit, loops, depth)
+            case Series(items):
+                self._sequence(items, entry, exit, loops, depth)
+            case Choice(items):
+                for alternative, cost in items:
+                    begin = entry
+                    if cost:
+                        begin = builder.node()
+                        builder.add(entry, begin, None, cost)
+                    self._expand(alternative, begin, exit, loops, depth + 1)
+            case Maybe(inner):
+                builder.add(entry, exit)
+                self._expand(inner, entry, exit, loops, depth + 1)
+            case Repeat(inner, least):
+                begin, end = builder.node(), builder.node()
+                builder.add(entry, begin)
+                builder.add(end, begin)
+                builder.add(end, exit)
+                if not least:
+                    builder.add(begin, end)
+                self._expand(inner, begin, end, {}, depth + 1)
+
+    def _sequence(self, items: Sequence[Expression], entry: int, exit: int, loops, depth: int) -> None:
+        if not items:
+            self.builder.add(entry, exit)
+        for i, part in enumerate(items):
+            last = i == len(items) - 1
+            after = exit if last else self.builder.node()
+            self._expand(part, entry, after, loops if last else {}, depth + 1)
+            entry = after
+
+    def _reference(self, item: Reference, entry: int, exit: int, loops: Mapping[str, int], depth: int) -> None:
+        name = item.rule
+        if name not in self.rules:
+            raise FormatError(f"{self.where}:{item.line}: rule {name}; expected a rule that the grammar defines")
+        if name in loops:
+            self.builder.add(entry, loops[name])
+        elif name in self.active:
+            raise FormatError(
+                f"{self.where}:{item.line}: rule {name} contains itself before its end; expected recursion at the end "
+                "of a rule only, which is finite-state"
+            )
+        else:
+            self._rule(name, entry, exit, loops, depth)

@@ -1,0 +1,165 @@
+r"""JSGF, the Java Speech Grammar Format.
+
+    #JSGF V1.0;
+    grammar lights;
+    public <command> = [please] turn (on | off) the <lamp>+ {light};
+    <lamp> = /3/ kitchen lamp | /1/ "St. John's" lamp;
+
+The sentences are those of all public rules.  "..." is one word with any characters.  Weights are relative: `/3/ a |
+/1/ b` costs -ln 3/4 and -ln 1/4; alternatives without weights cost nothing.  Tags in braces are ignored.  `<NULL>` is
+the empty sentence, `<VOID>` cannot be spoken.  A rule may refer to itself at its end.  Imports are refused.
+
+References
+----------
+Sun Microsystems, JSpeech Grammar Format, W3C note, June 2000.
+"""
+
+import functools
+import re
+from typing import Any
+
+from readers.common.text import is_number
+from readers.errors import FormatError
+from readers.language.grammars.expression import (
+    IMPOSSIBLE,
+    NOTHING,
+    Expression,
+    Maybe,
+    Reference,
+    Repeat,
+    Word,
+    expand,
+    series,
+    weighted_choice,
+)
+from readers.language.grammars.network import WordNetwork
+from readers.language.grammars.parsing import MOST_SHOWN, LineFault, parse
+
+HEADER = re.compile(r"\s*#JSGF[ \t]+V1\.0(?:[ \t]+[\w.-]+){0,2}[ \t]*;")
+SPECIAL = {"<NULL>": NOTHING, "<VOID>": IMPOSSIBLE}
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_GRAMMAR = r"""
+start: "grammar" TOKEN ";" (import_ | rule)*
+import_: IMPORT RULE ";"
+rule: PUBLIC? RULE "=" choice ";"
+choice: alternative ("|" alternative)*
+alternative: WEIGHT? item+
+item: (word | reference | group | maybe) (STAR | PLUS)? TAG*
+word: TOKEN | QUOTED
+reference: RULE
+group: "(" choice ")"
+maybe: "[" choice "]"
+PUBLIC: "public"
+IMPORT: "import"
+STAR: "*"
+PLUS: "+"
+RULE: /<[^<>\s]+>/
+WEIGHT: /\/[ \t]*[0-9.][0-9.eE+-]*[ \t]*\//
+TAG: /\{(?:[^{}\\]|\\.)*\}/s
+QUOTED: /"(?:[^"\\\n]|\\.)+"/
+TOKEN: /(?:[^\s;=|*+<>()\[\]{}\/\\"]|\\\S)+/
+COMMENT: /\/\/[^\n]*/ | /\/\*[^*]*\*+(?:[^\/*][^*]*\*+)*\//
+%ignore COMMENT
+%ignore /\s+/
+"""
+_NAMES = {
+    **{"TOKEN": "a word", "RULE": "<rule>", "EQUAL": "'='", "SEMICOLON": "';'", "VBAR": "'|'"},
+    **{"LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "GRAMMAR": "'grammar NAME;'", "PUBLIC": "'public'"},
+}
+
+
+def parse_jsgf(text: str, where: str = "JSGF grammar") -> WordNetwork:
+    """Parse a JSGF grammar.
+
+    Parameters
+    ----------
+    text : str
+    where : str
+        The file, for messages.
+
+    Returns
+    -------
+    WordNetwork
+
+    Raises
+    ------
+    FormatError
+        For a syntax error, unknown rules, imports, recursion that is not at the end of a rule, a grammar without a
+        public rule, and one that is too large or nested too deeply.
+
+    Examples
+    --------
+    >>> parse_jsgf("#JSGF V1.0; grammar g; public <s> = turn (on | off);").words
+    ['turn', 'on', 'off']
+    """
+    header = HEADER.match(text)
+    if header is None:
+        found = text.strip().split("\n")[0][:MOST_SHOWN]
+        raise FormatError(f"{where}:1: {found!r}; expected '#JSGF V1.0;', the header of a JSGF grammar")
+    blank = "\n" * text.count("\n", 0, header.end())  # keeps the numbers of the lines
+    name, found = parse(_parser(), blank + text[header.end() :], where, _NAMES)
+    rules: dict[str, Expression] = {}
+    for rule, line, expression, _ in found:
+        if rule in rules or rule in SPECIAL:
+            raise FormatError(f"{where}:{line}: rule {rule} is defined already; expected each name once")
+        rules[rule] = expression
+    public = [rule for rule, _, _, is_public in found if is_public]
+    if not public:
+        raise FormatError(f"{where}: no public rule; expected `public <name> = ...;`, whose sentences are recognised")
+    qualified = {f"<{name}.{rule[1:]}": Reference(rule, 1) for rule in rules}
+    return expand({**qualified, **rules, **SPECIAL}, public, where)
+
+
+@functools.cache
+def _parser() -> Any:
+    from lark import Lark, Token, Transformer
+
+    class Build(Transformer):
+        """Makes the expressions while lark parses, which takes no recursion."""
+
+        def start(self, parts):
+            return str(parts[0]), [part for part in parts[1:] if part is not None]
+
+        def import_(self, parts):
+            raise LineFault(parts[0].line, f"import of {parts[1]}; expected all rules in one file, without imports")
+
+        def rule(self, parts):
+            name = parts[-2]
+            return str(name), name.line, parts[-1], len(parts) == 3
+
+        def choice(self, parts):
+            expressions, weights = zip(*parts)
+            numbers = [None if weight is None else _number(weight) for weight in weights]
+            line = next((weight.line for weight in weights if weight is not None), 0)
+            return weighted_choice(expressions, numbers, line)
+
+        def alternative(self, parts):
+            weight = parts.pop(0) if isinstance(parts[0], Token) else None
+            return series(parts), weight
+
+        def item(self, parts):
+            repeats = [part for part in parts if isinstance(part, Token) and part.type in ("STAR", "PLUS")]
+            return Repeat(parts[0], int(repeats[0].type == "PLUS")) if repeats else parts[0]
+
+        def word(self, parts):
+            text = str(parts[0])
+            return Word(_ESCAPE.sub(r"\1", text[1:-1] if text.startswith('"') else text))
+
+        def reference(self, parts):
+            return Reference(str(parts[0]), parts[0].line)
+
+        def group(self, parts):
+            return parts[0]
+
+        def maybe(self, parts):
+            return Maybe(parts[0])
+
+    return Lark(_GRAMMAR, parser="lalr", transformer=Build(), maybe_placeholders=False)
+
+
+def _number(weight: Any) -> float:
+    """Return the value of a weight such as /10/."""
+    text = weight.strip("/").strip()
+    if not is_number(text):
+        raise LineFault(weight.line, f"weight {weight[:MOST_SHOWN]}; expected a number, such as /2.5/")
+    return float(text)

@@ -1,0 +1,110 @@
+"""Recognizer.with_grammar: sentences of a grammar instead of those of the language model."""
+
+import numpy as np
+import pytest
+
+from decoder import Recognizer
+from readers.audio.audio_file import write_wav
+from readers.errors import ConfigError, FormatError, GraphError
+from tests.recipes.systems.small_system import RATE, speak
+
+
+@pytest.fixture(scope="module")
+def recognizer(packed) -> Recognizer:
+    return Recognizer.load(packed / "digits.argo")
+
+
+@pytest.fixture
+def recording(tmp_path):
+    """Writes a recording of words; returns its path."""
+
+    def write(*words: str, seed: int = 5):
+        samples, _ = speak(list(words), np.random.default_rng(seed))
+        write_wav(tmp_path / "words.wav", samples, RATE)
+        return tmp_path / "words.wav"
+
+    return write
+
+
+def test_a_list_of_phrases_gives_its_phrases_in_any_order(recognizer, recording):
+    phrases = recognizer.with_grammar(["AB C", "BA"])
+    transcript = phrases.transcribe(recording("BA", "AB", "C"))
+    assert transcript.text == "BA AB C"
+    assert transcript.accepted is True
+    assert transcript.grammar_score > -0.2
+    assert all(0 < word.confidence <= 1 for word in transcript.words)
+    assert recognizer.transcribe(recording("BA", "AB", "C")).accepted is None
+    assert recognizer.grammar is None
+
+
+def test_other_words_are_rejected(recognizer, recording):
+    transcript = recognizer.with_grammar(["AB C"]).transcribe(recording("CAB"))
+    assert transcript.text != "CAB"
+    assert transcript.accepted is False
+    assert transcript.grammar_score < -1
+
+
+def test_unk_takes_what_is_not_in_the_grammar(recognizer, recording):
+    found = recognizer.with_grammar(["AB", "[unk]"])
+    transcript = found.transcribe(recording("CAB"))
+    assert transcript.text == "[unk]"
+    assert transcript.accepted is False
+    transcript = found.transcribe(recording("AB"))
+    assert transcript.text == "AB"
+    assert transcript.accepted is True
+    assert found.with_options(beam=25.0).transcribe(recording("AB")).accepted is True
+
+
+def test_a_higher_cost_gives_unk_less_often(recognizer, recording):
+    found = recognizer.with_grammar(["AB", "[unk]"], unknown_cost=1e4)
+    assert "[unk]" not in found.transcribe(recording("CAB")).text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("words.jsgf", "#JSGF V1.0; grammar g; public <s> = <w> (BA | <w>); <w> = AB | C;"),
+        ("words.net", "$w = AB | C; ( !ENTER $w (BA | $w) !EXIT )"),
+        ("words.slf", "VERSION=1.0\nN=4 L=5\nI=0\nI=1\nI=2\nI=3\n" + "".join(
+            f"J={j} S={s} E={e} W={w}\n"
+            for j, (s, e, w) in enumerate([(0, 1, "AB"), (0, 1, "C"), (1, 2, "BA"), (1, 2, "C"), (2, 3, "!NULL")])
+        )),
+        ("words.json", '["ab c"]'),
+    ],
+)  # fmt: skip
+def test_every_kind_of_file(recognizer, recording, tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    transcript = recognizer.with_grammar(tmp_path / name).transcribe(recording("AB", "C"))
+    assert (transcript.text, transcript.accepted) == ("AB C", True)
+
+
+def test_streams_use_the_grammar(recognizer):
+    samples, _ = speak(["AB", "C"], np.random.default_rng(1))
+    stream = recognizer.with_grammar("#JSGF V1.0; grammar g; public <s> = AB C;", "jsgf").stream(RATE)
+    samples = samples.astype(np.int16)
+    events = stream.push(samples[:4000]) + stream.push(samples[4000:]) + stream.finish()
+    assert [event.text for event in events if event.is_final] == ["AB C"]
+
+
+def test_words_that_are_not_in_the_dictionary(recognizer, recording):
+    with pytest.raises(GraphError, match=r"phrase list: not in the dictionary: three, two; expected words of the dict"):
+        recognizer.with_grammar(["AB", "three two"])
+    found = recognizer.with_grammar(["AB", "three two", "two C"], drop_missing=True)
+    assert found.grammar.missing == ["three", "two"]
+    assert found.transcribe(recording("AB")).text == "AB"
+    with pytest.raises(GraphError, match="phrase list: no sentence"):
+        recognizer.with_grammar(["three"], drop_missing=True)
+
+
+def test_mistakes_are_explained(recognizer, tmp_path, packed):
+    with pytest.raises(ConfigError, match="kind of grammar 'abnf'; expected jsgf, hparse, phrases; or a file"):
+        recognizer.with_grammar("x", "abnf")
+    with pytest.raises(ConfigError, match="grammar option cost: unknown; expected one of weight_scale, unknown_cost"):
+        recognizer.with_grammar(["AB"], cost=3)
+    with pytest.raises(GraphError, match="grammar: unknown_cost -1; expected 0 to 1e6"):
+        recognizer.with_grammar(["AB"], unknown_cost=-1)
+    (tmp_path / "bad.jsgf").write_text("#JSGF V1.0;\ngrammar x;\npublic <a> = b | ;")
+    with pytest.raises(FormatError, match=r"bad.jsgf:3: ';'; expected '\(', '\[', <rule> or a word"):
+        recognizer.with_grammar(tmp_path / "bad.jsgf")
+    with pytest.raises(FileNotFoundError):
+        recognizer.with_grammar(tmp_path / "none.jsgf")
