@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from acoustic.scoring.scorer import AcousticScorer
-from decoder.graph.graph_file import load_defaults, load_graph
-from decoder.lm.mapped_model import open_language_model
+from decoder.graph.graph_file import load_defaults
+from decoder.recognizer import assembly
 from decoder.scoring.error_counts import Score
 from decoder.search.decoder import Decoder
 from readers.common.files import atomic_write
@@ -13,7 +12,6 @@ from readers.common.text import parse_json, read_text
 from readers.errors import FormatError
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import read_scp
-from readers.tables.hmm_tables import read_cntkmap
 from recipes.cli.argon.options import spelled
 from recipes.cli.console import progress_display
 from recipes.pictures import tuning
@@ -23,12 +21,12 @@ from recipes.tuning import Development, Grid, choose
 
 def open_decoder(graph: Path, lm: Path) -> Decoder:
     """Open a decoder.  graph: a directory that `argonaut graph` wrote; lm: an ARPA file."""
-    return Decoder(load_graph(graph / "graph.dg"), open_language_model(lm), cntkmap=read_cntkmap(graph / "cntkmap"))
+    return assembly.open_decoder(graph / "graph.dg", graph / "cntkmap", assembly.open_lm(lm, None))
 
 
 def score_utterances(model: Path, scp: Path, window: int, chunks: tuple[int, int] | None = None) -> dict:
     """Return utterance -> scaled log-likelihoods (states, frames) float32; chunks: see AcousticScorer."""
-    scorer = AcousticScorer(model, window=window, chunks=chunks)
+    scorer = assembly.open_scorer(model, window=window, chunks=chunks)
     return {entry.key: scorer.score(read_htk(entry.path).frames) for entry in read_scp(scp)}
 
 

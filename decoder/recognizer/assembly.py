@@ -1,35 +1,114 @@
-"""Assembles recognisers: opens the parts of a bundle and gives them the form that `Recognizer` takes."""
+"""Assembles recognisers: the one place where files become decoders and front ends.
 
-from acoustic.scoring.scorer import AcousticScorer
+`Recognizer` and the commands use these functions.  A decoder can be opened without importing `acoustic`, which takes
+time, since scores may come from a file.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.graph_file import load_graph
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.lm.mapped_model import load_language_model
+from decoder.lm.collection import open_collection
+from decoder.lm.language_model import LanguageModel
+from decoder.lm.mapped_model import load_language_model, open_language_model
 from decoder.recognizer.bundle import CNTKMAP, DICTIONARY, GRAPH, LM, MODEL, SEARCH, Bundle
-from decoder.recognizer.front_end import FrontEnd
 from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import SearchOptions
 from decoder.search.table_file import load_search_tables
-from features import FeatureConfig
+from readers.common.file_part import FilePart
+from readers.config.hcopy import read_hcopy_config
 from readers.dictionaries.forms import read_any_dictionary
 from readers.tables import hmm_tables
+from readers.tables.priors import read_priors
+
+if TYPE_CHECKING:
+    from acoustic.scoring.scorer import WindowScorer
+    from decoder.recognizer.front_end import FrontEnd
 
 LATTICE_BEAM = 6.0  # in cost; the lattices from which confidences are computed
+OUTPUT = "ScaledLogLikelihood"  # node of a network, unless another one is named
 
 
-def open_bundle(bundle: Bundle) -> tuple[FrontEnd, Decoder]:
+def open_bundle(bundle: Bundle) -> tuple["FrontEnd", Decoder]:
     """Return the two halves of a recogniser from a bundle, whose checksums are not compared again."""
     parts, about, name = bundle.parts, bundle.description, f"{bundle.path}"
-    scorer = AcousticScorer(parts[MODEL], about.output, about.window, ignore_mismatch=True)
-    front_end = FrontEnd(FeatureConfig.from_hcopy(about.hcopy), scorer, name, about.sample_rate)
-    graph = load_graph(parts[GRAPH], verify=False)
-    lm = load_language_model(parts[LM], verify=False) if LM in parts else None
-    cntkmap = hmm_tables.read_cntkmap(parts[CNTKMAP])
-    tables = load_search_tables(parts[SEARCH], graph, lm, cntkmap, name, verify=False)
+    scorer = open_scorer(parts[MODEL], about.output, about.window, ignore_mismatch=True)
+    front_end = open_front_end(about.hcopy, scorer, name, about.sample_rate)
     options = SearchOptions(**about.options, silence=about.silence, lattice_beam=LATTICE_BEAM)
-    decoder = ready_decoder(tables, options)
+    lm = load_language_model(parts[LM], verify=False) if LM in parts else None
+    decoder = open_decoder(parts[GRAPH], parts[CNTKMAP], lm, options, parts[SEARCH], name, verify=False)
     decoder.check_outputs(scorer.num_outputs, scorer.source)
     return front_end, decoder
+
+
+def open_decoder(
+    graph: str | Path | FilePart,
+    cntkmap: str | Path | FilePart,
+    lm: LanguageModel | None = None,
+    options: SearchOptions | None = None,
+    tables: str | Path | FilePart | None = None,
+    where: str = "",
+    verify: bool = True,
+) -> Decoder:
+    """Return a decoder of a compiled graph and the network output of each HMM state.
+
+    Without a file of search tables, they are computed.  where: the name of the cntkmap in messages, by default its
+    path; verify: whether to compare the checksums of graph and tables.
+    """
+    compiled, rows = load_graph(graph, verify), hmm_tables.read_cntkmap(cntkmap)
+    options, where = options or SearchOptions(), where or f"{cntkmap}"
+    if tables is None:
+        return Decoder(compiled, lm, options, rows, where)
+    return ready_decoder(load_search_tables(tables, compiled, lm, rows, where, verify), options)
+
+
+def open_lm(
+    lm: str | Path | None, collection: str | Path | None, log: Callable[[str], None] | None = None, verify: bool = True
+) -> LanguageModel | None:
+    """Return the language model of an ARPA file, or the mixture that a list describes; None without either."""
+    if lm:
+        return open_language_model(lm, log, verify=verify)
+    return open_collection(collection, log, verify) if collection else None
+
+
+def open_scorer(
+    model: str | Path | FilePart,
+    output: str | None = None,
+    window: int | None = None,
+    chunks: tuple[int, int] | None = None,
+    priors: str | Path | None = None,
+    ignore_mismatch: bool = False,
+) -> "WindowScorer":
+    """Return the scorer of a native model or, if the name ends in .onnx, of an ONNX model.
+
+    See `AcousticScorer` for chunks, which only native models take, and `OnnxScorer` for priors, which only ONNX models
+    take; here they are a file.
+    """
+    from acoustic.scoring.onnx_scorer import SUFFIX, OnnxScorer
+    from acoustic.scoring.scorer import AcousticScorer
+
+    if isinstance(model, FilePart) or not f"{model}".endswith(SUFFIX):
+        return AcousticScorer(model, output or OUTPUT, window, chunks=chunks, ignore_mismatch=ignore_mismatch)
+    return OnnxScorer(model, output or None, window, read_priors(priors) if priors else None, ignore_mismatch)
+
+
+def open_front_end(
+    settings: str | Path | Mapping[str, Any],
+    scorer: "WindowScorer",
+    where: str,
+    rate: float | None = None,
+    on_mismatch: Callable[[str], None] | None = None,
+) -> "FrontEnd":
+    """Return the front end of a configuration of HCopy, a file or its settings; see `FrontEnd` for the others."""
+    from decoder.recognizer.front_end import FrontEnd
+    from features import FeatureConfig
+
+    if not isinstance(settings, Mapping):
+        settings = read_hcopy_config(settings)
+    return FrontEnd(FeatureConfig.from_hcopy(settings), scorer, where, rate, on_mismatch)
 
 
 def has_tables(bundle: Bundle) -> bool:

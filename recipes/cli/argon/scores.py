@@ -59,31 +59,17 @@ def open_source(arguments: argparse.Namespace):
 
 def open_scorer(arguments: argparse.Namespace):
     """Open the network of -am: a native model, or an ONNX model."""
-    from acoustic.scoring.onnx_scorer import SUFFIX, OnnxScorer
-    from acoustic.scoring.scorer import AcousticScorer
+    from acoustic.scoring.onnx_scorer import SUFFIX
+    from decoder.recognizer import assembly
 
-    if not arguments.am.endswith(SUFFIX):
-        if arguments.priors:
-            raise ConfigError(f"command line: --priors with -am {arguments.am}; expected it only with an ONNX model")
-        node = (arguments.output_node,) if arguments.output_node else ()
-        return AcousticScorer(
-            arguments.am,
-            *node,
-            window=arguments.dnn_window_size,
-            chunks=arguments.chunks,
-            ignore_mismatch=arguments.ignore_feature_mismatch,
-        )
-    from readers.tables.priors import read_priors
-
-    if arguments.chunks:
+    is_onnx = arguments.am.endswith(SUFFIX)
+    if arguments.priors and not is_onnx:
+        raise ConfigError(f"command line: --priors with -am {arguments.am}; expected it only with an ONNX model")
+    if arguments.chunks and is_onnx:
         raise ConfigError(f"command line: --chunks with -am {arguments.am}; expected it only with a native model")
-    priors = read_priors(arguments.priors) if arguments.priors else None
-    return OnnxScorer(
-        arguments.am,
-        arguments.output_node or None,
-        arguments.dnn_window_size,
-        priors,
-        arguments.ignore_feature_mismatch,
+    return assembly.open_scorer(
+        *(arguments.am, arguments.output_node, arguments.dnn_window_size, arguments.chunks, arguments.priors),
+        ignore_mismatch=arguments.ignore_feature_mismatch,
     )
 
 
@@ -104,12 +90,9 @@ def report_mismatch(fault: str, ignore: bool) -> None:
 
 def open_front_end(path: str, scorer, ignore: bool):
     """Return the FrontEnd of an HCopy configuration; raises ConfigError unless its features are those of the scorer."""
-    from decoder.recognizer import FrontEnd
-    from features import FeatureConfig
-    from readers.config.hcopy import read_hcopy_config
+    from decoder.recognizer import assembly
 
-    config = FeatureConfig.from_hcopy(read_hcopy_config(path))
-    return FrontEnd(config, scorer, path, on_mismatch=lambda fault: report_mismatch(fault, ignore))
+    return assembly.open_front_end(path, scorer, path, on_mismatch=lambda fault: report_mismatch(fault, ignore))
 
 
 class NetworkSource:

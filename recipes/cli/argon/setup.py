@@ -122,24 +122,15 @@ def search_options(arguments: argparse.Namespace):
 
 
 def open_decoder(arguments: argparse.Namespace):
-    from decoder.graph.graph_file import load_graph
-    from decoder.lm.collection import open_collection
-    from decoder.lm.mapped_model import open_language_model
-    from decoder.search.decoder import Decoder
-    from readers.tables.hmm_tables import read_cntkmap
+    from decoder.recognizer import assembly
 
     options = search_options(arguments)
-    lm = None
     if arguments.lm and arguments.lm_collection:
         raise ConfigError("command line: both -lm and -lm-collection; expected one of them")
-    if arguments.lm:
-        lm = open_language_model(arguments.lm, _print_note, verify=arguments.verify)
-    elif arguments.lm_collection:
-        lm = open_collection(arguments.lm_collection, _print_note, arguments.verify)
-    else:
+    if not (arguments.lm or arguments.lm_collection):
         print("no -lm: only the costs of the graph are used", file=sys.stderr)
-    graph = load_graph(arguments.graph, arguments.verify)
-    decoder = Decoder(graph, lm, options, read_cntkmap(arguments.cntkmap), arguments.cntkmap)
+    lm = assembly.open_lm(arguments.lm, arguments.lm_collection, _print_note, arguments.verify)
+    decoder = assembly.open_decoder(arguments.graph, arguments.cntkmap, lm, options, verify=arguments.verify)
     if options.sil_cost and not decoder.silence.any():
         print(
             f"no silence models: -sil-cost {options.sil_cost:g} has no effect; name the models with --silence",

@@ -8,6 +8,7 @@ import pytest
 from acoustic.scoring.scorer import AcousticScorer
 from decoder import Recognizer, load_graph
 from decoder.lm.mapped_model import open_language_model
+from decoder.recognizer import assembly
 from decoder.recognizer import recognizer as module
 from decoder.search.options import SearchOptions
 from features import FeatureConfig, RunningMean
@@ -52,6 +53,28 @@ def test_words_and_times_are_those_of_argon(user, packed, recognizer):
         assert transcript.text == " ".join(label.name for label in labels)
         assert transcript.reason == ""
         assert all(0 < word.confidence <= 1 for word in transcript.words)
+
+
+def test_bundles_and_argon_are_assembled_by_the_same_functions(user, packed, monkeypatch):
+    calls = set()
+
+    def noted(name):
+        function = getattr(assembly, name)
+
+        def call(*arguments, **keywords):
+            calls.add(name)
+            return function(*arguments, **keywords)
+
+        return call
+
+    functions = {"open_decoder", "open_scorer", "open_front_end"}
+    for name in functions:
+        monkeypatch.setattr(assembly, name, noted(name))
+    Recognizer.load(packed / "digits.argo")
+    assert calls == functions
+    calls.clear()
+    by_argon(user.root, user.root / "out.mlf")
+    assert calls == functions
 
 
 def test_the_examples_in_the_documentation_run(packed, monkeypatch):
