@@ -1,31 +1,38 @@
-"""The options `--rate` and `--encoding` of commands that read audio."""
+"""The options `--rate`, `--encoding` and `--channels` of commands that read audio."""
 
 import argparse
 
 from readers.errors import ConfigError
 
 
-def add_raw_options(group) -> None:
+def add_raw_options(group, channels: bool = False) -> None:
+    """Add the options; `channels`: also --channels."""
     group.add_argument(
         "--rate", type=int, metavar="HZ", help="sampling rate of audio without a header (default: from the header)"
     )
     group.add_argument(
         "--encoding",
         metavar="NAME",
-        help="encoding of audio without a header: s16le (default), s16be, s8, u8, s32le, s32be, f32le, f32be, mulaw or "
-        "alaw",
+        help="encoding of audio without a header: s16le (default), s16be, s8, u8, s24le, s24be, s32le, s32be, f32le, "
+        "f32be, mulaw or alaw",
     )
+    if channels:
+        group.add_argument(
+            "--channels", type=int, metavar="N", help="number of channels of audio without a header (default 1)"
+        )
 
 
 def raw_format(arguments: argparse.Namespace):
     """Return the RawFormat of the options, None without --rate.  Raises ConfigError for wrong options."""
     from readers.audio.raw import PCM_16, RawFormat
 
+    channels = getattr(arguments, "channels", None)
     if arguments.rate is None:
-        if arguments.encoding is not None:
-            raise ConfigError("command line: --encoding without --rate; expected the sampling rate, too")
+        for name, value in (("--encoding", arguments.encoding), ("--channels", channels)):
+            if value is not None:
+                raise ConfigError(f"command line: {name} without --rate; expected the sampling rate, too")
         return None
-    raw = RawFormat(arguments.rate, arguments.encoding or PCM_16)
+    raw = RawFormat(arguments.rate, arguments.encoding or PCM_16, 1 if channels is None else channels)
     try:
         raw.check()
     except ConfigError as fault:

@@ -5,36 +5,54 @@ worked example:
 prints the words of speech.wav, and
   argonaut transcribe an4.argo recordings/ --format srt -o subtitles
 writes subtitles for every audio file in recordings and its folders, to files of the same names in subtitles.  `-` is
-standard input, a WAV file:
-  ffmpeg -i talk.mp4 -f wav -ac 1 -ar 16000 - | argonaut transcribe an4.argo -
+standard input:
+  ffmpeg -i talk.mp4 -f wav - | argonaut transcribe an4.argo - --channel mix
+  arecord -q -t wav -f S16_LE -r 16000 | argonaut transcribe an4.argo - --stream
 
+Audio may have any format that libsndfile reads (WAV, FLAC, Ogg, Opus, MP3, SPHERE, AIFF, ...).  A higher sample rate
+than that of the training is resampled; a lower one needs --upsample, and several channels need --channel.
 Formats: text; json, one object per line with words, times and confidences; the subtitles srt and vtt; ctm (NIST), mlf
 (HTK) and textgrid (Praat) with the times of words; slf, the lattices in HTK's format.
 Without -o the result is printed; with several files, text is printed after the name of each file.
-Exit status: 1 if some files could not be recognised, 2 if none could.
+In folders, hidden files and files without an extension of audio are ignored; formats that cannot be read, such as .m4a,
+are listed.
+Exit status: 0 if every file was recognised, 1 if some were not or all are unfinished, 2 if none was.
 """
 
 import argparse
-import json
+import signal
 import sys
 import tempfile
+import threading
 from pathlib import Path
+from typing import NamedTuple
 
 from readers.common.report import RunReport
-from readers.errors import ConfigError
-from recipes.cli.console import one_line, progress_display, show_losses
+from readers.errors import ArgonautError, ConfigError
+from recipes.cli.console import SIGNAL_BASE, one_line, progress_display, show_losses
+from recipes.cli.live_display import JsonDisplay, TextDisplay, recognised
+from recipes.cli.raw_audio import add_raw_options, raw_format
+from recipes.cli.transcript_files import FORMATS, JOINED, NAMED, WITH_ALTERNATIVES, write_transcript
 
-FORMATS = {
-    "text": "txt", "json": "json", "srt": "srt", "vtt": "vtt", "ctm": "ctm", "textgrid": "TextGrid", "mlf": "mlf",
-    "slf": "slf",
-}  # fmt: skip
-JOINED = ("text", "json", "ctm", "mlf")  # several recordings can be printed one after the other
 STANDARD_INPUT, STDIN_NAME = "-", "stdin"
 AUDIO_SUFFIXES = (
-    *(".wav", ".flac", ".sph", ".nist", ".mp3", ".ogg", ".oga", ".opus", ".aiff", ".aif", ".au", ".caf", ".voc"),
+    *(".wav", ".flac", ".sph", ".nist", ".mp3", ".ogg", ".oga", ".opus", ".aiff", ".aif", ".aifc", ".au", ".snd"),
+    *(".caf", ".voc", ".w64", ".rf64"),
 )
-BLOCK = 1 << 16  # samples of standard input read at a time
+RAW_SUFFIXES = (".raw", ".pcm")  # in folders, with --rate
+OTHER_SUFFIXES = (".m4a", ".mp4", ".aac", ".wma", ".amr", ".webm", ".mkv", ".mov", ".avi", ".3gp")
+BLOCK = 1600  # samples of a live stream read at a time
 MAX_NBEST = 10_000
+
+
+class Recording(NamedTuple):
+    """A recording to recognise.
+
+    name: of the file without extension, and without directories except those below a given folder.
+    """
+
+    name: str
+    path: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +65,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="write a file for each recording to this directory, instead of printing"
     )
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="recognise one recording while it arrives, and print the words of each utterance when it has ended",
+    )
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="recognise recordings of more than 2 minutes as a whole, too, not divided at pauses; needs more memory",
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="number of cores to use (default: all)")
+    audio = parser.add_argument_group("audio")
+    audio.add_argument(
+        "--channel", metavar="N", help="channel of audio with several, counted from 0, or mix, the mean of all"
+    )
+    audio.add_argument(
+        "--upsample", action="store_true", help="accept audio of a lower sample rate than that of the training"
+    )
+    add_raw_options(audio, channels=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,91 +91,146 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.common.environment import available_cores, using_cores
 
     check_options(arguments)
-    names = recordings(arguments.audio)
-    if arguments.output is None and arguments.format not in JOINED and len(names) > 1:
-        raise ConfigError(
-            f"command line: --format {arguments.format} for {len(names)} files without -o; expected a directory"
-        )
+    raw, channel = raw_format(arguments), channel_of(arguments.channel)
+    found, unread = recordings(arguments.audio, raw is not None)
+    check_recordings(arguments, found)
     with using_cores(available_cores() if arguments.threads is None else arguments.threads):
-        return Transcription(arguments, Recognizer.load(arguments.bundle), names).run()
+        recognizer = Recognizer.load(arguments.bundle).with_audio(channel=channel, upsample=arguments.upsample, raw=raw)
+        if arguments.stream:
+            return Live(arguments, recognizer, found[0].path, raw).run()
+        if arguments.whole:
+            recognizer = recognizer.with_audio(longest=None)
+        return Transcription(arguments, recognizer, found, unread).run()
 
 
 def check_options(arguments: argparse.Namespace) -> None:
     if not 1 <= arguments.nbest <= MAX_NBEST:
         raise ConfigError(f"command line: --nbest {arguments.nbest}; expected 1 to {MAX_NBEST}")
-    if arguments.nbest > 1 and arguments.format not in ("text", "json"):
+    if arguments.nbest > 1 and arguments.format not in WITH_ALTERNATIVES:
         raise ConfigError(f"command line: --nbest with --format {arguments.format}; expected text or json")
     if arguments.threads is not None and arguments.threads < 1:
         raise ConfigError(f"command line: --threads {arguments.threads}; expected at least 1")
     if arguments.output is not None and Path(arguments.output).exists() and not Path(arguments.output).is_dir():
         raise ConfigError(f"command line: -o {arguments.output}: a file; expected a directory")
+    if arguments.stream:
+        if arguments.format not in ("text", "json"):
+            raise ConfigError(f"command line: --stream with --format {arguments.format}; expected text or json")
+        for option, given in (("-o", arguments.output), ("--nbest", arguments.nbest > 1), ("--whole", arguments.whole)):
+            if given:
+                raise ConfigError(f"command line: --stream with {option}; expected only one of them")
 
 
-def recordings(given: list[str]) -> dict[str, str]:
-    """Return the recordings, name -> path; folders are searched for audio files.
+def channel_of(text: str | None) -> int | str | None:
+    from readers.audio.audio_file import MIX
+    from readers.common.text import is_count
 
-    A name is that of the file without extension, and without directories except those below a given folder.  Raises
-    ConfigError for two recordings of one name and for folders without audio.
+    if text is None or text == MIX:
+        return text
+    if not is_count(text):
+        raise ConfigError(f"command line: --channel {text}; expected a number from 0, or {MIX}")
+    return int(text)
+
+
+def recordings(given: list[str], raw: bool) -> tuple[list[Recording], list[str]]:
+    """Return the recordings, and files in folders that are audio of formats that cannot be read.
+
+    Folders are searched for audio files, with `raw` also for those of raw samples; hidden files are ignored.
+    Raises ConfigError for folders without audio.
     """
-    names: dict[str, str] = {}
+    suffixes = (*AUDIO_SUFFIXES, *(RAW_SUFFIXES if raw else ()))
+    found, unread = [], []
     for one in given:
-        found = {one: STDIN_NAME if one == STANDARD_INPUT else Path(one).stem}
-        if Path(one).is_dir():
-            files = (path for path in sorted(Path(one).rglob("*")) if path.suffix.lower() in AUDIO_SUFFIXES)
-            found = {str(path): path.relative_to(one).with_suffix("").as_posix() for path in files if path.is_file()}
-            if not found:
-                raise ConfigError(f"{one}: no audio files; expected names that end in {', '.join(AUDIO_SUFFIXES)}")
-        for path, name in found.items():
-            if name in names:
-                raise ConfigError(f"{path}: the same name as {names[name]}; expected different names")
-            names[name] = path
-    return names
+        if not Path(one).is_dir():
+            found.append(Recording(STDIN_NAME if one == STANDARD_INPUT else Path(one).stem, one))
+            continue
+        inside = [path for path in sorted(Path(one).rglob("*")) if not _is_hidden(path.relative_to(one))]
+        files = [path for path in inside if path.suffix.lower() in suffixes and path.is_file()]
+        found += [Recording(path.relative_to(one).with_suffix("").as_posix(), str(path)) for path in files]
+        others = [str(path) for path in inside if path.suffix.lower() in OTHER_SUFFIXES and path.is_file()]
+        if not files and not others:
+            raise ConfigError(f"{one}: no audio files; expected names that end in {', '.join(suffixes)}")
+        unread += others
+    return found, unread
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def check_recordings(arguments: argparse.Namespace, found: list[Recording]) -> None:
+    """Raise ConfigError if the results of the recordings cannot be told apart."""
+    form, separate = arguments.format, arguments.output is not None
+    if arguments.stream and len(found) != 1:
+        raise ConfigError(f"command line: --stream for {len(found)} files; expected one")
+    if not separate and form not in JOINED and len(found) > 1:
+        raise ConfigError(f"command line: --format {form} for {len(found)} files without -o; expected a directory")
+    paths: dict[str, str] = {}
+    for name, path in found if separate or form in NAMED else ():
+        if name in paths:
+            raise ConfigError(f"{path}: the same name as {paths[name]}; expected different names")
+        paths[name] = path
 
 
 class Transcription:
     """Recognises all recordings in threads, and prints or writes each in order."""
 
-    def __init__(self, arguments: argparse.Namespace, recognizer, names: dict[str, str]):
-        self.arguments, self.recognizer, self.names = arguments, recognizer, names
+    def __init__(self, arguments: argparse.Namespace, recognizer, found: list[Recording], unread: list[str]):
+        self.arguments, self.recognizer, self.recordings = arguments, recognizer, found
         self.report = RunReport("files")
-        self.several = len(names) > 1
+        for path in unread:
+            self.report.skip(path, f"{path}: {Path(path).suffix} cannot be read; convert it to WAV")
+        self.several = len(found) > 1
         self.begun = False  # whether something has been printed
+        self.progress = _Progress(len(found))
 
     def run(self) -> int:
         from decoder.search.batch import in_order
 
-        with progress_display("transcribe", "files") as show:
-            results = in_order(self.recognize, self.names.items(), self.arguments.threads)
-            for number, ((name, path), transcript) in enumerate(results, 1):
-                if isinstance(transcript, Exception):
-                    self.report.fail(path, one_line(transcript))
-                else:
-                    self.deliver(name, path, transcript)
-                    if transcript.reason:
-                        self.report.mark(path, "unfinished", transcript.reason)
-                    else:
-                        self.report.done()
-                show(number, len(self.names))
+        with progress_display("transcribe", "files" if self.several else "seconds") as self.progress.show:
+            results = in_order(self.recognize, self.recordings, self.arguments.threads)
+            for recording, transcript in results:
+                self.take(recording, transcript)
+                self.progress.done()
         show_losses(self.report, None, self.arguments.verbose)
         if self.several or self.arguments.output is not None:
             print(self.report.summary(), file=sys.stderr)
         return self.report.exit_status
 
-    def recognize(self, recording: tuple[str, str]):
-        _, path = recording
-        if path == STANDARD_INPUT:
-            return self.recognizer.transcribe(*read_standard_input())
-        return self.recognizer.transcribe(path)
+    def recognize(self, recording: Recording):
+        def progress(seconds: float, total: float | None) -> None:
+            self.progress.heard(recording.path, seconds, total)
 
-    def deliver(self, name: str, path: str, transcript) -> None:
+        transcript = self.recognizer.transcribe(recording.path, progress=progress)
+        self.progress.heard(recording.path, transcript.seconds, transcript.seconds)
+        return transcript
+
+    def take(self, recording: Recording, transcript) -> None:
+        """Deliver a transcript, or an error in its place, and count it."""
+        path = recording.path
+        if not isinstance(transcript, Exception):
+            try:
+                self.deliver(recording, transcript)
+            except BrokenPipeError:
+                raise
+            except (ArgonautError, OSError) as fault:
+                transcript = fault
+        if isinstance(transcript, Exception):
+            self.report.fail(path, one_line(transcript))
+        elif transcript.reason:
+            self.report.mark(path, "unfinished", transcript.reason)
+        else:
+            self.report.done()
+
+    def deliver(self, recording: Recording, transcript) -> None:
         """Print one transcript, or write its file."""
-        form = self.arguments.format
+        form, (name, path), nbest = self.arguments.format, recording, self.arguments.nbest
         if self.arguments.output is not None:
-            self.write(Path(self.arguments.output) / f"{name}.{FORMATS[form]}", name, path, transcript)
+            file = Path(self.arguments.output) / f"{name}.{FORMATS[form]}"
+            write_transcript(file, form, name, path, transcript, nbest)
             return
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / f"transcript.{FORMATS[form]}"
-            self.write(file, name, path, transcript)
+            write_transcript(file, form, name, path, transcript, nbest)
             text = file.read_text(encoding="utf-8")
         if form == "mlf" and self.begun:
             text = text.partition("\n")[2]  # the header stands once
@@ -148,53 +239,72 @@ class Transcription:
         self.begun = True
         print(text, end="", flush=True)
 
-    def write(self, file: Path, name: str, path: str, transcript) -> None:
-        from readers.common.files import write_lines
-        from readers.htk.mlf import Label, write_mlf
-        from readers.htk.slf import write_slf
+
+class _Progress:
+    """Displays how many recordings are done, or of a single one, how many seconds."""
+
+    def __init__(self, total: int):
+        self.total, self.count = total, 0
+        self.show = lambda *_, **__: None
+        self.seconds: dict[str, float] = {}
+        self.lock = threading.Lock()
+
+    def heard(self, path: str, seconds: float, total: float | None) -> None:
+        """Take how many seconds of a recording are done; called by any thread."""
+        with self.lock:
+            self.seconds[path] = seconds
+            if self.total == 1:
+                self.show(round(seconds), None if total is None else round(total))
+            else:
+                self.show(self.count, self.total, audio=_clock(sum(self.seconds.values())))
+
+    def done(self) -> None:
+        with self.lock:
+            self.count += 1
+            if self.total > 1:
+                self.show(self.count, self.total, audio=_clock(sum(self.seconds.values())))
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
+
+
+class Live:
+    """Recognises one recording while it arrives."""
+
+    def __init__(self, arguments: argparse.Namespace, recognizer, path: str, raw):
+        from readers.audio.audio_stream import open_audio
+
+        self.verbose = arguments.verbose
+        self.name, front_end = "standard input" if path == STANDARD_INPUT else path, recognizer.front_end
+        channel = channel_of(arguments.channel)
+        channel = front_end.config.channel if channel is None else channel
+        self.audio = open_audio(path, BLOCK, *(raw or (None,)), channel=channel)
+        self.period = front_end.period(front_end.target_rate(self.audio.rate, self.name, arguments.upsample))
+        self.recognition = recognizer.stream(self.audio.rate)
+        self.display = JsonDisplay() if arguments.format == "json" else TextDisplay(times=False)
+        self.report = RunReport("utterances")
+
+    def run(self) -> int:
+        from readers.common.environment import Stopwatch
+        from readers.common.stop_signals import stopping_signal
         from readers.htk.units import TICKS_PER_SECOND
-        from readers.results.timed_words import write_ctm, write_srt, write_textgrid, write_vtt
 
-        form, nbest = self.arguments.format, self.arguments.nbest
-        timed = [word.timed for word in transcript.words]
-        if form == "text":
-            write_lines(file, transcript.alternatives(nbest) if nbest > 1 else [transcript.text])
-        elif form == "json":
-            write_lines(file, [json.dumps(as_json(path, transcript, nbest), ensure_ascii=False)])
-        elif form == "mlf":
-            ticks = [(round(word.start * TICKS_PER_SECOND), round(word.end * TICKS_PER_SECOND)) for word in timed]
-            labels = [Label(start, end, word.word) for (start, end), word in zip(ticks, timed, strict=True)]
-            write_mlf(file, [(f"*/{name}.rec", labels)])
-        elif form == "slf":
-            if transcript.lattice is None:
-                raise ConfigError(f"{path}: no lattice ({transcript.reason}); expected one for --format slf")
-            write_slf(file, transcript.lattice)
-        elif form == "ctm":
-            write_ctm(file, {name: timed})
-        elif form == "textgrid":
-            write_textgrid(file, timed, duration=transcript.seconds)
-        else:
-            {"srt": write_srt, "vtt": write_vtt}[form](file, timed)
-
-
-def as_json(path: str, transcript, nbest: int) -> dict[str, object]:
-    words = [
-        {"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)}
-        | ({} if word.confidence is None else {"confidence": round(word.confidence, 4)})
-        for word in transcript.words
-    ]
-    content = {"file": path, "text": transcript.text, "seconds": round(transcript.seconds, 3), "words": words}
-    content |= {"alternatives": transcript.alternatives(nbest)} if nbest > 1 else {}
-    return content | ({"reason": transcript.reason} if transcript.reason else {})
-
-
-def read_standard_input():
-    """Return (samples, rate) of a WAV file on standard input; samples are floating point from -1 to 1."""
-    import numpy as np
-
-    from readers.audio.audio_stream import open_audio
-
-    audio = open_audio(STANDARD_INPUT, BLOCK)
-    blocks = list(audio.blocks)
-    samples = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
-    return samples / np.float32(32768), audio.rate
+        stopwatch, full_scale = Stopwatch(), 32768
+        try:
+            for event in recognised(self.recognition, (block / full_scale for block in self.audio.blocks)):
+                self.display(event)
+                if event.is_final and event.reason:
+                    name = f"{self.name} {event.start:.2f}-{event.end:.2f} s"
+                    self.report.mark(name, "unfinished", event.reason)
+                elif event.is_final:
+                    self.report.done()
+        except ArgonautError as fault:  # the words recognised before have been printed
+            self.report.fail(self.name, one_line(fault))
+        frames = self.recognition.num_frames
+        show_losses(self.report, None, self.verbose)
+        seconds = frames * self.period / TICKS_PER_SECOND
+        self.display.close(self.report, frames, stopwatch.seconds / seconds if frames else 0.0)
+        stopped = stopping_signal()
+        return self.report.exit_status if stopped == signal.SIGINT else SIGNAL_BASE + stopped

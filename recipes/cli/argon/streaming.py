@@ -7,8 +7,6 @@ JSON output: one object per line, {"type": "partial", ...} for each change and {
 
 import argparse
 import contextlib
-import json
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -24,6 +22,7 @@ from recipes.cli.argon.options import spelled
 from recipes.cli.argon.scores import open_front_end, open_scorer
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
+from recipes.cli.live_display import JsonDisplay, TextDisplay, recognised
 from recipes.cli.raw_audio import raw_format
 
 SAMPLES = 1600  # read per block
@@ -74,7 +73,7 @@ class Streaming:
             ("stdin", "standard input") if piped else (Path(arguments.stream).stem, arguments.stream)
         )
         raw = raw_format(arguments)
-        self.audio = open_audio(arguments.stream, SAMPLES, *(raw or ()))
+        self.audio = open_audio(arguments.stream, SAMPLES, *(raw or (None,)), channel=front_end.config.channel)
         if front_end.config.has("Z"):
             print(f"{arguments.features}: {mean_text(mean)}", file=sys.stderr)
         front_end.check_rate(self.audio.rate, self.source)
@@ -82,7 +81,7 @@ class Streaming:
             features = FeatureStream(front_end.config, self.audio.rate, mean)
         self.period = features.period
         self.recognition = Recognition(decoder, [features, scores], self.period, end, arguments.block)
-        self.show = _Json() if arguments.json else _Text()
+        self.show = JsonDisplay() if arguments.json else TextDisplay(times=True)
         self.report = RunReport("utterances")
         self.words: list = []
 
@@ -100,7 +99,7 @@ class Streaming:
         stopwatch = Stopwatch()
         try:
             with self.naming(self.source):
-                for event in self.events():
+                for event in recognised(self.recognition, self.audio.blocks):
                     self.take(event)
         except ArgonautError as fault:  # keep the words recognised before
             if not self.recognition.num_frames:
@@ -112,17 +111,6 @@ class Streaming:
         self.show.close(self.report, frames, stopwatch.seconds * TICKS_PER_SECOND / (frames * self.period))
         stopped = stopping_signal()
         return self.report.exit_status if stopped == signal.SIGINT else SIGNAL_BASE + stopped
-
-    def events(self) -> Iterator:
-        try:
-            for samples in self.audio.blocks:
-                yield from self.recognition.push(samples)
-        except KeyboardInterrupt:  # the usual end of a microphone recording
-            pass
-        except ArgonautError:
-            yield from self.recognition.finish()
-            raise
-        yield from self.recognition.finish()
 
     def take(self, event) -> None:
         self.show(event)
@@ -182,47 +170,3 @@ def mean_text(mean) -> str:
         f"_Z subtracts the mean of the last {mean.memory} frames instead of that of the utterance, and words are "
         f"delayed by the first {mean.start} frames (--running-mean)"
     )
-
-
-class _Text:
-    """Prints text lines."""
-
-    def __init__(self):
-        self.live = sys.stderr.isatty()
-
-    def __call__(self, event) -> None:
-        self.below("" if event.is_final else event.text)
-        if event.is_final and event.words:
-            print(f"{event.words[0].start:.2f} {event.words[-1].end:.2f} {event.text}", flush=True)
-
-    def below(self, text: str) -> None:
-        """Replace the partial result on the terminal by the end of this text."""
-        if self.live:
-            width = max(os.get_terminal_size(sys.stderr.fileno()).columns - 1, 20)
-            print(f"\r\033[K{text[-width:]}", end="", file=sys.stderr, flush=True)
-
-    def close(self, report: RunReport, num_frames: int, factor: float) -> None:
-        self.below("")
-        print(f"{report.summary()}; frames {num_frames}; real-time factor {factor:.3f}")
-
-
-class _Json:
-    """Prints JSON objects."""
-
-    def __call__(self, event) -> None:
-        times = {"start": round(event.start, 3), "end": round(event.end, 3)}
-        if not event.is_final:
-            self.line({"type": "partial", **times, "stable": event.stable, "unstable": event.unstable})
-            return
-        words = [{"word": w.word, "start": round(w.start, 3), "end": round(w.end, 3)} for w in event.words]
-        reason = {"reason": event.reason} if event.reason else {}
-        self.line({"type": "final", **times, "text": event.text, "words": words, **reason})
-
-    def close(self, report: RunReport, num_frames: int, factor: float) -> None:
-        counts = {"done": report.num_done, "skipped": report.num_skipped, "failed": report.num_failed}
-        counts["unfinished"] = report.num_unfinished
-        self.line({"type": "end", "utterances": counts, "frames": num_frames, "real_time_factor": round(factor, 4)})
-
-    @staticmethod
-    def line(content: dict) -> None:
-        print(json.dumps(content, ensure_ascii=False), flush=True)

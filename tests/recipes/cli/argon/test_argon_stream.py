@@ -155,8 +155,8 @@ def test_a_signal_ends_the_audio(user, monkeypatch, number, status):
 
     real = audio_stream.open_audio
 
-    def interrupted(*arguments):
-        audio = real(*arguments)
+    def interrupted(*arguments, **options):
+        audio = real(*arguments, **options)
 
         def blocks():
             yield from audio.blocks

@@ -29,6 +29,12 @@ def parts_of(root: Path, **changes) -> BundleParts:
     )
 
 
+def silence(count: int) -> np.ndarray:
+    """Samples (N,) from -1 to 1 of what the model knows as silence, a tone."""
+    noise = np.random.default_rng(1).normal(size=count)
+    return (3000 * np.sin(2 * np.pi * 5800 * np.arange(count) / RATE) + 100 * noise) / 32768
+
+
 @pytest.fixture(scope="session")
 def packed(small_system, tmp_path_factory) -> Path:
     """A directory with digits.argo and speech.wav; not to be written to."""

@@ -15,6 +15,7 @@ from readers.audio.raw import RawFormat
 from readers.audio.resampling import resample
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ConfigError, FormatError
+from tests.recipes.cli.bundle.conftest import silence
 from tests.recipes.systems.small_system import RATE, speak
 
 WORDS = "AB C"
@@ -29,12 +30,6 @@ def recognizer(packed) -> Recognizer:
 def samples(packed) -> np.ndarray:
     """The recording (N,) from -1 to 1."""
     return read_audio(packed / "speech.wav")[0] / np.float32(32768)
-
-
-def silence(count) -> np.ndarray:
-    """Samples (N,) from -1 to 1 of what the model knows as silence, a tone."""
-    noise = np.random.default_rng(1).normal(size=count)
-    return (3000 * np.sin(2 * np.pi * 5800 * np.arange(count) / RATE) + 100 * noise) / 32768
 
 
 def final_words(stream, samples, size) -> list:

@@ -10,7 +10,7 @@ import pytest
 from readers.htk.mlf import HEADER, read_mlf
 from readers.htk.slf import read_slf
 from readers.results.timed_words import read_ctm
-from recipes.cli.transcribe import FORMATS
+from recipes.cli.transcript_files import FORMATS
 from tests.recipes.systems.small_system import FIRST_OF_TEST
 
 PACK = (
@@ -156,7 +156,18 @@ def test_files_that_fail_are_told_and_the_others_done(here):
         (("speech.wav", f"audio/{FIRST_OF_TEST}.wav", "--format", "srt"), "--format srt for 2 files without -o"),
         (("speech.wav", "--nbest", "0"), "--nbest 0; expected 1 to 10000"),
         (("speech.wav", "--nbest", "2", "--format", "srt"), "--nbest with --format srt; expected text or json"),
-        (("speech.wav", "speech.wav"), "speech.wav: the same name as speech.wav; expected different names"),
+        (("speech.wav", "folder/../speech.wav", "-o", "out"), "the same name as speech.wav; expected different names"),
+        (
+            ("speech.wav", "speech.wav", "--format", "ctm"),
+            "speech.wav: the same name as speech.wav; expected different",
+        ),
+        (("speech.wav", "--channel", "left"), "--channel left; expected a number from 0, or mix"),
+        (("speech.wav", "--encoding", "u8"), "--encoding without --rate; expected the sampling rate, too"),
+        (("speech.wav", "--channels", "2"), "--channels without --rate; expected the sampling rate, too"),
+        (("speech.wav", "--rate", "8000", "--channels", "0"), "0 channels; expected 1 to 1024"),
+        (("speech.wav", "--stream", "--format", "srt"), "--stream with --format srt; expected text or json"),
+        (("speech.wav", "--stream", "--nbest", "2"), "--stream with --nbest; expected only one of them"),
+        (("speech.wav", "folder", "--stream"), "--stream for 3 files; expected one"),
         (("speech.wav", "--threads", "0"), "--threads 0; expected at least 1"),
         (("speech.wav", "-o", "dict"), "-o dict: a file; expected a directory"),
         (("feat",), "feat: no audio files; expected names that end in .wav"),

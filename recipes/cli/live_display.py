@@ -1,0 +1,76 @@
+"""Shows what is recognised while audio arrives: as text, with the partial result on a terminal, or as JSON."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+
+from readers.common.report import RunReport
+from readers.errors import ArgonautError
+
+
+def recognised(recognition, blocks: Iterable) -> Iterator:
+    """Yield the events of a stream; Ctrl-C ends the audio, and what came before a fault is finished."""
+    try:
+        for samples in blocks:
+            yield from recognition.push(samples)
+    except KeyboardInterrupt:  # the usual end of a microphone recording
+        pass
+    except ArgonautError:
+        yield from recognition.finish()
+        raise
+    yield from recognition.finish()
+
+
+class TextDisplay:
+    """Prints a line for each utterance that has ended; with `times`, after the start and the end of its words."""
+
+    def __init__(self, times: bool):
+        self.times, self.live = times, sys.stderr.isatty()
+
+    def __call__(self, event) -> None:
+        self.below("" if event.is_final else event.text)
+        if event.is_final and event.words:
+            times = f"{event.words[0].start:.2f} {event.words[-1].end:.2f} " if self.times else ""
+            print(f"{times}{event.text}", flush=True)
+
+    def below(self, text: str) -> None:
+        """Replace the partial result on the terminal by the end of this text."""
+        if self.live:
+            width = max(os.get_terminal_size(sys.stderr.fileno()).columns - 1, 20)
+            print(f"\r\033[K{text[-width:]}", end="", file=sys.stderr, flush=True)
+
+    def close(self, report: RunReport, num_frames: int, factor: float) -> None:
+        self.below("")
+        if self.times:
+            print(f"{report.summary()}; frames {num_frames}; real-time factor {factor:.3f}")
+
+
+class JsonDisplay:
+    """Prints JSON objects."""
+
+    def __call__(self, event) -> None:
+        times = {"start": round(event.start, 3), "end": round(event.end, 3)}
+        if not event.is_final:
+            self.line({"type": "partial", **times, "stable": event.stable, "unstable": event.unstable})
+            return
+        reason = {"reason": event.reason} if event.reason else {}
+        self.line({"type": "final", **times, "text": event.text, "words": json_words(event.words), **reason})
+
+    def close(self, report: RunReport, num_frames: int, factor: float) -> None:
+        counts = {"done": report.num_done, "skipped": report.num_skipped, "failed": report.num_failed}
+        counts["unfinished"] = report.num_unfinished
+        self.line({"type": "end", "utterances": counts, "frames": num_frames, "real_time_factor": round(factor, 4)})
+
+    @staticmethod
+    def line(content: dict) -> None:
+        print(json.dumps(content, ensure_ascii=False), flush=True)
+
+
+def json_words(words: Iterable) -> list[dict]:
+    """Return words with times and, where they are known, confidences as objects of JSON."""
+    return [
+        {"word": word.word, "start": round(word.start, 3), "end": round(word.end, 3)}
+        | ({} if word.confidence is None else {"confidence": round(word.confidence, 4)})
+        for word in words
+    ]
