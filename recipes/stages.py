@@ -36,6 +36,7 @@ class Stage:
     needs: names of the earlier stages whose results it uses, None for all.
     settings: the settings that determine its result, as JSON values, except those that determine the results of the
     stages it needs.
+    closes: whether the results are complete with this stage, so that they are printed if no later stage runs, either.
     work: a directory of its own, in which an interrupted run with the same settings continues, and a training with more
     epochs than before; any other run begins by removing it.
     """
@@ -46,6 +47,7 @@ class Stage:
     needs: tuple[str, ...] | None = None
     settings: dict = field(default_factory=dict)
     work: Path | None = None
+    closes: bool = False
 
     def follows(self, names: Collection[str]) -> bool:
         """Whether the stage needs one of these stages."""
@@ -65,7 +67,8 @@ def run_stages(
     stages that are done with the same settings are skipped, unless a stage that they need was repeated.  The stages
     before `first` must be done; all stages from `first` on are repeated.
 
-    closing: called after the last stage, to print the results.
+    closing: called at the end, to print the results, if the stages run at least to the last one that `closes`, or to
+    the end if none does.
     """
     names = [stage.name for stage in stages]
     begin = _position(names, first, 0)
@@ -110,9 +113,14 @@ def run_stages(
         _write_mark(out, stage, seconds, lost)
         print(f"{title}: {seconds:.1f} s{', with losses' if lost else ''}", flush=True)
         lost_something |= lost
-    if end == len(stages) - 1:
+    if end >= max((i for i, stage in enumerate(stages) if stage.closes), default=len(stages) - 1):
         closing()
     return int(lost_something)
+
+
+def is_done(out: Path, name: str) -> bool:
+    """Return whether a stage is done, with results that no earlier stage has changed since."""
+    return (out / "stages" / f"{name}.done").is_file()
 
 
 class Recipe(Protocol):

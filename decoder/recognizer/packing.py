@@ -1,7 +1,6 @@
 """Writes bundles: collects the parts of a recogniser, and stores them in a zip file or a directory."""
 
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from decoder.search.table_file import save_search_tables
 from features import FeatureConfig
 from readers.common.file_part import part_of
 from readers.common.files import atomic_write
+from readers.common.temporary import temporary_directory
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import ConfigError
 from readers.tables.hmm_tables import read_cntkmap
@@ -120,8 +120,8 @@ def pack(parts: BundleParts, path: str | Path) -> Bundle:
     if path.suffix != SUFFIX and path.exists():
         raise ConfigError(f"{path}: exists; expected a new directory, or a name that ends in {SUFFIX}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as made:
-        directory = Path(made) / "bundle"
+    with temporary_directory(path) as made:
+        directory = made / "bundle"
         directory.mkdir()
         _fill(parts, directory)
         Recognizer.load(directory)

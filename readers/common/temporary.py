@@ -1,14 +1,16 @@
 """Temporary files beside the files that they will replace, and the removal of those that a killed run left behind.
 
-A temporary file is locked (flock) while its writer lives.  A process that writes into a directory for the first time
-removes the temporary files there that nobody holds.  Where the system or the file system has no locks, none is removed.
+A temporary file or directory is locked (flock) while its writer lives.  A process that writes into a directory for the
+first time removes those there that nobody holds.  Where the system or the file system has no locks, none is removed.
 """
 
 import contextlib
 import os
 import re
 import secrets
+import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -43,9 +45,7 @@ class TemporaryPath:
     """
 
     def __init__(self, place: Path):
-        if os.fspath(place.parent) not in _cleaned:
-            _cleaned.add(os.fspath(place.parent))
-            remove_abandoned(place.parent)
+        _clean(place.parent)
         self.path: Path
         self._descriptor: int | None
         self.path, self._descriptor = _create(place)
@@ -73,12 +73,60 @@ class TemporaryPath:
             self._descriptor = None
 
 
+@contextlib.contextmanager
+def temporary_directory(place: Path) -> Iterator[Path]:
+    """Make a directory beside `place`, with an unpredictable name; it is removed at the end with all its files.
+
+    Raises OSError if it cannot be made.
+    """
+    _clean(place.parent)
+    path, descriptor = _create_directory(place)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _create_directory(place: Path) -> tuple[Path, int | None]:
+    while True:
+        path = _new_name(place)
+        try:
+            path.mkdir(0o700)
+        except FileExistsError:
+            continue
+        except OSError as fault:
+            raise OSError(fault.errno, fault.strerror, os.fspath(place)) from fault
+        if fcntl is None:  # Windows, where directories cannot be opened
+            return path, None
+        try:
+            descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW)
+        except FileNotFoundError:  # another process has taken it for an abandoned one
+            continue
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_same(descriptor, path):
+            return path, descriptor
+        os.close(descriptor)
+
+
+def _clean(directory: Path) -> None:
+    """Remove what killed runs left in a directory, if this process has not looked there yet."""
+    if os.fspath(directory) not in _cleaned:
+        _cleaned.add(os.fspath(directory))
+        remove_abandoned(directory)
+
+
+def _new_name(place: Path) -> Path:
+    ending = f"{secrets.token_hex(8)}.tmp"
+    path = place.with_name(f".{place.name}.{ending}")
+    return path if len(os.fsencode(path.name)) <= LONGEST_NAME else place.with_name(f".{ending}")
+
+
 def _create(place: Path) -> tuple[Path, int]:
     while True:
-        ending = f"{secrets.token_hex(8)}.tmp"
-        path = place.with_name(f".{place.name}.{ending}")
-        if len(os.fsencode(path.name)) > LONGEST_NAME:
-            path = place.with_name(f".{ending}")
+        path = _new_name(place)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o666)
         except FileExistsError:
@@ -103,7 +151,7 @@ def _create(place: Path) -> tuple[Path, int]:
 
 
 def remove_abandoned(directory: Path) -> int:
-    """Remove the temporary files in `directory` whose writers have ended, and return their number."""
+    """Remove the temporary files and directories in `directory` whose writers have ended, and return their number."""
     if fcntl is None:
         return 0
     try:
@@ -116,14 +164,19 @@ def remove_abandoned(directory: Path) -> int:
 
 def _remove_if_abandoned(path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | _NO_FOLLOW)
+        access = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else os.O_RDWR
+        descriptor = os.open(path, access | os.O_NONBLOCK | _NO_FOLLOW)
     except OSError:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or not _is_same(descriptor, path):
+        mode = os.fstat(descriptor).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or not _is_same(descriptor, path):
             return False
-        path.unlink()
+        if stat.S_ISDIR(mode):
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     except OSError:  # its writer lives, or there are no locks here
         return False
     finally:

@@ -27,7 +27,7 @@ from pathlib import Path
 from readers.common.environment import available_cores
 from readers.errors import ConfigError
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, command, run_recipe, run_stages
+from recipes.stages import Stage, account, command, is_done, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
@@ -123,8 +123,8 @@ class Recipe:
             self.training(self.network),
             Stage(tune, "search options, on the development set", self.tune, ("lists", "features", "graph", train)),
             Stage(decode, "words and lattices of the test set", self.decode, ("features", "graph", train, tune)),
-            Stage(score, "word error rates", self.score, ("lists", decode)),
-            *([self.packing] if self.network == "dnn" else []),
+            Stage(score, "word error rates", self.score, ("lists", decode), closes=True),
+            self.packing,
         ]  # fmt: skip
 
     def training(self, network: str) -> Stage:
@@ -137,9 +137,10 @@ class Recipe:
 
     @property
     def packing(self) -> Stage:
+        own = (own_name(name, self.network) for name in ("train", "tune", "decode"))
         return Stage(
-            "pack", "a bundle: everything that recognition needs, in one file", self.pack,
-            ("lists", "features", "lm", "graph", "train", "tune", "decode"),
+            own_name("pack", self.network), "a bundle: everything that recognition needs, in one file", self.pack,
+            ("lists", "features", "lm", "graph", *own),
         )  # fmt: skip
 
     @property
@@ -288,12 +289,13 @@ class Recipe:
 
     def pack(self) -> int:
         return command(
-            "pack", self.out, "--recipe", "an4", "--rate", RATE, "--window", WINDOW, "--name", "an4",
-            "--language", "en", "-o", self.bundle,
+            "pack", self.out, "--recipe", own_name("an4", self.network), "--rate", RATE,
+            "--window", self.acoustic.window, "--name", own_name("an4", self.network), "--language", "en",
+            "-o", self.bundle,
         )  # fmt: skip
 
     def closing(self) -> None:
-        if self.network == "dnn":
+        if is_done(self.out, self.packing.name):
             print("bundle:", self.bundle)
         print("pictures:", f"{self.model}.png", *(self.picture(name) for name in LMS))
         for name, label in LMS.items():
@@ -312,7 +314,7 @@ class Recipe:
 
     @property
     def bundle(self) -> Path:
-        return self.out / "an4.argo"
+        return self.out / f"{own_name('an4', self.network)}.argo"
 
     @property
     def references(self) -> Path:

@@ -20,7 +20,7 @@ end in .argo becomes a directory.
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from readers.errors import ConfigError
@@ -61,6 +61,11 @@ LAYOUTS = {
         "tune/trained.json", "labels/test.words.mlf", "decode/trained/test.mlf", "WER",
     ),
 }  # fmt: skip
+for _network in ("blstm", "dnn-blstm"):
+    LAYOUTS[f"an4-{_network}"] = replace(
+        LAYOUTS["an4"], model=f"{_network}/model/an4.{_network}", tuned=f"{_network}/tune/trained.json",
+        hypotheses=f"{_network}/decode/trained/test.mlf",
+    )  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -108,7 +108,7 @@ class Tied(Recipe):
                   cntk_settings(self.cntk_arguments()), self.home / "model"),
             Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
             Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
-            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode)),
+            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode), closes=True),
         ]  # fmt: skip
 
     @property

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from readers.common.environment import available_cores
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, command, run_recipe, run_stages
+from recipes.stages import Stage, account, command, is_done, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
@@ -75,7 +75,7 @@ class Recipe:
                   cntk_settings(self.cntk_arguments()), self.out / "model"),
             Stage("tune", "search options, on the development set", self.tune, ("labels", "lm", "graph", "train")),
             Stage("decode", "phones and lattices of the test set", self.decode, ("lm", "graph", "train", "tune")),
-            Stage("score", "phone error rate on 39 phones", self.score, ("labels", "decode")),
+            Stage("score", "phone error rate on 39 phones", self.score, ("labels", "decode"), closes=True),
             Stage("pack", "a bundle: everything that recognition needs, in one file", self.pack,
                   ("labels", "lm", "graph", "train", "tune", "decode")),
         ]  # fmt: skip
@@ -224,7 +224,8 @@ class Recipe:
         from recipes.timit.prepare import PHONE_MAP
 
         total = score(read_words(self.references), read_words(self.hypotheses), fold=read_phone_map(PHONE_MAP)).total
-        print("bundle:", self.bundle)
+        if is_done(self.out, "pack"):
+            print("bundle:", self.bundle)
         print("pictures:", f"{self.model}.png", self.picture)
         print(f"PER {total.word_error_rate:.1f}%")
 

@@ -41,6 +41,16 @@ def test_run_stages_closes_only_with_the_last_stage(tmp_path):
     assert log == ["a", "b", "closing", "closing"]
 
 
+def test_run_stages_closes_from_the_last_stage_that_completes_the_results(tmp_path):
+    log = []
+    stages = [replace(stage, closes=stage.name != "c") for stage in recording_stages("abc", log)]
+    for last, closes in (("a", False), ("b", True), ("c", True), ("b", True)):
+        log.clear()
+        run_stages(stages, tmp_path, last=last, closing=lambda: log.append("closing"))
+        assert ("closing" in log) is closes
+        assert log[-1:] == (["closing"] if closes else ["a"])
+
+
 def test_run_stages_other_settings_repeat_a_stage_and_what_needs_it(tmp_path, capsys):
     log = []
     a, b, c = recording_stages("abc", log)

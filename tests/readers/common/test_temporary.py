@@ -9,7 +9,7 @@ import pytest
 
 from readers.common import temporary
 from readers.common.files import atomic_write
-from readers.common.temporary import NAME, TemporaryPath, remove_abandoned
+from readers.common.temporary import NAME, TemporaryPath, remove_abandoned, temporary_directory
 
 posix = pytest.mark.skipif(temporary.fcntl is None, reason="no file locks here")
 
@@ -154,3 +154,59 @@ def test_links_and_pipes_with_such_a_name_are_left_alone(tmp_path):
     os.mkfifo(tmp_path / ".c.0123456789abcdef.tmp")
     assert remove_abandoned(tmp_path) == 0
     assert len(names_in(tmp_path)) == 3
+
+
+FILLER = """import sys
+from pathlib import Path
+from readers.common.temporary import temporary_directory
+with temporary_directory(Path(sys.argv[1])) as directory:
+    (directory / "inside").mkdir()
+    (directory / "inside/file").write_text("half")
+    print(flush=True)
+    input()
+"""
+
+
+@posix
+def test_a_directory_that_a_killed_run_left_goes_and_that_of_a_living_one_stays(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", FILLER, tmp_path / "a"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as filler:
+        filler.stdout.readline()
+        (left,) = tmp_path.iterdir()
+        assert NAME.fullmatch(left.name)
+        assert remove_abandoned(tmp_path) == 0
+        assert (left / "inside/file").read_text() == "half"
+        filler.kill()
+        filler.wait()
+    write(tmp_path / "c")
+    assert names_in(tmp_path) == {"c"}
+
+
+@pytest.mark.parametrize("length", [5, 250])
+def test_a_temporary_directory_goes_at_the_end(length, tmp_path):
+    with temporary_directory(tmp_path / ("n" * length)) as directory:
+        assert directory.parent == tmp_path
+        (directory / "file").touch()
+    assert names_in(tmp_path) == set()
+
+
+@posix
+def test_a_directory_that_was_taken_for_abandoned_is_made_again(tmp_path, monkeypatch):
+    lock, calls = temporary.fcntl.flock, []
+
+    def late(descriptor, kind):
+        if not calls:
+            calls.append(kind)
+            assert remove_abandoned(tmp_path) == 1
+        lock(descriptor, kind)
+
+    monkeypatch.setattr(temporary.fcntl, "flock", late)
+    with temporary_directory(tmp_path / "a") as directory:
+        assert names_in(tmp_path) == {directory.name}
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as fault, temporary_directory(tmp_path / "missing/a"):
+        pass
+    assert fault.value.filename == os.fspath(tmp_path / "missing/a")

@@ -258,8 +258,17 @@ def test_recurrent_network_shares_graphs_with_the_other(toy_run, toy_corpus, tmp
     for name in ("model/an4.blstm", "tune/trained.json", "decode/trained/test.mlf", "reports/score.flat"):
         assert (out / "blstm" / name).is_file()
     assert not (out / "model").exists()
+    recognizer, hypotheses = Recognizer.load(out / "an4-blstm.argo"), read_mlf(out / "blstm/decode/trained/test.mlf")
+    assert str(*recognizer.bundle.description.errors) == "WER 0.0% (test, 8 utterances, 20 words)"
+    for utterance in corpus.find_sets(toy_corpus)["test"]:
+        labels = hypotheses.lookup(f"{utterance.name}.lab")
+        assert recognizer.transcribe(utterance.audio).text == " ".join(label.name for label in labels)
     assert main([*command, "--to", "graph"]) == 0
     assert capsys.readouterr().out.count("done before") == 4
+    assert main([*command, "--network", "blstm", "--from", "score-blstm", "--to", "score-blstm"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-1] == closing
+    assert any(line.startswith("bundle:") for line in shown)
 
 
 @pytest.mark.slow

@@ -10,10 +10,11 @@ import pytest
 
 from acoustic.network.model_file import load_model
 from decoder import Recognizer
-from decoder.recognizer import Bundle, is_bundle, pack
+from decoder.recognizer import Bundle, is_bundle, pack, packing
 from decoder.recognizer.bundle import DESCRIPTION, MEMBERS
 from decoder.recognizer.description import dump
 from readers.common.file_part import FilePart
+from readers.common.temporary import NAME
 from readers.errors import ArgonautError, ConfigError, FormatError, ModelError
 from tests.recipes.cli.bundle.conftest import OPTIONS, parts_of
 
@@ -75,6 +76,21 @@ def test_equal_parts_give_equal_files_and_a_directory_holds_the_same(packed, sma
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.argo", "folder"]
     with pytest.raises(ConfigError, match="folder: exists; expected a new directory"):
         pack(parts_of(small_system), tmp_path / "folder")
+
+
+def test_what_a_killed_pack_leaves_is_known_as_abandoned(small_system, tmp_path, monkeypatch):
+    found = []
+
+    def kill(parts, directory):
+        found.extend(path.name for path in tmp_path.iterdir())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(packing, "_fill", kill)
+    with pytest.raises(KeyboardInterrupt):
+        pack(parts_of(small_system), tmp_path / "own.argo")
+    assert len(found) == 1
+    assert NAME.fullmatch(found[0])
+    assert not list(tmp_path.iterdir())
 
 
 def test_flipped_bits_are_noticed_or_harmless(packed, own):
