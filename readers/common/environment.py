@@ -159,13 +159,14 @@ def environment_variables(**values: str) -> Iterator[None]:
 class Compilation:
     """The kernels that numba has compiled in this process; those found in its cache do not count.
 
-    num_kernels: functions of the project; cache: directory where the last one is kept; observer: called at every step.
+    num_kernels: functions of the project; cache: directory where the last one is kept; is_kept: whether all could be
+    stored; observer: called at every step.
     `readers.common.kernels` calls `begin` and `end`, which may be nested, while it holds numba's lock.  Python's
     garbage collector, which would take a tenth of the time, waits meanwhile.
     """
 
     def __init__(self) -> None:
-        self.num_kernels, self.cache = 0, ""
+        self.num_kernels, self.cache, self.is_kept = 0, "", True
         self.observer: Callable[[Compilation], None] | None = None
         self._depth, self._began, self._finished = 0, 0.0, 0.0
         self._collects = True

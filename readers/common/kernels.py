@@ -1,26 +1,128 @@
-"""numba's `njit`, with a cache of compiled kernels that tolerates damaged files and full disks.
+"""numba's `njit`, with a cache of compiled kernels that tolerates damaged files, full disks and read-only directories.
 
-A damaged cache file is ignored, and replaced when the kernel has been compiled.  If a kernel cannot be stored, it is
-used all the same, and compiled again by the next process.  Modules with kernels import `njit` from here.
-`readers.common.environment.compilation` counts what is compiled.
+numba keeps compiled kernels in NUMBA_CACHE_DIR, beside the source, or in the user's cache directory: the first of these
+that is writable.  Here, directories that are not writable are read all the same, so that an installation whose kernels
+were compiled by an administrator serves all users.  A damaged cache file is ignored, and replaced when the kernel has
+been compiled.  If a kernel cannot be stored, it is used all the same, and compiled again by the next process.
+
+Modules with kernels import `njit` from here.  `readers.common.environment.compilation` counts what is compiled.
 """
 
+import contextlib
+import itertools
+import os
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 
 from numba import njit
-from numba.core.caching import Cache, IndexDataCacheFile
+from numba.core import config
+from numba.core.caching import (
+    Cache,
+    CacheImpl,
+    CompileResultCacheImpl,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
+from numba.core.ccallback import CFunc
 from numba.core.event import Event, Listener, register
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 from readers.common.environment import compilation
 from readers.errors import KernelCacheWarning
 
-__all__ = ["njit"]
+__all__ = ["kernel_cache", "njit"]
 
-_load_index, _load_data, _save_overload = (
+_load_index, _load_data, _load_overload, _save_overload, _compile_callback = (
     IndexDataCacheFile._load_index,
     IndexDataCacheFile._load_data,
+    Cache.load_overload,
     Cache.save_overload,
+    CFunc._compile_uncached,
 )
+
+
+class _HomeLocator(UserWideCacheLocator):
+    """The user's cache directory, if the user has a home directory."""
+
+    def ensure_cache_path(self) -> None:
+        if not Path(self.get_cache_path()).is_absolute():  # numba would make a directory named ~
+            raise FileNotFoundError("no home directory")
+        super().ensure_cache_path()
+
+
+class _ReadOnlyLocator(InTreeCacheLocator):
+    """The directory beside the source, for reading, if no directory is writable."""
+
+    def ensure_cache_path(self) -> None:
+        pass
+
+
+def kernel_cache() -> tuple[str, bool]:
+    """Return a directory of compiled kernels, that of this package's, and whether it is writable."""
+    locator = CompileResultCacheImpl(kernel_cache).locator
+    return locator.get_cache_path(), not isinstance(locator, _ReadOnlyLocator)
+
+
+def _places(locator) -> Iterator[str]:
+    """Yield the directories of a function's kernels that are not writable."""
+    if not isinstance(locator, UserProvidedCacheLocator):
+        if config.CACHE_DIR:
+            yield str(Path(config.CACHE_DIR) / locator.get_suitable_cache_subpath(locator._py_file))
+        if isinstance(locator, _HomeLocator):
+            yield str(Path(locator._py_file).parent / "__pycache__")
+
+
+def _load_from_any_place(self, sig, target_context):
+    found = _load_overload(self, sig, target_context)
+    if found is not None or not hasattr(self._impl.locator, "_py_file"):
+        return found
+    own = self._cache_file
+    for directory in _places(self._impl.locator):
+        self._cache_file = IndexDataCacheFile(directory, self._impl.filename_base, own._source_stamp)
+        try:
+            found = _load_overload(self, sig, target_context)
+        finally:
+            self._cache_file = own
+        if found is not None:
+            return found
+    return None
+
+
+@contextlib.contextmanager
+def _locked(directory: str) -> Iterator[None]:
+    """Keep other processes from storing kernels in a directory, as far as the file system can."""
+    descriptor = None
+    if fcntl is not None:
+        descriptor = os.open(directory, os.O_RDONLY)
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _save_data_first(self, key, data):
+    """Store a kernel.
+
+    Unlike numba's function, this one does not let two processes choose the same file for different argument types, and
+    an index never names a file that holds older code.
+    """
+    with _locked(self._cache_path):
+        names = self._load_index()
+        if key not in names:
+            free = (name for name in map(self._data_name, itertools.count(1)) if name not in names.values())
+            names[key] = next(free)
+        self._save_data(names[key], data)
+        self._save_index(names)
 
 
 def _index_or_nothing(self):
@@ -38,14 +140,25 @@ def _data_or_oserror(self, name):
 
 
 def _save_or_warn(self, sig, data):
+    if isinstance(self._impl.locator, _ReadOnlyLocator):
+        where = f"NUMBA_CACHE_DIR={config.CACHE_DIR}" if config.CACHE_DIR else self.cache_path
+        _warn_once(f"{where}: compiled kernels cannot be stored, neither here nor in the user's cache directory,")
+        return
     try:
         _save_overload(self, sig, data)
     except OSError as fault:
+        _warn_once(f"{self.cache_path}: compiled kernels cannot be stored ({fault.strerror or fault})")
+
+
+def _warn_once(found: str) -> None:
+    """Warn that kernels are not kept, for the first one of the process."""
+    if compilation.is_kept:
+        compilation.is_kept = False
         warnings.warn(
-            f"{self.cache_path}: compiled kernels cannot be stored ({fault.strerror or fault}) and will be compiled "
-            "again; expected a writable directory; set NUMBA_CACHE_DIR to another one",
+            f"{found} and will be compiled again by every process; expected a writable directory; "
+            "`argonaut warmup --cache DIR` fills one, and NUMBA_CACHE_DIR=DIR selects it",
             KernelCacheWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
 
 
@@ -56,10 +169,25 @@ class _CompilationClock(Listener):
         compilation.begin()
 
     def on_end(self, event: Event) -> None:
-        compilation.end(getattr(event.data["dispatcher"]._cache, "cache_path", None) or "")
+        compilation.end(event.data["dispatcher"]._cache.cache_path or "")
+
+
+def _compile_callback_and_note(self):
+    compilation.begin()
+    try:
+        return _compile_callback(self)
+    finally:
+        compilation.end(self._cache.cache_path or "")
 
 
 register("numba:compile", _CompilationClock())
+CacheImpl._locator_classes = [
+    *(_HomeLocator if one is UserWideCacheLocator else one for one in CacheImpl._locator_classes),
+    _ReadOnlyLocator,
+]
+IndexDataCacheFile.save = _save_data_first
 IndexDataCacheFile._load_index = _index_or_nothing
 IndexDataCacheFile._load_data = _data_or_oserror
+Cache.load_overload = _load_from_any_place
 Cache.save_overload = _save_or_warn
+CFunc._compile_uncached = _compile_callback_and_note

@@ -1,13 +1,10 @@
 """What a user sees while a command runs: one-line errors, progress and a summary."""
 
-import atexit
 import contextlib
 import os
 import re
-import shutil
 import signal
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,7 +12,6 @@ from pathlib import Path
 
 from readers.common.environment import Compilation, compilation
 from readers.common.faults import os_reason
-from readers.common.files import require_writable
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
 from readers.errors import ArgonautError, KernelCacheWarning, ManyFaults, PictureWarning
@@ -30,7 +26,6 @@ SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this pl
 
 def run_guarded(function: Callable[..., int], *arguments) -> int:
     """Call a command; turn an error in its input into one line on stderr and exit status 2."""
-    ensure_kernel_cache()
     warnings.formatwarning = _format_warning
     if hasattr(sys.stdout, "reconfigure"):  # for file names that the terminal cannot encode
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -54,10 +49,9 @@ class CompilationNotes:
         if seconds < self.next or not compiled.cache:
             return
         if self.next == LONG_COMPILATION:
-            directory = kernel_directory(compiled.cache)
-            text = f"compiling kernels, once per installation; they are kept in {directory}"
-            if directory in _temporary_caches:
-                text = "compiling kernels, which will not be kept"
+            text = f"compiling kernels, once per installation; they are kept in {kernel_directory(compiled.cache)}"
+            if not compiled.is_kept:  # a warning has said so
+                text = "compiling kernels"
         else:
             text = f"compiling kernels: {compiled.num_kernels - self.num_kernels} after {seconds:.0f} s"
         self.next = seconds + COMPILATION_INTERVAL
@@ -71,12 +65,10 @@ class CompilationNotes:
 
 def kernel_directory(cache: str) -> str:
     """Return where compiled kernels are kept, given the directory of one of them."""
-    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        return chosen
-    return f"directories such as {cache}" if Path(cache).name == "__pycache__" else str(_user_cache())
+    directory = Path(cache)
+    return f"directories such as {cache}" if directory.name == "__pycache__" else str(directory.parent)
 
 
-_temporary_caches: set[str] = set()  # directories of kernels that are deleted when the process ends
 _default_format = warnings.formatwarning
 
 
@@ -126,53 +118,6 @@ def _guarded(function: Callable[..., int], *arguments) -> int:
 def is_interrupted(status: int) -> bool:
     """Whether a command with this exit status was stopped by a signal."""
     return status - SIGNAL_BASE in STOPPING
-
-
-def ensure_kernel_cache() -> None:
-    """Give numba a temporary directory for compiled kernels if neither of its usual places is writable.
-
-    Numba keeps compiled kernels beside the source or, if that is write-protected, in the user's cache directory, and
-    refuses to compile if it can write to neither, as in many containers.  The temporary directory is private, because
-    files in it are executed, and is deleted when the process ends.  The same is done if NUMBA_CACHE_DIR is set to a
-    directory that is not writable.
-    """
-    if sys.platform == "win32":
-        return
-    beside = Path(__file__).parents[2] / "decoder" / "__pycache__"
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        if _can_write(Path(chosen)):
-            return
-        found = f"NUMBA_CACHE_DIR={chosen} is not writable"
-    else:
-        if _can_write(beside) or _can_write(_user_cache()):
-            return
-        found = f"neither {beside.parent} nor the user's cache directory is writable"
-    os.environ["NUMBA_CACHE_DIR"] = directory = tempfile.mkdtemp(prefix="argonaut-kernels-")
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    _temporary_caches.add(directory)
-    print(
-        f"warning: {found}; compiled kernels will not be kept; set NUMBA_CACHE_DIR to a writable directory",
-        file=sys.stderr,
-    )
-
-
-def _user_cache() -> Path | None:
-    """Return the directory in which numba keeps a user's kernels; None if the user has no home directory."""
-    try:
-        caches = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    except RuntimeError:
-        return None
-    return Path(os.environ.get("XDG_CACHE_HOME") or caches) / "numba"
-
-
-def _can_write(directory: Path | None) -> bool:
-    try:
-        if directory is not None:
-            require_writable(directory / "kernel")
-    except OSError:
-        return False
-    return directory is not None
 
 
 def one_line(fault: Exception) -> str:

@@ -29,6 +29,7 @@ COMMANDS = {
     "recipe": "run a whole recipe, from a corpus to a scored decoding: simple2d, an4, timit and others",
     "validate": "list every fault of a configuration and of the data that it names, before any work is done",
     "info": "show what a feature file, model, graph, language model, MLF or other file contains",
+    "warmup": "compile all kernels ahead of time, so that no later command waits for the compiler",
     "completion": "print a script that completes commands and options in bash, zsh or fish",
 }
 RAW_COMMANDS = ("cntk", "argon")  # parse their own arguments

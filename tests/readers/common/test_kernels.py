@@ -1,6 +1,7 @@
 """Kernels whose cache is damaged, or cannot be written; the count and time of compiled kernels."""
 
 import importlib.util
+import io
 import os
 import subprocess
 import sys
@@ -8,12 +9,14 @@ import warnings
 from pathlib import Path
 
 import pytest
-from numba.core import config
+from numba.core import caching, config
 
-from readers.common import environment
+from readers.common import environment, kernels
 from readers.common.environment import Compilation, Stopwatch, compilation
+from readers.errors import KernelCacheWarning
 
 resource = pytest.importorskip("resource")
+fcntl = pytest.importorskip("fcntl")
 ROOT = Path(__file__).parents[3]
 KERNEL = """
 from readers.common.kernels import njit
@@ -71,6 +74,100 @@ def test_kernels_that_cannot_be_stored_are_used(kernel):
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["42", "0"]
     assert "compiled kernels cannot be stored (File too large)" in done.stderr
+
+
+@pytest.fixture
+def read_only(kernel, tmp_path, monkeypatch):
+    """Directories below which nothing can be written, none at first; kernels are kept beside the source."""
+    directories = []
+
+    def temporary_file(dir):
+        if any(Path(dir).is_relative_to(one) for one in directories):
+            raise PermissionError(13, "Permission denied")
+        return io.BytesIO()
+
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(caching.tempfile, "TemporaryFile", temporary_file)
+    monkeypatch.setattr(compilation, "is_kept", True)
+    return directories
+
+
+def test_kernels_beside_a_source_that_is_read_only_are_used(kernel, read_only, tmp_path, capsys):
+    assert run(kernel, capsys) == ["42", "0"]
+    read_only.append(tmp_path / "__pycache__")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(kernel, capsys) == ["42", "1"]
+        read_only.append(tmp_path / "home")
+        assert run(kernel, capsys) == ["42", "1"]
+    assert not list((tmp_path / "home").rglob("*.nb?"))
+
+
+def test_kernels_of_a_chosen_directory_that_is_read_only_are_used(kernel, read_only, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    assert run(kernel, capsys) == ["42", "0"]
+    read_only.append(tmp_path)
+    assert run(kernel, capsys) == ["42", "1"]
+    assert kernels.kernel_cache()[1]  # that of the checkout
+
+
+def test_where_nothing_can_be_written_kernels_are_compiled_with_one_warning(kernel, read_only, tmp_path, capsys):
+    kernel.write_text(KERNEL.replace("print", "@njit(cache=True)\ndef half(x):\n    return x / 2\n\nhalf(1)\nprint"))
+    read_only.append(tmp_path)
+    with pytest.warns(KernelCacheWarning) as warned:
+        assert run(kernel, capsys) == ["42", "0"]
+    assert [str(one.message) for one in warned] == [
+        f"{tmp_path}/__pycache__: compiled kernels cannot be stored, neither here nor in the user's cache directory, "
+        "and will be compiled again by every process; expected a writable directory; `argonaut warmup --cache DIR` "
+        "fills one, and NUMBA_CACHE_DIR=DIR selects it"
+    ]
+    assert not compilation.is_kept
+
+
+def test_without_a_home_directory_nothing_is_made_in_the_current_one(kernel, read_only, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "~/.cache")  # what numba makes of ~ if there is no home directory
+    monkeypatch.chdir(tmp_path)
+    read_only.append(tmp_path / "__pycache__")
+    with pytest.warns(KernelCacheWarning):
+        assert run(kernel, capsys) == ["42", "0"]
+    assert not (tmp_path / "~").exists()
+
+
+def test_a_kernel_is_stored_before_the_index_names_it_while_others_wait(tmp_path, monkeypatch):
+    file = caching.IndexDataCacheFile(str(tmp_path), "kernel", "stamp")
+    order = []
+
+    def note(name, *_):
+        order.append(name)
+        with pytest.raises(BlockingIOError):
+            other = os.open(tmp_path, os.O_RDONLY)
+            try:
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            finally:
+                os.close(other)
+
+    monkeypatch.setattr(file, "_save_data", note)
+    monkeypatch.setattr(file, "_save_index", note)
+    file.save("key", "data")
+    assert order == ["kernel.1.nbc", {"key": "kernel.1.nbc"}]
+    monkeypatch.setattr(file, "_load_index", lambda: {"key": "kernel.1.nbc"})
+    file.save("other", "data")
+    file.save("key", "data")
+    assert order[2::2] == ["kernel.2.nbc", "kernel.1.nbc"]
+
+
+def test_compiled_callbacks_are_counted_and_cached_ones_are_not(kernel):
+    kernel.write_text(
+        "from numba import cfunc\nfrom readers.common import kernels\n"
+        "from readers.common.environment import compilation\n"
+        "f = cfunc('float64(float64)', cache=True)(lambda x: 2 * x)\n"
+        "print(f.ctypes(21.0), compilation.num_kernels, compilation.seconds > 0)"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(kernel.with_name("cache")), "PYTHONPATH": f"{ROOT}"}
+    for shown in ("42.0 1 True", "42.0 0 False"):
+        done = subprocess.run([sys.executable, kernel], env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == shown
 
 
 def test_compiled_kernels_are_counted_and_cached_ones_are_not(kernel, capsys, monkeypatch):

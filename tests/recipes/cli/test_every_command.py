@@ -11,7 +11,7 @@ import pytest
 
 from readers.common.report import RunReport
 from readers.errors import FormatError
-from recipes.cli.console import ensure_kernel_cache, one_line, run_guarded, show_losses
+from recipes.cli.console import one_line, run_guarded, show_losses
 from recipes.cli.main import COMMANDS, main
 
 HEAVY_MODULES = (
@@ -141,50 +141,6 @@ def test_run_guarded_says_when_memory_runs_out(capsys):
 def test_run_guarded_lets_bugs_through():
     with pytest.raises(ZeroDivisionError):
         run_guarded(lambda: 1 / 0)
-
-
-def test_kernels_have_a_place_where_neither_the_program_nor_the_home_can_be_written(capsys, monkeypatch, tmp_path):
-    asked = []
-
-    def require(path):
-        asked.append(path)
-        if len(asked) > writable_at:
-            return
-        raise PermissionError
-
-    monkeypatch.setattr("recipes.cli.console.require_writable", require)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    for writable_at in (0, 1):  # beside the program; in the user's cache
-        asked.clear()
-        ensure_kernel_cache()
-        assert "NUMBA_CACHE_DIR" not in os.environ
-        assert len(asked) == writable_at + 1
-    assert asked == [Path(__file__).parents[3] / "decoder/__pycache__/kernel", tmp_path / "numba" / "kernel"]
-    assert capsys.readouterr().err == ""
-    writable_at = 2
-    asked.clear()
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # to be set back to what it was
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    ensure_kernel_cache()
-    directory = Path(os.environ["NUMBA_CACHE_DIR"])
-    assert directory.is_dir()
-    directory.rmdir()
-    assert capsys.readouterr().err.startswith("warning: neither ")
-
-
-def test_a_directory_for_kernels_that_cannot_be_written_is_replaced(capsys, monkeypatch, tmp_path):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    ensure_kernel_cache()
-    assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "x"))
-    ensure_kernel_cache()
-    directory = Path(os.environ["NUMBA_CACHE_DIR"])
-    assert directory.is_dir()
-    directory.rmdir()
-    found = f"warning: NUMBA_CACHE_DIR={tmp_path / 'file' / 'x'} is not writable; compiled kernels will not be kept"
-    assert capsys.readouterr().err.startswith(found)
 
 
 def test_a_file_name_that_cannot_be_encoded_is_named(capsys):

@@ -1,0 +1,156 @@
+"""What `argonaut warmup` runs: the commands that compile kernels, on the material of material.py."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from recipes.warmup.material import RATE
+
+Step = tuple[str, Callable[..., int], list[str]]  # title, function of a command line, its arguments
+
+CONFIG = Path(__file__).parent / "config" / "networks.cntk"
+
+
+def extraction(root: Path) -> Step:
+    """The features of the material, which all tasks need."""
+    return argonaut("hcopy", "-C", root / "hcopy.config", "-S", root / "hcopy.list", "-j", 1)
+
+
+def search(root: Path) -> list[Step]:
+    """Language models, graphs, decoding, alignment, lattices, bundles."""
+    lm, two, both = root / "lm.arpa", root / "two.arpa", root / "collection"
+    both.write_text(f"{lm} 0.5\n{two} 0.5\n")
+    tables = ("--state-list", root / "states.list", "--alignment", root / "states.mlf", "--dict", root / "dict")
+    scoring = ("-cntkmap", root / "graph/cntkmap", "-acweight", 0.5)
+    model = ("-am", root / "models/Dnn", *scoring)
+    compiled, mlf = ("-graph", root / "graph/graph.dg"), ("-outmlf", root / "words")
+    graph = (*compiled, "-lm", lm)
+    files, audio = ("-infiles", root / "test.scp"), ("--features", root / "hcopy.config")
+    lattices = ("--lattices", root / "lat.index")
+    utterance = (root / "audio.scp").read_text().split()[0]
+    bundle = root / "tones.argo"
+    return [
+        argonaut("lm", "estimate", "--text", root / "text", "--order", 3, "--method", "wb", "-o", lm),
+        argonaut("lm", "estimate", "--text", root / "text", "--order", 2, "--method", "wb", "-o", two),
+        argonaut("lm", "estimate", "--text", root / "text", "--order", 3, "--classes", 2, "-o", root / "classes.arpa"),
+        argonaut("lm", "perplexity", "--lm", lm, "--text", root / "text"),
+        argonaut("graph", *tables, "--lm", lm, "--out", root / "graph"),
+        argonaut("graph", *tables, "--lm-collection", both, "--out", root / "mixed"),
+        argonaut("graph", *tables, "--loop", "--out", root / "loop"),
+        network(root, "Dnn", "SGD=[maxEpochs=10;learningRatesPerMB=1.6]"),
+        argon(*graph, *model, *files, *mlf, "-lattice-prefix", root / "lat"),
+        argon(*graph, *model, *files, *mlf, "-max-tokens", 1, "--widenings", 0),
+        argon(*graph, *model, *audio, "-infiles", root / "audio.scp", *mlf, "--no-lm-lookahead"),
+        argon("-graph", root / "mixed/graph.dg", "-lm-collection", both, *model, *files, *mlf),
+        argon("-graph", root / "loop/graph.dg", *model, *files, *mlf, "-lattice-prefix", root / "loops"),
+        argon(*graph, *model, *audio, "--stream", utterance, "--json"),
+        argon(*compiled, *model, *files, "-alignmlf", root / "words.mlf", "--dict", root / "dict", *mlf),
+        network(root, "Write", f"modelPath={root}/models/Dnn"),
+        argon(*graph, "--scores", root / "scores.scp", *scoring, *mlf),
+        argonaut("lattice", "words", *lattices, "--by", "consensus", "--mlf", root / "consensus.mlf"),
+        argonaut("lattice", "oracle", *lattices, "--reference", root / "words.mlf"),
+        argonaut("lattice", "rescore", *lattices, "--lm", two, "--prefix", root / "rescored"),
+        argonaut("score", "--text", root / "long.reference", root / "long.hypothesis"),
+        argonaut(
+            *("pack", "--model", root / "models/Dnn", "--graph", root / "graph/graph.dg", "--lm", lm, "--rate", RATE),
+            *("--features", root / "hcopy.config", "--dict", root / "dict", "-o", bundle),
+        ),
+        argonaut("transcribe", bundle, utterance, "--format", "json", "--nbest", 2),
+    ]
+
+
+def frames(root: Path) -> list[Step]:
+    """Networks of frames without memory, update rules."""
+    return [
+        network(root, "Dnn", "command=Dnn:Test"),
+        network(root, "Dnn", "numCPUThreads=2"),
+        *(network(root, "Dnn", "SGD=[maxEpochs=1]", f"SGD=[{rule}]") for rule in RULES),
+        network(root, "Images"),
+        mapped(root, "Dnn", "Images"),
+    ]
+
+
+def sequences(root: Path) -> list[Step]:
+    """Recurrent networks, natural gradient, networks of words."""
+    return [
+        network(root, "Recurrent"),
+        network(root, "Recurrent", "numCPUThreads=2"),
+        network(root, "Examples"),
+        network(root, "NaturalGradient"),
+        network(root, "NaturalGradient", "numCPUThreads=2"),
+        mapped(root, "Recurrent", "NaturalGradient"),
+        network(root, "Vocabulary"),
+        *(
+            network(root, words, "SGD=[maxEpochs=1]", f"SGD=[{rule}]")
+            for words in ("ClassWords", "Words", "Sentences")
+            for rule in ("gradUpdateType=None", "gradUpdateType=AdaGrad")
+        ),
+        ("kernels of replays", compile_replayed, []),
+        ("fonts of pictures", find_fonts, []),
+    ]
+
+
+RULES = (
+    "L2RegWeight=0.001;L1RegWeight=0.0001;clippingThresholdPerSample=1;gaussianNoiseInjectStd=0.01",
+    "gradUpdateType=AdaGrad",
+    "gradUpdateType=AdaGrad;normWithAveMultiplier=false",
+    "gradUpdateType=RmsProp",
+    "gradUpdateType=RmsProp;normWithAveMultiplier=false",
+    "gradUpdateType=FSAdaGrad",
+    "gradUpdateType=AdamW",
+)
+
+
+def compile_replayed(_: list[str]) -> int:
+    """Compile the kernels that recorded passes call."""
+    from acoustic.kernels.compiled import elementwise, group, image, sequence, word  # noqa: F401 (register kernels)
+    from acoustic.recurrence import step_kernels  # noqa: F401
+    from acoustic.runtime.call_registry import FUNCTIONS, address_of
+    from acoustic.training.natural_gradient import layer_kernels  # noqa: F401
+    from acoustic.training.rules import compiled_loops  # noqa: F401
+
+    for name in FUNCTIONS:
+        address_of(name)
+    return 0
+
+
+def score_mapped(models: list[str]) -> int:
+    """Score with models as they are in bundles, where parameters are mapped and cannot be written to."""
+    import numpy as np
+
+    from acoustic.scoring.scorer import AcousticScorer
+    from readers.common.file_part import FilePart
+
+    for path in map(Path, models):
+        scorer = AcousticScorer(FilePart(path, 0, path.stat().st_size))
+        scorer.score(np.zeros((scorer.dim, 10), np.float32))
+    return 0
+
+
+def find_fonts(_: list[str]) -> int:
+    """Let matplotlib search the fonts, which it does once for each user."""
+    import matplotlib.font_manager  # noqa: F401
+
+    return 0
+
+
+def mapped(root: Path, *networks: str) -> Step:
+    return "scoring with mapped models", score_mapped, [str(root / "models" / name) for name in networks]
+
+
+def network(root: Path, command: str, *settings: str) -> Step:
+    from recipes.cli.cntk import run
+
+    given = [f"configFile={CONFIG}", f"Dir={root}", f"Network={command}", f"command={command}", *settings]
+    return f"cntk {command}", run, given
+
+
+def argon(*arguments: object) -> Step:
+    from recipes.cli.argon.command import run
+
+    return "argon", run, [*map(str, arguments), "--threads", "1"]
+
+
+def argonaut(*arguments: object) -> Step:
+    from recipes.cli.main import run
+
+    return f"argonaut {arguments[0]}", run, [*map(str, arguments)]
