@@ -2,7 +2,7 @@
 
     python -m benchmarks.serve an4.argo recordings/ [--threads 2] [--connections 10000] [--real-time]
 
-starts `argonaut serve` on a free port and sends the recordings of a folder in blocks of 100 ms, as a client of vosk does:
+starts `argonaut serve` on a free port and sends the recordings of a folder in blocks of 100 ms, as clients of vosk do:
 each block after the answer to the one before.  With --real-time a block is sent every 100 ms.  The words of each stream
 are compared with those of `Recognizer.stream`.
 """
@@ -110,11 +110,11 @@ async def measure(url: str, audio: list, expected: list[str], count: int, real_t
     spent = time.perf_counter() - begin
     seconds = sum(len(data) / 2 / rate for data, rate in audio)
     same = sum(words[index] == text for index, text in enumerate(expected))
-    ordered = sorted(delays)
+    ordered = sorted(1000 * delay for delay in delays)
     print(
-        f"streams {count}: latency median {1000 * statistics.median(delays):.1f} ms, 95 % "
-        f"{1000 * ordered[int(0.95 * len(ordered))]:.1f} ms, largest {1000 * ordered[-1]:.0f} ms; real-time factor "
-        f"{spent / seconds:.4f} of all, {spent * count / seconds:.4f} of a stream; same words {same} of {len(expected)}",
+        f"streams {count}: latency median {statistics.median(ordered):.1f} ms, 95 % "
+        f"{ordered[int(0.95 * len(ordered))]:.1f} ms, largest {ordered[-1]:.0f} ms; real-time factor "
+        f"{spent / seconds:.4f} of all, {spent * count / seconds:.4f} of a stream; same words {same} of {len(audio)}",
         flush=True,
     )
 

@@ -5,7 +5,8 @@ at the end {"eof": 1}.  Every binary message and the end are answered by one JSO
 
 - {"partial": "the words so far"}; with "partial_words", also their times in "partial_result";
 - {"text": "the words", "result": [{"word", "start", "end", "conf"}]} when an utterance has ended;
-- {"alternatives": [{"text", "confidence", "result"}]} instead, if "max_alternatives" is above 0.
+- {"alternatives": [{"text", "confidence", "result"}]} instead, if "max_alternatives" is above 0; the confidence is the
+  mean of those of the words.
 
 If several utterances end within one message, the answer has the words of all.  After the end, or a fault, whose text
 comes as {"error": "..."}, the server closes the connection.
@@ -28,7 +29,7 @@ import numpy as np
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from decoder.live_recognition import Recognition, RecognitionEvent
-from readers.errors import ArgonautError, ConfigError
+from readers.errors import ArgonautError
 from readers.results.timed_words import TimedWord
 from recipes.serve.limits import BusyError
 from recipes.serve.service import Service, Usage
@@ -227,8 +228,6 @@ class Session:
         """Make the stream; with phrases, their graph is compiled first."""
         recognizer = self.service.recognizer
         if self.config.phrase_list:
-            if not hasattr(recognizer, "with_grammar"):
-                raise ConfigError("config: phrase_list; this recogniser takes no phrase lists; expected none")
             phrases = list(self.config.phrase_list)
             recognizer = await self.service.decode_file(self.usage, recognizer.with_grammar, phrases)
         return recognizer.stream(self.config.sample_rate)
@@ -246,14 +245,14 @@ class Session:
             block = samples[begin : begin + step]
             seconds = len(block) / self.config.sample_rate
             finals += self._take(await self.service.decode(self.usage, seconds, self.recognition.push, block))
-        return self._result(finals) if finals else self._partial_result()
+        return await self._result(finals) if finals else self._partial_result()
 
     async def _finish(self) -> dict[str, Any]:
         """Return the answer to the end of the audio."""
         if self.recognition is None:
-            return self._result([])
+            return await self._result([])
         recognition, self.recognition = self.recognition, None
-        return self._result(self._take(await self.service.decode(self.usage, 0.0, recognition.finish)))
+        return await self._result(self._take(await self.service.decode(self.usage, 0.0, recognition.finish)))
 
     def _take(self, events: list[RecognitionEvent]) -> list[RecognitionEvent]:
         """Keep the words of the utterance that goes on; return the utterances that have ended."""
@@ -267,16 +266,27 @@ class Session:
             answer["partial_result"] = [_word(word) for word in self.partial]
         return answer
 
-    def _result(self, finals: list[RecognitionEvent]) -> dict[str, Any]:
+    async def _result(self, finals: list[RecognitionEvent]) -> dict[str, Any]:
         """Return the answer with the words of utterances that have ended."""
-        words = [word for event in finals for word in event.words]
+        count = self.config.max_alternatives
+        if not count:
+            return self._text_of([word for event in finals for word in event.words])
+        found = [[[]]]
+        if finals:
+            found = await self.service.decode(self.usage, 0.0, lambda: [event.hypotheses(count) for event in finals])
+        alternatives = []
+        for number in range(max(map(len, found))):  # several utterances share an answer: the n-th best of each
+            words = [word for one in found for word in one[min(number, len(one) - 1)]]
+            known = [word.confidence for word in words if word.confidence is not None]
+            confidence = {} if words and not known else {"confidence": sum(known) / len(known) if known else 1.0}
+            alternatives.append(self._text_of(words) | confidence)
+        return {"alternatives": alternatives}
+
+    def _text_of(self, words: Sequence[TimedWord]) -> dict[str, Any]:
         found: dict[str, Any] = {"text": " ".join(word.word for word in words)}
         if self.config.words and words:
             found["result"] = [_word(word) for word in words]
-        if not self.config.max_alternatives:
-            return found
-        known = [word.confidence for word in words if word.confidence is not None]
-        return {"alternatives": [found | {"confidence": math.prod(known)}]}
+        return found
 
 
 def _word(word: TimedWord) -> dict[str, Any]:

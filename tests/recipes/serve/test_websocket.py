@@ -25,7 +25,7 @@ def test_a_client_of_vosk(server, pcm, path):
         assert any(answer["partial"] == "AB" for answer in answers[:-1])
         words = answers[-1]["result"]
         assert [word["word"] for word in words] == ["AB", "C"]
-        assert all(0 <= word["start"] < word["end"] for word in words)
+        assert all(0 <= word["start"] < word["end"] and 0.5 < word["conf"] <= 1 for word in words)
         with pytest.raises(ConnectionClosed) as closed:
             socket.recv()
         assert closed.value.rcvd.code == 1000
@@ -41,15 +41,39 @@ def test_partial_words(server, pcm):
         answers = speak_to(socket, pcm, partial_words=True)
     shown = [answer for answer in answers if answer.get("partial")]
     assert [word["word"] for word in shown[-1]["partial_result"]] == shown[-1]["partial"].split()
+    assert all(0 <= word["conf"] <= 1 for word in shown[-1]["partial_result"])
     assert all("partial_result" not in answer for answer in answers if answer.get("partial") == "")
 
 
-def test_alternatives(server, pcm):
+def test_alternatives(server, recognizer, pcm):
+    rng = np.random.default_rng(1)
+    one, other = speak(["AB", "C"], rng)[0], speak(["BA", "CAB"], rng)[0]
+    count = min(len(one), len(other))
+    both = (one[:count] / 2 + other[:count] / 2 + 800 * rng.normal(size=count)).astype("<i2")  # two who speak at once
+    stream = recognizer.stream(RATE)
+    (event,) = [one for one in stream.push(both) + stream.finish() if one.is_final]
+    expected = [" ".join(word.word for word in words) for words in event.hypotheses(3)]
+    assert len(expected) == 2
     with connect(server.ws) as socket:
-        last = speak_to(socket, pcm, max_alternatives=3)[-1]
+        last = speak_to(socket, both.tobytes(), max_alternatives=3)[-1]
     assert set(last) == {"alternatives"}
-    assert last["alternatives"][0]["text"] == "AB C"
-    assert [word["word"] for word in last["alternatives"][0]["result"]] == ["AB", "C"]
+    assert [one["text"] for one in last["alternatives"]] == expected
+    for one in last["alternatives"]:
+        confidences = [word["conf"] for word in one.get("result", [])] or [1.0]
+        assert one["confidence"] == pytest.approx(sum(confidences) / len(confidences), abs=1e-3)
+    with connect(server.ws) as socket:
+        assert speak_to(socket, b"", max_alternatives=3) == [{"alternatives": [{"text": "", "confidence": 1.0}]}]
+
+
+def test_phrases(server, pcm):
+    with connect(server.ws) as socket:
+        assert finals(speak_to(socket, pcm, phrase_list=["BA", "AB C"])) == ["AB C"]
+    with connect(server.ws) as socket:
+        assert finals(speak_to(socket, pcm, phrase_list=["BA C"])) in ([], ["BA C"])
+    with connect(server.ws) as socket:
+        socket.send('{"config": {"phrase_list": ["NOTHING"]}}')
+        socket.send(pcm)
+        assert "NOTHING" in json.loads(socket.recv())["error"]
 
 
 def test_any_cut_of_the_audio_gives_the_same_words(server, recognizer, pcm):

@@ -1,0 +1,116 @@
+"""`argonaut serve`: options, warnings, the missing extra, signals."""
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from websockets.sync.client import connect
+
+from recipes.cli import serve
+from recipes.cli.main import main
+from tests.recipes.serve.conftest import speak_to
+
+
+def fault(capsys, *arguments):
+    """Return the error of a command that does not start."""
+    assert main(["serve", *map(str, arguments)]) == 2
+    return capsys.readouterr().err
+
+
+def test_without_the_extra(capsys, monkeypatch, bundle):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else object())
+    found = fault(capsys, bundle)
+    assert found == (
+        "error: argonaut serve: uvicorn not installed; expected the packages of the server; pip install "
+        "'argonaut-asr[serve]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--port", "70000"], "--port 70000; expected 0 to 65535"),
+        (["--threads", "0"], "--threads 0; expected at least 1"),
+        (["--max-streams", "0"], "--max-streams 0; expected a number above 0"),
+        (["--idle", "-1"], "--idle -1; expected a number above 0"),
+        (["--tls-cert", "a.pem"], "--tls-cert or --tls-key alone; expected both"),
+        (["--token-file", "nothing"], "nothing"),
+    ],
+)
+def test_wrong_options(capsys, bundle, options, message):
+    assert message in fault(capsys, bundle, *options)
+
+
+def test_what_is_no_bundle(capsys, speech):
+    assert "speech.wav" in fault(capsys, speech, "--port", "0")
+
+
+@pytest.fixture
+def started(bundle):
+    """A function that starts `argonaut serve` in a process of its own and returns (process, address, lines before)."""
+    running = []
+
+    def start(*options):
+        command = [sys.executable, "-m", "recipes.cli.main", "serve", str(bundle), "--port", "0", *options]
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        running.append(process)
+        lines = []
+        for line in process.stderr:
+            if found := re.search(r"listening on (http\S+?)[,;]", line):
+                return process, found[1], lines
+            lines.append(line)
+        raise AssertionError(lines)
+
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_streams_in_order(started, pcm, number):
+    process, url, before = started("--threads", "1")
+    assert [line for line in before if "warning" in line] == []
+    with connect(url.replace("http", "ws", 1)) as socket:
+        socket.send(pcm)
+        socket.recv()
+        process.send_signal(number)
+        assert json.loads(socket.recv())["text"] == "AB C"
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert out.startswith("streams 1; audio 1 s; refused 0\n")
+
+
+@pytest.mark.slow
+def test_a_server_for_other_machines_warns(started, pcm, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    token.chmod(0o644)
+    process, url, before = started("--host", "0.0.0.0", "--threads", "1")
+    assert [line for line in before if "warning" in line] == [
+        "warning: other machines can use the server without a token; expected --token-file or --host 127.0.0.1\n"
+    ]
+    process.terminate()
+    _, url, before = started("--host", "0.0.0.0", "--token-file", str(token))
+    assert [line for line in before if "warning" in line] == [
+        f"warning: {token}: other users can read the token; chmod 600\n"
+    ]
+    port = url.rpartition(":")[2]
+    with connect(f"ws://127.0.0.1:{port}/?token=0123456789abcdef") as socket:
+        assert speak_to(socket, pcm)[-1]["text"] == "AB C"
+
+
+def test_packages_are_those_of_the_extra():
+    assert serve.PACKAGES == ("starlette", "uvicorn", "websockets", "python_multipart")
