@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from decoder.recognizer.transcript import Transcript, Word
-from readers.results.timed_words import cues, write_srt, write_vtt
+from readers.errors import ConfigError
+from readers.htk.mlf import Label, write_mlf
+from readers.htk.slf import write_slf
+from readers.htk.units import TICKS_PER_SECOND
+from readers.results.timed_words import TimedWord, cues, write_ctm, write_srt, write_textgrid, write_vtt
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
@@ -90,21 +94,49 @@ def _usage(transcript: Transcript) -> dict[str, Any]:
     return {"type": "duration", "seconds": math.ceil(transcript.seconds)}
 
 
-def subtitles(transcript: Transcript, write: Callable) -> str:
-    """Return what `write_srt` or `write_vtt` writes."""
+def written(write: Callable[..., None], content: Any, **how: Any) -> str:
+    """Return what a function writes to a file: write(path, content, **how)."""
     with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "subtitles"
-        write(path, [word.timed for word in transcript.words])
+        path = Path(directory) / "transcript"
+        write(path, content, **how)
         return path.read_text(encoding="utf-8")
+
+
+def timed_words(transcript: Transcript) -> list[TimedWord]:
+    """Return the words as the writers of subtitles and tables take them."""
+    return [word.timed for word in transcript.words]
+
+
+def mlf(transcript: Transcript, name: str) -> str:
+    """Return the words as a master label file of HTK."""
+    labels = [
+        Label(round(word.start * TICKS_PER_SECOND), round(word.end * TICKS_PER_SECOND), word.text)
+        for word in transcript.words
+    ]
+    return written(write_mlf, [(f"*/{name}.rec", labels)])
+
+
+def slf(transcript: Transcript, name: str) -> str:
+    """Return the lattice in HTK's form.  Raises ConfigError if there is none."""
+    if transcript.lattice is None:
+        raise ConfigError(f"{name}: no lattice ({transcript.reason or 'long audio'}); expected one for slf")
+    return written(write_slf, transcript.lattice)
 
 
 FORMATS: dict[str, tuple[str, Callable[..., str]]] = {
     "json": (JSON, lambda transcript, **how: json.dumps(json_content(transcript), ensure_ascii=False)),
     "verbose_json": (
         JSON,
-        lambda transcript, **how: json.dumps(verbose_content(transcript, **how), ensure_ascii=False),
+        lambda transcript, name, **how: json.dumps(verbose_content(transcript, **how), ensure_ascii=False),
     ),
     "text": (TEXT, lambda transcript, **how: transcript.text + "\n"),
-    "srt": (TEXT, lambda transcript, **how: subtitles(transcript, write_srt)),
-    "vtt": ("text/vtt; charset=utf-8", lambda transcript, **how: subtitles(transcript, write_vtt)),
+    "srt": (TEXT, lambda transcript, **how: written(write_srt, timed_words(transcript))),
+    "vtt": ("text/vtt; charset=utf-8", lambda transcript, **how: written(write_vtt, timed_words(transcript))),
+    "ctm": (TEXT, lambda transcript, name, **how: written(write_ctm, {name: timed_words(transcript)})),
+    "textgrid": (
+        TEXT,
+        lambda transcript, **how: written(write_textgrid, timed_words(transcript), duration=transcript.seconds),
+    ),
+    "mlf": (TEXT, lambda transcript, name, **how: mlf(transcript, name)),
+    "slf": (TEXT, lambda transcript, name, **how: slf(transcript, name)),
 }

@@ -150,7 +150,7 @@ def _recognize(service: Service, upload: UploadFile, form_name: str, how: dict) 
             transcript = service.recognizer.transcribe(path)
         except (ArgonautError, OSError) as fault:
             raise RequestError(" ".join(str(fault).replace(str(path), name).split()), "file") from fault
-        return FORMATS[form_name][1](transcript, **how), transcript.seconds
+        return FORMATS[form_name][1](transcript, name=Path(name).stem, **how), transcript.seconds
 
 
 def _text(form: FormData, name: str) -> str:

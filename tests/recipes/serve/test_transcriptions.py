@@ -8,6 +8,8 @@ import openai
 import pytest
 import soundfile
 
+from readers.htk.mlf import read_mlf
+from readers.htk.slf import read_slf
 from tests.recipes.systems.small_system import RATE
 
 
@@ -133,3 +135,14 @@ def test_errors_have_openais_form(server):
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"{server.url}/v1/audio/transcriptions", data=b"x")
     assert refused.value.code == 415
+
+
+def test_formats_of_other_tools(client, speech, recognizer, tmp_path):
+    transcript = recognizer.transcribe(speech)
+    ctm = [line.split() for line in ask(client, speech, response_format="ctm").splitlines()]
+    assert [(line[0], line[4]) for line in ctm] == [("speech", "AB"), ("speech", "C")]
+    (tmp_path / "a.mlf").write_text(ask(client, speech, response_format="mlf"), encoding="utf-8")
+    assert [label.name for label in read_mlf(tmp_path / "a.mlf")["speech"]] == ["AB", "C"]
+    (tmp_path / "a.slf").write_text(ask(client, speech, response_format="slf"), encoding="utf-8")
+    assert read_slf(tmp_path / "a.slf").word == transcript.lattice.word
+    assert '"AB"' in ask(client, speech, response_format="textgrid")

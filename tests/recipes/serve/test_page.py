@@ -1,0 +1,265 @@
+"""The page of the server, in a browser."""
+
+import base64
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from decoder.lattices.links import weigh
+from decoder.lattices.posteriors import best_path, posteriors
+from readers.audio.audio_file import read_audio, write_wav
+from readers.htk.slf import read_slf, write_slf
+from recipes.serve.security import AccessPolicy
+from tests.recipes.serve.browser import Browser
+from tests.recipes.systems.small_system import RATE, TONES
+
+pytestmark = pytest.mark.slow
+TOKEN = "a-token-of-the-tests"
+DROP = """
+const [name, content] = arguments;
+const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
+const dropped = new DataTransfer();
+dropped.items.add(new File([bytes], name));
+const event = new DragEvent("drop", {dataTransfer: dropped, bubbles: true, cancelable: true});
+document.getElementById("choose").dispatchEvent(event);
+"""
+COLLECT = """
+window.partials = [];
+const note = () => {
+  const partial = document.querySelector(".partial");
+  if (partial) window.partials.push(partial.textContent);
+};
+new MutationObserver(note).observe(document.getElementById("words"), {childList: true, subtree: true});
+"""
+COLLECT_PLAYS = """
+window.plays = [];
+const start = AudioBufferSourceNode.prototype.start;
+AudioBufferSourceNode.prototype.start = function (when, offset) {
+  window.plays.push(offset);
+  start.call(this, when, offset);
+};
+"""
+SURFACES = ("page", "surface", "tint")
+INKS = ("ink", "muted", "accent", "medium", "low")
+
+
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def chromium(speech, downloads):
+    """A browser that hears the recording, with longer silence before and after it."""
+    before, after = (3000 * np.sin(2 * np.pi * tone * np.arange(2 * RATE) / RATE) for tone in TONES[-2:])
+    write_wav(downloads / "microphone.wav", np.concatenate([before[:RATE], read_audio(speech)[0], after]), RATE)
+    browser = Browser(downloads / "microphone.wav", downloads)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def page(chromium, server):
+    """The page as it is first seen; no test leaves an error in the console."""
+    chromium.driver.get(server.url)
+    chromium.wait(lambda: chromium.find("#model").text)
+    yield chromium
+    assert chromium.faults() == []
+
+
+def drop(page, name: str, content: bytes) -> None:
+    page.run(DROP, name, base64.b64encode(content).decode())
+
+
+def show_result(page, speech) -> None:
+    """Recognise the recording on the page."""
+    drop(page, "speech.wav", speech.read_bytes())
+    page.wait(lambda: page.find("#details").is_displayed())
+
+
+def test_dropped_file_shows_the_words_of_transcribe(page, speech, recognizer):
+    show_result(page, speech)
+    words = recognizer.transcribe(speech).words
+    assert page.texts("#words .word") == [word.text for word in words]
+    assert page.texts(".track-words span") == [word.text for word in words]
+    given = [button.get_attribute("data-confidence") for button in page.driver.find_elements("css selector", ".word")]
+    assert [float(value) for value in given] == [round(word.confidence, 4) for word in words]
+    assert page.find("#title").text == "speech.wav"
+    assert page.find("#model").text == "tones · en · 16 kHz"
+
+
+def test_chosen_file_and_click_to_play(page, speech):
+    page.run(COLLECT_PLAYS)
+    page.find("#files").send_keys(str(speech))
+    page.wait(lambda: page.find("#details").is_displayed())
+    words = page.driver.find_elements("css selector", ".word")
+    words[1].click()
+    page.driver.find_elements("css selector", ".track-words span")[0].click()
+    assert page.run("return window.plays") == [float(words[i].get_attribute("data-start")) for i in (1, 0)]
+    page.wait(lambda: page.find("#play").text == "Play")  # the end of the recording
+
+
+def test_microphone_gives_partial_and_final_words(page):
+    page.run(COLLECT)
+    page.find("#record").click()
+    assert page.find("#record").text == "Stop"
+    page.wait(lambda: "AB C" in page.run("return window.partials") or page.texts(".word"))
+    page.wait(lambda: page.run("return parseFloat(document.getElementById('clock').textContent.slice(2))") > 2.5)
+    page.find("#record").click()
+    page.wait(lambda: page.find("#details").is_displayed())
+    assert page.texts("#words .word") == ["AB", "C"]
+    assert "AB" in page.run("return window.partials")
+    assert page.texts("#announcement") == ["AB C"]
+    page.find("#alternatives summary").click()
+    assert page.wait(lambda: page.texts("#alternatives li"))[0].split() == ["AB", "C"]
+
+
+def test_alternatives_lattice_and_downloads(page, speech, recognizer, downloads):
+    show_result(page, speech)
+    transcript = recognizer.transcribe(speech)
+    page.find("#alternatives summary").click()
+    alternatives = page.wait(lambda: page.texts("#alternatives li"))
+    assert [text.strip() for text in alternatives] == transcript.alternatives(10)
+    page.find("#lattice summary").click()
+    page.wait(lambda: page.texts(".link"))
+    assert [word for word in page.texts(".link.best") if word not in ("", "<s>", "</s>")] == ["AB", "C"]
+    for name in ("txt", "json", "srt", "vtt", "ctm", "TextGrid", "mlf", "slf"):
+        page.find(f"#formats [data-extension={name}]").click()
+        page.wait((downloads / f"speech.{name}").exists)
+    assert (downloads / "speech.txt").read_text(encoding="utf-8") == "AB C\n"
+    assert read_slf(downloads / "speech.slf").word == transcript.lattice.word
+
+
+def test_everything_works_with_the_keyboard(page, speech):
+    from selenium.webdriver import ActionChains, Keys
+
+    def press(*keys: str) -> str:
+        """Press keys; return the name of the focused element."""
+        for key in keys:
+            ActionChains(page.driver).send_keys(key).perform()
+        return page.run("const at = document.activeElement; return at.id || at.textContent")
+
+    show_result(page, speech)
+    assert press(Keys.TAB) == "record"
+    assert page.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert press(Keys.TAB) == "choose"
+    assert press(Keys.TAB) == "AB"
+    assert press(Keys.ARROW_RIGHT) == "C"
+    assert press(Keys.TAB) == "play"
+    assert press(Keys.TAB, Keys.TAB, Keys.TAB) == "timeline"
+    press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert page.find("#timeline").get_attribute("aria-valuenow") == "0.2"
+    press(Keys.SPACE)
+    assert page.find("#play").text == "Pause"
+    press(Keys.SPACE)
+    press(Keys.TAB, Keys.ENTER)
+    assert page.find("#alternatives").get_attribute("open") is not None
+
+
+def test_text_is_never_html(page):
+    drop(page, "<img src=x>.wav", b"no audio")
+    page.wait(lambda: page.find("#error").text)
+    assert page.find("#title").text == "<img src=x>.wav"
+    assert page.find("#error").text.startswith("<img src=x>.wav: ")
+    shown = page.run("""
+        const { WordView, showAlternatives } = await import("/page/words.js");
+        const [box, list] = [document.createElement("div"), document.createElement("ol")];
+        const words = [{ word: "<b>x</b>", start: 0, end: 1, confidence: 0.5 }];
+        new WordView(box, () => {}).add(words);
+        showAlternatives(list, ["<b>x</b>", "<i>y</i>"]);
+        return [box.textContent, box.querySelector("b"), list.textContent, list.querySelector("b, i")];
+    """)
+    assert shown == ["<b>x</b> ", None, "<b>x</b> <i>y</i> ", None]
+    assert len(page.faults()) == 1  # the server's refusal
+
+
+def test_lattice_has_the_posteriors_of_the_decoder(page, recognizer, speech, tmp_path):
+    lattice = recognizer.with_options(lattice_beam=30.0).transcribe(speech).lattice
+    write_slf(tmp_path / "a.slf", lattice, digits=17)
+    found = page.run(
+        "const { parseLattice } = await import('/page/slf.js'); return parseLattice(arguments[0]);",
+        (tmp_path / "a.slf").read_text(encoding="utf-8"),
+    )
+    expected = posteriors(lattice).link
+    links = sorted(zip(lattice.start.tolist(), lattice.end.tolist(), lattice.word, np.exp(expected).tolist()))
+    given = sorted((one["start"], one["end"], one["word"], one["posterior"]) for one in found["links"])
+    assert len(links) > 4
+    assert [one[:3] for one in map(tuple, given)] == [one[:3] for one in links]
+    np.testing.assert_allclose([one[3] for one in given], [one[3] for one in links], atol=1e-9)
+    path = [lattice.word[link] for link in best_path(weigh(lattice))]
+    assert [one["word"] for one in found["links"] if one["best"]] == path
+
+
+def test_spectrogram_column_is_a_power_spectrum(page):
+    samples = np.random.default_rng(2).normal(size=2000).astype(np.float32)
+    found = page.run(
+        """const { Spectrum } = await import('/page/spectrum.js');
+        const spectrum = new Spectrum(16000);
+        const column = new Float32Array(spectrum.bins);
+        spectrum.at(Float32Array.from(arguments[0]), 1000, column);
+        return [...column];""",
+        samples.tolist(),
+    )
+    emphasised = (samples[1:] - 0.97 * samples[:-1])[1000 - 128 - 1 : 1000 + 128 - 1]
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(256) + 0.5) / 256)
+    expected = 10 * np.log10(np.abs(np.fft.rfft(emphasised * hann, 2 * len(found))[:-1]) ** 2)
+    np.testing.assert_allclose(found, expected, atol=0.01)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_have_contrast_and_nothing_is_cut_off(page, speech, theme):
+    page.look(theme, 400, 1000)
+    show_result(page, speech)
+    for selector in ("#alternatives", "#lattice"):
+        page.find(f"{selector} summary").click()
+    page.wait(lambda: page.texts(".link") and page.texts("#alternatives li"))
+    assert page.run("return document.documentElement.scrollWidth") <= 400
+    names = (*SURFACES, *INKS, "primary", "on-primary")
+    values = page.run(
+        "const style = getComputedStyle(document.body); return arguments[0].map((one) => style.getPropertyValue(one))",
+        [f"--{name}" for name in names],
+    )
+    colour = dict(zip(names, values))
+    pairs = [(ink, surface) for ink in INKS for surface in SURFACES] + [("primary", "on-primary")]
+    too_low = [pair for pair in pairs if contrast(colour[pair[0]], colour[pair[1]]) < 4.5]
+    assert too_low == []
+    page.look("light", 1280, 1000)
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours #rrggbb, as WCAG 2 defines it."""
+    luminances = []
+    for colour in (one, other):
+        red, green, blue = (int(part, 16) / 255 for part in re.fullmatch(r"\s*#(..)(..)(..)\s*", colour).groups())
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
+        luminances.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(luminances) + 0.05) / (min(luminances) + 0.05)
+
+
+def test_access_token(chromium, start, speech):
+    with start(AccessPolicy(token=TOKEN)) as server:
+        chromium.driver.get(server.url)
+        chromium.wait(lambda: chromium.find("#access").is_displayed())
+        chromium.find("#token").send_keys(TOKEN)
+        chromium.find("#access button").click()
+        chromium.wait(lambda: chromium.find("#model").text)
+        assert not chromium.find("#access").is_displayed()
+        show_result(chromium, speech)
+        assert chromium.texts("#words .word") == ["AB", "C"]
+        chromium.find("#record").click()
+        chromium.wait(lambda: chromium.find("#title").text == "Recording 1")
+        chromium.find("#record").click()
+        chromium.wait(lambda: chromium.find("#details").is_displayed())
+    assert all("401" in fault for fault in chromium.faults())
+
+
+def test_refused_stream_says_why(chromium, start):
+    with start(streams=1) as server, server.service.stream("websocket"):
+        chromium.driver.get(server.url)
+        chromium.find("#record").click()
+        chromium.wait(lambda: chromium.find("#error").text)
+        assert "1 streams are open" in chromium.find("#error").text
+        assert chromium.find("#record").text == "Record"
+    chromium.faults()
