@@ -72,7 +72,8 @@ function takeResult(recording, result) {
 }
 
 function takeAlternatives(recording, result) {
-  recording.alternatives = (result.alternatives ?? [result.text]).map((one) => one.text ?? one);
+  const texts = (result.alternatives ?? [result]).map((one) => one.text);
+  recording.alternatives = texts.some(Boolean) ? texts : ["No words"];
 }
 
 // Microphone
@@ -101,8 +102,8 @@ function toggleMicrophone() {
       recording.partial = words;
       if (recording === current) wordView.partial(words);
     },
-    final: (words) => addFinal(recording, words.map(({ conf, ...word }) => ({ ...word, confidence: conf }))),
-    error: (message) => showError(message),
+    final: (words) => addFinal(recording, words),
+    error: (message) => report(new Error(message), recording),
     end: () => endMicrophone(recording),
   });
   $("record").classList.add("recording");
@@ -147,6 +148,7 @@ function show() {
   wordView.clear();
   wordView.add(current.words);
   wordView.partial(current.partial);
+  showError(current.error ?? "");
   showState(current);
   showSound();
   showLegend();
@@ -176,7 +178,7 @@ function showList() {
     ...recordings.map((recording) => {
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = recording.name;
+      button.textContent = recording.state === "failed" ? `${recording.name} (failed)` : recording.name;
       button.setAttribute("aria-current", recording === current);
       button.addEventListener("click", () => {
         choose(recording);
@@ -233,7 +235,8 @@ function report(fault, recording) {
     $("access").hidden = false;
     $("token").focus();
   }
-  showError(recording ? `${recording.name}: ${fault.message}` : fault.message);
+  if (recording) recording.error = fault.message;
+  if (!recording || recording === current) showError(fault.message);
 }
 
 // Alternatives, lattice, downloads: what the result does not contain is asked for when it is needed

@@ -7,6 +7,7 @@ const MARGIN = 28;
 const LANE = 30; // height
 const NODE = 5; // radius
 const MOST_WORDS = 1500;
+const MOST_SCALE = 450; // pixels per second
 const PROBABLE = 0.001;
 const SAME_TIME = 0.05; // seconds between the times of variants of one word
 
@@ -72,7 +73,7 @@ function mergeTimes(words) {
 
 const byImportance = (a, b) => b.best - a.best || b.posterior - a.posterior;
 const isMark = (word) => word.word === "<s>" || word.word === "</s>";
-const labelWidth = (word) => 9 * word.word.length + 22;
+const labelWidth = (word) => 10 * word.word.length + 20;
 
 /** Give each word a lane: 0 for the best path, then 1, -1, 2, -2, ... where its arc and label have room. */
 function assignLanes(words, x) {
@@ -92,8 +93,8 @@ function draw(words, room) {
   const path = words.filter((word) => word.best);
   const first = Math.min(...words.map((word) => word.start));
   const last = Math.max(...words.map((word) => word.end));
-  const needed = path.filter((word) => !isMark(word)).map((word) => labelWidth(word) / (word.end - word.start)).sort((a, b) => a - b);
-  const scale = Math.max((room - 2 * MARGIN - 2) / (last - first), Math.min(500, needed[Math.floor(0.85 * needed.length)] ?? 100));
+  const needed = path.filter((word) => !isMark(word)).map((word) => labelWidth(word) / (word.end - word.start));
+  const scale = Math.max((room - 2 * MARGIN - 2) / (last - first), Math.min(MOST_SCALE, Math.max(100, ...needed)));
   const x = (time) => MARGIN + (time - first) * scale;
   assignLanes(words, x);
   const lanes = words.map((word) => word.lane);

@@ -3,11 +3,15 @@
 import { token } from "./server.js";
 
 const MOST_WAITING = 1 << 20; // bytes that may wait for the network
+const MESSAGES = {
+  NotAllowedError: "The browser does not allow the microphone.",
+  NotFoundError: "There is no microphone.",
+};
 const UNPROCESSED = { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 
 /**
  * One recording.  Handlers: begin(sampleRate), samples(Int16Array), partial(words), final(words), end(), error(message);
- * words as in vosk's results: word, start, end, conf.
+ * words: [{word, start, end, confidence}], of which only `word` is always there.
  */
 export class Microphone {
   constructor(handlers) {
@@ -18,13 +22,15 @@ export class Microphone {
   async start() {
     try {
       this.stream = await navigator.mediaDevices.getUserMedia({ audio: UNPROCESSED });
+      this.stream.getTracks()[0].onended = () => this.stop();
       this.context = new AudioContext();
       await this.context.audioWorklet.addModule(new URL("worklet.js", import.meta.url));
-      this.socket = await this.connect();
-      this.capture();
+      if (!this.ended) this.socket = await this.connect();
+      if (!this.ended) this.capture();
     } catch (fault) {
-      this.fail(fault.name === "NotAllowedError" ? "The browser does not allow the microphone." : fault.message);
+      this.fail(MESSAGES[fault.name] ?? fault.message);
     }
+    if (this.ended) this.release();
   }
 
   connect() {
@@ -62,42 +68,51 @@ export class Microphone {
 
   /** End the recording; the last words follow. */
   stop() {
-    this.stream?.getTracks().forEach((track) => track.stop());
-    this.node?.port.postMessage("stop");
+    if (!this.node) {
+      this.end();
+      return;
+    }
+    this.stream.getTracks().forEach((track) => track.stop());
+    this.node.port.postMessage("stop");
   }
 
   finish() {
-    this.context.close();
-    this.finishing = true;
+    this.finishing = true; // the server answers the end with the last words and closes the connection
     if (this.socket.readyState === WebSocket.OPEN) this.socket.send('{"eof": 1}');
   }
 
   receive(message) {
     if (message.error) this.fail(message.error.message ?? message.error);
-    else if ("partial" in message) this.handlers.partial(message.partial_result ?? plainWords(message.partial));
-    else if ("text" in message) this.handlers.final(message.result ?? plainWords(message.text));
-    if ("text" in message && this.finishing) this.socket.close();
+    else if ("partial" in message) this.handlers.partial(wordsOf(message.partial_result, message.partial));
+    else if ("text" in message) this.handlers.final(wordsOf(message.result, message.text));
   }
 
   closed(code, reason) {
-    if (this.ended) return;
-    if (!this.finishing) {
-      this.fail(reason || `The server closed the connection (${code}).`);
-      return;
-    }
-    this.ended = true;
-    this.handlers.end();
+    if (this.finishing) this.end();
+    else this.fail(reason || `The server closed the connection (${code}).`);
   }
 
   fail(message) {
+    if (!this.ended) this.handlers.error(message);
+    this.end();
+  }
+
+  end() {
     if (this.ended) return;
     this.ended = true;
+    this.release();
+    this.handlers.end();
+  }
+
+  release() {
     this.stream?.getTracks().forEach((track) => track.stop());
     if (this.context && this.context.state !== "closed") this.context.close();
     this.socket?.close();
-    this.handlers.error(message);
-    this.handlers.end();
   }
 }
 
-const plainWords = (text) => text.split(" ").filter(Boolean).map((word) => ({ word }));
+/** Words with `confidence` in place of vosk's `conf`; from the text, if there is nothing else. */
+function wordsOf(result, text) {
+  if (!result) return text.split(" ").filter(Boolean).map((word) => ({ word }));
+  return result.map(({ conf, ...word }) => ({ ...word, confidence: conf }));
+}

@@ -68,7 +68,12 @@ export class WordView {
     if (!words.length) return;
     const text = document.createElement("span");
     text.className = "partial";
-    text.textContent = words.map((word) => word.word).join(" ");
+    for (const { word, confidence } of words) {
+      const part = document.createElement("span");
+      part.textContent = word;
+      part.dataset.level = levelOf(confidence);
+      text.append(part, " ");
+    }
     this.element.append(text);
   }
 

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 SECONDS = 30.0  # until a condition counts as failed
-QUIET = ("no-first-run", "disable-background-networking", "disable-component-update", "disable-sync", "disable-quic")
+QUIET = (
+    "disable-dev-shm-usage",
+    "no-first-run",
+    "disable-background-networking",
+    "disable-component-update",
+    "disable-sync",
+    "disable-quic",
+)
 SIZES = {"width": 1280, "height": 1000}
 
 

@@ -24,7 +24,7 @@ from tests.recipes.serve.conftest import TestServer
 from tests.structure.test_imports import ROOT
 
 PICTURES = ROOT / "docs/pictures"
-COLOURS = 64  # of a picture's palette
+COLOURS, DISTANCE = 96, 24  # of a picture's palette; least sum of differences of red, green and blue
 WIDE, NARROW = 1280, 400
 LIVE_WORDS = 4
 MARGIN = 24  # pixels below the content, and between the narrow pictures
@@ -40,10 +40,22 @@ def take(browser: Browser, theme: str, width: int) -> Image.Image:
     return Image.open(io.BytesIO(base64.b64decode(browser.command("Page.captureScreenshot")["data"]))).convert("RGB")
 
 
+def palette_of(picture: Image.Image) -> Image.Image:
+    """Return a palette of the most frequent colours that differ visibly from each other."""
+    colours, counts = np.unique(np.asarray(picture).reshape(-1, 3), axis=0, return_counts=True)
+    kept = np.zeros((0, 3))
+    for colour in colours[np.argsort(-counts)].astype(float):
+        if len(kept) < COLOURS and (np.abs(kept - colour).sum(axis=1) >= DISTANCE).all():
+            kept = np.vstack([kept, colour])
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(kept.astype(np.uint8).tobytes())
+    return palette
+
+
 def save(picture: Image.Image, name: str) -> None:
     """Write a small PNG file."""
     path = PICTURES / f"page_{name}.png"
-    picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
+    picture.quantize(palette=palette_of(picture), dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path.relative_to(ROOT)}: {picture.width} x {picture.height}, {path.stat().st_size >> 10} kB")
 
 
