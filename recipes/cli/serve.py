@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--port", type=int, default=2700, metavar="N", help="0: a free one (default 2700)")
     parser.add_argument("--threads", type=int, metavar="N", help="number of cores to use (default: all)")
+    parser.add_argument(
+        "--upsample", action="store_true", help="accept audio of a lower sample rate than that of the training"
+    )
     limits = parser.add_argument_group("limits")
     limits.add_argument(
         "--max-streams", type=int, default=8, metavar="N", help="streams and files at the same time (default 8)"
@@ -38,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-upload", type=float, default=100.0, metavar="MIB", help="size of an uploaded file (default 100)"
     )
     limits.add_argument(
-        "--max-file", type=float, default=600.0, metavar="SECONDS", help="duration of an uploaded file (default 600)"
+        "--max-file", type=float, default=3600.0, metavar="SECONDS", help="duration of an uploaded file (default 3600)"
     )
     limits.add_argument(
         "--max-stream", type=float, default=14400.0, metavar="SECONDS", help="duration of a stream (default 14400)"
@@ -128,7 +131,10 @@ def serve(arguments: argparse.Namespace, cores: int) -> int:
     names = [*arguments.allow_host, *([arguments.host] if arguments.host else [])]
     origins = frozenset(origin.lower().rstrip("/") for origin in arguments.allow_origin)
     policy = AccessPolicy(frozenset(name.lower() for name in names), origins, token)
-    service = Service(Recognizer.load(arguments.bundle), limits, cores)
+    recognizer = Recognizer.load(arguments.bundle).with_audio(upsample=arguments.upsample)
+    if recognizer.front_end.config.channel is None:
+        recognizer = recognizer.with_audio(channel="mix")
+    service = Service(recognizer, limits, cores)
     service.warm_up()
     with interrupts_noted() as should_stop:
         application = make_application(service, policy)

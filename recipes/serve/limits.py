@@ -39,7 +39,7 @@ class Limits:
     streams: int = 8
     message: int = MEGABYTE
     upload: int = 100 * MEGABYTE
-    file_seconds: float = 600.0
+    file_seconds: float = 3600.0
     stream_seconds: float = 4 * 3600.0
     idle: float = 60.0
     upload_seconds: float = 600.0

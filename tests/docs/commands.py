@@ -26,6 +26,7 @@ REASONS = {
     "corpus": "a corpus that is licensed or not part of the demo",
     "cluster": "a Dask cluster",
     "microphone": "a microphone",
+    "server": "a server, which runs until it is stopped",
     "installation": "installs packages or runs make",
     "long": "minutes; recipes have tests of their own, on toy data",
     "schematic": "names to be replaced",

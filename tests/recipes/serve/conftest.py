@@ -74,7 +74,7 @@ def pcm(speech) -> bytes:
 
 @pytest.fixture(scope="session")
 def recognizer(bundle) -> Recognizer:
-    return Recognizer.load(bundle)
+    return Recognizer.load(bundle).with_audio(channel="mix")
 
 
 @pytest.fixture(scope="session")

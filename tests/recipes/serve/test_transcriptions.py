@@ -4,6 +4,7 @@ import json
 import urllib.request
 from pathlib import Path
 
+import numpy as np
 import openai
 import pytest
 import soundfile
@@ -101,6 +102,13 @@ def test_what_is_no_audio(client, tmp_path, speech):
     bad.write_bytes(Path(speech).read_bytes()[:3000])
     with pytest.raises(openai.BadRequestError, match=r"letter\.wav: truncated"):
         ask(client, bad)
+
+
+def test_channels_are_mixed(client, speech, tmp_path):
+    samples, rate = soundfile.read(speech)
+    path = tmp_path / "stereo.flac"
+    soundfile.write(path, np.stack([samples, samples * 0.5], axis=1), rate)
+    assert ask(client, path).text == "AB C"
 
 
 def test_sizes_and_durations(start, speech, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from readers.audio.resampling import resample
 from tests.recipes.serve.conftest import EOF, speak_to
 from tests.recipes.systems.small_system import RATE, TONES, speak
 
@@ -125,6 +126,19 @@ def test_noise_is_recognised_as_something(server):
     with connect(server.ws) as socket:
         answers = speak_to(socket, np.random.default_rng(0).bytes(40_001))
     assert "text" in answers[-1]
+
+
+def test_audio_of_a_higher_rate(server, pcm):
+    samples = resample(np.frombuffer(pcm, "<i2").astype(np.float32), RATE, 48000).astype("<i2").tobytes()
+    with connect(server.ws) as socket:
+        assert finals(speak_to(socket, samples, sample_rate=48000)) == ["AB C"]
+
+
+def test_audio_of_a_lower_rate_is_refused(server, pcm):
+    with connect(server.ws) as socket:
+        socket.send('{"config": {"sample_rate": 8000}}')
+        socket.send(pcm)
+        assert "8000" in json.loads(socket.recv())["error"]
 
 
 def test_another_rate_after_audio_is_refused(server, pcm):
