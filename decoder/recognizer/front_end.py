@@ -10,7 +10,9 @@ from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.scorer import WindowScorer
 from decoder.live_recognition import StreamStage
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
+from features.extraction import SOURCE_RATE_TOLERANCE
 from readers.errors import ConfigError, ShapeError
+from readers.htk.units import TICKS_PER_SECOND
 
 FULL_SCALE = 32768.0  # of 16-bit samples
 MOST = 8.0  # largest floating-point sample that is taken as one of the scale -1 to 1
@@ -92,15 +94,22 @@ class FrontEnd:
         """
         if not 0 < rate < math.inf:
             raise ConfigError(f"{where}: sample rate {rate}; expected a number of Hz above 0")
-        target, known = rate, self.expected.rates
-        if known and self.mismatch(where, rate) is not None:
-            if rate < min(known) and not upsample:
-                raise ConfigError(
-                    f"{where}: sample rate {rate:g} Hz; expected at least {min(known):g} Hz, with which "
-                    f"{self.scorer.source} was trained; --upsample (in Python with_audio(upsample=True)) accepts audio "
-                    "without the upper frequencies"
-                )
-            target = max((one for one in known if one <= rate), default=min(known))
+        target, known, period = rate, self.expected.rates, self.config.source_rate
+        if period and not known:
+            known = (round(TICKS_PER_SECOND / period),)
+        agrees = bool(period) and abs(period * rate / TICKS_PER_SECOND - 1) <= SOURCE_RATE_TOLERANCE
+        if known and rate not in known and not agrees:
+            lower = [one for one in known if one < rate]
+            if lower:
+                target = max(lower)
+            elif period or self.mismatch(where, rate) is not None:
+                if not upsample:
+                    raise ConfigError(
+                        f"{where}: sample rate {rate:g} Hz; expected at least {min(known):g} Hz, with which "
+                        f"{self.scorer.source} was trained; --upsample (in Python with_audio(upsample=True)) accepts "
+                        "audio without the upper frequencies"
+                    )
+                target = min(known)
         self.check_rate(target, where)
         return target
 

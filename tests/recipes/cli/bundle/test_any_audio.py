@@ -2,6 +2,7 @@
 
 import io
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,6 +87,19 @@ def test_audio_that_fits_as_it_is_is_not_resampled(recognizer):
     several = FrontEnd(front_end.config, scorer)
     several.expected = FeatureRecord(scorer.record.settings, (8000.0, 16000.0))
     assert [several.target_rate(rate, "") for rate in (8000, 11025, 16000, 44100)] == [8000, 8000, 16000, 16000]
+    # The filters and _Z make low rates equal; higher ones are resampled all the same.
+    settings = {**scorer.record.settings, "TARGETKIND": "FBANK_Z", "HIFREQ": 3800.0}
+    banded = FrontEnd(front_end.config, scorer)
+    banded.config = replace(front_end.config, target_kind="FBANK_Z", high_frequency=3800.0)
+    banded.expected = FeatureRecord(settings, (16000.0,))
+    assert [banded.target_rate(rate, "") for rate in (8000, 16000, 44100)] == [8000, 16000, 16000]
+    banded.config = replace(banded.config, source_rate=625.0)  # SOURCERATE: audio of 16000 Hz only
+    assert [banded.target_rate(rate, "") for rate in (16000, 16001, 44100)] == [16000, 16001, 16000]
+    with pytest.raises(ConfigError, match="sample rate 8000 Hz; expected at least 16000 Hz"):
+        banded.target_rate(8000, "a.wav")
+    assert banded.target_rate(8000, "", upsample=True) == 16000
+    banded.expected = FeatureRecord(settings)
+    assert [banded.target_rate(rate, "") for rate in (16000, 44100)] == [16000, 16000]
     several.expected = FeatureRecord(scorer.record.settings)  # of a model that does not know its rate
     assert several.target_rate(11025, "") == 11025
     for rate in (0, float("nan"), float("inf")):
