@@ -2,7 +2,7 @@
 
 Open recognizer.py first: the class Recognizer.  bundle.py opens and checks bundles, description.py is their
 bundle.json, packing.py writes them, assembly.py opens their parts, transcript.py holds what was recognised,
-recording.py opens audio of any form, front_end.py turns it into scores.
+recording.py opens audio of any form, front_end.py turns it into scores, calibration.py maps posteriors to confidences.
 """
 
 from readers.common.lazy import face
@@ -11,10 +11,11 @@ __all__, __getattr__ = face(
     __name__,
     {
         "bundle": ["Bundle", "is_bundle"],
+        "calibration": ["Calibration", "MeasuredConfidence", "fit_calibration", "measure"],
         "description": ["BundleDescription", "MeasuredErrors"],
         "front_end": ["FrontEnd"],
         "grammar": ["Grammar"],
-        "packing": ["BundleParts", "pack"],
+        "packing": ["BundleParts", "add_calibration", "pack"],
         "recognizer": ["Recognizer"],
         "recording": ["AudioOptions"],
         "transcript": ["Transcript", "Word"],

@@ -14,7 +14,8 @@ from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.collection import open_collection
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.mapped_model import load_language_model, open_language_model
-from decoder.recognizer.bundle import CNTKMAP, DICTIONARY, GRAPH, LM, MODEL, SEARCH, Bundle
+from decoder.recognizer.bundle import CALIBRATION, CNTKMAP, DICTIONARY, GRAPH, LM, MODEL, SEARCH, Bundle
+from decoder.recognizer.calibration import Calibration
 from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import SearchOptions
 from decoder.search.table_file import load_search_tables
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from acoustic.scoring.scorer import WindowScorer
     from decoder.recognizer.front_end import FrontEnd
 
-LATTICE_BEAM = 6.0  # in cost; the lattices from which confidences are computed
+LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
 OUTPUT = "ScaledLogLikelihood"  # node of a network, unless another one is named
 
 
@@ -109,6 +110,11 @@ def open_front_end(
     if not isinstance(settings, Mapping):
         settings = read_hcopy_config(settings)
     return FrontEnd(FeatureConfig.from_hcopy(settings), scorer, where, rate, on_mismatch)
+
+
+def read_calibration(bundle: Bundle) -> Calibration | None:
+    """Return the map from posteriors to confidences, if a bundle has one."""
+    return Calibration.read(bundle.parts[CALIBRATION]) if CALIBRATION in bundle.parts else None
 
 
 def has_tables(bundle: Bundle) -> bool:

@@ -2,7 +2,7 @@
 
 import shutil
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from decoder.graph.graph_file import load_defaults, load_graph
 from decoder.lm.mapped_model import load_language_model, open_language_model, save_language_model
 from decoder.mapped_file import ALIGNMENT, block_checksums
 from decoder.recognizer.bundle import (
+    CALIBRATION,
     CNTKMAP,
     DESCRIPTION,
     DICTIONARY,
@@ -24,6 +25,7 @@ from decoder.recognizer.bundle import (
     TABLES,
     Bundle,
 )
+from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.description import CHECKSUM, BundleDescription, MeasuredErrors, dump
 from decoder.recognizer.recognizer import Recognizer
 from decoder.search.options import SearchOptions
@@ -116,6 +118,40 @@ def pack(parts: BundleParts, path: str | Path) -> Bundle:
         For a directory that exists.
     OSError
     """
+    return _publish(path, lambda directory: _fill(parts, directory))
+
+
+def add_calibration(bundle: Bundle, calibration: Calibration, path: str | Path) -> Bundle:
+    """Write a bundle again, with another map of its confidences.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    calibration : Calibration
+    path : str or Path
+        As for `pack`; it may be the file of the bundle.
+
+    Returns
+    -------
+    Bundle
+
+    Raises
+    ------
+    ArgonautError, OSError
+        As of `pack`.
+    """
+
+    def fill(directory: Path) -> None:
+        for name, part in bundle.parts.items():
+            part.map().tofile(directory / name)
+        (directory / CALIBRATION).write_bytes(calibration.dump())
+        _describe(bundle.description, directory)
+
+    return _publish(path, fill)
+
+
+def _publish(path: str | Path, fill: Callable[[Path], None]) -> Bundle:
+    """Make a bundle of the files that `fill` writes to a directory."""
     path = Path(path)
     if path.suffix != SUFFIX and path.exists():
         raise ConfigError(f"{path}: exists; expected a new directory, or a name that ends in {SUFFIX}")
@@ -123,7 +159,7 @@ def pack(parts: BundleParts, path: str | Path) -> Bundle:
     with temporary_directory(path) as made:
         directory = made / "bundle"
         directory.mkdir()
-        _fill(parts, directory)
+        fill(directory)
         Recognizer.load(directory)
         if path.suffix == SUFFIX:
             _write_zip(path, directory)
@@ -164,6 +200,11 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         created_by=parts.created_by,
         errors=tuple(parts.errors),
     )
+    _describe(description, directory)
+
+
+def _describe(description: BundleDescription, directory: Path) -> None:
+    """Write bundle.json, which lists all other files of the directory."""
     members = [_entry(file) for file in sorted(directory.iterdir())]
     (directory / DESCRIPTION).write_bytes(dump(description.as_json() | {"members": members}))
 

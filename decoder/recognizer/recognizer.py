@@ -14,7 +14,7 @@ from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.live_recognition import Endpoint, Recognition
 from decoder.lm.language_model import LanguageModel
-from decoder.recognizer.assembly import LATTICE_BEAM, has_tables, open_bundle, transcript_graphs
+from decoder.recognizer.assembly import LATTICE_BEAM, has_tables, open_bundle, read_calibration, transcript_graphs
 from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
@@ -48,13 +48,18 @@ class Recognizer:
     cntkmap : mapping of str to int, optional
         Network output of each HMM state; by default in the order of the graph's states.
     options : SearchOptions, optional
-        By default with a lattice beam of 6, from which confidences are computed.
+        By default with a lattice beam of 9, from which confidences are computed.
     alignment : TranscriptGraphs, optional
         What `align` needs.
     sample_rate : float, optional
         Of the audio of the training in Hz, for a model that does not know it.
     name : str
         For messages.
+
+    Attributes
+    ----------
+    calibration : Calibration or None
+        From posterior probabilities of words to their confidences; None without one, and after `with_grammar`.
 
     Raises
     ------
@@ -100,6 +105,7 @@ class Recognizer:
         self._audio = AudioInput(front_end, AudioOptions())
         self._alignment, self._bundle = alignment, bundle
         self.grammar: Grammar | None = None
+        self.calibration = None if bundle is None else read_calibration(bundle)
 
     @classmethod
     def load(cls, path: str | Path, verify: bool = True) -> Self:
@@ -198,7 +204,7 @@ class Recognizer:
         """
         other = copy.copy(self)
         other.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), self.decoder.options, options)
-        other.decoder = other.grammar.decoder
+        other.decoder, other.calibration = other.grammar.decoder, None
         return other
 
     def with_audio(self, **options: object) -> Self:
@@ -266,7 +272,7 @@ class Recognizer:
             return transcribe_stream(recording, self.stream(recording.rate), progress)
         scores, period = self._scores(recording, samples)
         result = self.decoder.decode(scores)
-        transcript = transcript_of(result, self.decoder, period, recording.seconds)
+        transcript = transcript_of(result, self.decoder, period, recording.seconds, self.calibration)
         return transcript if self.grammar is None else self.grammar.judged(transcript, result, scores)
 
     def transcribe_many(
@@ -333,7 +339,7 @@ class Recognizer:
         """
         target = self._audio.target(rate, "stream")
         stages = [*self._audio.stages(rate), *self.front_end.stages(target, mean or RunningMean(), block)]
-        return Recognition(self.decoder, stages, self.front_end.period(target), endpoint, block)
+        return Recognition(self.decoder, stages, self.front_end.period(target), endpoint, block, self.calibration)
 
     def align(self, audio: str | Path | np.ndarray, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Find when known words were spoken.

@@ -128,7 +128,13 @@ class Transcript:
         return [replace(self, spoken=tuple(Word(*word) for word in one), make_lattice=None) for one in found]
 
 
-def transcript_of(result: DecodingResult, decoder: Decoder, period: int, seconds: float) -> Transcript:
+def transcript_of(
+    result: DecodingResult,
+    decoder: Decoder,
+    period: int,
+    seconds: float,
+    calibrate: Callable[[float], float] | None = None,
+) -> Transcript:
     """Return what was decoded; period: of the frames in 100 ns units, seconds: duration of the audio."""
     words = [_word(word.word, word.start * period, word.end * period) for word in result.words]
     make_lattice = None
@@ -137,7 +143,7 @@ def transcript_of(result: DecodingResult, decoder: Decoder, period: int, seconds
         def make_lattice():
             return slf_lattice(result.lattice, decoder.graph, decoder.options, period=period)
 
-    return Transcript(tuple(words), result.reason, seconds, make_lattice=make_lattice)
+    return Transcript(tuple(words), result.reason, seconds, make_lattice=make_lattice, calibrate=calibrate)
 
 
 def aligned_transcript(alignment: Alignment, period: int, seconds: float) -> Transcript:

@@ -1,6 +1,6 @@
 """Error rates as HTK's HResults counts them, and reports.
 
-Open error_counts.py first; report.py writes tables and confusions.
+Open error_counts.py first; report.py writes tables and confusions, confidence.py judges confidences.
 """
 
 from readers.common.lazy import face
@@ -8,6 +8,14 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
+        "confidence": [
+            "JudgedWords",
+            "Reliability",
+            "expected_calibration_error",
+            "judge_words",
+            "normalised_cross_entropy",
+            "reliability",
+        ],
         "error_counts": ["EditPenalties", "Score", "ScoringResult", "score"],
     },
 )

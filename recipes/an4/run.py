@@ -292,6 +292,9 @@ class Recipe:
             "pack", self.out, "--recipe", own_name("an4", self.network), "--rate", RATE,
             "--window", self.acoustic.window, "--name", own_name("an4", self.network), "--language", "en",
             "-o", self.bundle,
+        ) | command(
+            "calibrate", self.bundle, self.out / "labels" / "dev.words.mlf", "--test", self.references,
+            "--list", self.out / "lists" / "plain.hcopy.list", "-o", self.bundle,
         )  # fmt: skip
 
     def closing(self) -> None:

@@ -23,6 +23,7 @@ COMMANDS = {
     "lattice": "compute confidences, consensus networks and oracle error rates; convert and rescore lattices",
     "score": "compute the word or phone error rate of a hypothesis, in the format of HResults",
     "pack": "make a bundle, one file with everything that a recogniser needs, from an experiment",
+    "calibrate": "fit the confidences of a bundle to audio with known words, or measure them",
     "transcribe": "recognise audio files with a bundle, and print or write the words",
     "serve": "recognise speech for other programs: a WebSocket and HTTP server, and a page",
     "plot": "draw an alignment below its spectrogram, the trials of a tuning, or a lattice",

@@ -67,7 +67,6 @@ def run(arguments: argparse.Namespace) -> int:
     from decoder.scoring import error_counts as scoring
     from decoder.scoring import report as score_report
     from readers.common.files import require_writable
-    from readers.tables.timit import read_phone_map
 
     for path in (arguments.confusions, arguments.picture, arguments.report):
         if path:
@@ -77,9 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     reference_level, hypothesis_level = levels(arguments)
     references = read_words(arguments.reference, reference_level, arguments.text)
     hypotheses = read_words(arguments.hypothesis, hypothesis_level, arguments.text)
-    if arguments.fold and arguments.fold not in FOLDS and not Path(arguments.fold).exists():
-        raise ConfigError(f"command line: --fold {arguments.fold}: no such file; expected a file or {', '.join(FOLDS)}")
-    fold = read_phone_map(FOLDS.get(arguments.fold, arguments.fold), -1) if arguments.fold else None
+    fold = fold_map(arguments.fold)
     ignore = scoring.SENTENCE_MARKS | frozenset(arguments.ignore)
     if arguments.present:
         there = scoring.match_names(references, hypotheses)
@@ -113,6 +110,15 @@ def run(arguments: argparse.Namespace) -> int:
     name, unit = ("PER", "phones") if arguments.per else ("WER", "words")
     print(f"{name} {total.word_error_rate:.1f}% ({total.num_sentences} utterances, {total.num_words} {unit})")
     return report.exit_status
+
+
+def fold_map(name: str | None) -> dict[str, str | None] | None:
+    """Return the phone map that --fold names.  Raises ConfigError if there is none."""
+    from readers.tables.timit import read_phone_map
+
+    if name and name not in FOLDS and not Path(name).exists():
+        raise ConfigError(f"command line: --fold {name}: no such file; expected a file or {', '.join(FOLDS)}")
+    return read_phone_map(FOLDS.get(name, name), -1) if name else None
 
 
 def compare(arguments: argparse.Namespace) -> int:

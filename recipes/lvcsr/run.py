@@ -121,8 +121,15 @@ class Tied(Recipe):
     def pack(self) -> int:
         return command(
             "pack", self.out, "--recipe", "lvcsr", "--rate", RATE, "--window", WINDOW, "--name", "lvcsr",
-            "--language", "en", "-o", self.out / "lvcsr.argo",
+            "--language", "en", "-o", self.bundle,
+        ) | command(
+            "calibrate", self.bundle, self.out / "labels" / "dev.words.mlf", "--test", self.references,
+            "--list", self.out / "lists" / "plain.hcopy.list", "-o", self.bundle,
         )  # fmt: skip
+
+    @property
+    def bundle(self) -> Path:
+        return self.out / "lvcsr.argo"
 
     def alignment_stage(self) -> Stage:
         return Stage("align", "training and development set aligned with the tied states", self.align,

@@ -215,6 +215,9 @@ class Recipe:
         return command(
             "pack", self.out, "--recipe", "timit", "--rate", RATE, "--window", WINDOW, "--name", "timit",
             "-o", self.bundle,
+        ) | command(
+            "calibrate", self.bundle, self.out / "labels" / "dev.phones.mlf", "--test", self.references,
+            "--list", self.out / "lists" / "hcopy.list", "--fold", "timit39", "-o", self.bundle,
         )  # fmt: skip
 
     def closing(self) -> None:

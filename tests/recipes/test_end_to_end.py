@@ -80,6 +80,7 @@ def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(drawn, tmp_pat
     assert not list(out.rglob("*.tmp"))
 
     recognizer = Recognizer.load(out / "timit.argo")
+    assert [(one.test_set, one.utterances) for one in recognizer.calibration.measured] == [("test", 8)]
     assert str(recognizer.bundle.description.errors[0]).startswith(f"PER {figure}% (test, 8 utterances")
     for utterance in timit_corpus.find_sets(out / "corpus-tiny-0")["test"]:
         labels = hypothesis.lookup(f"{utterance.name}.lab")

@@ -106,6 +106,7 @@ def test_recipe_ties_trains_decodes_aligns_and_trains_again(toy_run, tmp_path, m
     )
     assert tied not in (continued, realigned)  # which are the same where its own alignments are those it had
     recognizer, hypotheses = Recognizer.load(out / "lvcsr.argo"), read_mlf(home / "tied/decode/trained/test.mlf")
+    assert [one.test_set for one in recognizer.calibration.measured] == ["test"]
     for utterance in find_sets(data)["test"]:
         labels = hypotheses.lookup(f"{utterance.name}.lab")
         assert recognizer.transcribe(utterance.audio).text == " ".join(label.name for label in labels)

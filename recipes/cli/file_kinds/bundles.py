@@ -3,6 +3,18 @@
 from recipes.cli.file_kinds.figures import Figures
 
 
+def confidences(bundle) -> Figures:
+    """Return how the confidences were calibrated and measured."""
+    from decoder.recognizer.assembly import read_calibration
+
+    found = read_calibration(bundle)
+    if found is None:
+        return [("confidences", "posteriors, not calibrated")]
+    share = f"{100 * found.correct / found.words:.1f}% right" if found.words else "none"
+    fitted = f"calibrated, {found.method} map, {found.utterances} utterances, {found.words} words, {share}"
+    return [("confidences", fitted), *(("confidences", str(one)) for one in found.measured)]
+
+
 def bundle(path: str) -> Figures:
     """Open the bundle, with its checksums, and return what it says about itself."""
     from decoder.recognizer import Bundle
@@ -17,6 +29,7 @@ def bundle(path: str) -> Figures:
         ("audio", f"{about.sample_rate} Hz, {about.hcopy.get('TARGETKIND', '')}, window {about.window} frames"),
         ("options", options or "none"),
         *(("errors", str(one)) for one in about.errors),
+        *confidences(opened),
         ("members", f"{len(opened.parts)}, {opened.size / 1e6:.1f} MB, checksums correct"),
         *((f"+{name}", f"{part.size} bytes at {part.offset}") for name, part in opened.parts.items()),
         ("made by", about.created_by or "not named"),

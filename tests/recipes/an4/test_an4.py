@@ -226,6 +226,7 @@ def test_recipe_recognises_tones_and_resumes(toy_corpus, tmp_path, capsys):
         assert (defaults.options, defaults.tuned_with["am"]) == (chosen, "an4.dnn")
     assert (out / "model/an4.dnn.png").stat().st_size > 0
     recognizer, hypotheses = Recognizer.load(out / "an4.argo"), read_mlf(out / "decode/trained/test.mlf")
+    assert [one.test_set for one in recognizer.calibration.measured] == ["test"]
     for utterance in corpus.find_sets(toy_corpus)["test"]:
         labels = hypotheses.lookup(f"{utterance.name}.lab")
         assert recognizer.transcribe(utterance.audio).text == " ".join(label.name for label in labels)
