@@ -5,16 +5,23 @@ that is writable.  Here, directories that are not writable are read all the same
 were compiled by an administrator serves all users.  A damaged cache file is ignored, and replaced when the kernel has
 been compiled.  If a kernel cannot be stored, it is used all the same, and compiled again by the next process.
 
+numba compiles a kernel again when its source file has changed.  Here, files of the kernels that it calls, and values of
+the constants that it reads, count too: an upgrade leaves cache files behind, and old code must not call new code.
+
 Modules with kernels import `njit` from here.  `readers.common.environment.compilation` counts what is compiled.
 """
 
 import contextlib
+import hashlib
 import itertools
 import os
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from types import FunctionType
 
+import numpy as np
 from numba import njit
 from numba.core import config
 from numba.core.caching import (
@@ -39,7 +46,10 @@ from readers.errors import KernelCacheWarning
 
 __all__ = ["kernel_cache", "njit"]
 
-_load_index, _load_data, _load_overload, _save_overload, _compile_callback = (
+PROGRAM = str(Path(__file__).parents[2]) + os.sep
+
+_make_cache, _load_index, _load_data, _load_overload, _save_overload, _compile_callback = (
+    Cache.__init__,
     IndexDataCacheFile._load_index,
     IndexDataCacheFile._load_data,
     Cache.load_overload,
@@ -62,6 +72,51 @@ class _ReadOnlyLocator(InTreeCacheLocator):
 
     def ensure_cache_path(self) -> None:
         pass
+
+
+@cache
+def _digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _is_constant(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return isinstance(value, (int, float, np.generic, np.dtype))
+
+
+def _sources(function: FunctionType, found: dict[str, str], seen: set[FunctionType]) -> dict[str, str]:
+    """Collect what the code of a function depends on: files of the program with their digests, constants by name."""
+    if function in seen:
+        return found
+    seen.add(function)
+    names = list(function.__code__.co_names)
+    values = [function.__globals__.get(name) for name in names]
+    names += function.__code__.co_freevars
+    values += [cell.cell_contents for cell in function.__closure__ or ()]
+    for name, value in zip(names, values):
+        if _is_constant(value):
+            found[f"{function.__module__}.{name}"] = repr(value)
+            continue
+        called = getattr(value, "py_func", getattr(value, "_defn", None))  # of a kernel, of an intrinsic function
+        if isinstance(called, FunctionType):
+            _sources(called, found, seen)
+            path = called.__code__.co_filename
+        else:
+            path = getattr(value, "__file__", None) or ""  # of a module
+        if path.startswith(PROGRAM):
+            found[path.removeprefix(PROGRAM)] = _digest(path)
+    return found
+
+
+def _make_cache_with_sources(self, function):
+    _make_cache(self, function)
+    if function.__code__.co_filename.startswith(PROGRAM):
+        sources = repr(sorted(_sources(function, {}, set()).items()))
+        self._cache_file._source_stamp = (
+            self._cache_file._source_stamp,
+            hashlib.sha256(sources.encode()).hexdigest(),
+        )
 
 
 def kernel_cache() -> tuple[str, bool]:
@@ -188,6 +243,7 @@ CacheImpl._locator_classes = [
 IndexDataCacheFile.save = _save_data_first
 IndexDataCacheFile._load_index = _index_or_nothing
 IndexDataCacheFile._load_data = _data_or_oserror
+Cache.__init__ = _make_cache_with_sources
 Cache.load_overload = _load_from_any_place
 Cache.save_overload = _save_or_warn
 CFunc._compile_uncached = _compile_callback_and_note

@@ -65,6 +65,29 @@ def test_damaged_files_are_compiled_again(kernel, capsys):
         assert run(kernel, capsys) == ["42", "1"]
 
 
+def test_kernels_are_compiled_again_when_one_that_they_call_or_a_constant_changes(kernel, capsys, monkeypatch):
+    monkeypatch.setattr(kernels, "PROGRAM", f"{kernel.parent}{os.sep}")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    helper = kernel.parent / "folder" / "helper.py"
+    helper.parent.mkdir()
+    monkeypatch.syspath_prepend(helper.parent)
+    kernel.write_text("from helper import FACTORS, times\n" + KERNEL.replace("2 * x", "times(x) + FACTORS[0]"))
+
+    def shown(helper_text: str) -> list[str]:
+        helper.write_text(helper_text)
+        kernels._digest.cache_clear()
+        sys.modules.pop("helper", None)
+        importlib.invalidate_caches()
+        return run(kernel, capsys)
+
+    text = KERNEL[: KERNEL.index("print")].replace("double", "times").replace("@", "FACTORS = (0, 1)\n@")
+    assert shown(text) == ["42", "0"]
+    assert shown(text) == ["42", "1"]
+    assert shown(text.replace("2 * x", "3 * x")) == ["63", "0"]
+    assert shown(text.replace("(0, 1)", "(5, 1)")) == ["47", "0"]
+    assert shown(text.replace("(0, 1)", "(5, 1)")) == ["47", "1"]
+
+
 def test_kernels_that_cannot_be_stored_are_used(kernel):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(kernel.with_name("cache")), "PYTHONPATH": f"{ROOT}"}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
