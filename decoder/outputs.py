@@ -113,14 +113,15 @@ def slf_lattice(
 
         acscale * a + lmscale * l + (wdpenalty if it has a word) = -cost
 
-    exactly: l is ln P of the n-gram; a is the acoustic log-likelihood together with all other costs of the search
-    (transitions, silence, graph costs beyond the language model), in units of acscale.  The header names the silence
-    states; silence stands before the word that follows it.
+    exactly: l is ln P of the n-gram and, divided by lmscale, the bonus of hotwords; a is the acoustic log-likelihood
+    together with all other costs of the search (transitions, silence, graph costs beyond the language model), in units
+    of acscale.  The header names the silence states; silence stands before the word that follows it.
     """
     word = [NULL_WORD if w < 0 or not graph.outputs[w] else graph.outputs[w] for w in lattice.word.tolist()]
     acoustic_scale = options.acweight if options.acweight > 0 else 1.0
     penalty = -options.word_penalty * np.array([name != NULL_WORD for name in word], dtype=np.float64)
     seconds = period / TICKS_PER_SECOND
+    lm = lattice.lm + (lattice.bonus / options.lm_scale if options.lm_scale else 0.0)
     header = {"lmname": lm_name} if lm_name else {}
     header |= {
         "lmscale": repr(float(options.lm_scale)),
@@ -133,8 +134,8 @@ def slf_lattice(
         start=lattice.start,
         end=lattice.end,
         word=word,
-        acoustic=(-lattice.cost - options.lm_scale * lattice.lm - penalty) / acoustic_scale,
-        lm=lattice.lm + 0.0,
+        acoustic=(-lattice.cost - options.lm_scale * lm - penalty) / acoustic_scale,
+        lm=lm,
         div=[
             tuple((graph.states[state], (end - start) * seconds, None) for state, start, end in states) or None
             for states in lattice.states

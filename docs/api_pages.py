@@ -11,6 +11,7 @@ from acoustic.nodes.option import REQUIRED
 from acoustic.nodes.registry import registered_nodes
 
 PACKAGES = ("readers", "features", "acoustic", "decoder")
+WITH_BASES = ("decoder.recognizer.Recognizer",)  # classes with methods of a base class that has no page
 
 
 def write_api_pages(directory: Path) -> None:
@@ -70,7 +71,7 @@ def _page(package: str, homes: dict[tuple[str, str], str]) -> Iterator[str]:
 
 def _directive(name: str, value: object) -> str:
     if inspect.isclass(value):
-        return f".. autoclass:: {name}\n"
+        return f".. autoclass:: {name}\n" + ("   :inherited-members:\n" if name in WITH_BASES else "")
     if inspect.isroutine(value):
         return f".. autofunction:: {name}\n"
     return f".. autodata:: {name}\n   :no-value:\n"

@@ -1,8 +1,6 @@
 """The recogniser: one object from audio to words, however it was assembled."""
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -20,6 +18,7 @@ from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording, transcribe_stream
 from decoder.recognizer.transcript import Transcript, aligned_transcript, transcript_of
+from decoder.recognizer.variants import Variants
 from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
 from decoder.search.options import SearchOptions
@@ -29,7 +28,7 @@ from readers.errors import ArgonautError, ConfigError
 PAUSES = Endpoint()
 
 
-class Recognizer:
+class Recognizer(Variants):
     """A recogniser: acoustic model, decoding graph, language model, features and search options.
 
     `Recognizer.load` opens a bundle, which has all of them; the constructor takes the parts one by one.  Any number of
@@ -145,93 +144,6 @@ class Recognizer:
             return False
         check_outputs(self._transcript_graphs(), self.front_end.scorer.num_outputs, self.name)
         return True
-
-    def with_options(self, **options: object) -> Self:
-        """Return a recogniser with other search options; everything else is shared.
-
-        Parameters
-        ----------
-        **options
-            Fields of `SearchOptions`, such as beam, lm_scale or lattice_beam (None: no lattices, no confidences).
-
-        Returns
-        -------
-        Recognizer
-
-        Raises
-        ------
-        ConfigError
-            For an unknown option or a value out of range.
-
-        Examples
-        --------
-        >>> Recognizer.load("digits.argo").with_options(beam=8.0).decoder.options.beam
-        8.0
-        """
-        other = copy.copy(self)
-        other.decoder = self.decoder.with_options(**options)
-        return other
-
-    def with_grammar(
-        self, grammar: str | Path | Sequence[str], kind: str | None = None, **options: float | bool
-    ) -> Self:
-        """Return a recogniser for the sentences of a grammar; models, features and search options are shared.
-
-        Parameters
-        ----------
-        grammar : str, Path or list of str
-            A file; or, with `kind`, the text of a grammar; or a list of phrases.  See `decoder.grammars.open_grammar`.
-        kind : {"jsgf", "hparse", "phrases"}, optional
-            Of a text.
-        **options
-            Fields of `GrammarOptions`; weight_scale is by default lm_scale.
-
-        Returns
-        -------
-        Recognizer
-            Its transcripts have `accepted` and `grammar_score`.
-
-        Raises
-        ------
-        ArgonautError
-            For a malformed grammar, words that are not in the dictionary, and a bundle without dictionary and tables.
-        OSError
-
-        Examples
-        --------
-        >>> Recognizer.load("digits.argo").with_grammar(["AB C", "C"]).transcribe("speech.wav").accepted
-        True
-        """
-        other = copy.copy(self)
-        other.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), self.decoder.options, options)
-        other.decoder, other.calibration = other.grammar.decoder, None
-        return other
-
-    def with_audio(self, **options: object) -> Self:
-        """Return a recogniser that takes other audio; everything else is shared.
-
-        Parameters
-        ----------
-        **options
-            Fields of `AudioOptions`: channel, upsample, raw and longest.
-
-        Returns
-        -------
-        Recognizer
-
-        Raises
-        ------
-        ConfigError
-            For a value out of range.
-
-        Examples
-        --------
-        >>> Recognizer.load("digits.argo").with_audio(channel="mix").transcribe("speech.wav").text
-        'AB C'
-        """
-        other = copy.copy(self)
-        other._audio = AudioInput(self.front_end, replace(self._audio.options, **options))
-        return other
 
     def transcribe(
         self, audio: str | Path | np.ndarray, rate: float | None = None, progress: Progress | None = None

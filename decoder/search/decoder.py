@@ -5,7 +5,8 @@ frame, and at each word arc
 
     lm_scale * (-ln P(word | history)) - look-ahead of the word + word_penalty
 
-because the graph has charged the look-ahead on the way to the word.  At the end it includes the cost of the final state
+because the graph has charged the look-ahead on the way to the word; with hotwords less their bonus
+(`decoder/search/hotwords.py`).  At the end it includes the cost of the final state
 and lm_scale * (-ln P(</s> | history)), unless the path has crossed a word arc </s> already.
 
 After each frame a token is kept if cost + ahead - slack <= least (cost + ahead) + beam; for tokens that have just
@@ -21,15 +22,18 @@ is H o C o L of Mohri, Pereira and Riley, Weighted finite-state transducers in s
 Language 16(1), 2002.
 """
 
+import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import LanguageModel, LMArrays
+from decoder.search.hotwords import DEFAULT_SCORE, Phrases, hotword_arrays, open_phrases
 from decoder.search.kernels.tables import Settings
 from decoder.search.kernels.token_store import STEPS, Trace
 from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, search
@@ -135,6 +139,7 @@ class Decoder:
 
     def _use(self, tables: SearchTables, options: SearchOptions) -> None:
         self.graph, self.lm, self.score_row, self._tables = tables.graph, tables.lm, tables.score_row, tables
+        self._phrases: Phrases = {}
         self._set_options(options)
 
     def with_options(self, **changes) -> "Decoder":
@@ -157,9 +162,39 @@ class Decoder:
         known = {option.name for option in fields(SearchOptions)}
         for name in changes.keys() - known:
             raise ConfigError(f"search option {name}: unknown; expected one of {', '.join(sorted(known))}")
-        other = object.__new__(Decoder)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other._set_options(replace(self.options, **changes))
+        return other
+
+    def with_hotwords(
+        self, phrases: str | Path | Mapping[str, float] | Sequence[str], score: float = DEFAULT_SCORE
+    ) -> "Decoder":
+        """A decoder that prefers some phrases; graph and language model are shared.
+
+        Parameters
+        ----------
+        phrases : str, Path, mapping of str to float, or list of str
+            A file with lines `PHRASE :score` (see `readers.language.read_hotwords`), phrase -> score, or phrases.  The
+            score is subtracted from the cost of a path for each word of the phrase; see `decoder/search/hotwords.py`.
+            They replace those given before; an empty list removes them.
+        score : float
+            Of phrases without one.
+
+        Returns
+        -------
+        Decoder
+            With scores of 0, its results are the same to the bit.
+
+        Raises
+        ------
+        ArgonautError
+            For words that are not in the graph, empty phrases, scores that are no numbers from -1000 to 1000, and a
+            malformed file.
+        OSError
+        """
+        other = copy.copy(self)
+        other._phrases = open_phrases(phrases, score, self.graph)
+        other._set_options(self.options)
         return other
 
     def _set_options(self, options: SearchOptions) -> None:
@@ -182,6 +217,7 @@ class Decoder:
             max_level=int(self.graph.arrays.word_level.max()),
             initial_tokens=INITIAL_TOKENS,
         )
+        self._hotwords = hotword_arrays(self._phrases, self._tables, options) if self._phrases else None
 
     @property
     def num_rows(self) -> int:
@@ -237,13 +273,15 @@ class Decoder:
     def _decode(self, frames: np.ndarray, widenings: int) -> DecodingResult:
         """Decode frames (T, K), with a beam that has been doubled `widenings` times."""
         lm, settings = NO_LM if self.lm is None else self.lm.arrays, widened(self._settings, widenings)
-        outcome, cost, end, trace, num_frames, advanced = search(self._arrays, lm, settings, frames)
+        outcome, cost, end, trace, num_frames, advanced, hotwords = search(
+            self._arrays, lm, settings, frames, self._hotwords
+        )
         reason = reason_of(outcome, num_frames)
         shared = {"tokens_per_frame": advanced / num_frames if num_frames else 0.0, "widenings": widenings}
         if reason and not (self.options.partial and num_frames and end >= 0):
             return DecodingResult(reason, len(frames), **shared)
         searched, lattice = frames[:num_frames], None
-        path = trace_path(self._arrays, lm, settings, trace, end, searched)
+        path = trace_path(self._arrays, lm, hotwords, settings, trace, end, searched)
         if self.options.lattice_beam is not None:
             lattice = self._lattice_of(trace, trace.counts[STEPS] - 1 if reason else end, searched)
         return DecodingResult(reason, len(frames), float(cost), path, lattice, **shared, decoder=self)

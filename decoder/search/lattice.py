@@ -17,7 +17,7 @@ Language 11(1), 1997 (word-pair approximation).
 """
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class WordLattice:
         Complete cost, -ln.
     lm : (L,) float64
         ln P of the n-gram, unscaled, exact for every path through the link.
+    bonus : (L,) float64
+        Bonus of hotwords, which the cost counts already; just as exact.
     states : list of tuple
         For each link its HMM states as (state id, first frame, last frame + 1).
     """
@@ -54,6 +56,7 @@ class WordLattice:
     word: np.ndarray
     cost: np.ndarray
     lm: np.ndarray
+    bonus: np.ndarray
     states: list[tuple[tuple[int, int, int], ...]]
 
     @property
@@ -83,14 +86,15 @@ class WordLattice:
 
 @dataclass
 class _Piece:
-    """Part of a path: HMM states as (position, first frame, end frame, step), with its cost and LM log-probability."""
+    """Part of a path: HMM states as (position, first frame, end frame, step), with cost, LM score and bonus."""
 
     cost: float
     lm: float
+    bonus: float
     states: tuple[tuple[int, int, int, int], ...]
 
     def __add__(self, other: "_Piece") -> "_Piece":
-        return _Piece(self.cost + other.cost, self.lm + other.lm, self.states + other.states)
+        return _Piece(self.cost + other.cost, self.lm + other.lm, self.bonus + other.bonus, self.states + other.states)
 
 
 @dataclass
@@ -161,12 +165,12 @@ def _arcs(trace: Trace, end: int, lattice_beam: float) -> list[_Arc]:
     position, first_frame, step = (column.tolist() for column in link_states(trace, arrival, length))
     kept, arcs, begin = trace.arrivals[arrival], [], 0
     until = trace.steps["frame"][kept["node"]]
-    columns = (origin, kept["node"], kept["label"], cost, kept["lm"], length, until)
-    for source, target, what, price, ln_p, count, time in zip(*(column.tolist() for column in columns)):
+    columns = (origin, kept["node"], kept["label"], cost, kept["lm"], kept["bonus"], length, until)
+    for source, target, what, price, ln_p, bonus, count, time in zip(*(column.tolist() for column in columns)):
         stop = begin + count
         ends = [*first_frame[begin + 1 : stop], time]
         states = tuple(zip(position[begin:stop], first_frame[begin:stop], ends, step[begin:stop]))
-        arcs.append(_Arc(source, target, -1 if what == NODE_LABEL else -2 - what, _Piece(price, ln_p, states)))
+        arcs.append(_Arc(source, target, -1 if what == NODE_LABEL else -2 - what, _Piece(price, ln_p, bonus, states)))
         begin = stop
     return arcs
 
@@ -224,7 +228,7 @@ class _WordCutter:
             self.open.setdefault(arc.target, []).append(longer)
         else:
             tail = self._piece(arc.piece.states[:length], state)
-            rest = _Piece(arc.piece.cost - tail.cost, arc.piece.lm, arc.piece.states[length:])
+            rest = replace(arc.piece, cost=arc.piece.cost - tail.cost, states=arc.piece.states[length:])
             split = self.links.node((place[0], tail.states[-1][3], tail.states[-1][2]), tail.states[-1][2])
             self.links.add(word.source, split, word.word, word.piece + tail)
             if (split, id(arc)) not in self.emitted:
@@ -262,7 +266,7 @@ class _WordCutter:
             if end - first > 1:  # avoids 0 * inf
                 cost += (end - first - 1) * float(here["self_cost"])
             state = int(here["exit"])
-        return _Piece(cost, 0.0, tuple(states))
+        return _Piece(cost, 0.0, 0.0, tuple(states))
 
     def _arcs_of(self, state: int) -> dict[int, int]:
         """The first arc from an acceptor state to each position."""
@@ -298,5 +302,6 @@ class _WordCutter:
             word=np.array([row[2] for row in rows], dtype=np.int32),
             cost=np.array([row[3].cost for row in rows]),
             lm=np.array([row[3].lm for row in rows]),
+            bonus=np.array([row[3].bonus for row in rows]),
             states=[tuple((int(states[p]), a, b) for p, a, b, _ in row[3].states) for row in rows],
         )

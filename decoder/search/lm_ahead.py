@@ -44,8 +44,7 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
     there is no look-ahead.  Raises GraphError when the graph has a cycle of negative cost.
     """
     arrays = graph.arrays
-    num_first = arrays.word_label.shape[0] + int(np.isfinite(arrays.final_cost).sum())
-    low, high, place_word, order = next_words(arrays, num_first, 2 * num_first)
+    low, high, place_word, order = _next_words(graph)
     graph_cost = least_graph_costs(arrays, graph.lookahead, order, min(len(order) + 1, MAX_ROUNDS))
     if not graph_cost.shape[0]:
         raise GraphError(f"{graph.where}: a cycle of arcs has a negative cost; expected -ln of probabilities")
@@ -77,6 +76,16 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
         np.array(least, np.float32) if len(own) > 1 else NO_AHEAD.mixed,
         np.array(unknown, np.int32) if np.max(unknown) >= 0 else NO_AHEAD.unknown,
     )
+
+
+def place_words(graph: DecodingGraph) -> np.ndarray:
+    """(n,) i4: the graph word of each place, -1 for the end of the utterance."""
+    return _next_words(graph)[2]
+
+
+def _next_words(graph: DecodingGraph) -> tuple[np.ndarray, ...]:
+    num_first = graph.arrays.word_label.shape[0] + int(np.isfinite(graph.arrays.final_cost).sum())
+    return next_words(graph.arrays, num_first, 2 * num_first)
 
 
 def _own_words(lm: LanguageModel, word: np.ndarray) -> tuple[list[np.ndarray], list[int]]:

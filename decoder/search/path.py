@@ -7,7 +7,8 @@ import numpy as np
 
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LMArrays, lm_step
-from decoder.search.kernels.tables import END_SENTENCE, SearchGraph
+from decoder.search.kernels.hotwords import Hotwords, held_bonus, hotword_step, pair_of, parts_of
+from decoder.search.kernels.tables import END_SENTENCE, SearchGraph, Settings
 from decoder.search.kernels.token_store import NODE_LABEL, SENTENCE_OVER, Trace
 from readers.common.kernels import njit
 
@@ -30,7 +31,7 @@ class SearchPath:
     lm : (n,) float64
         ln P of the word, unscaled.
     cost : (n,) float64
-        Cost of the step, -ln.
+        Cost of the step, -ln, less the bonus of hotwords.
     """
 
     label: np.ndarray
@@ -74,10 +75,18 @@ class WordTimes(NamedTuple):
     cost: float
 
 
-def trace_path(graph: SearchGraph, lm: LMArrays, settings, trace: Trace, end: int, frames: np.ndarray) -> SearchPath:
-    """Follow the back pointers from step `end`; frames (T, K) f4 as for the search."""
-    steps = steps_back(trace, end, frames.shape[0], -1)
-    columns, _, _ = step_costs(graph, lm, settings, steps, frames, 0, settings.start, settings.lm_start, False)
+def trace_path(
+    graph: SearchGraph,
+    lm: LMArrays,
+    hotwords: Hotwords | None,
+    settings: Settings,
+    trace: Trace,
+    end: int,
+    frames: np.ndarray,
+) -> SearchPath:
+    """Follow the back pointers from step `end`; frames (T, K) f4 as for the search, and its hotwords."""
+    steps, begin = steps_back(trace, end, frames.shape[0], -1), (settings.start, settings.lm_start)
+    columns, _, _ = step_costs(graph, lm, hotwords, settings, steps, frames, 0, *begin, False)
     return SearchPath(*steps, *columns)
 
 
@@ -102,7 +111,7 @@ def steps_back(trace, end, num_frames, begin):
 
 
 @njit(cache=True, nogil=True)
-def step_costs(graph, lm, settings, steps, frames, first_frame, state, history, goes_on):
+def step_costs(graph, lm, hotwords, settings, steps, frames, first_frame, state, history, goes_on):
     """The other columns of a SearchPath, acoustic, lm and cost, and the acceptor state and LM history that it ends in.
 
     steps: PathSteps; frames (n, K) f4: the scores from frame first_frame on; state, history: where the path begins;
@@ -127,20 +136,30 @@ def step_costs(graph, lm, settings, steps, frames, first_frame, state, history, 
             state = np.int64(position["exit"])
         elif label[i] == NODE_LABEL:
             cost[i] = graph.states[state]["final_cost"]
+            lm_state = history
+            if hotwords is not None:
+                lm_state, _ = parts_of(hotwords, history)
+                cost[i] += held_bonus(hotwords, history)
             if settings.lm_end >= 0 and history != SENTENCE_OVER:
-                lm_cost, _ = lm_step(lm, history, settings.lm_end)
+                lm_cost, _ = lm_step(lm, lm_state, settings.lm_end)
                 ln_lm[i] = -lm_cost
                 cost[i] += settings.lm_scale * lm_cost
         else:
             word = graph.words[-2 - label[i]]
             cost[i] = word["cost"] - word["paid"]
             asked = settings.lm_end if word["lm"] == END_SENTENCE else np.int64(word["lm"])
+            if hotwords is not None:
+                history, node = parts_of(hotwords, history)
+                bonus, node = hotword_step(hotwords, node, -2 - label[i])
+                cost[i] -= bonus
             if asked >= 0:
                 lm_cost, following = lm_step(lm, history, asked)
                 history, ln_lm[i] = np.int64(following), -lm_cost
                 cost[i] += settings.lm_scale * lm_cost
             if word["lm"] == END_SENTENCE:
                 history = np.int64(SENTENCE_OVER)
+            if hotwords is not None:
+                history = pair_of(hotwords, history, node)
             state = np.int64(word["target"])
     return (acoustic, ln_lm, cost), state, history
 

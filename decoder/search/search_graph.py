@@ -10,7 +10,7 @@ from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.lookahead import optimistic_costs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from decoder.search.kernels.tables import ARC, END_SENTENCE, KEEP_HISTORY, POSITION, STATE, WORD, SearchGraph
-from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead
+from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead, place_words
 from decoder.search.options import SearchOptions
 from readers.errors import GraphError
 
@@ -68,6 +68,11 @@ class SearchTables:
     def look_ahead(self) -> LookAhead:
         """The look-ahead tables."""
         return look_ahead(self.graph, self.lm, self.word_lm)
+
+    @cached_property
+    def place_words(self) -> np.ndarray:
+        """The word of each place of the look-ahead, see `place_words`."""
+        return place_words(self.graph)
 
     def looks_ahead(self, options: SearchOptions) -> bool:
         """Return whether the search uses the look-ahead."""

@@ -82,7 +82,7 @@ class SearchStream:
         self.decoder = decoder
         self._graph, self._settings, self._num_rows = decoder._arrays, decoder._settings, decoder.num_rows
         self._lm = NO_LM if decoder.lm is None else decoder.lm.arrays
-        self._state = start_search(self._graph, self._settings)
+        self._state = start_search(self._graph, self._settings, decoder._hotwords)
         self._scores: list[np.ndarray] = []  # of the frames after the stable path
         self._first_score = 0  # their first frame
         self._keeps_lattice = decoder.options.lattice_beam is not None
@@ -240,7 +240,8 @@ class SearchStream:
             first += len(frames)
         frames = _concatenated(wanted, self._width)
         columns, *place = step_costs(
-            self._graph, self._lm, self._settings, steps, frames, self._first_score, *self._place, goes_on
+            *(self._graph, self._lm, self._state.hotwords, self._settings),
+            *(steps, frames, self._first_score, *self._place, goes_on),
         )
         return columns, tuple(place)
 

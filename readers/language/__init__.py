@@ -1,4 +1,4 @@
-"""Language models (ARPA), acceptors (AT&T text), vocabularies, word classes and labelled text.
+"""Language models (ARPA), acceptors (AT&T text), vocabularies, word classes, hotwords and labelled text.
 
 Open arpa.py first.
 """
@@ -11,6 +11,7 @@ __all__, __getattr__ = face(
         "arpa": ["Arpa", "ArpaOrder", "read_arpa", "write_arpa"],
         "att": ["Acceptor", "read_acceptor", "write_acceptor"],
         "cmudict": ["CmuEntry", "read_cmudict"],
+        "hotwords": ["read_hotwords"],
         "labelled_text": ["read_columns", "read_parallel"],
         "vocabulary": ["VocabularyWord", "read_vocabulary", "write_vocabulary"],
         "word_classes": ["read_word_classes"],

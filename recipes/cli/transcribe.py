@@ -30,6 +30,7 @@ from typing import NamedTuple
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError
 from recipes.cli.console import SIGNAL_BASE, one_line, progress_display, show_losses
+from recipes.cli.hotwords import add_hotword_options, with_hotwords
 from recipes.cli.live_display import JsonDisplay, TextDisplay, recognised
 from recipes.cli.raw_audio import add_raw_options, raw_format
 from recipes.cli.transcript_files import FORMATS, JOINED, NAMED, WITH_ALTERNATIVES, write_transcript
@@ -76,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="recognise recordings of more than 2 minutes as a whole, too, not divided at pauses; needs more memory",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="number of cores to use (default: all)")
+    add_hotword_options(parser)
     audio = parser.add_argument_group("audio")
     audio.add_argument(
         "--channel", metavar="N", help="channel of audio with several, counted from 0, or mix, the mean of all"
@@ -96,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_recordings(arguments, found)
     with using_cores(available_cores() if arguments.threads is None else arguments.threads):
         recognizer = Recognizer.load(arguments.bundle).with_audio(channel=channel, upsample=arguments.upsample, raw=raw)
+        recognizer = with_hotwords(arguments, recognizer)
         if arguments.stream:
             return Live(arguments, recognizer, found[0].path, raw).run()
         if arguments.whole:

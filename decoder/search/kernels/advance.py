@@ -19,6 +19,7 @@ technical report F-INFENG/TR38, 1989.
 import numpy as np
 
 from decoder.lm.language_model import lm_step
+from decoder.search.kernels.hotwords import hotword_cost_ahead, hotword_step, pair_of, parts_of, room_for_pairs
 from decoder.search.kernels.lookahead import cache_slot, cost_ahead, plain_cost_ahead
 from decoder.search.kernels.tables import END_SENTENCE, KEEP_HISTORY, Beam
 from decoder.search.kernels.token_store import (
@@ -61,7 +62,7 @@ def cheapest_step(graph, settings, token, scores):
 
 
 @njit(cache=True, nogil=True)
-def process_emitting(graph, lm, settings, frame, scores, old, new, beam, trace, cache):
+def process_emitting(graph, lm, hotwords, settings, scores, old, new, beam, trace, cache):
     """Advance tokens of the last frame over the emitting arcs of this one (Kaldi's ProcessEmitting).
 
     scores (K,) f4: this frame's log-likelihoods; old: OldTokens; new: TokenTable; beam: Beam of the new tokens so far.
@@ -69,7 +70,7 @@ def process_emitting(graph, lm, settings, frame, scores, old, new, beam, trace, 
     allocated here, since reassigning arrays inside the loop makes it take half as long again.
     Returns (first token not advanced, number of new tokens, Beam, tokens to make room for).
     """
-    old, begin, num_old, cutoff = old
+    old, begin, num_old, cutoff, frame = old
     new, count, table, stamp = new
     best, best_cost, bound = beam
     num_positions, room, mask = graph.positions.shape[0], new.shape[0], cache.shape[0] - 1
@@ -124,7 +125,9 @@ def process_emitting(graph, lm, settings, frame, scores, old, new, beam, trace, 
                 slot = cache_slot(query, mask)
                 if cache[slot]["key"] != query:
                     cache[slot]["key"] = query
-                    if single:
+                    if hotwords is not None:
+                        found = hotword_cost_ahead(graph.ahead, lm, hotwords, settings.lm_scale, query)
+                    elif single:
                         found = plain_cost_ahead(sets, histories, place_of, costs, level_of, settings.lm_scale, query)
                     else:
                         found = cost_ahead(graph.ahead, lm, settings.lm_scale, query)
@@ -147,7 +150,7 @@ def process_emitting(graph, lm, settings, frame, scores, old, new, beam, trace, 
 
 
 @njit(cache=True, nogil=True)
-def process_word_arcs(graph, lm, settings, frame, cutoffs, span, tokens, trace, cache):
+def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, tokens, trace, cache):
     """Advance the tokens of a Span over junctions and word arcs, after `frame` (Kaldi's ProcessNonemitting).
 
     cutoffs: Cutoffs; tokens: TokenTable, to which the new ones are added.  Levels are advanced in rising order, so that
@@ -162,10 +165,13 @@ def process_word_arcs(graph, lm, settings, frame, cutoffs, span, tokens, trace, 
     costs, level_of = graph.ahead.cost, graph.ahead.level
     single = graph.ahead.mixed.shape[0] + graph.ahead.unknown.shape[0] == 0
     room = min(trace.steps.shape[0] - trace.counts[STEPS], trace.arrivals.shape[0] - trace.counts[ARRIVALS])
-    room = min(room, tokens.shape[0] - count)
+    room = min(room, tokens.shape[0] - count, room_for_pairs(hotwords))
     for i in range(begin, end):
         token = tokens[i]
         place, history = token["key"] >> 32, token["key"] & LOW_32
+        lm_state = history
+        if hotwords is not None:
+            lm_state, node = parts_of(hotwords, history)
         cost, slack, ahead = token["cost"], token["slack"], token["ahead"]
         if level < 0:
             position = graph.positions[place]
@@ -190,27 +196,37 @@ def process_word_arcs(graph, lm, settings, frame, cutoffs, span, tokens, trace, 
             first, stop = first - 1, first
         for w in range(first, stop):
             target, label, following, after, more_slack, ln_lm = state, NODE_LABEL, history, cost, slack, 0.0
+            bonus = 0.0
             if at_junction:
                 if after + ahead - slack > cutoffs.junction:
                     continue
             else:
                 word = graph.words[w]
                 # The bound holds for every LM cost, so it saves the look-up.
-                if cost - slack + (max(word["bound"], ahead) if settings.looks_ahead else word["bound"]) > cutoffs.word:
+                bound = max(word["bound"], ahead) if settings.looks_ahead else word["bound"]
+                if hotwords is not None:
+                    bonus, next_node = hotword_step(hotwords, node, w)
+                    if bonus > 0:
+                        bound = word["bound"] - bonus
+                if cost - slack + bound > cutoffs.word:
                     continue
                 target, label, lm_word = np.int64(word["target"]), -2 - w, np.int64(word["lm"])
                 if lm_word != KEEP_HISTORY and history == SENTENCE_OVER:
                     continue
                 if lm_word == END_SENTENCE:
                     lm_word = settings.lm_end
+                following = lm_state
                 if lm_word >= 0:
-                    lm_cost, following = lm_step(lm, history, lm_word)
+                    lm_cost, following = lm_step(lm, lm_state, lm_word)
                     if not lm_cost < np.inf:
                         continue
                     ln_lm = -lm_cost
                 if word["lm"] == END_SENTENCE:
                     following = np.int64(SENTENCE_OVER)
                 rest = -settings.lm_scale * ln_lm - word["paid"]
+                if hotwords is not None:
+                    following = pair_of(hotwords, following, next_node)
+                    rest -= bonus
                 after += word["cost"] + rest
                 if settings.looks_ahead:
                     rest = after - cost - ahead
@@ -228,7 +244,9 @@ def process_word_arcs(graph, lm, settings, frame, cutoffs, span, tokens, trace, 
                     slot = cache_slot(query, mask)
                     if cache[slot]["key"] != query:
                         cache[slot]["key"] = query
-                        if single:
+                        if hotwords is not None:
+                            found = hotword_cost_ahead(graph.ahead, lm, hotwords, settings.lm_scale, query)
+                        elif single:
                             found = plain_cost_ahead(
                                 sets, histories, place_of, costs, level_of, settings.lm_scale, query
                             )
@@ -246,11 +264,11 @@ def process_word_arcs(graph, lm, settings, frame, cutoffs, span, tokens, trace, 
             if settings.lattice_beam >= 0:
                 if fresh:
                     reached = add_step(trace, step, label, frame + 1)
-                    add_arrival(trace, reached, step, label, after, ln_lm)
+                    add_arrival(trace, reached, step, label, after, ln_lm, bonus)
                 else:
                     reached = np.int64(tokens[index]["step"])
                     if after <= tokens[index]["cost"] + settings.lattice_beam:
-                        add_arrival(trace, reached, step, label, after, ln_lm)
+                        add_arrival(trace, reached, step, label, after, ln_lm, bonus)
                     if better:
                         trace.steps[reached]["previous"], trace.steps[reached]["label"] = step, label
             elif better and label != NODE_LABEL:  # without a lattice, junctions need no back pointer

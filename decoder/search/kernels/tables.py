@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from decoder.search.kernels.hotwords import Hotwords
 from decoder.search.kernels.lookahead import LookAhead
 from decoder.search.kernels.token_store import Trace
 
@@ -71,12 +72,13 @@ class Beam(NamedTuple):
 
 
 class OldTokens(NamedTuple):
-    """Tokens of the last frame that are still to advance: begin .. end-1, those within the cutoff."""
+    """Tokens of the last frame that are still to advance into `frame`: begin .. end-1, those within the cutoff."""
 
     tokens: np.ndarray
     begin: int
     end: int
     cutoff: float
+    frame: int
 
 
 class Cutoffs(NamedTuple):
@@ -101,7 +103,8 @@ class SearchState(NamedTuple):
     new[:count]: the tokens, of which the first num_emitted stand on positions; table, stamp: their hash table; old:
     space for the next frame's tokens, or if count is 0, the tokens before those that died.  best: index of the cheapest
     token, of `old` if count is 0; cutoff: the most that cost + ahead - slack
-    may be for a token to advance; num_advanced: tokens, summed over the frames; cache: results of `cost_ahead`.
+    may be for a token to advance; num_advanced: tokens, summed over the frames; cache: results of `cost_ahead`;
+    hotwords: None, or the phrases with the pairs of this search.
     """
 
     table: np.ndarray
@@ -116,3 +119,4 @@ class SearchState(NamedTuple):
     num_advanced: int
     num_frames: int
     cache: np.ndarray
+    hotwords: Hotwords | None

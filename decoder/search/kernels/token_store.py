@@ -20,7 +20,7 @@ STEPS, ARRIVALS = 0, 1  # indices into Trace.counts
 # its own yet and holds ~(the step before).  ahead: lower bound of the cost of the next word, used for pruning only.
 TOKEN = np.dtype([("key", "i8"), ("cost", "f8"), ("slack", "f8"), ("step", "i4"), ("ahead", "f4")])
 STEP = np.dtype([("previous", "i4"), ("label", "i4"), ("frame", "i4")])
-ARRIVAL = np.dtype([("cost", "f8"), ("lm", "f8"), ("node", "i4"), ("previous", "i4"), ("label", "i4"), ("pad", "i4")])
+ARRIVAL = np.dtype([("cost", "f8"), ("lm", "f8"), ("node", "i4"), ("previous", "i4"), ("label", "i4"), ("bonus", "f4")])
 
 
 class Trace(NamedTuple):
@@ -29,7 +29,8 @@ class Trace(NamedTuple):
     steps (n,) STEP: `previous` step, `label`, `frame`.  label >= 0 is a position entered with that frame; NODE_LABEL is
     the start, a junction or the end, before that frame; -2 - a is word arc a, crossed before that frame.
     arrivals (m,) ARRIVAL: all paths into the nodes of the lattice, kept or not, in topological order.  node: step of
-    the node; previous: step before it; label: as above; cost: of the whole path; lm: ln P of the word, unscaled.
+    the node; previous: step before it; label: as above; cost: of the whole path; lm: ln P of the word, unscaled;
+    bonus: of hotwords, which `cost` counts already.
     """
 
     steps: np.ndarray
@@ -125,11 +126,11 @@ def add_step(trace, previous, label, frame):
 
 
 @njit(cache=True, nogil=True)
-def add_arrival(trace, node, previous, label, cost, lm):
+def add_arrival(trace, node, previous, label, cost, lm, bonus):
     """Append a path into a node; there must be room."""
     arrival = trace.arrivals[trace.counts[ARRIVALS]]
     arrival["node"], arrival["previous"], arrival["label"] = node, previous, label
-    arrival["cost"], arrival["lm"] = cost, lm
+    arrival["cost"], arrival["lm"], arrival["bonus"] = cost, lm, bonus
     trace.counts[ARRIVALS] += 1
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from decoder.lm.language_model import lm_step
 from decoder.search.kernels.advance import cheapest_step, process_emitting, process_word_arcs
+from decoder.search.kernels.hotwords import Hotwords, grow_pairs, held_bonus, parts_of, with_own_pairs
 from decoder.search.kernels.lookahead import CACHE_ENTRY, CACHE_SIZE
 from decoder.search.kernels.tables import Beam, Cutoffs, OldTokens, SearchGraph, SearchState, Settings, Span
 from decoder.search.kernels.token_store import (
@@ -36,7 +37,7 @@ FINITE = np.finfo(np.float64).max  # caps cutoffs, so that a cost of inf is outs
 REACHED_END, NO_FINAL_TOKEN, ALL_TOKENS_DIED = 0, 1, 2
 
 
-def start_search(graph: SearchGraph, settings: Settings) -> SearchState:
+def start_search(graph: SearchGraph, settings: Settings, hotwords: Hotwords | None = None) -> SearchState:
     """The state before the first frame: one token in the start state, as if it had just crossed a word arc into it."""
     size = settings.initial_tokens
     table, stamp = np.zeros(2 * size, dtype=np.int64), 1
@@ -47,7 +48,8 @@ def start_search(graph: SearchGraph, settings: Settings) -> SearchState:
     add(table, stamp, new, 0, ~find(table, stamp, new, key), key, np.float32(0.0))
     set_token(new, 0, 0.0, 0.0, add_step(trace, -1, NODE_LABEL, 0))
     cache = np.zeros(CACHE_SIZE if settings.looks_ahead else 1, dtype=CACHE_ENTRY)
-    return SearchState(table, stamp, old, new, trace, 0, 1, 0, FINITE, 0, 0, cache)
+    own = with_own_pairs(hotwords, size)
+    return SearchState(table, stamp, old, new, trace, 0, 1, 0, FINITE, 0, 0, cache, own)
 
 
 @njit(cache=True, nogil=True)
@@ -60,7 +62,7 @@ def advance(graph: SearchGraph, lm, settings: Settings, state: SearchState, scor
     Once all tokens have died (every score was -inf) the count is 0 and stays 0; `best` is then the index of the best of
     the `old` tokens, those of the last frame that any survived.
     """
-    table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, cache = state
+    table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, cache, hotwords = state
     for t in range(scores.shape[0] + ends):
         if count == 0:
             break
@@ -76,10 +78,11 @@ def advance(graph: SearchGraph, lm, settings: Settings, state: SearchState, scor
             while i < end:
                 span, tokens = Span(level, i, end), TokenTable(new, count, table, stamp)
                 i, count, needed = process_word_arcs(
-                    graph, lm, settings, num_frames - 1, cutoffs, span, tokens, trace, cache
+                    graph, lm, hotwords, settings, num_frames - 1, cutoffs, span, tokens, trace, cache
                 )
                 if i < end:
                     trace = grow_trace(trace, needed)
+                    hotwords = grow_pairs(hotwords, needed)
                     if count + needed > new.shape[0]:
                         new, table = grow_tokens(new, count, count + needed, table, stamp)
         num_advanced += count
@@ -95,9 +98,9 @@ def advance(graph: SearchGraph, lm, settings: Settings, state: SearchState, scor
         while i < num_old:
             if trace.counts[STEPS] + num_old > trace.steps.shape[0]:
                 trace = grow_trace(trace, num_old)
-            waiting, tokens = OldTokens(old, i, num_old, cutoff), TokenTable(new, count, table, stamp)
+            waiting, tokens = OldTokens(old, i, num_old, cutoff, num_frames), TokenTable(new, count, table, stamp)
             i, count, beam, needed = process_emitting(
-                graph, lm, settings, num_frames, scores[t], waiting, tokens, beam, trace, cache
+                graph, lm, hotwords, settings, scores[t], waiting, tokens, beam, trace, cache
             )
             if i < num_old:
                 new, table = grow_tokens(new, count, needed, table, stamp)
@@ -106,12 +109,14 @@ def advance(graph: SearchGraph, lm, settings: Settings, state: SearchState, scor
             best = beam.best
             cutoff = min(new[best]["cost"] + new[best]["ahead"] + settings.beam, FINITE)
             num_frames += 1
-    return SearchState(table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, cache)
+    return SearchState(
+        *(table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, cache, hotwords)
+    )
 
 
 @njit(cache=True, nogil=True)
-def end_utterance(graph, lm, settings, frame, tokens, num_emitted, count, trace):
-    """Close the paths that stand in a final state, adding its cost and that of the LM's </s>.
+def end_utterance(graph, lm, hotwords, settings, frame, tokens, num_emitted, count, trace):
+    """Close the paths that stand in a final state, adding its cost, that of the LM's </s> and bonuses to take back.
 
     There must be room for a step.  Returns (cost of the best path, its step or -1).
     """
@@ -122,9 +127,13 @@ def end_utterance(graph, lm, settings, frame, tokens, num_emitted, count, trace)
         token = tokens[i]
         history, state = token["key"] & LOW_32, (token["key"] >> 32) - num_positions
         cost = token["cost"] + graph.states[state]["final_cost"]
-        lm_cost = 0.0
+        lm_cost, taken_back, lm_state = 0.0, 0.0, history
+        if hotwords is not None:
+            lm_state, _ = parts_of(hotwords, history)
+            taken_back = held_bonus(hotwords, history)
+            cost += taken_back
         if settings.lm_end >= 0 and history != SENTENCE_OVER:
-            lm_cost, _ = lm_step(lm, history, settings.lm_end)
+            lm_cost, _ = lm_step(lm, lm_state, settings.lm_end)
             if not lm_cost < np.inf:
                 continue
             cost += settings.lm_scale * lm_cost
@@ -133,7 +142,7 @@ def end_utterance(graph, lm, settings, frame, tokens, num_emitted, count, trace)
         if end < 0:
             end = add_step(trace, np.int64(token["step"]), label, frame)
         if settings.lattice_beam >= 0:
-            add_arrival(trace, end, np.int64(token["step"]), label, cost, -lm_cost)
+            add_arrival(trace, end, np.int64(token["step"]), label, cost, -lm_cost, -taken_back)
         if cost < best_cost:
             best_cost, best = cost, i
     if end >= 0:
@@ -158,7 +167,7 @@ def end_unfinished(settings, frame, tokens, begin, end, trace):
         for i in range(begin, end):
             if tokens[i]["cost"] < np.inf:
                 cost = tokens[i]["cost"] + tokens[i]["ahead"]
-                add_arrival(trace, node, tokens[i]["step"], NODE_LABEL, cost, 0.0)
+                add_arrival(trace, node, tokens[i]["step"], NODE_LABEL, cost, 0.0, 0.0)
 
 
 def end_search(graph, lm, settings, state):
@@ -176,7 +185,9 @@ def end_search(graph, lm, settings, state):
         dead = state.old[best]
         return ALL_TOKENS_DIED, dead["cost"], np.int64(dead["step"]), trace, num_frames, state.num_advanced
     trace = grow_trace(state.trace, state.count + 1)
-    cost, end_step = end_utterance(graph, lm, settings, num_frames, state.new, state.num_emitted, state.count, trace)
+    cost, end_step = end_utterance(
+        graph, lm, state.hotwords, settings, num_frames, state.new, state.num_emitted, state.count, trace
+    )
     if end_step >= 0:
         return REACHED_END, cost, end_step, trace, num_frames, state.num_advanced
     begin, end = (0, state.count) if settings.lattice_beam >= 0 else (best, best + 1)
@@ -185,6 +196,7 @@ def end_search(graph, lm, settings, state):
     return NO_FINAL_TOKEN, token["cost"], np.int64(token["step"]), trace, num_frames, state.num_advanced
 
 
-def search(graph, lm, settings, scores):
-    """Decode one utterance; scores (T, K) f4 as for `advance`, returns the tuple of `end_search`."""
-    return end_search(graph, lm, settings, advance(graph, lm, settings, start_search(graph, settings), scores, True))
+def search(graph, lm, settings, scores, hotwords=None):
+    """Decode one utterance; scores (T, K) f4 as for `advance`.  Returns the tuple of `end_search` and the Hotwords."""
+    state = advance(graph, lm, settings, start_search(graph, settings, hotwords), scores, True)
+    return *end_search(graph, lm, settings, state), state.hotwords

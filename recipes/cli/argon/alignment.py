@@ -17,7 +17,7 @@ class AlignmentPipeline:
         from decoder.alignment.aligner import Aligner, check_outputs
         from recipes.cli.argon.transcripts import read_transcripts
 
-        for name in ("lm", "lm_collection", "lattice_prefix", "no_partial"):
+        for name in ("lm", "lm_collection", "lattice_prefix", "no_partial", "hotwords"):
             if getattr(arguments, name):
                 raise ConfigError(f"command line: {spelled(name)} with -alignmlf; expected it only when decoding")
         if arguments.detailed_alignment and arguments.level not in (None, "state"):

@@ -4,6 +4,7 @@ import argparse
 
 from readers.errors import ConfigError
 from recipes.cli.dictionaries import add_dictionary_options
+from recipes.cli.hotwords import add_hotword_options
 from recipes.cli.parser import Parser
 from recipes.cli.raw_audio import add_raw_options
 
@@ -189,6 +190,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         action="store_false",
         help="use only the look-ahead scores of the graph",
     )
+    add_hotword_options(searching)
     searching.add_argument(
         "--lattice-beam",
         type=float,

@@ -8,8 +8,9 @@ from pathlib import Path
 from readers.errors import ConfigError
 from recipes.cli.argon.options import spelled
 from recipes.cli.dictionaries import open_dictionary
+from recipes.cli.hotwords import with_hotwords
 
-INPUT_FILES = ("infiles", "am", "cntkmap", "graph", "lm", "dict", "scores", "alignmlf")
+INPUT_FILES = ("infiles", "am", "cntkmap", "graph", "lm", "dict", "scores", "alignmlf", "hotwords")
 
 
 def precompile_graph(arguments: argparse.Namespace) -> int:
@@ -136,7 +137,7 @@ def open_decoder(arguments: argparse.Namespace):
             f"no silence models: -sil-cost {options.sil_cost:g} has no effect; name the models with --silence",
             file=sys.stderr,
         )
-    return decoder
+    return with_hotwords(arguments, decoder)
 
 
 def _print_note(line: str) -> None:

@@ -82,8 +82,9 @@ def test_the_examples_in_the_documentation_run(packed, monkeypatch):
     samples, _ = read_audio("speech.wav")
     names = {"Recognizer": Recognizer, "samples": samples.astype(np.int16)}
     runner = doctest.DocTestRunner()
-    for test in doctest.DocTestFinder().find(module.Recognizer, "Recognizer", globs=names):
-        runner.run(test)
+    for described in (module.Recognizer, module.Variants):
+        for test in doctest.DocTestFinder().find(described, described.__name__, globs=names):
+            runner.run(test)
     assert runner.tries > 10
     assert runner.failures == 0
 

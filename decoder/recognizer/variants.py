@@ -1,0 +1,150 @@
+"""The methods of Recognizer that return another one: with other options, a grammar, hotwords or other audio."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from decoder.graph.transcript import TranscriptGraphs
+from decoder.recognizer.calibration import Calibration
+from decoder.recognizer.front_end import FrontEnd
+from decoder.recognizer.grammar import Grammar
+from decoder.recognizer.recording import AudioInput
+from decoder.search.decoder import Decoder
+from decoder.search.hotwords import DEFAULT_SCORE
+
+
+class Variants:
+    """The base class of Recognizer."""
+
+    decoder: Decoder
+    front_end: FrontEnd
+    grammar: Grammar | None
+    calibration: Calibration | None
+    _audio: AudioInput
+
+    def _transcript_graphs(self) -> TranscriptGraphs:
+        raise NotImplementedError
+
+    def with_options(self, **options: object) -> Self:
+        """Return a recogniser with other search options; everything else is shared.
+
+        Parameters
+        ----------
+        **options
+            Fields of `SearchOptions`, such as beam, lm_scale or lattice_beam (None: no lattices, no confidences).
+
+        Returns
+        -------
+        Recognizer
+
+        Raises
+        ------
+        ConfigError
+            For an unknown option or a value out of range.
+
+        Examples
+        --------
+        >>> Recognizer.load("digits.argo").with_options(beam=8.0).decoder.options.beam
+        8.0
+        """
+        other = copy.copy(self)
+        other.decoder = self.decoder.with_options(**options)
+        return other
+
+    def with_grammar(
+        self, grammar: str | Path | Sequence[str], kind: str | None = None, **options: float | bool
+    ) -> Self:
+        """Return a recogniser for the sentences of a grammar; models, features and search options are shared.
+
+        Parameters
+        ----------
+        grammar : str, Path or list of str
+            A file; or, with `kind`, the text of a grammar; or a list of phrases.  See `decoder.grammars.open_grammar`.
+        kind : {"jsgf", "hparse", "phrases"}, optional
+            Of a text.
+        **options
+            Fields of `GrammarOptions`; weight_scale is by default lm_scale.
+
+        Returns
+        -------
+        Recognizer
+            Its transcripts have `accepted` and `grammar_score`.
+
+        Raises
+        ------
+        ArgonautError
+            For a malformed grammar, words that are not in the dictionary, and a bundle without dictionary and tables.
+        OSError
+
+        Examples
+        --------
+        >>> Recognizer.load("digits.argo").with_grammar(["AB C", "C"]).transcribe("speech.wav").accepted
+        True
+        """
+        other = copy.copy(self)
+        other.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), self.decoder.options, options)
+        other.decoder, other.calibration = other.grammar.decoder, None
+        return other
+
+    def with_hotwords(
+        self, phrases: str | Path | Mapping[str, float] | Sequence[str], score: float = DEFAULT_SCORE
+    ) -> Self:
+        """Return a recogniser that prefers some phrases; everything else is shared.
+
+        Parameters
+        ----------
+        phrases : str, Path, mapping of str to float, or list of str
+            A file with lines `PHRASE :score` (see `readers.language.read_hotwords`), phrase -> score, or phrases.  They
+            replace those given before.
+        score : float
+            Of phrases without one: the bonus for each of their words, subtracted from the cost of a path.
+
+        Returns
+        -------
+        Recognizer
+            With scores of 0, its results are the same to the bit.
+
+        Raises
+        ------
+        ArgonautError
+            For words that are not in the recogniser's graph, scores that are no numbers from -1000 to 1000, and a
+            malformed file.
+        OSError
+
+        Examples
+        --------
+        >>> recognizer = Recognizer.load("digits.argo").with_hotwords({"BA C": 2.0, "CAB": 4.5})
+        >>> recognizer.transcribe("speech.wav").text
+        'AB C'
+        """
+        other = copy.copy(self)
+        other.decoder = self.decoder.with_hotwords(phrases, score)
+        return other
+
+    def with_audio(self, **options: object) -> Self:
+        """Return a recogniser that takes other audio; everything else is shared.
+
+        Parameters
+        ----------
+        **options
+            Fields of `AudioOptions`: channel, upsample, raw and longest.
+
+        Returns
+        -------
+        Recognizer
+
+        Raises
+        ------
+        ConfigError
+            For a value out of range.
+
+        Examples
+        --------
+        >>> Recognizer.load("digits.argo").with_audio(channel="mix").transcribe("speech.wav").text
+        'AB C'
+        """
+        other = copy.copy(self)
+        other._audio = AudioInput(self.front_end, replace(self._audio.options, **options))
+        return other

@@ -1,0 +1,204 @@
+"""Hotwords: phrases that the search prefers, as an automaton over words beside the language model.
+
+A phrase of n words with the bonus b per word gains n * b each time it occurs in the result.  The search pays it as the
+phrase grows: after k of its words the hypothesis holds k * b (of several phrases that have begun, the most), which is
+taken back when another word follows, and at the end of the sentence.  The total of a sentence is thus the sum over the
+occurrences of all phrases, overlapping ones included, whatever was held on the way.  A negative bonus counts when the
+phrase is complete.  Bonuses are in units of cost: they are not multiplied by lm_scale.
+
+References
+----------
+Aho and Corasick, Efficient string matching, Communications of the ACM 18(6), 1975.  Hall et al., Composition-based
+on-the-fly rescoring for salient n-gram biasing, Interspeech 2015.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from decoder.graph.compiled_graph import DecodingGraph
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+from decoder.search.kernels.hotwords import ENTRY, NO_WORD, NODE, OTHER_WORD, PAIR, Hotwords
+from decoder.search.kernels.lookahead import with_minima
+from decoder.search.lm_ahead import minima_levels
+from decoder.search.options import SearchOptions
+from decoder.search.search_graph import SearchTables
+from readers.errors import ConfigError, GraphError
+from readers.language.hotwords import MAX_SCORE, read_hotwords
+
+Phrases = dict[tuple[str, ...], float]
+DEFAULT_SCORE = 3.0  # bonus per word of a phrase without a score
+
+
+def open_phrases(
+    given: str | Path | Mapping[str, float] | Sequence[str], score: float, graph: DecodingGraph
+) -> Phrases:
+    """The phrases of a file, a mapping or a list; those with a score of 0 are left out.
+
+    score: of phrases without one.
+    Raises GraphError for words that are not in the graph, ConfigError for an empty phrase and a score out of range,
+    FormatError for a malformed file.
+    """
+    where, phrases = "hotwords", given
+    if isinstance(given, (str, Path)):
+        where, phrases = f"{given}", read_hotwords(given, score)
+    elif not isinstance(given, Mapping):
+        phrases = dict.fromkeys(given, score)
+    found: Phrases = {}
+    for phrase, bonus in phrases.items():
+        words = tuple(phrase.split())
+        if not words:
+            raise ConfigError(f"{where}: an empty phrase; expected words")
+        if not abs(bonus) <= MAX_SCORE:  # NaN fails too
+            raise ConfigError(f"{where}: {phrase}: score {bonus}; expected {-MAX_SCORE:g} to {MAX_SCORE:g}")
+        if found.setdefault(words, float(bonus)) != bonus:
+            raise ConfigError(f"{where}: {phrase}: scores {found[words]:g} and {bonus:g}; expected one")
+    known = word_numbers(graph)
+    missing = list(dict.fromkeys(word for words in found for word in words if word not in known))
+    if missing:
+        shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+        raise GraphError(
+            f"{where}: {shown} not in {graph.where}; expected words of the dictionary that the graph was made with "
+            "(upper and lower case differ); new words need a new graph"
+        )
+    return {words: bonus for words, bonus in found.items() if bonus}
+
+
+def word_numbers(graph: DecodingGraph) -> dict[str, int]:
+    """A number for each word as the results show it; the graph's own name of a word means the same."""
+    numbers: dict[str, int] = {}
+    for word, output in zip(graph.words, graph.outputs):
+        if _is_spoken(word, output):
+            numbers.setdefault(output, len(numbers))
+    for word, output in zip(graph.words, graph.outputs):
+        if _is_spoken(word, output):
+            numbers.setdefault(word, numbers[output])
+    return numbers
+
+
+def _is_spoken(word: str, output: str) -> bool:
+    return bool(output) and word not in (SENTENCE_START, SENTENCE_END)
+
+
+def hotword_arrays(phrases: Phrases, tables: SearchTables, options: SearchOptions) -> Hotwords:
+    """The arrays of the search."""
+    graph, lm, word_lm = tables.graph, tables.lm, tables.word_lm
+    place_word = tables.place_words if tables.looks_ahead(options) else None
+    numbers = word_numbers(graph)
+    trie = _Trie()
+    for words, bonus in phrases.items():
+        trie.add([numbers[word] for word in words], bonus)
+    symbols = _symbols(graph, numbers, {symbol for children in trie.children for symbol in children})
+    nodes = trie.nodes()
+    place, entries = _entries(nodes, symbols, word_lm, place_word)
+    least = np.zeros(0, np.float32)
+    if len(place):
+        root = lm.arrays.roots[0] if lm.components else 0
+        first = [lm.step(int(root), int(word))[0] for word in np.unique(entries["lm"]).tolist()]
+        cost = np.array(first)[np.unique(entries["lm"], return_inverse=True)[1].reshape(-1)]
+        least = (options.lm_scale * cost - entries["gain"]).astype(np.float32)
+    level = minima_levels(len(least))
+    return Hotwords(
+        symbol=symbols[graph.arrays.word_label],
+        nodes=nodes,
+        place=place,
+        entries=entries,
+        least=with_minima(least, level),
+        level=level,
+        first_pair=1 if lm is None else lm.num_states,
+        pairs=np.empty(0, PAIR),
+        table=np.empty(0, np.int32),
+        count=np.zeros(1, np.int64),
+    )
+
+
+class _Trie:
+    """The prefixes of phrases.  children: symbol -> node; begun: bonus of the best phrase that goes on; ended: of the
+    phrase that ends here.
+    """
+
+    def __init__(self):
+        self.children: list[dict[int, int]] = [{}]
+        self.begun, self.ended = [0.0], [0.0]
+
+    def add(self, symbols: list[int], bonus: float) -> None:
+        node = 0
+        for depth, symbol in enumerate(symbols):
+            self.begun[node] = max(self.begun[node], depth * bonus)
+            if symbol not in self.children[node]:
+                self.children[node][symbol] = len(self.children)
+                self.children.append({})
+                self.begun.append(0.0)
+                self.ended.append(0.0)
+            node = self.children[node][symbol]
+        self.ended[node] += len(symbols) * bonus
+
+    def nodes(self) -> np.ndarray:
+        """The nodes as NODE, breadth first, with an entry at the end that only ends the ranges."""
+        order, number, failure = [0], {0: 0}, {0: 0}
+        held, ended = {0: 0.0}, {0: 0.0}
+        table = np.zeros(len(self.children) + 1, NODE)
+        table["symbol"] = OTHER_WORD
+        for node in order:  # grows
+            row = table[number[node]]
+            row["failure"], row["held"] = number[failure[node]], held[node]
+            row["gain"] = held[node] + ended[node]
+            row["first_child"] = len(order)
+            for symbol, child in sorted(self.children[node].items()):
+                number[child] = len(order)
+                order.append(child)
+                table[number[child]]["symbol"] = symbol
+                failure[child] = 0 if node == 0 else self._after(failure, failure[node], symbol)
+                held[child] = max(self.begun[child], held[failure[child]])
+                ended[child] = self.ended[child] + ended[failure[child]]
+        table[-1]["first_child"] = len(order)
+        return table
+
+    def _after(self, failure: Mapping[int, int], node: int, symbol: int) -> int:
+        while node and symbol not in self.children[node]:
+            node = failure[node]
+        return self.children[node].get(symbol, 0)
+
+
+def _symbols(graph: DecodingGraph, numbers: Mapping[str, int], used: set[int]) -> np.ndarray:
+    """(V,) i4: symbol of each graph word; words without output and <s> may stand inside a phrase."""
+    found = np.full(len(graph.words), OTHER_WORD, np.int32)
+    for i, (word, output) in enumerate(zip(graph.words, graph.outputs)):
+        if _is_spoken(word, output):
+            found[i] = numbers[output] if numbers[output] in used else OTHER_WORD
+        elif word != SENTENCE_END:
+            found[i] = NO_WORD
+    return found
+
+
+def _entries(
+    nodes: np.ndarray, symbols: np.ndarray, word_lm: np.ndarray, place_word: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(place, entries) of Hotwords; sets first_entry of the nodes."""
+    places: dict[int, np.ndarray] = {}  # of each symbol
+    if place_word is not None:
+        of_place = np.where(place_word >= 0, symbols[place_word], OTHER_WORD)
+        hot = np.flatnonzero((of_place >= 0) & (word_lm[place_word] >= 0))
+        hot = hot[np.argsort(of_place[hot], kind="stable")]
+        begins = np.flatnonzero(np.diff(of_place[hot], prepend=-1))
+        places = dict(zip(of_place[hot][begins].tolist(), np.split(hot, begins[1:]))) if len(hot) else {}
+    place, gain, count = [np.zeros(0, np.int32)], [np.zeros(0)], 0
+    for node in range(len(nodes) - 1):
+        nodes[node]["first_entry"] = count
+        children = range(nodes[node]["first_child"], nodes[node + 1]["first_child"])
+        own = [(child, places[symbol]) for child in children if (symbol := int(nodes[child]["symbol"])) in places]
+        if own:
+            mine = np.concatenate([where for _, where in own])
+            gains = np.concatenate([np.full(len(where), nodes[child]["gain"]) for child, where in own])
+            order = np.argsort(mine, kind="stable")
+            place.append(mine[order].astype(np.int32))
+            gain.append(gains[order])
+            count += len(mine)
+    nodes[-1]["first_entry"] = count
+    entries = np.zeros(count, ENTRY)
+    joined = np.concatenate(place)
+    entries["gain"] = np.concatenate(gain)
+    if count:
+        entries["lm"] = word_lm[place_word[joined]]
+    return joined, entries

@@ -1,0 +1,201 @@
+"""Hotwords in the search, compiled: bonuses for phrases, composed on the fly with the language model.
+
+The phrases form a trie whose nodes have failure links (Aho and Corasick, Efficient string matching, Communications of
+the ACM 18(6), 1975).  A token's history is then a pair of an LM state and a node.  Pairs with the root, where no phrase
+has begun, keep the number of the LM state; the others are numbered as the search meets them.
+
+Kernels take `hotwords`, which is None in a search without: numba then compiles them without these branches.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from decoder.lm.language_model import lm_step
+from decoder.search.kernels.lookahead import (
+    NO_WORD_COST,
+    cost_ahead,
+    first_at_least,
+    least_between,
+    plain_cost_ahead,
+)
+from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER, grown
+from readers.common.kernels import njit
+
+# symbol: word that leads to the node; first_child, first_entry: see Hotwords; failure: node of the longest proper
+# suffix; held: bonus of the best phrase that has begun; gain: the same and the bonuses of all phrases that end here.
+NODE = np.dtype([(name, "i4") for name in ("symbol", "first_child", "failure", "first_entry")] + [("held", "f8")])
+NODE = np.dtype([*NODE.descr, ("gain", "f8")])
+ENTRY = np.dtype([("gain", "f8"), ("lm", "i4"), ("pad", "i4")])
+PAIR = np.dtype([("lm", "i4"), ("node", "i4")])
+ROOT = 0
+OTHER_WORD, NO_WORD = -1, -2  # symbols of words in no phrase, and of word arcs that a phrase may have between its words
+MAX_EXACT = 16  # the most hotwords that are looked up in the LM for one look-ahead
+
+
+class Hotwords(NamedTuple):
+    """Phrases as an automaton over words, and the pairs that a search has met.
+
+    symbol (W,) i4: of each word arc of the graph.  nodes (N+1,) NODE, in order of their parents and symbols: the
+    children of node n are first_child of n to first_child of n+1 - 1.  The words that may follow node n in a phrase
+    have the entries first_entry of n to first_entry of n+1 - 1 in `place` (E,) i4, rising for each node (see LookAhead)
+    and `entries` (E,) ENTRY: the gain of the child, and the LM word.  least (E',) f4: lm_scale times the cost after
+    the empty history, less the gain, of the entries, with block minima at the offsets `level` as in LookAhead.
+    first_pair: number of the first pair, which is the number of LM states.  pairs (P,) PAIR; table (2^b,) i4: their
+    hash table, -1 where empty; count (1,) i8: pairs in use.
+    """
+
+    symbol: np.ndarray
+    nodes: np.ndarray
+    place: np.ndarray
+    entries: np.ndarray
+    least: np.ndarray
+    level: np.ndarray
+    first_pair: int
+    pairs: np.ndarray
+    table: np.ndarray
+    count: np.ndarray
+
+
+def with_own_pairs(hotwords: Hotwords | None, size: int) -> Hotwords | None:
+    """The same phrases with empty tables of pairs, for one search."""
+    if hotwords is None:
+        return None
+    return hotwords._replace(
+        pairs=np.empty(size, PAIR), table=np.full(2 * size, -1, np.int32), count=np.zeros(1, np.int64)
+    )
+
+
+@njit(cache=True, nogil=True)
+def parts_of(hotwords, history):
+    """(LM state, node) of a history."""
+    pair = history - hotwords.first_pair
+    if pair < 0 or history == SENTENCE_OVER:
+        return history, np.int64(ROOT)
+    return np.int64(hotwords.pairs[pair]["lm"]), np.int64(hotwords.pairs[pair]["node"])
+
+
+@njit(cache=True, nogil=True)
+def pair_of(hotwords, lm_state, node):
+    """The history of an LM state and a node; there must be room for a pair."""
+    if node == ROOT or lm_state == SENTENCE_OVER:
+        return lm_state
+    table, pairs = hotwords.table, hotwords.pairs
+    slot = _slot(table, pairs, lm_state, node)
+    if table[slot] < 0:
+        count = hotwords.count[0]
+        table[slot] = count
+        pairs[count]["lm"], pairs[count]["node"] = lm_state, node
+        hotwords.count[0] = count + 1
+    return hotwords.first_pair + np.int64(table[slot])
+
+
+@njit(cache=True, nogil=True)
+def _slot(table, pairs, lm_state, node):
+    """Slot of a pair in the hash table, or the free slot for it."""
+    mask = table.shape[0] - 1
+    slot = np.int64((np.uint64(np.int64(lm_state) << 32 | np.int64(node)) * HASH_MULTIPLIER) >> np.uint64(32)) & mask
+    while table[slot] >= 0 and (pairs[table[slot]]["lm"] != lm_state or pairs[table[slot]]["node"] != node):
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def room_for_pairs(hotwords):
+    """How many more pairs fit; as good as any number without hotwords."""
+    if hotwords is None:
+        return np.int64(LOW_32)
+    return np.int64(hotwords.pairs.shape[0] - hotwords.count[0])
+
+
+@njit(cache=True, nogil=True)
+def grow_pairs(hotwords, extra):
+    """The hotwords with room for `extra` more pairs."""
+    if hotwords is None:
+        return hotwords  # a literal None would make the type optional
+    symbol, nodes, place, entries, least, level, first_pair, pairs, table, count = hotwords
+    size = pairs.shape[0]
+    while size < count[0] + extra:
+        size *= 2
+    if size > pairs.shape[0]:
+        pairs = grown(pairs, size)
+        table = np.full(2 * size, -1, np.int32)
+        for i in range(count[0]):
+            table[_slot(table, pairs, np.int64(pairs[i]["lm"]), np.int64(pairs[i]["node"]))] = i
+    return Hotwords(symbol, nodes, place, entries, least, level, first_pair, pairs, table, count)
+
+
+@njit(cache=True, nogil=True)
+def hotword_step(hotwords, node, arc):
+    """(bonus, next node) of a word arc: what its phrases gain, less what was paid for one that does not go on."""
+    nodes, symbol = hotwords.nodes, hotwords.symbol[arc]
+    if symbol == NO_WORD:
+        return 0.0, node
+    reached = np.int64(ROOT)
+    if symbol >= 0:
+        at = node
+        while True:
+            begin, end = np.int64(nodes[at]["first_child"]), np.int64(nodes[at + 1]["first_child"])
+            stop = end
+            while begin < end:
+                middle = (begin + end) >> 1
+                if nodes[middle]["symbol"] < symbol:
+                    begin = middle + 1
+                else:
+                    end = middle
+            if begin < stop and nodes[begin]["symbol"] == symbol:
+                reached = begin
+                break
+            if at == ROOT:
+                break
+            at = np.int64(nodes[at]["failure"])
+    return nodes[reached]["gain"] - nodes[node]["held"], reached
+
+
+@njit(cache=True, nogil=True)
+def held_bonus(hotwords, history):
+    """The bonus of phrases that have begun, which the end of the sentence takes back."""
+    if hotwords is None:
+        return 0.0
+    _, node = parts_of(hotwords, history)
+    return hotwords.nodes[node]["held"]
+
+
+@njit(cache=True, nogil=True)
+def hotword_cost_ahead(ahead, lm, hotwords, lm_scale, key):
+    """`cost_ahead` less the bonus of the next word.  key: history << 32 | number of the word set.
+
+    If many hotwords can come next, those that a longer history lists count as if it did not.
+    """
+    among = key & LOW_32
+    words, (state, node) = ahead.sets[among], parts_of(hotwords, key >> 32)
+    low, high = np.int64(words["low"]), np.int64(words["high"])
+    if low == high or state == SENTENCE_OVER:
+        return 0.0
+    nodes, place = hotwords.nodes, hotwords.place
+    own_key = state << 32 | among
+    if ahead.mixed.shape[0] + ahead.unknown.shape[0] == 0:
+        least = plain_cost_ahead(ahead.sets, ahead.histories, ahead.place, ahead.cost, ahead.level, lm_scale, own_key)
+    else:
+        least = cost_ahead(ahead, lm, lm_scale, own_key)
+    if least == NO_WORD_COST:
+        return least
+    best, at = np.inf, node
+    while True:
+        end = np.int64(nodes[at + 1]["first_entry"])
+        first = first_at_least(place, np.int64(nodes[at]["first_entry"]), end, low)
+        end = first_at_least(place, first, end, high)
+        if end - first <= MAX_EXACT:
+            for i in range(first, end):
+                lm_cost, _ = lm_step(lm, state, np.int64(hotwords.entries[i]["lm"]))
+                best = min(best, lm_scale * lm_cost - hotwords.entries[i]["gain"])
+        else:
+            backed_off, shorter = 0.0, state
+            while lm.weights.shape[0] == 0 and shorter != 0:
+                backed_off += lm.backoff_cost[shorter]
+                shorter = np.int64(lm.backoff_state[shorter])
+            best = min(best, lm_scale * backed_off + least_between(hotwords.least, hotwords.level, first, end))
+        if at == ROOT:
+            break
+        at = np.int64(nodes[at]["failure"])
+    return nodes[node]["held"] + min(least, best + words["graph_cost"])

@@ -1,0 +1,62 @@
+"""Lists of hotwords: phrases that a recogniser should prefer, one per line, as sherpa-onnx reads them.
+
+    NEW YORK :2.5
+    ROSENCRANTZ
+
+The score is a bonus for each word of the phrase; phrases without one get a default.  Empty lines and lines that begin
+with # are ignored.
+"""
+
+import os
+
+from readers.common.text import is_number, read_lines
+from readers.errors import FormatError
+
+MAX_SCORE = 1000.0
+
+
+def read_hotwords(path: str | os.PathLike, score: float) -> dict[str, float]:
+    """Read a list of hotwords.
+
+    Parameters
+    ----------
+    path : path
+        File with lines `PHRASE` or `PHRASE :score`.
+    score : float
+        Of phrases without one.
+
+    Returns
+    -------
+    dict of str to float
+        Phrase, with one blank between its words -> score, in file order.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a score that is no number from -1000 to 1000, a line without words, and a phrase with
+        two scores.
+    """
+    scores: dict[str, float] = {}
+    lines: dict[str, int] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        own = score
+        if words[-1].startswith(":") and len(words[-1]) > 1:
+            text = words.pop()[1:]
+            own = float(text) if is_number(text) else float("nan")
+            if not abs(own) <= MAX_SCORE:
+                raise FormatError(
+                    f"{path}:{number}: score {text[:20]!r}; expected a number from {-MAX_SCORE:g} to {MAX_SCORE:g}"
+                )
+        if not words:
+            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `PHRASE` or `PHRASE :score`")
+        phrase = " ".join(words)
+        if scores.setdefault(phrase, own) != own:
+            raise FormatError(
+                f"{path}:{number}: {phrase[:60]!r} with score {own:g}, and {scores[phrase]:g} in line {lines[phrase]}; "
+                "expected one score"
+            )
+        lines.setdefault(phrase, number)
+    return scores

@@ -1,0 +1,32 @@
+"""The options --hotwords and --hotwords-score of argon and transcribe."""
+
+import argparse
+
+from readers.errors import ConfigError
+
+
+def add_hotword_options(group) -> None:
+    """Add the options to a parser or a group of options."""
+    group.add_argument(
+        "--hotwords",
+        metavar="FILE",
+        help="phrases to prefer, one per line: PHRASE or PHRASE :SCORE; the score is a bonus for each word",
+    )
+    group.add_argument(
+        "--hotwords-score", type=float, metavar="X", help="score of phrases without one in --hotwords (3)"
+    )
+
+
+def with_hotwords(arguments: argparse.Namespace, target):
+    """Return a decoder or recogniser that prefers the phrases of --hotwords, if there are any.
+
+    target: has a method `with_hotwords` that takes phrases and their default score.
+    """
+    from decoder.search.hotwords import DEFAULT_SCORE
+
+    score = arguments.hotwords_score
+    if arguments.hotwords is None:
+        if score is not None:
+            raise ConfigError("command line: --hotwords-score without --hotwords; expected both")
+        return target
+    return target.with_hotwords(arguments.hotwords, DEFAULT_SCORE if score is None else score)

@@ -1,0 +1,62 @@
+"""Hotwords on the command line and of Recognizer."""
+
+import re
+
+import pytest
+
+from decoder import Recognizer
+from readers.errors import ConfigError, GraphError
+from recipes.cli.argon.command import main as argon
+from recipes.cli.main import main
+
+CERTAIN = 20.0  # outweighs what was said, and the beam: some paths are unfinished
+
+
+@pytest.fixture(scope="module")
+def recognizer(packed):
+    return Recognizer.load(packed / "digits.argo")
+
+
+def test_a_large_bonus_changes_the_words_and_none_changes_nothing(recognizer, packed):
+    plain = recognizer.transcribe(packed / "speech.wav")
+    hot = recognizer.with_hotwords({"BA": CERTAIN})
+    assert plain.text == "AB C"
+    assert "BA" in hot.transcribe(packed / "speech.wav").text.split()
+    zero = recognizer.with_hotwords(["BA", "CAB AB"], 0.0).transcribe(packed / "speech.wav")
+    assert zero == plain
+    assert [word.confidence for word in zero.words] == [word.confidence for word in plain.words]
+    assert hot.stream(16000).decoder._hotwords is not None
+    assert recognizer.decoder._hotwords is None
+
+
+def test_transcribe_reads_a_file(packed, tmp_path, capsys):
+    (tmp_path / "hot").write_text(f"BA :{CERTAIN}\nC\n")
+    files = [str(packed / "digits.argo"), str(packed / "speech.wav")]
+    assert main(["transcribe", *files, "--hotwords", str(tmp_path / "hot")]) < 2
+    assert "BA" in capsys.readouterr().out.split()
+
+
+def test_argon_reads_a_file(small_system, tmp_path, capsys):
+    graph, (wav, *_) = small_system / "graph", sorted(small_system.rglob("*.wav"))
+    (tmp_path / "list").write_text(f"{wav}\n")
+    (tmp_path / "hot").write_text("BA\n")
+    command = [
+        *("-graph", graph / "graph.dg", "-lm", small_system / "lm.arpa", "-am", small_system / "model/net"),
+        *("-cntkmap", graph / "cntkmap", "-infiles", tmp_path / "list", "--features", small_system / "hcopy.config"),
+        *("-acweight", "0.5", "-outmlf", tmp_path / "out.mlf", "--hotwords", tmp_path / "hot"),
+    ]
+    assert argon([str(word) for word in [*command, "--hotwords-score", CERTAIN]]) < 2
+    assert "BA" in (tmp_path / "out.mlf").read_text()
+    assert argon([str(word) for word in [*command[:-2], "--hotwords-score", "1"]]) == 2
+    assert "--hotwords-score without --hotwords; expected both" in capsys.readouterr().err
+    without_lm = [*command[:2], *command[4:]]
+    assert argon([str(word) for word in [*without_lm, "-alignmlf", tmp_path / "hot"]]) == 2
+    assert "--hotwords with -alignmlf" in capsys.readouterr().err
+
+
+def test_unknown_words_are_named_with_the_file(recognizer, tmp_path):
+    (tmp_path / "hot").write_text("AB\nSMITH AB :2\n")
+    with pytest.raises(GraphError, match=re.escape(f"{tmp_path / 'hot'}: SMITH not in ")):
+        recognizer.with_hotwords(tmp_path / "hot")
+    with pytest.raises(ConfigError, match="hotwords: AB: score inf"):
+        recognizer.with_hotwords(["AB"], float("inf"))
