@@ -15,7 +15,7 @@ by processes.
 
 import struct
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,11 +187,62 @@ def pack_names(names: list[str], path: str | Path) -> np.ndarray:
 
 def unpack_names(section: np.ndarray, what: str, path: str | Path | FilePart) -> list[str]:
     """The names of a section written by `pack_names`.  Raises FormatError if it is damaged."""
-    try:
-        text = section.tobytes().decode()
-    except UnicodeDecodeError as fault:
-        raise FormatError(f"{path}: {what} are not UTF-8 ({fault.reason}); the file is damaged") from None
-    names = text.split("\n")
-    if names.pop():
-        raise FormatError(f"{path}: {what} do not end in a line break; the file is damaged")
-    return names
+    return list(NameList(section, what, path))
+
+
+class NameList(Sequence[str]):
+    """Names in a section written by `pack_names`, decoded one by one when they are asked for.
+
+    Processes share the text, which as a list of str would take ten times its size in each of them.  Raises FormatError
+    if the section is damaged.
+    """
+
+    def __init__(self, section: np.ndarray, what: str, path: str | Path | FilePart):
+        try:
+            section.tobytes().decode()
+        except UnicodeDecodeError as fault:
+            raise FormatError(f"{path}: {what} are not UTF-8 ({fault.reason}); the file is damaged") from None
+        self._text = section
+        self._ends = np.flatnonzero(section == ord("\n")).astype(np.int32 if section.size < 2**31 else np.int64)
+        if section.size and section[-1] != ord("\n"):
+            raise FormatError(f"{path}: {what} do not end in a line break; the file is damaged")
+        self._known: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, number):
+        found = self._known.get(number) if type(number) is int else None
+        if found is not None:
+            return found
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        i = range(len(self))[number]  # raises IndexError
+        begin = int(self._ends[i - 1]) + 1 if i else 0
+        self._known[i] = found = self._text[begin : int(self._ends[i])].tobytes().decode()
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._text.tobytes().decode().split("\n")[:-1])
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._find(name) >= 0
+
+    def index(self, name: str, *limits: int) -> int:
+        """Return the number of a name.  Raises ValueError if it is not there."""
+        if limits:
+            return list(self).index(name, *limits)
+        if (place := self._find(name)) < 0:
+            raise ValueError(f"{name!r} is not in the list")
+        return int(np.searchsorted(self._ends, place))
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, (NameList, list)) else NotImplemented
+
+    __hash__ = None
+
+    def _find(self, name: str) -> int:
+        """Return where the first name that is equal begins, -1 if there is none."""
+        if "\n" in name:
+            return -1
+        return (b"\n" + self._text.tobytes()).find(f"\n{name}\n".encode())

@@ -84,7 +84,7 @@ class DecodingGraph:
         The arrays that the search reads.
     start : int
         Acceptor state.
-    words, outputs : list of str
+    words, outputs : sequence of str
         Word of each id, and how it is written, "" for not at all.
     states, models : list of str
         Names of the HMM states, without brackets, and of the phone models.
@@ -98,8 +98,8 @@ class DecodingGraph:
 
     arrays: GraphArrays
     start: int
-    words: list[str]
-    outputs: list[str]
+    words: Sequence[str]
+    outputs: Sequence[str]
     states: list[str]
     models: list[str]
     state_model: np.ndarray

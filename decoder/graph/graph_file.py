@@ -7,14 +7,14 @@ search options that were tuned for the graph, as JSON::
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph
-from decoder.mapped_file import MappedFormat, check_lengths, pack_names, unpack_names
+from decoder.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
 from readers.common.file_part import FilePart
 from readers.common.text import parse_json
 from readers.errors import ConfigError, FormatError
@@ -194,7 +194,8 @@ def load_graph(path: str | Path | FilePart, verify: bool = True) -> DecodingGrap
     """
     start, sections = FORMAT.read(path, verify=verify)
     sections.pop(DEFAULTS, None)
-    names = {name: unpack_names(sections[name], name, path) for name in _NAMES}
+    names: dict[str, Sequence[str]] = {name: NameList(sections[name], name, path) for name in ("words", "outputs")}
+    names |= {name: unpack_names(sections[name], name, path) for name in ("states", "models")}
     lengths = {name: array.shape[0] for name, array in sections.items()} | {k: len(v) for k, v in names.items()}
     check_lengths(lengths, _SAME_LENGTH, path)
     if lengths["first_word"] != lengths["final_cost"] + 1:

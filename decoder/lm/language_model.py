@@ -12,10 +12,12 @@ All costs are -ln of probabilities; log10 values of -99 or less mean impossible 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from decoder.mapped_file import NameList
 from readers.common.kernels import njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa
@@ -159,13 +161,16 @@ class LanguageModel:
 
     def __init__(self, arrays: LMArrays, vocabulary: Sequence[str], order: int, start_state: int):
         self.arrays = arrays
-        self.vocabulary = list(vocabulary)
+        self.vocabulary = vocabulary if isinstance(vocabulary, NameList) else list(vocabulary)
         self.order = order
         self.components: tuple[tuple[float, LanguageModel], ...] = ()  # (weight, model) of a mixture
         self.start_state = int(start_state)
-        self._ids = {word: i for i, word in enumerate(self.vocabulary)}
-        self.end_id = self._ids.get(SENTENCE_END, -1)
-        self.unknown_id = next((self._ids[word] for word in UNKNOWN_WORDS if word in self._ids), -1)
+        marks = [self.vocabulary.index(w) if w in self.vocabulary else -1 for w in (SENTENCE_END, *UNKNOWN_WORDS)]
+        self.end_id, self.unknown_id = marks[0], next((number for number in marks[1:] if number >= 0), -1)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.vocabulary)}
 
     @classmethod
     def from_arpa(cls, arpa: Arpa) -> "LanguageModel":
@@ -225,10 +230,8 @@ class LanguageModel:
         missing = [word for word, i in zip(words, ids) if i < 0]
         if missing:
             shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-            raise GraphError(
-                f"{where}: {len(missing)} words are not in the language model: {shown}; expected every word there, "
-                "or <UNK> in the language model"
-            )
+            told = f"{len(missing)} words are not in the language model: {shown}"
+            raise GraphError(f"{where}: {told}; expected every word there, or <UNK> in the language model")
         return ids
 
     def step(self, state: int, word: int) -> tuple[float, int]:
@@ -252,10 +255,8 @@ class LanguageModel:
             For a state or word out of range.
         """
         if not (0 <= state < self.num_states and 0 <= word < len(self.vocabulary)):
-            raise GraphError(
-                f"language model: state {state}, word {word}; expected 0 <= state < {self.num_states} and "
-                f"0 <= word < {len(self.vocabulary)}"
-            )
+            bounds = f"0 <= state < {self.num_states} and 0 <= word < {len(self.vocabulary)}"
+            raise GraphError(f"language model: state {state}, word {word}; expected {bounds}")
         cost, next_state = lm_step(self.arrays, state, word)
         return float(cost), int(next_state)
 

@@ -4,14 +4,14 @@
 that it was made from; when these change, the mapped file is written again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from decoder.array_checks import check_costs, check_offsets, check_range
 from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays
-from decoder.mapped_file import MappedFormat, check_lengths, pack_names, unpack_names
+from decoder.mapped_file import MappedFormat, NameList, check_lengths, pack_names
 from readers.common.file_part import FilePart
 from readers.errors import ArgonautError, FormatError
 from readers.language.arpa import read_arpa
@@ -132,14 +132,14 @@ def _load(path: str | Path | FilePart, source: tuple[int, int] | None, verify: b
     order, sections = FORMAT.read(path, mode="c", verify=verify)
     if source is not None and tuple(sections["source"].tolist()) != source:
         return None
-    vocabulary = unpack_names(sections["vocabulary"], "words", path)
+    vocabulary = NameList(sections["vocabulary"], "words", path)
     arrays = LMArrays(**{name: sections[name] for name in _FIELDS})
     start = int(sections["start"][0]) if sections["start"].shape[0] == 1 else -1
     _check(arrays, vocabulary, order, start, path)
     return LanguageModel(arrays, vocabulary, order, start)
 
 
-def _check(arrays: LMArrays, vocabulary: list[str], order: int, start: int, path: str | Path | FilePart) -> None:
+def _check(arrays: LMArrays, vocabulary: Sequence[str], order: int, start: int, path: str | Path | FilePart) -> None:
     """Check what the kernels rely on."""
     lengths = {name: array.shape[0] for name, array in zip(_FIELDS, arrays)}
     check_lengths(lengths, (("word", "cost", "next_state"), ("backoff_cost", "backoff_state")), path)

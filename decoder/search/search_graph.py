@@ -200,10 +200,11 @@ def lm_words(graph: DecodingGraph, lm: LanguageModel | None) -> np.ndarray:
     ids = np.full(len(graph.words), KEEP_HISTORY, dtype=np.int32)
     if lm is None:
         return ids
-    plain = [i for i, word in enumerate(graph.words) if word not in (SENTENCE_START, SENTENCE_END)]
-    ids[plain] = lm.word_ids([graph.words[i] for i in plain], where=graph.where)
-    if SENTENCE_END in graph.words:
-        ids[graph.words.index(SENTENCE_END)] = END_SENTENCE
+    words = list(graph.words)
+    plain = [i for i, word in enumerate(words) if word not in (SENTENCE_START, SENTENCE_END)]
+    ids[plain] = lm.word_ids([words[i] for i in plain], where=graph.where)
+    if SENTENCE_END in words:
+        ids[words.index(SENTENCE_END)] = END_SENTENCE
     return ids
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from decoder import mapped_file
-from decoder.mapped_file import MappedFormat, check_lengths, pack_names, unpack_names
+from decoder.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
 from readers.errors import FormatError
 
 KIND = MappedFormat(b"TESTFILE", 3, {"numbers": "<i4", "bytes": "|u1", "none": "<f8"}, "test file", "write one")
@@ -138,3 +138,26 @@ def test_names_and_lengths():
     check_lengths({"a": 1, "b": 1, "c": 2}, [("a", "b")], "f")
     with pytest.raises(FormatError, match="2 entries in c; expected 1 as in a"):
         check_lengths({"a": 1, "b": 1, "c": 2}, [("a", "b", "c")], "f")
+
+
+@pytest.mark.parametrize(
+    "names", [[], [""], ["a"], ["a", "", "aa", "ä\r", "a", ""], ["<s>", "</s>", "b a", "a", "\u2028", "\0"]], ids=repr
+)
+def test_a_name_list_is_the_list(names):
+    section = pack_names(names, "x")
+    found = NameList(section, "words", "x")
+    assert len(found) == len(names)
+    assert list(found) == names == found
+    assert found == NameList(section, "words", "x")
+    assert found != [*names, "more"]
+    assert [found[i] for i in range(-len(names), len(names))] == [*names, *names]
+    assert found[1:-1] == names[1:-1]
+    for name in [*names, "", "a", "\n", "a\nb"]:
+        assert (name in found) == (name in names)
+        if name in names:
+            assert found.index(name) == names.index(name)
+    assert 1 not in found
+    with pytest.raises(IndexError):
+        found[len(names)]
+    with pytest.raises(ValueError, match="'missing' is not in the list"):
+        found.index("missing")
