@@ -23,7 +23,7 @@ from decoder.search.path import SearchPath, WordTimes, is_written, step_costs, s
 from readers.errors import ShapeError
 
 COMPACT_EVERY = 50  # frames; compaction costs about as much as one frame
-PRUNE_BEYOND = 1 << 14  # steps of a trace with a lattice, before it is pruned for the first time
+PRUNE_BEYOND = 1 << 14  # steps of a trace with a lattice, up to which it is not pruned again
 MAX_ARRIVALS = 1 << 17  # paths into nodes of the lattice, up to which words without an end have confidences
 MAX_OPEN_STEPS = 100  # stable steps after which finished words are put aside
 
@@ -88,7 +88,7 @@ class SearchStream:
         self._keeps_lattice = decoder.options.lattice_beam is not None
         self._all_scores: list[np.ndarray] = []  # of the utterance, for its lattice
         self._root = 0  # the step that all tokens share, or the start
-        self._prune_at = PRUNE_BEYOND
+        self._prune_at = 0  # the first time early, so that the kernel is not compiled in the middle of a stream
         self._since = 0  # frames since the last compaction
         # Acceptor state and LM state at the end of the stable path:
         self._place = self._settings.start, self._settings.lm_start

@@ -54,7 +54,11 @@ def write_transcript(file: Path, form: str, name: str, path: str, transcript, nb
 
 def as_json(path: str, transcript, nbest: int = 1) -> dict[str, object]:
     """Return the transcript of one recording as an object of JSON."""
-    words = json_words([word.timed for word in transcript.words])
-    content = {"file": path, "text": transcript.text, "seconds": round(transcript.seconds, 3), "words": words}
-    content |= {"alternatives": transcript.alternatives(nbest)} if nbest > 1 else {}
+    content = {"file": path, "text": transcript.text, "seconds": round(transcript.seconds, 3)}
+    content["words"] = json_words([word.timed for word in transcript.words])
+    if nbest > 1:
+        content["alternatives"] = [
+            {"text": one.text, "words": json_words([word.timed for word in one.words])}
+            for one in transcript.hypotheses(nbest)
+        ]
     return content | ({"reason": transcript.reason} if transcript.reason else {})

@@ -50,7 +50,10 @@ def verbose_content(
     if not granularities or "segment" in granularities:
         found["segments"] = segments(transcript.words)
     if alternatives:
-        found["alternatives"] = [{"text": text} for text in transcript.alternatives(alternatives)]
+        found["alternatives"] = [
+            {"text": one.text, "words": [_word(word) for word in one.words]}
+            for one in transcript.hypotheses(alternatives)
+        ]
     if transcript.reason:
         found["reason"] = transcript.reason
     return found | {"usage": _usage(transcript)}

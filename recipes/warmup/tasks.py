@@ -55,6 +55,7 @@ def search(root: Path) -> list[Step]:
             *("--features", root / "hcopy.config", "--dict", root / "dict", "-o", bundle),
         ),
         argonaut("transcribe", bundle, utterance, "--format", "json", "--nbest", 2),
+        argonaut("transcribe", bundle, utterance, "--stream"),
     ]
 
 

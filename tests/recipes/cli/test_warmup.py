@@ -74,6 +74,7 @@ run("score", "words.mlf", "h")
 run("pack", "--model", "model/net", "--graph", "graph/graph.dg", "--lm", "lm.arpa", "--features", "hcopy.config",
     "--dict", "dict", "--rate", 16000, "-o", "small.argo")
 run("transcribe", "small.argo", "audio", "--format", "json", "--nbest", 3, "-o", "words")
+run("transcribe", "small.argo", "audio/utt25.wav", "--stream")
 """
 
 

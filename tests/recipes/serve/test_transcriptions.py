@@ -55,6 +55,10 @@ def test_alternatives(client, speech, recognizer):
     found = ask(client, speech, response_format="verbose_json", extra_body={"max_alternatives": 3})
     expected = recognizer.transcribe(speech).alternatives(3)
     assert [one["text"] for one in found.alternatives] == expected
+    assert [[word["word"] for word in one["words"]] for one in found.alternatives] == [
+        text.split() for text in expected
+    ]
+    assert all(0 < word["confidence"] <= 1 for one in found.alternatives for word in one["words"])
 
 
 def test_models(client):

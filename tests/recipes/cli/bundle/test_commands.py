@@ -122,7 +122,10 @@ def test_printed_formats_are_those_of_the_files(here):
 
 def test_alternatives_begin_with_the_words(here):
     shown = here.run("transcribe", "digits.argo", "speech.wav", "--format", "json", "--nbest", "3").out
-    assert json.loads(shown[0])["alternatives"][0] == "AB C"
+    first = json.loads(shown[0])["alternatives"][0]
+    assert first == {name: json.loads(shown[0])[name] for name in ("text", "words")}
+    assert first["text"] == "AB C"
+    assert all(0 < word["confidence"] <= 1 for word in first["words"])
     assert here.run("transcribe", "digits.argo", "speech.wav", "--nbest", "3").out[0] == "AB C"
 
 
