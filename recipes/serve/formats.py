@@ -4,16 +4,14 @@ import json
 import math
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from decoder.recognizer.transcript import Transcript, Word
 from readers.errors import ConfigError
-from readers.htk.mlf import Label, write_mlf
-from readers.htk.slf import write_slf
-from readers.htk.units import TICKS_PER_SECOND
-from readers.results.timed_words import TimedWord, cues, write_ctm, write_srt, write_textgrid, write_vtt
+from readers.results.timed_words import cues
+from recipes.cli.transcript_files import write_transcript
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
@@ -97,49 +95,35 @@ def _usage(transcript: Transcript) -> dict[str, Any]:
     return {"type": "duration", "seconds": math.ceil(transcript.seconds)}
 
 
-def written(write: Callable[..., None], content: Any, **how: Any) -> str:
-    """Return what a function writes to a file: write(path, content, **how)."""
+def written(form: str, transcript: Transcript, name: str) -> str:
+    """Return what `argonaut transcribe --format FORM` writes for a recording of this name."""
+    if form == "slf" and transcript.lattice is None:
+        raise ConfigError(f"{name}: no lattice ({transcript.reason or 'the recording is long'}); expected one for slf")
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "transcript"
-        write(path, content, **how)
+        write_transcript(path, form, name, name, transcript)
         return path.read_text(encoding="utf-8")
 
 
-def timed_words(transcript: Transcript) -> list[TimedWord]:
-    """Return the words as the writers of subtitles and tables take them."""
-    return [word.timed for word in transcript.words]
+MEDIA_TYPES = {"json": JSON, "verbose_json": JSON, "vtt": "text/vtt; charset=utf-8"}
+FORMATS = ("json", "verbose_json", "text", "srt", "vtt", "ctm", "textgrid", "mlf", "slf")
 
 
-def mlf(transcript: Transcript, name: str) -> str:
-    """Return the words as a master label file of HTK."""
-    labels = [
-        Label(round(word.start * TICKS_PER_SECOND), round(word.end * TICKS_PER_SECOND), word.text)
-        for word in transcript.words
-    ]
-    return written(write_mlf, [(f"*/{name}.rec", labels)])
+def media_type(form: str) -> str:
+    """Return the type of content of a form."""
+    return MEDIA_TYPES.get(form, TEXT)
 
 
-def slf(transcript: Transcript, name: str) -> str:
-    """Return the lattice in HTK's form.  Raises ConfigError if there is none."""
-    if transcript.lattice is None:
-        raise ConfigError(f"{name}: no lattice ({transcript.reason or 'long audio'}); expected one for slf")
-    return written(write_slf, transcript.lattice)
+def response_text(
+    form: str, transcript: Transcript, name: str, language: str, granularities: Sequence[str], alternatives: int
+) -> str:
+    """Return a transcript in one of FORMATS.
 
-
-FORMATS: dict[str, tuple[str, Callable[..., str]]] = {
-    "json": (JSON, lambda transcript, **how: json.dumps(json_content(transcript), ensure_ascii=False)),
-    "verbose_json": (
-        JSON,
-        lambda transcript, name, **how: json.dumps(verbose_content(transcript, **how), ensure_ascii=False),
-    ),
-    "text": (TEXT, lambda transcript, **how: transcript.text + "\n"),
-    "srt": (TEXT, lambda transcript, **how: written(write_srt, timed_words(transcript))),
-    "vtt": ("text/vtt; charset=utf-8", lambda transcript, **how: written(write_vtt, timed_words(transcript))),
-    "ctm": (TEXT, lambda transcript, name, **how: written(write_ctm, {name: timed_words(transcript)})),
-    "textgrid": (
-        TEXT,
-        lambda transcript, **how: written(write_textgrid, timed_words(transcript), duration=transcript.seconds),
-    ),
-    "mlf": (TEXT, lambda transcript, name, **how: mlf(transcript, name)),
-    "slf": (TEXT, lambda transcript, name, **how: slf(transcript, name)),
-}
+    Raises ConfigError for a lattice that does not exist.
+    """
+    if form == "json":
+        return json.dumps(json_content(transcript), ensure_ascii=False)
+    if form == "verbose_json":
+        content = verbose_content(transcript, language, granularities, alternatives)
+        return json.dumps(content, ensure_ascii=False)
+    return written(form, transcript, name)

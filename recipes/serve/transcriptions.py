@@ -20,7 +20,7 @@ from starlette.types import Message, Receive
 
 from readers.audio.duration import audio_seconds
 from readers.errors import ArgonautError
-from recipes.serve.formats import FORMATS
+from recipes.serve.formats import FORMATS, media_type, response_text
 from recipes.serve.limits import BusyError, Limits
 from recipes.serve.responses import error_response
 from recipes.serve.service import Service
@@ -129,7 +129,7 @@ async def _transcribe_form(service: Service, usage, form: FormData) -> Response:
     service.metrics.answers.observe(time.perf_counter() - begin)
     ignored = [name for name in dict.fromkeys(form) if name in WITHOUT_EFFECT or name not in KNOWN_FIELDS]
     headers = {IGNORED: ", ".join(ignored).encode("ascii", "replace").decode()[:200]} if ignored else None
-    return Response(text, media_type=FORMATS[form_name][0], headers=headers)
+    return Response(text, media_type=media_type(form_name), headers=headers)
 
 
 def _recognize(service: Service, upload: UploadFile, form_name: str, how: dict) -> tuple[str, float]:
@@ -150,7 +150,7 @@ def _recognize(service: Service, upload: UploadFile, form_name: str, how: dict) 
             transcript = service.recognizer.transcribe(path)
         except (ArgonautError, OSError) as fault:
             raise RequestError(" ".join(str(fault).replace(str(path), name).split()), "file") from fault
-        return FORMATS[form_name][1](transcript, name=Path(name).stem, **how), transcript.seconds
+        return response_text(form_name, transcript, Path(name).stem, **how), transcript.seconds
 
 
 def _text(form: FormData, name: str) -> str:

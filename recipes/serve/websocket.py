@@ -19,7 +19,6 @@ alphacep/vosk-server, websocket/asr_server.py; alphacep/vosk-api, src/recognizer
 import asyncio
 import json
 import logging
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -77,36 +76,38 @@ class StreamConfig:
 
         Raises ProtocolError for values of a wrong type or out of range.
         """
-        checks = {
-            "sample_rate": (lambda value: _is_number(value) and RATES[0] <= value <= RATES[1], "1000 to 384000 Hz"),
-            "words": (lambda value: value in (0, 1), "true or false"),
-            "partial_words": (lambda value: value in (0, 1), "true or false"),
-            "max_alternatives": (
-                lambda value: _is_number(value) and value == int(value) and 0 <= value <= MOST_ALTERNATIVES,
-                f"a whole number from 0 to {MOST_ALTERNATIVES}",
-            ),
-            "phrase_list": (
-                lambda value: (
-                    isinstance(value, list)
-                    and len(value) <= MOST_PHRASES
-                    and all(isinstance(phrase, str) for phrase in value)
-                ),
-                f"a list of at most {MOST_PHRASES} texts",
-            ),
-        }
-        forms = {"sample_rate": float, "words": bool, "partial_words": bool, "max_alternatives": int}
-        forms["phrase_list"] = tuple
         found = {}
-        for name in checks.keys() & given.keys():
-            fits, expected = checks[name]
+        for name in SETTINGS.keys() & given.keys():
+            form, fits, expected = SETTINGS[name]
             if not fits(given[name]):
                 raise ProtocolError(f"config: {name} {json.dumps(given[name])[:60]}; expected {expected}")
-            found[name] = forms[name](given[name])
+            found[name] = form(given[name])
         return replace(self, **found)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _is_within(value: Any, least: float, most: float) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value <= most
+
+
+def _is_count(value: Any) -> bool:
+    return _is_within(value, 0, MOST_ALTERNATIVES) and value == int(value)
+
+
+def _is_switch(value: Any) -> bool:
+    return value in (0, 1)
+
+
+def _are_phrases(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MOST_PHRASES and all(isinstance(one, str) for one in value)
+
+
+SETTINGS = {  # name -> type, whether a value fits, what is expected
+    "sample_rate": (float, lambda value: _is_within(value, *RATES), f"{RATES[0]:.0f} to {RATES[1]:.0f} Hz"),
+    "words": (bool, _is_switch, "true or false"),
+    "partial_words": (bool, _is_switch, "true or false"),
+    "max_alternatives": (int, _is_count, f"a whole number from 0 to {MOST_ALTERNATIVES}"),
+    "phrase_list": (tuple, _are_phrases, f"a list of at most {MOST_PHRASES} texts"),
+}
 
 
 class Session:

@@ -30,8 +30,8 @@ class TestServer:
 
     __test__ = False
 
-    def __init__(self, recognizer: Recognizer, policy: AccessPolicy, limits: Limits, **tls: str):
-        self.service = Service(recognizer, limits, 2)
+    def __init__(self, recognizer: Recognizer, policy: AccessPolicy, limits: Limits, cores: int, **tls: str):
+        self.service = Service(recognizer, limits, cores)
         self._stop = threading.Event()
         self.server = make_server(make_application(self.service, policy), self.service, self._stop.is_set, **tls)
         sockets = open_sockets("127.0.0.1", 0)
@@ -82,8 +82,9 @@ def start(recognizer) -> Callable:
     """A function that makes a context manager: a server with the given limits and policy."""
 
     @contextlib.contextmanager
-    def starting(policy: AccessPolicy | None = None, tls: dict | None = None, **limits) -> Iterator[TestServer]:
-        server = TestServer(recognizer, policy or AccessPolicy(), Limits(**{"grace": 5.0, **limits}), **(tls or {}))
+    def starting(policy: AccessPolicy | None = None, tls=None, cores: int = 2, **limits) -> Iterator[TestServer]:
+        limits = Limits(**{"grace": 5.0, **limits})
+        server = TestServer(recognizer, policy or AccessPolicy(), limits, cores, **(tls or {}))
         server.start()
         try:
             yield server

@@ -19,6 +19,7 @@ from recipes.serve.limits import Limits
 from recipes.serve.metrics import Histogram, resident_bytes
 from recipes.serve.running import is_loopback, open_sockets
 from tests.recipes.serve.conftest import BLOCK, EOF, speak_to
+from tests.recipes.systems.small_system import RATE
 
 UPGRADE = (
     "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
@@ -76,6 +77,32 @@ def test_pings_of_a_client_that_does_not_read_are_not_collected(start):
             while sent < 100_000_000:
                 sent += raw.send(frame(bytes(100), 9) * 1000)
         assert sent < 50_000_000  # buffers of the kernel
+
+
+def test_a_long_message_does_not_delay_other_streams(start, monkeypatch):
+    steps = []
+    with start(cores=1) as server:
+        monkeypatch.setattr(server.service.recognizer, "stream", lambda rate: CountingStream(steps), raising=False)
+        with connect(server.ws) as first, connect(server.ws) as second:
+            first.send(bytes(2 * 30 * RATE))  # 60 steps
+            until(lambda: steps)
+            second.send(bytes(200))
+            second.recv()
+            assert len(steps) < 60
+            first.recv()
+    assert sorted(steps) == [100, *60 * [RATE // 2]]
+
+
+class CountingStream:
+    """A recognition that takes some time for each step and notes the number of samples."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def push(self, samples):
+        time.sleep(0.02)
+        self.steps.append(len(samples))
+        return []
 
 
 def test_clients_that_disappear(start, pcm):

@@ -108,6 +108,8 @@ def test_the_end_without_audio(server):
         ("[" * 100_000, "expected"),
         ('{"config": {"sample_rate": "x"}}', 'sample_rate "x"; expected 1000 to 384000 Hz'),
         ('{"config": {"sample_rate": NaN}}', "sample_rate NaN; expected"),
+        ('{"config": {"sample_rate": 1' + 400 * "0" + "}}", "expected 1000 to 384000 Hz"),
+        ('{"config": {"max_alternatives": 1.5}}', "max_alternatives 1.5; expected a whole number from 0"),
         ('{"config": {"max_alternatives": -1}}', "max_alternatives -1; expected a whole number from 0"),
         ('{"config": {"phrase_list": ["a", 3]}}', "phrase_list"),
         ('{"config": {"words": "no"}}', 'words "no"; expected true or false'),
