@@ -5,7 +5,7 @@ from typing import Any
 
 from readers.errors import FormatError
 
-MOST_TEXT = 1 << 22  # characters of a grammar
+MOST_TEXT = 1 << 20  # characters of a grammar
 MOST_SHOWN = 40  # characters of the input in a message
 
 
