@@ -150,7 +150,9 @@ def build_phone_loop(
         As `build_grammar_graph`.
     """
     loop = WordNetwork(2, [WordArc(0, 1), WordArc(0, 1, UNKNOWN)], "phone loop")
-    return build_grammar_graph(loop, models, dictionary, options, GrammarOptions(phone_cost=phone_cost))
+    return build_grammar_graph(
+        loop, models, dictionary, options, GrammarOptions(unknown_cost=0.0, phone_cost=phone_cost)
+    )
 
 
 class _Compilation:

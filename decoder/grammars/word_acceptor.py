@@ -11,7 +11,7 @@ from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
 from readers.errors import GraphError
 from readers.language.grammars.network import MOST_ARCS, WordArc, WordNetwork
 
-MOST_STEPS = 20 * MOST_ARCS  # of the removal of empty arcs
+MOST_STEPS = 5 * MOST_ARCS  # of the removal of empty arcs
 GROWTH = 4  # a determinised network may have so many times the arcs
 
 
@@ -30,10 +30,12 @@ def word_acceptor(network: WordNetwork) -> tuple[ArcArrays, list[str]]:
     kaldifst.connect(fst)
     if fst.start < 0:
         raise GraphError(f"{network.where}: no sentence; expected at least one path from its start to its end")
-    deterministic = kaldifst.StdVectorFst(fst)
-    stopped = kaldifst.determinize_star(deterministic, max_states=GROWTH * arrays.num_states + 100)
-    if not stopped:
+    try:
+        deterministic = kaldifst.StdVectorFst(fst)
+        kaldifst.determinize_star(deterministic, max_states=GROWTH * arrays.num_states + 100)
         fst = deterministic
+    except RuntimeError:  # too many states; the acceptor works as it is
+        pass
     kaldifst.minimize_encoded(fst)
     return from_openfst(fst).sorted(), words
 

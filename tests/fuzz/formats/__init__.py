@@ -4,6 +4,7 @@ from tests.fuzz.format import Format
 from tests.fuzz.formats import (
     commands,
     dictionaries,
+    grammars,
     graphs,
     htk,
     kaldi,
@@ -23,6 +24,7 @@ MODULES = (
     htk,
     models,
     dictionaries,
+    grammars,
     graphs,
     results,
     kaldi,

@@ -26,15 +26,17 @@ def of_hparse(text: str) -> set[str]:
     return {" ".join(sentence) for sentence in of_network(parse_hparse(text))}
 
 
+@pytest.mark.slow
 @given(rule_sets(weights=True))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_jsgf_has_the_sentences_of_the_enumeration(rules):
     expected = sentences(rules[-1], dict(enumerate(rules)))
     assert of_network(parse_jsgf(jsgf(list(rules)))) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @given(rule_sets(weights=False))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_hparse_has_the_sentences_of_the_enumeration(rules):
     expected = sentences(rules[-1], dict(enumerate(rules)))
     assert of_network(parse_hparse(hparse(list(rules)))) == expected
@@ -172,6 +174,7 @@ def test_text_that_is_not_json():
         parse_phrase_list("[a]", "p.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -1,0 +1,293 @@
+"""Decoding graphs of grammars: a decoder finds the sentences of the grammar, and no others."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decoder.grammars import GrammarOptions, build_grammar_graph, build_phone_loop, open_grammar
+from decoder.grammars import grammar_graph as module
+from decoder.grammars.word_acceptor import word_acceptor
+from decoder.graph import GraphOptions, PhoneModels
+from decoder.graph.compiled_graph import precompile
+from decoder.search.decoder import Decoder
+from decoder.search.options import SearchOptions
+from readers.errors import FormatError, GraphError
+from readers.htk.dictionary import Pronunciation
+from readers.language.grammars import parse_jsgf, phrase_network
+from readers.language.grammars.network import WordArc, WordNetwork
+from tests.readers.language.grammars.random_grammars import WORDS, jsgf, of_network, rule_sets, sentences
+
+PHONES = {"a": ("p",), "b": ("q", "r"), "c": ("s", "p", "q")}  # every sequence of phones is of one sentence
+SILENCE = "sil"
+NUM_STATES = 2
+
+
+def monophones() -> PhoneModels:
+    names = {phone: tuple(f"{phone}_s{i + 2}" for i in range(NUM_STATES)) for phone in (*"pqrs", SILENCE)}
+    return with_transitions(names)
+
+
+def triphones() -> PhoneModels:
+    """Each triphone has states of its own, and there is a short pause that can be skipped."""
+    names = {name: (f"{name}_s2", f"{name}_s3", f"{name}_s4") for name in (SILENCE,)} | {"sp": ("sp_s2",)}
+    contexts = (*"pqrs", SILENCE)
+    for left, phone, right in itertools.product(contexts, "pqrs", contexts):
+        name = f"{left}-{phone}+{right}"
+        names[name] = tuple(f"{name}_s{i + 2}" for i in range(NUM_STATES))
+    tee = ((0, 1, math.log(0.5)), (0, 2, math.log(0.5)), (1, 2, 0.0))
+    return with_transitions(names, {"sp": tee})
+
+
+def with_transitions(states, topology=None) -> PhoneModels:
+    transitions = {state: (math.log(0.5), math.log(0.5)) for names in states.values() for state in names}
+    return PhoneModels(states, transitions, topology or {})
+
+
+DICTIONARY = [
+    Pronunciation("<s>", "", None, (SILENCE,)),
+    Pronunciation("</s>", "", None, (SILENCE,)),
+    *(Pronunciation(word, None, None, phones) for word, phones in PHONES.items()),
+    Pronunciation("Zoo", None, None, ("s", "s")),
+    Pronunciation("quiet", None, None, (SILENCE,)),
+]
+MODELS = {"monophones": monophones(), "triphones": triphones()}
+
+
+def decoder_of(network: WordNetwork, models: PhoneModels, options: GrammarOptions | None = None) -> Decoder:
+    return decoder_of_graph(build_grammar_graph(network, models, DICTIONARY, None, options), models)
+
+
+def decoder_of_graph(built, models: PhoneModels) -> Decoder:
+    graph = precompile(built.acceptor, models.transitions, None, models.states, built.outputs)
+    options = {"acweight": 1.0, "beam": 1000.0, "word_end_beam_frac": 1.0, "sil_cost": 0.0}
+    return Decoder(graph, None, SearchOptions(**options, partial=False, widenings=0))
+
+
+def states_of(sentence, models: PhoneModels, pauses=()) -> list[str]:
+    """The states of a sentence; pauses: indices of words after which there is a silence."""
+    phones = [SILENCE]
+    for i, word in enumerate(sentence):
+        phones += PHONES[word]
+        if i in pauses and i < len(sentence) - 1:
+            phones.append(SILENCE)
+    phones.append(SILENCE)
+    states = []
+    for i, phone in enumerate(phones):
+        if phone != SILENCE and phone not in models.states:
+            phone = f"{phones[i - 1]}-{phone}+{phones[i + 1]}"
+        states += models.states[phone]
+    return states
+
+
+def scores_of(states: list[str], decoder: Decoder) -> np.ndarray:
+    """Scores in which only these states are possible, one frame after the other."""
+    rows = [int(decoder.score_row[decoder.graph.states.index(state)]) for state in states]
+    scores = np.full((len(decoder.graph.states), len(rows)), -np.inf, np.float32, order="F")
+    scores[rows, np.arange(len(rows))] = 0.0
+    return scores
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+@given(rules=rule_sets(weights=True), data=st.data())
+@settings(deadline=None, max_examples=15)
+def test_the_decoder_finds_the_sentences_of_a_random_grammar_and_no_others(name, rules, data):
+    models, rules = MODELS[name], list(rules)
+    expected = sentences(rules[-1], dict(enumerate(rules)))
+    network = parse_jsgf(jsgf(rules))
+    if not expected:  # all sentences are longer than those of the enumeration
+        return
+    decoder = decoder_of(network, models)
+    others = [tuple(s) for length in range(4) for s in itertools.product(WORDS, repeat=length)]
+    pauses = data.draw(st.sets(st.integers(0, 2)))
+    used = set(decoder.graph.words)
+    for sentence in data.draw(st.lists(st.sampled_from([*others, *expected]), min_size=8, max_size=8)):
+        states = states_of(sentence, models, pauses)
+        result = decoder.decode(scores_of(states, decoder))
+        assert (result.reason == "") == (sentence in expected), sentence
+        if sentence in expected:
+            assert result.text == list(sentence)
+            assert used >= set(sentence)
+            cost = expected[sentence] + cost_of_transitions(models, sentence, pauses, states)
+            assert result.cost == pytest.approx(cost, abs=0.02)
+
+
+def cost_of_transitions(models, sentence, pauses, states) -> float:
+    """Cost of the transitions, and of short pauses that are skipped."""
+    between = [i for i in range(len(sentence) - 1) if i not in pauses]
+    tees = len(between) if "sp" in models.states else 0
+    return (len(states) + tees) * math.log(2)
+
+
+@pytest.mark.slow
+@given(rule_sets(weights=True))
+@settings(deadline=None, max_examples=40)
+def test_acceptors_have_the_sentences_and_costs_of_their_networks(rules):
+    network = parse_jsgf(jsgf(list(rules)))
+    expected = of_network(network)
+    if not expected:
+        return
+    arrays, words = word_acceptor(network)
+    assert 0 not in arrays.label
+    arcs = [
+        WordArc(*ends, words[label - 1], cost)
+        for *ends, label, cost in zip(
+            (arrays.source + 2).tolist(), (arrays.target + 2).tolist(), arrays.label.tolist(), arrays.cost.tolist()
+        )
+    ]
+    finals = enumerate(arrays.final_cost.tolist())
+    arcs = [WordArc(0, arrays.start + 2), *((arc._replace(cost=max(arc.cost, 0.0))) for arc in arcs)]
+    arcs += [WordArc(state + 2, 1, None, cost) for state, cost in finals if math.isfinite(cost)]
+    assert of_network(WordNetwork(len(arrays.final_cost) + 2, arcs)) == pytest.approx(expected, abs=0.01)
+
+
+def test_equal_paths_are_shared():
+    phrases = [f"{first} {second} {third}" for first in WORDS for second in WORDS for third in WORDS]
+    arrays, _ = word_acceptor(phrase_network(phrases))
+    assert (arrays.num_states, arrays.num_arcs) == (4, 12)
+
+
+@pytest.mark.slow
+def test_grammars_whose_deterministic_form_is_large_stay_as_they_are():
+    """The nth word from the end is a: a deterministic acceptor needs 2^n states."""
+    text = "#JSGF V1.0; grammar g; public <s> = (a|b)* a " + "(a|b) " * 25 + ";"
+    arrays, _ = word_acceptor(parse_jsgf(text))
+    assert arrays.num_states < 100
+    decoder = decoder_of(parse_jsgf(text), MODELS["monophones"])
+    for sentence, possible in (("b" * 3 + "a" + "b" * 25, True), ("a" * 3 + "b" + "b" * 25, False)):
+        result = decoder.decode(scores_of(states_of(sentence, MODELS["monophones"]), decoder))
+        assert (result.reason == "") == possible
+
+
+@pytest.mark.slow
+def test_many_optional_parts_are_refused(monkeypatch):
+    monkeypatch.setattr("decoder.grammars.word_acceptor.MOST_STEPS", 10_000)
+    text = "#JSGF V1.0; grammar g; public <s> = " + "[a] " * 4000 + ";"
+    with pytest.raises(GraphError, match="JSGF grammar: more than 10000 steps to remove its empty arcs; expected"):
+        word_acceptor(parse_jsgf(text))
+
+
+def test_large_grammars_are_refused(monkeypatch):
+    monkeypatch.setattr("decoder.grammars.phone_acceptor.MOST_ARCS", 20)
+    with pytest.raises(GraphError, match="phrase list: more than 20 arcs of HMM states; expected a smaller grammar"):
+        build_grammar_graph(phrase_network(["a b", "b c"]), MODELS["triphones"], DICTIONARY)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_unk_is_any_sequence_of_phones(name):
+    models = MODELS[name]
+    decoder = decoder_of(phrase_network(["a", "[unk]"]), models, GrammarOptions(unknown_cost=3.0, phone_cost=0.5))
+    for sentence, expected in (("a", ["a"]), ("b", ["[unk]"]), ("cb", ["[unk]", "[unk]"]), ("ac", ["a", "[unk]"])):
+        states = states_of(sentence, models, pauses={0})
+        result = decoder.decode(scores_of(states, decoder))
+        assert (result.text, result.reason) == (expected, "")
+    assert decoder.decode(scores_of(states_of("cb", models), decoder)).text == ["[unk]"]
+    unknown = decoder.decode(scores_of(states_of("b", models), decoder)).cost
+    plain = decoder_of(phrase_network(["a", "b"]), models)
+    known = plain.decode(scores_of(states_of("b", models), plain)).cost
+    assert unknown == pytest.approx(known + 3.0 + 2 * 0.5, abs=0.01)
+
+
+def test_the_phone_loop_takes_the_states_of_any_context():
+    models = MODELS["triphones"]
+    loop = decoder_of_graph(build_phone_loop(models, DICTIONARY, phone_cost=1.0), models)
+    silence = models.states[SILENCE]
+    states = [*silence, "p-q+r_s2", "s-q+sil_s3", "q-p+p_s2", "q-p+p_s3", *silence]
+    result = loop.decode(scores_of(states, loop))
+    assert (result.text, result.reason) == (["[unk]"], "")
+    assert result.cost == pytest.approx(len(states) * math.log(2) + 2.0, abs=0.01)
+    states[3] = "q-p+p_s3"
+    assert loop.decode(scores_of(states, loop)).reason != ""
+
+
+def test_weights_are_scaled():
+    network = parse_jsgf("#JSGF V1.0; grammar g; public <s> = /3/ a | /1/ b;")
+    models = MODELS["monophones"]
+    for scale in (1.0, 2.0):
+        decoder = decoder_of(network, models, GrammarOptions(weight_scale=scale))
+        a, b = (decoder.decode(scores_of(states_of(word, models), decoder)).cost for word in "ab")
+        assert b - a - 2 * math.log(2) == pytest.approx(scale * math.log(3), abs=0.01)
+
+
+def test_spelling_and_words_without_sound():
+    decoder = decoder_of(phrase_network(["A zoo quiet !ENTER"]), MODELS["monophones"])
+    assert sorted(set(decoder.graph.words) - {"<s>", "</s>"}) == ["Zoo", "a"]
+    homonyms = [*DICTIONARY, Pronunciation("ZOO", None, None, ("q",))]
+    with pytest.raises(GraphError, match="phrase list: not in the dictionary: zoo; expected words of the dictionary"):
+        build_grammar_graph(phrase_network(["zoo"]), MODELS["monophones"], homonyms)
+
+
+def test_words_that_are_not_in_the_dictionary():
+    network = phrase_network(["a x0", *(f"x{i}" for i in range(1, 20)), "b"])
+    with pytest.raises(GraphError, match=r"not in the dictionary: x0, x1, x2, .*, x9 and 10 more; expected"):
+        build_grammar_graph(network, MODELS["monophones"], DICTIONARY)
+    built = build_grammar_graph(network, MODELS["monophones"], DICTIONARY, None, GrammarOptions(drop_missing=True))
+    assert [word for word, _ in built.dropped] == [f"x{i}" for i in range(20)]
+    assert sorted(built.lookahead) == ["</s>", "<s>", "b"]
+
+
+def test_phones_without_a_model():
+    words = [*DICTIONARY, Pronunciation("d", None, None, ("zz",))]
+    with pytest.raises(GraphError, match="dictionary: phones without a model: 'zz' of d; expected phones"):
+        build_grammar_graph(phrase_network(["d"]), MODELS["monophones"], words)
+
+
+def test_silence_between_words_can_be_forbidden():
+    models, network = MODELS["monophones"], phrase_network(["a b"])
+    built = build_grammar_graph(network, models, DICTIONARY, GraphOptions(optional_silence=False))
+    decoder = decoder_of_graph(built, models)
+    assert decoder.decode(scores_of(states_of("ab", models), decoder)).text == ["a", "b"]
+    assert decoder.decode(scores_of(states_of("ab", models, {0}), decoder)).reason != ""
+
+
+def test_labels_of_square_brackets_are_not_states():
+    assert module.UNKNOWN_LABEL == "<unk>"
+    assert "<unk>" in decoder_of(phrase_network(["[unk]"]), MODELS["monophones"]).graph.words
+
+
+SLF = """\
+VERSION=1.0
+N=5 L=6
+I=0 W=!NULL
+I=1 W=a
+I=2 W=b
+I=3 W=c
+I=4 W=!NULL
+J=0 S=0 E=1 l=-0.5
+J=1 S=0 E=2
+J=2 S=1 E=3
+J=3 S=2 E=3
+J=4 S=3 E=1
+J=5 S=3 E=4
+"""
+
+
+def test_slf_networks_with_words_on_nodes_and_loops(tmp_path):
+    (tmp_path / "net").write_text(SLF)
+    found = of_network(open_grammar(tmp_path / "net"))
+    assert found == pytest.approx({tuple("ac"): 0.5, tuple("bc"): 0.0, tuple("acac"): 0.5, tuple("bcac"): 0.0})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("J=5 S=3 E=4", "J=5 S=3 E=2", "net: 2 first nodes; expected one"),
+        ("J=1 S=0 E=2", "J=1 S=0 E=1", "net: 2 first nodes; expected one"),
+        ("l=-0.5", "l=0.5", "net: l=0.5 of a; expected the logarithm of a probability, at most 0"),
+        ("L=6", "L=7", "6 links, link 6 is missing"),
+    ],
+)
+def test_mistakes_in_slf_networks(tmp_path, old, new, message):
+    (tmp_path / "net").write_text(SLF.replace(old, new))
+    with pytest.raises(FormatError, match=message):
+        open_grammar(tmp_path / "net")
+
+
+def test_kinds_of_files(tmp_path):
+    for text in ("#JSGF V1.0; grammar g; public <s> = a;", '["a"]', "( a )", "$x = a; ( $x )", SLF):
+        (tmp_path / "g").write_text(text)
+        assert "a" in open_grammar(tmp_path / "g").words
