@@ -1,6 +1,6 @@
 """Builds the decoding graph of a grammar: its sentences, and nothing else, over a set of phone models."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -73,6 +73,7 @@ def build_grammar_graph(
     dictionary: Sequence[Pronunciation],
     options: GraphOptions | None = None,
     grammar: GrammarOptions | None = None,
+    progress: Callable[..., None] | None = None,
 ) -> DecodingAcceptor:
     """Build the decoding graph of a grammar.
 
@@ -87,6 +88,8 @@ def build_grammar_graph(
     dictionary : sequence of Pronunciation
     options : GraphOptions, optional
     grammar : GrammarOptions, optional
+    progress : callable, optional
+        progress(done, total, step=, states=, arcs=) is called after each of the five steps.
 
     Returns
     -------
@@ -112,7 +115,7 @@ def build_grammar_graph(
     lexicon = normalised(lexicon, *silences)
     check_phone_models(lexicon.words, {phone_of(name) for name in models.states})
     built = _Compilation(models, lexicon, options, grammar, silence, pause, network.where)
-    arrays, sizes = optimise(built.arrays(acceptor, words))
+    arrays, sizes = optimise(built.arrays(acceptor, words), progress)
     outputs = {word: lexicon.outputs[word] for word in (*used, SENTENCE_START, SENTENCE_END) if word in lexicon.outputs}
     arrays = relabelled(arrays, np.array(built.meaning))
     return DecodingAcceptor(

@@ -89,5 +89,6 @@ def slf_network(path: str | Path) -> WordNetwork:
     for start, end, word, lm in zip(lattice.start, lattice.end, lattice.word, lattice.lm.tolist()):
         if lm > 0:
             raise FormatError(f"{path}: l={lm:g} of {word}; expected the logarithm of a probability, at most 0")
-        builder.add(number[start], number[end], None if word == NULL_WORD else word, -lm)
+        if lm > -np.inf:
+            builder.add(number[start], number[end], None if word == NULL_WORD else word, -lm)
     return builder.network()

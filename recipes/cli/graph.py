@@ -19,12 +19,15 @@ For a phone loop, in which each phone is its own word (TIMIT), omit --dict and n
 Without a language model: --loop instead of --lm makes a loop in which all words have the same probability.  Decode it
 with `argon` without -lm.
 
+With --grammar instead of --lm, the graph has the sentences of a grammar: JSGF, HParse's notation, a word network in SLF
+or a JSON list of phrases.  The word [unk] is a loop over all phones.  Decode it with `argon` without -lm, too.
+
 Triphones from an HTK model set.  Stage one writes its states and transitions as tables to --hmms, stage two builds the
 graph:
   argonaut graph --mmf macros hmmdefs --hmm-list tiedlist --trees trees --hmms exp/hmms \
                  --dict words.dict --lm words.arpa --state-list senones.list --out exp/graph
-Without --lm, --lm-collection and --loop only stage one runs; with --hmms and without --mmf only stage two.  A --states
-file with names of triphones (l-c+r) can replace the model set.
+Without --lm, --lm-collection, --loop and --grammar only stage one runs; with --hmms and without --mmf only stage two.
+A --states file with names of triphones (l-c+r) can replace the model set.
 """
 
 import argparse
@@ -59,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="instead of --lm: a loop over all words, or phones without --dict, with equal probabilities",
     )
+    files.add_argument("--grammar", metavar="FILE", help="instead of --lm: the sentences of a grammar")
     files.add_argument("--out", metavar="DIR", help="directory for the results")
     model_set = parser.add_argument_group("triphones: an HTK model set, or the tables extracted from one")
     model_set.add_argument("--mmf", metavar="FILE", nargs="+", help="HTK model definitions (text), read in this order")
@@ -110,8 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not given and not only_tables:
         hint = ", or --hmms for the tables alone" if arguments.mmf else ""
         raise ConfigError(
-            "command line: no language model; expected --lm, --lm-collection, or --loop for a loop in which all words "
-            f"have the same probability{hint}"
+            "command line: no language model; expected --lm, --lm-collection, --grammar, or --loop for a loop in "
+            f"which all words have the same probability{hint}"
         )
     if not only_tables:
         if not arguments.out:
@@ -136,7 +140,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def language_models(arguments: argparse.Namespace) -> dict[str, object]:
     """Return option -> value of the options that give the language model; one of them is needed."""
-    return {"--lm": arguments.lm, "--lm-collection": arguments.lm_collection, "--loop": arguments.loop}
+    names = ("lm", "lm_collection", "loop", "grammar")
+    return {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
 
 
 def open_model(arguments: argparse.Namespace, words: list[str]):
@@ -153,6 +158,7 @@ def open_model(arguments: argparse.Namespace, words: list[str]):
 
 def build(arguments: argparse.Namespace, models, from_model_set: bool) -> int:
     """Run stage two: build and write the graph."""
+    from decoder.grammars import GrammarOptions, build_grammar_graph, open_grammar
     from decoder.graph import GraphOptions, build_monophone_graph, build_triphone_graph, has_context
     from decoder.graph.lexicon import SHORT_PAUSE
     from readers.htk.frame_labels import read_state_list
@@ -180,19 +186,23 @@ def build(arguments: argparse.Namespace, models, from_model_set: bool) -> int:
         words = [phone for phone in models.states if phone not in pauses]
     else:
         words = [entry.word for entry in dictionary]
-    model = open_model(arguments, words)
+    if arguments.grammar and dictionary is None:
+        raise ConfigError("command line: --grammar without --dict; expected a dictionary, which a grammar needs")
+    model = None if arguments.grammar else open_model(arguments, words)
     source = arguments.hmms or " + ".join(arguments.mmf or [arguments.states or arguments.state_list])
     try:
-        if from_model_set or has_context(models):
+        if arguments.grammar:
+            network, grammar = open_grammar(arguments.grammar), GrammarOptions(drop_missing=options.drop_missing)
+            graph = build_grammar_graph(network, models, dictionary, options, grammar, progress)
+        elif from_model_set or has_context(models):
             if dictionary is None:
                 raise GraphError("no --dict; expected a dictionary, which a triphone graph needs")
             graph = build_triphone_graph(models, dictionary, model, options, progress)
         else:
             graph = build_monophone_graph(models.states, models.transitions, dictionary, model, options, progress)
     except GraphError as fault:  # two of these files do not match: name all of them
-        raise GraphError(
-            f"{' + '.join(filter(None, (source, arguments.dict, arguments.lm or arguments.lm_collection)))}: {fault}"
-        ) from fault
+        files = (source, arguments.dict, arguments.lm or arguments.lm_collection or arguments.grammar)
+        raise GraphError(f"{' + '.join(filter(None, files))}: {fault}") from fault
     report = write_graph(Path(arguments.out), graph, models, cntkmap, arguments.sil_topology)
     show_dropped(graph.dropped, "words", arguments.verbose)
     show_dropped(graph.dropped_pronunciations, "pronunciations of words that have others", arguments.verbose)

@@ -14,6 +14,7 @@ than that of the training is resampled; a lower one needs --upsample, and severa
 Formats: text; json, one object per line with words, times and confidences; the subtitles srt and vtt; ctm (NIST), mlf
 (HTK) and textgrid (Praat) with the times of words; slf, the lattices in HTK's format.
 Without -o the result is printed; with several files, text is printed after the name of each file.
+With --grammar, a recording that matches no sentence of the grammar is listed as rejected; json has its `grammar_score`.
 In folders, hidden files and files without an extension of audio are ignored; formats that cannot be read, such as .m4a,
 are listed.
 Exit status: 0 if every file was recognised, 1 if some were not or all are unfinished, 2 if none was.
@@ -67,6 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="DIR", help="write a file for each recording to this directory, instead of printing"
     )
     parser.add_argument(
+        "--grammar",
+        metavar="FILE",
+        help="recognise sentences of a grammar only: JSGF, HParse's notation, an SLF network or a JSON list of phrases",
+    )
+    parser.add_argument(
         "--stream",
         action="store_true",
         help="recognise one recording while it arrives, and print the words of each utterance when it has ended",
@@ -98,6 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_recordings(arguments, found)
     with using_cores(available_cores() if arguments.threads is None else arguments.threads):
         recognizer = Recognizer.load(arguments.bundle).with_audio(channel=channel, upsample=arguments.upsample, raw=raw)
+        if arguments.grammar is not None:
+            recognizer = recognizer.with_grammar(arguments.grammar)
         recognizer = with_hotwords(arguments, recognizer)
         if arguments.stream:
             return Live(arguments, recognizer, found[0].path, raw).run()
@@ -221,6 +229,9 @@ class Transcription:
             self.report.fail(path, one_line(transcript))
         elif transcript.reason:
             self.report.mark(path, "unfinished", transcript.reason)
+        elif transcript.accepted is False:
+            score, threshold = transcript.grammar_score, self.recognizer.grammar.options.threshold
+            self.report.mark(path, "rejected", f"grammar score {score:.2f}; expected at least {threshold:g}")
         else:
             self.report.done()
 

@@ -1,6 +1,7 @@
 """The formats in which `argonaut transcribe` prints and writes transcripts."""
 
 import json
+import math
 from pathlib import Path
 
 from readers.errors import ConfigError
@@ -61,4 +62,7 @@ def as_json(path: str, transcript, nbest: int = 1) -> dict[str, object]:
             {"text": one.text, "words": json_words([word.timed for word in one.words])}
             for one in transcript.hypotheses(nbest)
         ]
+    if transcript.accepted is not None:
+        score = transcript.grammar_score
+        content |= {"accepted": transcript.accepted, "grammar_score": round(score, 3) if math.isfinite(score) else None}
     return content | ({"reason": transcript.reason} if transcript.reason else {})

@@ -272,6 +272,11 @@ def test_slf_networks_with_words_on_nodes_and_loops(tmp_path):
     assert found == pytest.approx({tuple("ac"): 0.5, tuple("bc"): 0.0, tuple("acac"): 0.5, tuple("bcac"): 0.0})
 
 
+def test_impossible_links_of_slf_networks_are_left_out(tmp_path):
+    (tmp_path / "net").write_text(SLF.replace("VERSION=1.0", "VERSION=1.0\nbase=0").replace("l=-0.5", "l=0"))
+    assert all(sentence[0] == "b" for sentence in of_network(open_grammar(tmp_path / "net")))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -4,7 +4,6 @@ from tests.fuzz.format import Format
 from tests.fuzz.formats import (
     commands,
     dictionaries,
-    grammars,
     graphs,
     htk,
     kaldi,
@@ -24,7 +23,6 @@ MODULES = (
     htk,
     models,
     dictionaries,
-    grammars,
     graphs,
     results,
     kaldi,

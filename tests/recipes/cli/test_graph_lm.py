@@ -356,8 +356,8 @@ def test_without_a_language_model_a_loop_is_suggested(task, capsys):
     del arguments[at : at + 2]
     assert main(arguments) == 2
     assert capsys.readouterr().err == (
-        "error: command line: no language model; expected --lm, --lm-collection, or --loop for a loop in which all "
-        "words have the same probability\n"
+        "error: command line: no language model; expected --lm, --lm-collection, --grammar, or --loop for a loop in "
+        "which all words have the same probability\n"
     )
     assert main([*arguments, "--loop", "--lm-collection", "models"]) == 2
     assert "both --lm-collection and --loop; expected one of them" in capsys.readouterr().err

@@ -140,8 +140,8 @@ def without(arguments, name):
     [
         (
             [*MODEL_SET, *without(BUILD, "--lm"), "--out", "g"],
-            "no language model; expected --lm, --lm-collection, or --loop for a loop in which all words have the same "
-            "probability, or --hmms for the tables alone",
+            "no language model; expected --lm, --lm-collection, --grammar, or --loop for a loop in which all words "
+            "have the same probability, or --hmms for the tables alone",
         ),
         ([*MODEL_SET, *BUILD, "--loop", "--out", "g"], "both --lm and --loop; expected one of them"),
         ([*MODEL_SET, *BUILD], "--out is missing; expected a directory for the graph"),

@@ -1,11 +1,16 @@
 """Recognizer.with_grammar: sentences of a grammar instead of those of the language model."""
 
+import json
+
 import numpy as np
 import pytest
 
 from decoder import Recognizer
 from readers.audio.audio_file import write_wav
 from readers.errors import ConfigError, FormatError, GraphError
+from readers.htk.mlf import read_mlf
+from recipes.cli.argon import command as argon
+from recipes.cli.main import main
 from tests.recipes.systems.small_system import RATE, speak
 
 
@@ -108,3 +113,55 @@ def test_mistakes_are_explained(recognizer, tmp_path, packed):
         recognizer.with_grammar(tmp_path / "bad.jsgf")
     with pytest.raises(FileNotFoundError):
         recognizer.with_grammar(tmp_path / "none.jsgf")
+
+
+@pytest.fixture
+def two(user, tmp_path):
+    """A folder with recordings of AB C and CAB, and a grammar that has the first."""
+    folder = tmp_path / "two"
+    folder.mkdir()
+    for name, words in (("inside", ["AB", "C"]), ("outside", ["CAB", "CAB"])):
+        write_wav(folder / f"{name}.wav", speak(words, np.random.default_rng(2))[0], RATE)
+    (tmp_path / "g.jsgf").write_text("#JSGF V1.0; grammar g; public <s> = AB C;")
+    return folder, tmp_path / "g.jsgf"
+
+
+def test_transcribe_with_a_grammar(two, packed, capsys):
+    folder, grammar = two
+    assert main(["transcribe", str(packed / "digits.argo"), str(folder), "--grammar", str(grammar)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{folder}/inside.wav: AB C\n{folder}/outside.wav: AB C\n"
+    assert f"rejected: {folder}/outside.wav: grammar score -" in printed.err
+    assert "; expected at least -0.47\nfiles: 2 done, 0 skipped, 0 failed; 1 rejected\n" in printed.err
+    options = ["--grammar", str(grammar), "--format", "json"]
+    assert main(["transcribe", str(packed / "digits.argo"), str(folder), *options]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["accepted"] for one in found] == [True, False]
+    assert found[0]["grammar_score"] > -0.2 > -1 > found[1]["grammar_score"]
+
+
+def test_streams_on_the_command_line_take_a_grammar(two, packed, capsys):
+    folder, grammar = two
+    options = ["--grammar", str(grammar), "--stream"]
+    assert main(["transcribe", str(packed / "digits.argo"), str(folder / "inside.wav"), *options]) == 0
+    assert "AB C" in capsys.readouterr().out
+
+
+def test_a_graph_of_a_grammar_is_decoded_without_a_language_model(two, user, capsys):
+    folder, grammar = two
+    graph = ["graph", "--state-list", "states.list", "--alignment", "train.mlf", "--dict", "dict", "--out", "g"]
+    assert main([*graph, "--grammar", str(grammar)]) == 0
+    assert "minimised" in capsys.readouterr().out
+    (user.root / "two.list").write_text(f"{folder}/inside.wav\n")
+    decode = ["-graph", "g/graph.dg", "-am", "model/net", "-cntkmap", "g/cntkmap", "-infiles", "two.list"]
+    options = ["-outmlf", "out.mlf", "-acweight", "0.5", "--features", "hcopy.config", "--threads", "1"]
+    assert argon.main([*decode, *options]) == 0
+    assert [[label.name for label in labels] for _, labels in read_mlf("out.mlf").items()] == [["AB", "C"]]
+    capsys.readouterr()
+    assert main([*graph, "--grammar", str(grammar), "--loop"]) == 2
+    assert "both --loop and --grammar; expected one of them" in capsys.readouterr().err
+    grammar.write_text('["AB x", "x"]')
+    assert main([*graph, "--grammar", str(grammar)]) == 2
+    assert f"error: states.list + dict + {grammar}: " in capsys.readouterr().err
+    assert main([*graph[:5], *graph[7:], "--grammar", str(grammar)]) == 2
+    assert "--grammar without --dict; expected a dictionary" in capsys.readouterr().err
