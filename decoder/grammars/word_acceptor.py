@@ -7,6 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from decoder.graph.lexicon import round_to_grid
+from decoder.graph.monophone import renumbered
 from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
 from readers.errors import GraphError
 from readers.language.grammars.network import MOST_ARCS, WordArc, WordNetwork
@@ -16,7 +17,7 @@ GROWTH = 4  # a determinised network may have so many times the arcs
 
 
 def word_acceptor(network: WordNetwork) -> tuple[ArcArrays, list[str]]:
-    """Return an acceptor of the sentences of a network, and its words; label i is word i - 1.
+    """Return an acceptor of the sentences of a network with start 0, and its words; label i is word i - 1.
 
     The acceptor is deterministic unless that would make it much larger.
 
@@ -37,7 +38,7 @@ def word_acceptor(network: WordNetwork) -> tuple[ArcArrays, list[str]]:
     except RuntimeError:  # too many states; the acceptor works as it is
         pass
     kaldifst.minimize_encoded(fst)
-    return from_openfst(fst).sorted(), words
+    return renumbered(from_openfst(fst).sorted()), words
 
 
 def _without_empty_arcs(network: WordNetwork, label: dict[str, int]) -> ArcArrays:

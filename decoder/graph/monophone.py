@@ -237,11 +237,11 @@ def optimise(
     pushed = done(push_to_start(determinised))
     fst = to_openfst(pushed)
     kaldifst.minimize_encoded(fst, delta=1.0 / GRID)
-    minimised = done(_renumbered(from_openfst(fst).sorted()))
+    minimised = done(renumbered(from_openfst(fst).sorted()))
     return minimised, sizes
 
 
-def _renumbered(arrays: ArcArrays) -> ArcArrays:
+def renumbered(arrays: ArcArrays) -> ArcArrays:
     """Make the start state 0; the others keep their order."""
     number = np.arange(arrays.num_states, dtype=np.int32)
     number[: arrays.start] += 1

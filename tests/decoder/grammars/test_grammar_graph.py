@@ -94,7 +94,7 @@ def scores_of(states: list[str], decoder: Decoder) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @given(rules=rule_sets(weights=True), data=st.data())
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=20)
 def test_the_decoder_finds_the_sentences_of_a_random_grammar_and_no_others(name, rules, data):
     models, rules = MODELS[name], list(rules)
     expected = sentences(rules[-1], dict(enumerate(rules)))
@@ -132,6 +132,7 @@ def test_acceptors_have_the_sentences_and_costs_of_their_networks(rules):
     if not expected:
         return
     arrays, words = word_acceptor(network)
+    assert arrays.start == 0
     assert 0 not in arrays.label
     arcs = [
         WordArc(*ends, words[label - 1], cost)
@@ -143,6 +144,17 @@ def test_acceptors_have_the_sentences_and_costs_of_their_networks(rules):
     arcs = [WordArc(0, arrays.start + 2), *((arc._replace(cost=max(arc.cost, 0.0))) for arc in arcs)]
     arcs += [WordArc(state + 2, 1, None, cost) for state, cost in finals if math.isfinite(cost)]
     assert of_network(WordNetwork(len(arrays.final_cost) + 2, arcs)) == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("expression", ["(a a)*", "(a [b])*", "[a]"])
+def test_grammars_with_the_empty_sentence(name, expression):
+    models = MODELS[name]
+    network = parse_jsgf(f"#JSGF V1.0; grammar g; public <s> = {expression};")
+    decoder = decoder_of(network, models)
+    for sentence in ("", "a", "aa", "ab"):
+        result = decoder.decode(scores_of(states_of(sentence, models), decoder))
+        assert (result.reason == "") == (tuple(sentence) in of_network(network))
 
 
 def test_equal_paths_are_shared():
