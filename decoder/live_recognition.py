@@ -216,6 +216,11 @@ class Recognition:
         return events
 
     @property
+    def start(self) -> float:
+        """Where the current utterance begins, in seconds of the audio."""
+        return self._seconds(self._first)
+
+    @property
     def num_frames(self) -> int:
         """Frames searched since the beginning of the audio."""
         return self._first + self._search.num_frames

@@ -16,14 +16,15 @@ from decoder.recognizer.assembly import LATTICE_BEAM, has_tables, open_bundle, r
 from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
-from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording, transcribe_stream
+from decoder.recognizer.long_recording import transcribe_long
+from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript, transcript_of
 from decoder.recognizer.variants import Variants
 from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
 from decoder.search.options import SearchOptions
 from features import FeatureConfig, RunningMean
-from readers.errors import ArgonautError, ConfigError
+from readers.errors import ConfigError
 
 PAUSES = Endpoint()
 
@@ -181,11 +182,8 @@ class Recognizer(Variants):
         recording = self._audio.open(audio, rate)
         samples = recording.whole(self._audio.options.longest)
         if samples is None:
-            return transcribe_stream(recording, self.stream(recording.rate), progress)
-        scores, period = self._scores(recording, samples)
-        result = self.decoder.decode(scores)
-        transcript = transcript_of(result, self.decoder, period, recording.seconds, self.calibration)
-        return transcript if self.grammar is None else self.grammar.judged(transcript, result, scores)
+            return transcribe_long(recording, self.front_end, self.decoder, self._recognize, progress)
+        return self._recognize(recording, samples)
 
     def transcribe_many(
         self, paths: Iterable[str | Path], threads: int | None = None
@@ -288,18 +286,16 @@ class Recognizer(Variants):
         if not words:
             raise ConfigError(f"{self.name}: no words to align; expected at least one")
         recording = self._audio.open(audio, rate)
-        scores, period = self._scores(recording, recording.whole())
+        scores, period = self._audio.scores(recording, recording.whole())
         aligner = Aligner(self._transcript_graphs(), self.decoder.options.acweight or 1.0)
         found = aligner.align(words, scores)
         return aligned_transcript(found, period, recording.seconds)
 
-    def _scores(self, recording: Recording, samples: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the scores of all samples, and the frame period in 100 ns units."""
-        try:
-            scores = self.front_end.score(samples, recording.target)
-        except ArgonautError as fault:
-            raise type(fault)(f"{recording.where}: {fault}") from fault
-        return scores, self.front_end.period(recording.target)
+    def _recognize(self, recording: Recording, samples: np.ndarray) -> Transcript:
+        scores, period = self._audio.scores(recording, samples)
+        result = self.decoder.decode(scores)
+        transcript = transcript_of(result, self.decoder, period, recording.seconds, self.calibration)
+        return transcript if self.grammar is None else self.grammar.judged(transcript, result, scores)
 
     def _transcript_graphs(self) -> TranscriptGraphs:
         """Return what alignment needs; it is read from the bundle when it is first needed."""

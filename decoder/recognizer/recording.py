@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.live_recognition import Recognition, RecognitionEvent
-from decoder.recognizer.front_end import FULL_SCALE, FrontEnd, pcm_scale
-from decoder.recognizer.transcript import Transcript, Word
+from decoder.recognizer.front_end import FrontEnd, pcm_scale
 from readers.audio.audio_file import Channel, choose_channel
 from readers.audio.audio_stream import STANDARD_INPUT, open_audio
 from readers.audio.raw import RawFormat
@@ -36,8 +34,8 @@ class AudioOptions:
     raw : RawFormat, optional
         Format of files without a header, which are otherwise refused.
     longest : float or None
-        Seconds of audio that are recognised as a whole.  Longer recordings are recognised as a stream, in bounded
-        memory: they are divided at pauses, have no lattice, and _Z subtracts a running mean.  None: no limit.
+        Seconds of audio that are recognised as a whole.  Longer recordings are divided at pauses, so that memory does
+        not grow with their duration; they have no lattice.  None: no limit.
 
     Raises
     ------
@@ -96,6 +94,14 @@ class AudioInput:
         if target != rate:
             check_rate(rate, where)
         return target
+
+    def scores(self, recording: "Recording", samples: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the scores of samples at the target rate of a recording, and the frame period in 100 ns units."""
+        try:
+            scores = self.front_end.score(samples, recording.target)
+        except ArgonautError as fault:
+            raise type(fault)(f"{recording.where}: {fault}") from fault
+        return scores, self.front_end.period(recording.target)
 
     def stages(self, rate: float) -> list:
         """Return the stages of a stream from samples at `rate`, as programs give them, to those of the front end."""
@@ -173,28 +179,3 @@ def one_channel(samples: np.ndarray, channel: Channel, where: str = "samples") -
     """Return one channel of samples (N,) or (N, channels), on the scale of 16-bit integers."""
     samples = pcm_scale(samples, where)
     return choose_channel(samples[:, None] if samples.ndim == 1 else samples, channel, where)
-
-
-def transcribe_stream(recording: Recording, recognition: Recognition, progress: Progress | None) -> Transcript:
-    """Recognise a long recording; `recognition` takes samples as programs give them, at the rate of the recording."""
-    words: list[Word] = []
-    reasons: list[str] = []
-
-    def take(events: list[RecognitionEvent]) -> None:
-        for event in events:
-            if event.is_final:
-                words.extend(Word(word.word, word.start, word.end, word.confidence) for word in event.words)
-                reasons.extend([f"{event.start:.2f}-{event.end:.2f} s: {event.reason}"] if event.reason else [])
-
-    try:
-        for block in recording.blocks():
-            take(recognition.push(block / np.float32(FULL_SCALE)))
-            if progress is not None:
-                progress(recording.seconds, recording.total and recording.total / recording.rate)
-        take(recognition.finish())
-    except ArgonautError as fault:
-        if str(fault).startswith(f"{recording.where}: "):
-            raise
-        raise type(fault)(f"{recording.where}: {fault}") from fault
-    more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-    return Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)

@@ -1,8 +1,10 @@
 """Audio files, and the configurations of HCopy, which are used on noise."""
 
 import contextlib
+import io
 import random
 import struct
+import sys
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from features.extraction import extract
 from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.audio.audio_stream import open_audio
 from readers.audio.raw import ENCODINGS, PCM_16, RawFormat
+from readers.audio.resampling import Resampler
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, write_htk
@@ -39,6 +42,20 @@ def listen(path) -> None:
         pass
 
 
+def listen_pipe(path) -> None:
+    """Read audio in a pipe, all channels mixed, and resample its beginning."""
+    stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(path.read_bytes()))
+    try:
+        stream = open_audio("-", 256, channel="mix")
+        blocks = [block for _, block in zip(range(20), stream.blocks)]
+    finally:
+        sys.stdin = stdin
+    resampler = Resampler(stream.rate, 16000)
+    for block in blocks:
+        resampler.push(block)
+    resampler.finish()
+
+
 def listen_raw(path) -> None:
     for encoding in sorted(ENCODINGS, key=lambda name: name == PCM_16):
         try:
@@ -50,13 +67,14 @@ def listen_raw(path) -> None:
         features_of(found, rate)
 
 
-def sndfile(form: str, subtype: str):
+def sndfile(form: str, subtype: str, channels: int = 1):
     """A seed that libsndfile writes."""
 
     def write(path, rng):
         import soundfile
 
-        soundfile.write(path, samples(rng) / 32768, rng.choice((8000, 16000, 44100)), subtype=subtype, format=form)
+        sound = np.repeat(samples(rng)[:, None] / 32768, channels, axis=1)
+        soundfile.write(path, sound, rng.choice((8000, 16000, 44100)), subtype=subtype, format=form)
 
     return written(write)
 
@@ -110,6 +128,8 @@ FORMATS = (
     Format("wav of floats", sndfile("WAV", "FLOAT"), listen, (riff_sizes,), True),
     Format("wav of mu-law", sndfile("WAV", "ULAW"), listen, (riff_sizes,), True),
     Format("flac", sndfile("FLAC", "PCM_16"), listen, (), True),
+    Format("wav in a pipe", sndfile("WAV", "PCM_24", 3), listen_pipe, (riff_sizes, more_chunks), True),
+    Format("flac in a pipe", sndfile("FLAC", "PCM_16", 2), listen_pipe, (), True),
     Format("aiff", sndfile("AIFF", "PCM_16"), listen, (), True),
     Format("au", sndfile("AU", "PCM_16"), listen, (), True),
     Format("ogg", sndfile("OGG", "VORBIS"), listen, (), True),

@@ -7,6 +7,7 @@ import pytest
 
 from acoustic import load_model
 from readers.audio.audio_file import read_audio, write_wav
+from readers.audio.resampling import resample
 from tests.recipes.systems.small_system import CNTK, DECODE, FIRST_OF_TEST, NUM_TEST, NUM_TRAIN
 
 AUDIO = f"audio/{FIRST_OF_TEST}.wav"
@@ -57,6 +58,19 @@ def test_audio_of_another_rate(user):
     assert user.run("argon", *ALIGN, "--features", "hcopy.config", "-infiles", "audio.list").fault == message
     outcome = user.decode("--features", "hcopy.config", "--ignore-feature-mismatch", infiles="audio.list")
     assert outcome.err[0] == f"{AUDIO}: sample rate 8000 Hz; expected 16000 Hz, {TRAINED}; used anyway"
+
+
+def test_audio_of_a_higher_rate_is_refused_not_resampled(user):
+    samples, rate = read_audio(AUDIO)
+    write_wav("fast.wav", resample(samples, rate, 44100), 44100)
+    user.write("fast.list", "fast.wav\n")
+    message = f"fast.wav: sample rate 44100 Hz; expected 16000 Hz, {TRAINED}{ANYWAY}"
+    assert user.decode("--features", "hcopy.config", infiles="fast.list").fault == message
+    assert user.run("argon", *DECODE, "--features", "hcopy.config", "--stream", "fast.wav").fault == message
+    user.write("strict.config", (user.root / "hcopy.config").read_text() + "SOURCERATE = 625\n")
+    outcome = user.run("hcopy", "-C", "strict.config", "fast.wav", "fast.fb")
+    assert outcome.status == 2
+    assert outcome.err == ["error: fast.wav: sample rate 44100 Hz; expected 16000 Hz, from SOURCERATE = 625"]
 
 
 def test_one_recording_of_another_rate_costs_its_utterance(user):

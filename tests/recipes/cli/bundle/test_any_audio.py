@@ -1,5 +1,6 @@
 """Audio of every form through the class Recognizer: sample rates, channels, raw samples and long recordings."""
 
+import copy
 import io
 import sys
 from dataclasses import replace
@@ -9,7 +10,6 @@ import pytest
 import soundfile
 
 from decoder import Recognizer
-from decoder.live_recognition import Endpoint
 from decoder.recognizer.front_end import FrontEnd
 from readers.audio.audio_file import read_audio, write_wav
 from readers.audio.raw import RawFormat
@@ -149,25 +149,72 @@ def test_raw_files_and_standard_input(recognizer, samples, tmp_path, monkeypatch
         raw.transcribe("-")
 
 
+def spoken_with_pauses(seeds) -> tuple[np.ndarray, list[float]]:
+    """Return samples (N,) from -1 to 1 with the words AB C and a pause for each seed, and where each begins."""
+    parts, starts, length = [], [], 0
+    for seed in seeds:
+        starts.append(length / RATE)
+        parts += [speak(["AB", "C"], np.random.default_rng(seed))[0] / 32768, silence(2 * RATE)]
+        length += len(parts[-1]) + len(parts[-2])
+    return np.concatenate(parts), starts
+
+
 def test_a_long_recording_is_divided_at_pauses_and_its_times_are_those_of_the_whole(recognizer, tmp_path):
-    pieces = [speak(["AB", "C"], np.random.default_rng(seed))[0] for seed in (3, 4, 5)]
-    pause = 32768 * silence(2 * RATE)
-    path, long = tmp_path / "long.wav", np.concatenate([one for piece in pieces for one in (piece, pause)])
-    write_wav(path, long, RATE)
-    told = []
+    long, starts = spoken_with_pauses((3, 4, 5))
+    path, told = tmp_path / "long.wav", []
+    write_wav(path, 32768 * long, RATE)
     found = recognizer.with_audio(longest=1.0).transcribe(path, progress=lambda *seconds: told.append(seconds))
-    assert found.text == " ".join([WORDS] * len(pieces))
-    assert found.lattice is None
+    assert (found.text, found.lattice) == (" ".join([WORDS] * 3), None)
     assert found.seconds == len(long) / RATE
     assert told[-1] == (found.seconds, found.seconds)
-    for turn, piece in enumerate(pieces):
-        begin = sum(len(one) + len(pause) for one in pieces[:turn]) / RATE
-        for word in found.words[2 * turn : 2 * turn + 2]:
-            assert begin - 0.03 <= word.start < word.end <= begin + len(piece) / RATE + 0.03
-    assert recognizer.with_audio(longest=None).transcribe(path).lattice is not None
-    assert recognizer.with_audio(longest=found.seconds).transcribe(path).lattice is not None
-    stream = recognizer.stream(RATE, endpoint=Endpoint())
-    assert [word.text for word in found.words] == [word.word for word in final_words(stream, long / 32768, 1000)]
+    assert all(0 < word.confidence <= 1 for word in found.words)
+    whole = recognizer.with_audio(longest=None).transcribe(path)
+    assert whole.lattice is not None
+    assert recognizer.with_audio(longest=found.seconds).transcribe(path) == whole
+    for word, other in zip(found.words, whole.words, strict=True):
+        assert word.text == other.text
+        assert (word.start, word.end) == pytest.approx((other.start, other.end), abs=0.021)
+    assert all(start <= word.start < start + 0.5 for word, start in zip(found.words[::2], starts, strict=True))
+
+
+def test_a_long_recording_of_another_form(recognizer, tmp_path):
+    long, _ = spoken_with_pauses((3, 4, 5))
+    other = resample(long, RATE, 44100)
+    path = tmp_path / "long.flac"
+    soundfile.write(path, np.stack([0 * other, other], axis=1), 44100)
+    found = recognizer.with_audio(longest=1.0, channel=1).transcribe(path)
+    assert (found.text, found.seconds) == (" ".join([WORDS] * 3), len(other) / 44100)
+    expected = recognizer.with_audio(longest=1.0).transcribe(long, RATE)
+    for word, one in zip(found.words, expected.words, strict=True):
+        assert (word.start, word.end) == pytest.approx((one.start, one.end), abs=0.021)
+
+
+def test_a_long_recording_keeps_only_the_samples_of_an_utterance(recognizer, monkeypatch):
+    from decoder.recognizer import recording
+    from decoder.recognizer.long_recording import _Division
+
+    kept, push = [], _Division.push
+
+    def watched(division, samples):
+        yield from push(division, samples)
+        kept.append(len(division.kept))
+
+    monkeypatch.setattr(_Division, "push", watched)
+    monkeypatch.setattr(recording, "BLOCK", RATE)
+    long, _ = spoken_with_pauses((3, 4, 5, 6, 7, 8))
+    found = recognizer.with_audio(longest=1.0).transcribe(np.concatenate([long, long]), RATE)
+    assert found.text == " ".join([WORDS] * 12)
+    assert len(kept) > 30
+    assert max(kept) < 4 * RATE
+
+
+def test_features_of_the_whole_utterance_need_the_whole_recording(recognizer, samples):
+    other = recognizer.with_audio(longest=0.1)
+    other.front_end = copy.copy(other.front_end)
+    other.front_end.config = replace(other.front_end.config, dither=1.0)
+    message = "samples: long, so that it must be divided at pauses, but ADDDITHER = 1 .*; --whole"
+    with pytest.raises(ConfigError, match=message):
+        other.transcribe(samples, RATE)
 
 
 def test_faults_of_long_recordings_name_them(recognizer, tmp_path):

@@ -1,0 +1,87 @@
+"""Long recordings: a search of the stream finds the pauses, then each utterance is recognised on its own."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from decoder.live_recognition import Endpoint, Recognition, RecognitionEvent
+from decoder.recognizer.front_end import FrontEnd
+from decoder.recognizer.recording import Progress, Recording
+from decoder.recognizer.transcript import Transcript, Word
+from decoder.search.decoder import Decoder
+from features import RunningMean
+from readers.audio.resampling import Resampler
+from readers.errors import ConfigError
+from readers.htk.units import TICKS_PER_SECOND
+
+FRAMES = 10  # between two looks at the words
+SHORTEST = 0.1  # seconds of an utterance
+
+
+def transcribe_long(
+    recording: Recording,
+    front_end: FrontEnd,
+    decoder: Decoder,
+    recognize: Callable[[Recording, np.ndarray], Transcript],
+    progress: Progress | None,
+) -> Transcript:
+    """Recognise a recording in bounded memory.
+
+    recognize: returns the transcript of samples at the target rate.  The result has no lattice.
+    """
+    division = _Division(recording, front_end, decoder)
+    words: list[Word] = []
+    reasons: list[str] = []
+    for start, samples in division.utterances(progress):
+        found = recognize(recording, samples)
+        words += [replace(word, start=word.start + start, end=word.end + start) for word in found.words]
+        end = start + len(samples) / recording.target
+        reasons += [f"{start:.2f}-{end:.2f} s: {found.reason}"] if found.reason else []
+    more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    return Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)
+
+
+class _Division:
+    """Divides a recording into utterances; keeps the samples from the beginning of the current one."""
+
+    def __init__(self, recording: Recording, front_end: FrontEnd, decoder: Decoder):
+        self.recording, self.rate = recording, recording.target
+        period = front_end.period(self.rate)
+        # The window of the last frame ends after the time of the next frame.
+        self.overlap = max(0, round((front_end.config.window_size - period) * self.rate / TICKS_PER_SECOND))
+        try:
+            stages = front_end.stages(self.rate, RunningMean(), FRAMES)
+        except ConfigError as fault:
+            raise ConfigError(
+                f"{recording.where}: long, so that it must be divided at pauses, but {fault}; --whole (in Python "
+                "with_audio(longest=None)) recognises it as a whole"
+            ) from fault
+        searching = decoder.with_options(lattice_beam=None)
+        self.recognition = Recognition(searching, stages, period, Endpoint(), FRAMES)
+        self.kept = np.zeros(0, np.float32)
+        self.first = 0  # position of the first sample that is kept
+
+    def utterances(self, progress: Progress | None):
+        """Yield (start in seconds, samples) of each utterance."""
+        recording = self.recording
+        resampler = None if recording.rate == self.rate else Resampler(recording.rate, self.rate)
+        for block in recording.blocks():
+            yield from self.push(block if resampler is None else resampler.push(block))
+            if progress is not None:
+                progress(recording.seconds, recording.total and recording.total / recording.rate)
+        if resampler is not None:
+            yield from self.push(resampler.finish())
+        yield from self.cut(self.recognition.finish())
+
+    def push(self, samples: np.ndarray):
+        self.kept = np.concatenate([self.kept, samples])
+        yield from self.cut(self.recognition.push(samples))
+        begin = round(self.recognition.start * self.rate)
+        self.kept, self.first = self.kept[begin - self.first :], begin
+
+    def cut(self, events: list[RecognitionEvent]):
+        for event in events:
+            if event.is_final and event.end - event.start >= SHORTEST:
+                begin, end = round(event.start * self.rate), round(event.end * self.rate) + self.overlap
+                yield event.start, self.kept[begin - self.first : end - self.first]
