@@ -55,7 +55,9 @@ def search(root: Path) -> list[Step]:
             *("--features", root / "hcopy.config", "--dict", root / "dict", "-o", bundle),
         ),
         argonaut("transcribe", bundle, utterance, "--format", "json", "--nbest", 2),
-        argonaut("transcribe", bundle, utterance, "--stream"),
+        argonaut("transcribe", bundle, utterance, "--format", "json", "--stream"),
+        ("a long stream", stream_with_pruning, [str(bundle), utterance]),
+        ("a graph in memory", decode_with_graph_in_memory, [str(root)]),
     ]
 
 
@@ -124,6 +126,39 @@ def score_mapped(models: list[str]) -> int:
     for path in map(Path, models):
         scorer = AcousticScorer(FilePart(path, 0, path.stat().st_size))
         scorer.score(np.zeros((scorer.dim, 10), np.float32))
+    return 0
+
+
+def stream_with_pruning(arguments: list[str]) -> int:
+    """Recognise a stream as if it was long: the trace of its lattice is pruned."""
+    from decoder import Recognizer
+    from decoder.search import search_stream
+    from readers.audio.audio_file import read_audio
+
+    search_stream.PRUNE_BEYOND = 0  # this process recognises nothing else
+    bundle, audio = arguments
+    samples, rate = read_audio(audio)
+    stream = Recognizer.load(bundle).stream(rate)
+    stream.push(samples / 32768)
+    stream.finish()
+    return 0
+
+
+def decode_with_graph_in_memory(directory: list[str]) -> int:
+    """Decode with a graph that was not read from a file, whose look-ahead can be written to."""
+    from decoder.graph.compiled_graph import precompile
+    from decoder.lm.mapped_model import open_language_model
+    from decoder.search.decoder import Decoder
+    from readers.htk.parameter_file import read_htk
+    from readers.language.att import read_acceptor
+    from readers.tables.hmm_tables import read_cntkmap, read_lookahead, read_transitions
+
+    root = Path(directory[0])
+    tables = root / "graph"
+    acceptor = read_acceptor(tables / "graph.fsa.gz")
+    graph = precompile(acceptor, read_transitions(tables / "transitions"), read_lookahead(tables / "lookahead"))
+    decoder = Decoder(graph, open_language_model(root / "lm.arpa", print), cntkmap=read_cntkmap(tables / "cntkmap"))
+    decoder.decode(read_htk((root / "scores.scp").read_text().split()[0]).frames)
     return 0
 
 

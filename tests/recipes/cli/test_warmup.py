@@ -38,6 +38,7 @@ USES = """
 import contextlib, io, os, sys
 from pathlib import Path
 from acoustic.training import trainer
+from decoder import Recognizer
 from recipes.cli.main import main
 from tests.recipes.systems.argon_system import decode, make_argon_system
 from tests.recipes.systems.cntk_corpus import make_corpus
@@ -74,7 +75,8 @@ run("score", "words.mlf", "h")
 run("pack", "--model", "model/net", "--graph", "graph/graph.dg", "--lm", "lm.arpa", "--features", "hcopy.config",
     "--dict", "dict", "--rate", 16000, "-o", "small.argo")
 run("transcribe", "small.argo", "audio", "--format", "json", "--nbest", 3, "-o", "words")
-run("transcribe", "small.argo", "audio/utt25.wav", "--stream")
+run("transcribe", "small.argo", "audio/utt25.wav", "--stream", "--format", "json")
+Recognizer.load("small.argo").with_grammar(["AB C", "BA", "[unk]"]).transcribe("audio/utt25.wav")
 """
 
 
