@@ -10,6 +10,7 @@ back pointers are kept until the end of the utterance, pruned to what can be in 
 
 import math
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from readers.errors import ShapeError
 
 COMPACT_EVERY = 50  # frames; compaction costs about as much as one frame
 PRUNE_BEYOND = 1 << 14  # steps of a trace with a lattice, up to which it is not pruned again
+RECENT = 1000  # frames; the confidences of words that end earlier do not change any more
 MAX_ARRIVALS = 1 << 17  # paths into nodes of the lattice, up to which words without an end have confidences
 MAX_OPEN_STEPS = 100  # stable steps after which finished words are put aside
 
@@ -88,6 +90,7 @@ class SearchStream:
         self._keeps_lattice = decoder.options.lattice_beam is not None
         self._all_scores: list[np.ndarray] = []  # of the utterance, for its lattice
         self._root = 0  # the step that all tokens share, or the start
+        self._told: list[float | None] = []  # the last confidences
         self._prune_at = 0  # the first time early, so that the kernel is not compiled in the middle of a stream
         self._since = 0  # frames since the last compaction
         # Acceptor state and LM state at the end of the stable path:
@@ -194,12 +197,16 @@ class SearchStream:
         words, state = self.partial().words, self._state
         if not (self._keeps_lattice and self.alive and words) or state.trace.counts[ARRIVALS] > MAX_ARRIVALS:
             return [None] * len(words)
-        graph = self.decoder.graph
+        graph, before = self.decoder.graph, self._told
+        since = max(0, self._num_frames - RECENT)
+        beam, word_of_arc = self._settings.lattice_beam, graph.arrays.word_label
         arcs, confidence = word_confidences(
-            state.trace, state.new, state.count, state.best, self._settings.lattice_beam, graph.arrays.word_label
+            state.trace, state.new, state.count, state.best, beam, word_of_arc, since if before else 0
         )
-        written = [is_written(graph, word) for word in graph.arrays.word_label[arcs].tolist()]
-        return confidence[np.array(written, bool)].tolist()
+        written = [is_written(graph, word) for word in word_of_arc[arcs].tolist()]
+        found = confidence[np.array(written, bool)].tolist()
+        self._told = [known if one < 0 else one for one, known in zip_longest(found, before[: len(found)])]
+        return self._told
 
     @property
     def _stop(self) -> int:

@@ -138,8 +138,10 @@ def prune_trace(trace, tokens, count, lattice_beam, root):
 
 
 @njit(cache=True, nogil=True)
-def word_confidences(trace, tokens, count, best, lattice_beam, word_of_arc):
+def word_confidences(trace, tokens, count, best, lattice_beam, word_of_arc, since):
     """(word arcs (n,), confidences (n,)) of the word arcs on the path of token `best`, as it is now.
+
+    Words that end before frame `since` have the confidence -1.
 
     The posterior probability of a link is summed over all paths to tokens within the lattice beam.  A word's confidence
     is the largest sum at one time of all links with the same word (C_max).
@@ -173,17 +175,24 @@ def word_confidences(trace, tokens, count, best, lattice_beam, word_of_arc):
         number += steps[step]["label"] < NODE_LABEL
         step = np.int64(steps[step]["previous"])
     arcs, confidence, step = np.empty(number, np.int64), np.zeros(number), last
+    earliest = num_arrivals  # the arrivals are in order of their time
     while step >= 0:
         if steps[step]["label"] < NODE_LABEL:
             number -= 1
             arcs[number] = -2 - steps[step]["label"]
+            if steps[step]["frame"] < since:
+                confidence[number] = -1.0
+                step = np.int64(steps[step]["previous"])
+                continue
             node = np.int64(steps[step]["previous"])
             while steps[node]["label"] >= 0:
                 node = np.int64(steps[node]["previous"])
             begin, end = np.int64(steps[node]["frame"]), np.int64(steps[step]["frame"])
             end = max(end, begin + 1)
             sums = np.zeros(end - begin)
-            for i in range(num_arrivals):
+            while earliest > 0 and steps[arrivals[earliest - 1]["node"]]["frame"] >= begin:
+                earliest -= 1
+            for i in range(earliest, num_arrivals):
                 label = arrivals[i]["label"]
                 if label >= NODE_LABEL or word_of_arc[-2 - label] != word_of_arc[arcs[number]]:
                     continue

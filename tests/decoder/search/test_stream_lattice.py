@@ -79,3 +79,21 @@ def test_words_that_sound_alike_have_low_confidences():
     assert 0.45 < doubtful < 0.55
     stream.finish()
     assert stream.confidences() == [None, None]
+
+
+def test_confidences_of_words_long_past_are_kept(monkeypatch):
+    decoder = three_words(lattice_beam=6.0, word_penalty=5.0)
+    y, z = (decoder.graph.states.index(f"{word}_s2") for word in "yz")
+    part = spoken(decoder, ["sil[2]"] * 5 + ["x_s2"] * 5 + ["y_s2"] * 5)
+    part[z] = np.where(part[y] == 0, -0.01, part[z])
+    told = []
+    for recent in (10**6, 20):
+        monkeypatch.setattr(streaming, "RECENT", recent)
+        stream = SearchStream(decoder)
+        for _ in range(20):
+            stream.push(part)
+            stream.confidences()
+        told.append(stream.confidences())
+    assert len(told[0]) == 40
+    np.testing.assert_allclose(told[1], told[0], atol=0.02)
+    assert 0.4 < told[1][1] < 0.6 < 0.9 < told[1][2]
