@@ -3,7 +3,7 @@
 import { decode, Player, Samples, wavFile } from "./audio.js";
 import { LatticeView } from "./lattice.js";
 import { Microphone } from "./microphone.js";
-import { describeModel, FORMATS, ServerError, setToken, transcribe } from "./server.js";
+import { describeModel, FORMATS, ServerError, setToken, token, transcribe } from "./server.js";
 import { parseLattice } from "./slf.js";
 import { Timeline } from "./timeline.js";
 import { clockTime, showAlternatives, WordView } from "./words.js";
@@ -231,12 +231,14 @@ function announce(text) {
 
 function report(fault, recording) {
   if (fault.name === "AbortError") return;
+  let message = fault.message;
   if (fault instanceof ServerError && fault.status === 401) {
+    message = token() ? "The server does not accept this access token." : "";
     $("access").hidden = false;
     $("token").focus();
   }
-  if (recording) recording.error = fault.message;
-  if (!recording || recording === current) showError(fault.message);
+  if (recording) recording.error = message;
+  if (!recording || recording === current) showError(message);
 }
 
 // Alternatives, lattice, downloads: what the result does not contain is asked for when it is needed
@@ -258,7 +260,7 @@ async function openLattice(all) {
   const recording = current;
   if (!$("lattice").open) return;
   const button = $("lattice").querySelector("button");
-  latticeSummary = "Loading";
+  latticeSummary = "Recognising";
   showLink(null);
   button.hidden = true;
   try {
@@ -270,9 +272,9 @@ async function openLattice(all) {
     button.hidden = !all && shown === total;
     button.setAttribute("aria-pressed", all);
   } catch (fault) {
-    latticeSummary = "No lattice";
+    if (recording !== current) return;
+    latticeSummary = fault.message;
     showLink(null);
-    report(fault, recording);
   }
 }
 

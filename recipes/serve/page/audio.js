@@ -29,9 +29,11 @@ export class Samples {
   }
 }
 
-/** Decode an audio file with the browser; null if it does not know the format.  Channels are averaged. */
+/** Decode an audio file; null for a format that is not known here.  Channels are averaged. */
 export async function decode(file) {
   try {
+    const sphere = decodeSphere(await file.arrayBuffer());
+    if (sphere) return sphere;
     const context = new OfflineAudioContext(1, 1, DECODED_RATE);
     const decoded = await context.decodeAudioData(await file.arrayBuffer());
     const mixed = new Float32Array(decoded.length);
@@ -43,6 +45,24 @@ export async function decode(file) {
   } catch {
     return null;
   }
+}
+
+/** Decode a NIST SPHERE file of 16-bit samples, which browsers do not know; null for other files. */
+export function decodeSphere(buffer) {
+  const [magic, size] = new TextDecoder("latin1").decode(buffer.slice(0, 16)).split("\n");
+  if (magic !== "NIST_1A" || !(Number(size) > 16)) return null;
+  const header = new TextDecoder("latin1").decode(buffer.slice(16, Number(size)));
+  const field = (name) => header.match(new RegExp(`^${name} -\\w+ (.*)$`, "m"))?.[1].trim();
+  const channels = Number(field("channel_count") ?? 1);
+  const rate = Number(field("sample_rate"));
+  if ((field("sample_coding") ?? "pcm") !== "pcm" || field("sample_n_bytes") !== "2" || !(rate > 0) || !(channels > 0)) return null;
+  const view = new DataView(buffer, Number(size));
+  const littleEndian = field("sample_byte_format") !== "10";
+  const mixed = new Float32Array(Math.floor(view.byteLength / 2 / channels));
+  for (let i = 0; i < mixed.length * channels; i++) {
+    mixed[Math.floor(i / channels)] += view.getInt16(2 * i, littleEndian) / 32768 / channels;
+  }
+  return new Samples(rate, mixed);
 }
 
 /** A WAV file of 16-bit samples. */

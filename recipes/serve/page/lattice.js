@@ -7,7 +7,7 @@ const MARGIN = 28;
 const LANE = 30; // height
 const NODE = 5; // radius
 const MOST_WORDS = 1500;
-const MOST_SCALE = 450; // pixels per second
+const LEAST_SCALE = 100; // pixels per second
 const PROBABLE = 0.001;
 const SAME_TIME = 0.05; // seconds between the times of variants of one word
 
@@ -73,7 +73,7 @@ function mergeTimes(words) {
 
 const byImportance = (a, b) => b.best - a.best || b.posterior - a.posterior;
 const isMark = (word) => word.word === "<s>" || word.word === "</s>";
-const labelWidth = (word) => 10 * word.word.length + 20;
+const labelWidth = (word) => 10 * word.word.length + 26;
 
 /** Give each word a lane: 0 for the best path, then 1, -1, 2, -2, ... where its arc and label have room. */
 function assignLanes(words, x) {
@@ -89,13 +89,34 @@ function assignLanes(words, x) {
   }
 }
 
+/** Return the place of a time.  Places are proportional to time, except where words of the path are wider than that. */
+function timeAxis(path, first, last, room) {
+  const scale = Math.max(room / (last - first), LEAST_SCALE);
+  const times = [first];
+  const places = [MARGIN];
+  const add = (time, width) => {
+    const [before, at] = [times.at(-1), places.at(-1)];
+    if (time <= before) return;
+    times.push(time);
+    places.push(at + Math.max((time - before) * scale, width));
+  };
+  for (const word of [...path].sort((a, b) => a.start - b.start)) {
+    add(word.start, 0);
+    add(word.end, isMark(word) ? 0 : labelWidth(word));
+  }
+  add(last, 0);
+  return (time) => {
+    let i = 1;
+    while (i < times.length - 1 && times[i] < time) i++;
+    return places[i - 1] + ((time - times[i - 1]) / (times[i] - times[i - 1])) * (places[i] - places[i - 1]);
+  };
+}
+
 function draw(words, room) {
   const path = words.filter((word) => word.best);
   const first = Math.min(...words.map((word) => word.start));
   const last = Math.max(...words.map((word) => word.end));
-  const needed = path.filter((word) => !isMark(word)).map((word) => labelWidth(word) / (word.end - word.start));
-  const scale = Math.max((room - 2 * MARGIN - 2) / (last - first), Math.min(MOST_SCALE, Math.max(100, ...needed)));
-  const x = (time) => MARGIN + (time - first) * scale;
+  const x = timeAxis(path, first, last, room - 2 * MARGIN - 2);
   assignLanes(words, x);
   const lanes = words.map((word) => word.lane);
   const [above, below] = [-Math.min(0, ...lanes), Math.max(0, ...lanes)];

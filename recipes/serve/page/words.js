@@ -2,6 +2,7 @@
 
 const MEDIUM = 0.9;
 const LOW = 0.6;
+const MANY = 150; // words from which on the text is smaller and scrolls
 const TIP_WIDTH = 180; // pixels that the times and the confidence need
 
 /** "" for a certain word and for one without confidence, otherwise "medium" or "low". */
@@ -60,6 +61,7 @@ export class WordView {
   add(words) {
     this.partial([]);
     for (const word of words) this.element.append(wordButton(word, !this.element.firstChild), " ");
+    this.element.classList.toggle("many", this.element.childElementCount > MANY);
   }
 
   /** Show words that may still change after the final ones. */
@@ -75,14 +77,23 @@ export class WordView {
       text.append(part, " ");
     }
     this.element.append(text);
+    this.element.scrollTop = this.element.scrollHeight;
   }
 
   /** Mark the word that is played; null for none. */
   mark(seconds) {
     for (const button of this.element.querySelectorAll(".word")) {
       const { start, end } = button.dataset;
-      button.classList.toggle("playing", seconds !== null && Number(start) <= seconds && seconds < Number(end));
+      const playing = seconds !== null && Number(start) <= seconds && seconds < Number(end);
+      if (playing && !button.classList.contains("playing")) this.bringIntoView(button);
+      button.classList.toggle("playing", playing);
     }
+  }
+
+  /** Scroll the words, but not the page. */
+  bringIntoView(button) {
+    const [box, place] = [this.element.getBoundingClientRect(), button.getBoundingClientRect()];
+    if (place.top < box.top || place.bottom > box.bottom) this.element.scrollTop += place.top - box.top - box.height / 3;
   }
 }
 

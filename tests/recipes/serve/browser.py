@@ -1,13 +1,14 @@
-"""Headless Chromium for tests of the page; the tests are skipped where there is none."""
+"""Headless Chromium for tests of the page, driven by selenium."""
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+BINARY, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+IS_MISSING = not (BINARY and DRIVER and importlib.util.find_spec("selenium"))
 SECONDS = 30.0  # until a condition counts as failed
 QUIET = (
     "disable-dev-shm-usage",
@@ -21,18 +22,13 @@ SIZES = {"width": 1280, "height": 1000}
 
 
 class Browser:
-    """A browser with a microphone that plays a file.
-
-    Skips the calling test unless Chromium, its driver and selenium are installed.
-    """
+    """A browser with a microphone that plays a file; downloads are saved to a directory."""
 
     def __init__(self, microphone: Path | None = None, downloads: Path | None = None):
-        binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
-        if not binary or not driver:
-            pytest.skip("no chromium and chromedriver: the page is not tested")
-        webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: the page is not tested")
+        from selenium import webdriver
+
         options = webdriver.ChromeOptions()
-        options.binary_location = binary
+        options.binary_location = BINARY
         names = ["headless=new", "disable-gpu", "hide-scrollbars", *QUIET]
         names += ["use-fake-ui-for-media-stream", "use-fake-device-for-media-stream"]
         names += ["no-sandbox"] if os.geteuid() == 0 else []  # Chromium has no sandbox for root
@@ -40,7 +36,7 @@ class Browser:
         for name in names:
             options.add_argument(f"--{name}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
         self.driver.set_script_timeout(SECONDS)
         self.look("light", **SIZES)
         if downloads is not None:

@@ -10,12 +10,15 @@ import pytest
 from decoder.lattices.links import weigh
 from decoder.lattices.posteriors import best_path, posteriors
 from readers.audio.audio_file import read_audio, write_wav
-from readers.htk.slf import read_slf, write_slf
+from readers.htk.slf import Lattice, read_slf, write_slf
 from recipes.serve.security import AccessPolicy
-from tests.recipes.serve.browser import Browser
+from tests.recipes.serve.browser import IS_MISSING, Browser
 from tests.recipes.systems.small_system import RATE, TONES
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(IS_MISSING, reason="no chromium, chromedriver and selenium: the page is not tested"),
+]
 TOKEN = "a-token-of-the-tests"
 DROP = """
 const [name, content] = arguments;
@@ -53,7 +56,7 @@ def downloads(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def chromium(speech, downloads):
     """A browser that hears the recording, with longer silence before and after it."""
-    before, after = (3000 * np.sin(2 * np.pi * tone * np.arange(2 * RATE) / RATE) for tone in TONES[-2:])
+    before, after = (3000 * np.sin(2 * np.pi * tone * np.arange(30 * RATE) / RATE) for tone in TONES[-2:])
     write_wav(downloads / "microphone.wav", np.concatenate([before[:RATE], read_audio(speech)[0], after]), RATE)
     browser = Browser(downloads / "microphone.wav", downloads)
     yield browser
@@ -187,8 +190,13 @@ def test_text_is_never_html(page):
     assert len(page.faults()) == 1  # the server's refusal
 
 
-def test_lattice_has_the_posteriors_of_the_decoder(page, recognizer, speech, tmp_path):
-    lattice = recognizer.with_options(lattice_beam=30.0).transcribe(speech).lattice
+def test_lattice_has_the_posteriors_of_the_decoder(page, tmp_path):
+    ends = [(start, end) for start in range(5) for end in range(start + 1, min(start + 3, 5)) for _ in range(2)]
+    start, end = np.array(ends, np.int32).T
+    words = ["<b>", 'a "b"', "\\x", "ä", "!NULL", *(f"w{number}" for number in range(len(ends) - 5))]
+    acoustic, lm = np.random.default_rng(4).normal(size=(2, len(ends)))
+    header = {"acscale": "0.3", "lmscale": "2.0", "wdpenalty": "-1.0"}
+    lattice = Lattice(np.arange(5.0), start, end, words, acoustic, lm, header=header)
     write_slf(tmp_path / "a.slf", lattice, digits=17)
     found = page.run(
         "const { parseLattice } = await import('/page/slf.js'); return parseLattice(arguments[0]);",
@@ -197,7 +205,6 @@ def test_lattice_has_the_posteriors_of_the_decoder(page, recognizer, speech, tmp
     expected = posteriors(lattice).link
     links = sorted(zip(lattice.start.tolist(), lattice.end.tolist(), lattice.word, np.exp(expected).tolist()))
     given = sorted((one["start"], one["end"], one["word"], one["posterior"]) for one in found["links"])
-    assert len(links) > 4
     assert [one[:3] for one in map(tuple, given)] == [one[:3] for one in links]
     np.testing.assert_allclose([one[3] for one in given], [one[3] for one in links], atol=1e-9)
     path = [lattice.word[link] for link in best_path(weigh(lattice))]
@@ -303,3 +310,44 @@ def test_final_words_are_kept_until_the_server_ends_the_connection(page):
         return words;
     """)
     assert words == [{"word": "AB", "start": 0, "end": 1, "confidence": 0.5}, {"word": "C"}, "end"]
+
+
+def test_lattice_shows_probable_words_first_and_all_on_request(page):
+    shown = page.run("""
+        const { LatticeView } = await import("/page/lattice.js");
+        const box = document.createElement("div");
+        const view = new LatticeView(box, () => {});
+        const link = (start, end, word, posterior, best) => ({start, end, word, posterior, best});
+        const links = [
+          link(0, 1, "GO", 0.6, true), link(0, 2, "GO", 0.3, false), link(0, 1, "NO", 0.1, false),
+          link(0, 1, "OH", 0.0001, false), link(2, 1, "!NULL", 0.3, false),
+        ];
+        const lattice = {times: [0, 0.5, 0.48], links};
+        return [false, true].map((all) => {
+          const counts = view.show(lattice, all);
+          const labels = [...box.querySelectorAll(".link")].map((one) => one.getAttribute("aria-label"));
+          return [counts.shown, counts.total, labels.sort()];
+        });
+    """)
+    go, no = "GO, 0.00 – 0.50 s, 90 %", "NO, 0.00 – 0.50 s, 10 %"
+    assert shown[0] == [2, 4, [go, no]]
+    variants = ["GO, 0.00 – 0.48 s, 30 %", "GO, 0.00 – 0.50 s, 60 %"]
+    assert shown[1] == [4, 4, [*variants, no, "OH, 0.00 – 0.50 s, 0 %"]]
+
+
+def test_sphere_file_is_shown_and_played(page, speech, tmp_path):
+    samples, _ = read_audio(speech)
+    header = f"NIST_1A\n   1024\nchannel_count -i 1\nsample_count -i {len(samples)}\nsample_rate -i {RATE}\n"
+    header += "sample_n_bytes -i 2\nsample_byte_format -s2 10\nsample_coding -s3 pcm\nend_head\n"
+    content = header.encode().ljust(1024) + samples.astype(">i2").tobytes()
+    drop(page, "speech.sph", content)
+    page.wait(lambda: page.find("#details").is_displayed())
+    assert page.texts("#words .word") == ["AB", "C"]
+    assert page.find("#clock").text.endswith(f"0:0{len(samples) / RATE:.1f}")
+    found = page.run(
+        """const { decodeSphere } = await import("/page/audio.js");
+        const bytes = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0));
+        return [...decodeSphere(bytes.buffer).data];""",
+        base64.b64encode(content).decode(),
+    )
+    np.testing.assert_array_equal(found, samples.astype(np.int16) / 32768)
