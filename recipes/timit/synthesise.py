@@ -45,7 +45,7 @@ def synthesise(
     """
     load_wheel()
     out = Path(out)
-    speakers = plan_corpus(size, seed, read_voices(DATA / "voices.txt"), read_grammar(DATA / "sentences.txt"))
+    speakers = plan_corpus(size, seed, read_voices(DATA / "voices.txt"), read_grammar(DATA / "sentences.jsgf"))
     write_speaker_info(out, NOTE.format(size=size, seed=seed), speakers)
     batches = [speakers[i : i + SPEAKERS_PER_PROCESS] for i in range(0, len(speakers), SPEAKERS_PER_PROCESS)]
     total, finished = sum(len(speaker.sentences) for speaker in speakers), 0

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from readers.errors import FormatError
 from readers.language.grammars.network import NetworkBuilder, WordNetwork
 from readers.language.grammars.parsing import LineFault
@@ -105,6 +107,43 @@ def expand(rules: Mapping[str, Expression], roots: Sequence[str], where: str) ->
     Raises FormatError for unknown rules, any other recursion, deep nesting and too many arcs.
     """
     return _Expansion(rules, where).run(roots)
+
+
+def random_sentence(rules: Mapping[str, Expression], start: str, rng: np.random.Generator) -> list[str]:
+    """Return the words of a random sentence of a rule.
+
+    Alternatives are drawn by their weights; optional parts, and further repetitions, with probability one half.
+    Raises FormatError for unknown rules, <VOID>, and a sentence that is nested too deeply.
+    """
+    return _random_words(Reference(start, 0), rules, rng, 0)
+
+
+def _random_words(item: Expression, rules: Mapping[str, Expression], rng: np.random.Generator, depth: int) -> list[str]:
+    if depth > MOST_NESTED or item == IMPOSSIBLE:
+        raise FormatError("random sentence: no end of the rules, or <VOID>; expected rules that end")
+    match item:
+        case Word(text):
+            return [text]
+        case Reference(rule):
+            if rule not in rules:
+                raise FormatError(f"rule {rule}; expected a rule that the grammar defines")
+            return _random_words(rules[rule], rules, rng, depth + 1)
+        case Choice(items):
+            item = items[rng.choice(len(items), p=_shares(items)) if items[0][1] else rng.integers(len(items))][0]
+            return _random_words(item, rules, rng, depth + 1)
+        case Series(items):
+            return [word for part in items for word in _random_words(part, rules, rng, depth + 1)]
+        case Maybe(inner):
+            return _random_words(inner, rules, rng, depth + 1) if rng.random() < 0.5 else []
+        case Repeat(inner, least):
+            count = least + rng.geometric(0.5) - 1
+            return [word for _ in range(count) for word in _random_words(inner, rules, rng, depth + 1)]
+
+
+def _shares(items: Sequence[tuple[Expression, float]]) -> np.ndarray:
+    """Return the probability of each alternative."""
+    shares = np.exp(-np.array([cost for _, cost in items]))
+    return shares / shares.sum()
 
 
 class _Expansion:

@@ -92,6 +92,17 @@ def parse_jsgf(text: str, where: str = "JSGF grammar") -> WordNetwork:
     >>> parse_jsgf("#JSGF V1.0; grammar g; public <s> = turn (on | off);").words
     ['turn', 'on', 'off']
     """
+    rules, public = jsgf_rules(text, where)
+    if not public:
+        raise FormatError(f"{where}: no public rule; expected `public <name> = ...;`, whose sentences are recognised")
+    return expand(rules, public, where)
+
+
+def jsgf_rules(text: str, where: str = "JSGF grammar") -> tuple[dict[str, Expression], list[str]]:
+    """Return the rules of a JSGF grammar by their names in angle brackets, and the names of the public ones.
+
+    Raises FormatError for a syntax error, imports, and a rule that is defined twice.
+    """
     header = HEADER.match(text)
     if header is None:
         found = text.strip().split("\n")[0][:MOST_SHOWN]
@@ -104,10 +115,8 @@ def parse_jsgf(text: str, where: str = "JSGF grammar") -> WordNetwork:
             raise FormatError(f"{where}:{line}: rule {rule} is defined already; expected each name once")
         rules[rule] = expression
     public = [rule for rule, _, _, is_public in found if is_public]
-    if not public:
-        raise FormatError(f"{where}: no public rule; expected `public <name> = ...;`, whose sentences are recognised")
     qualified = {f"<{name}.{rule[1:]}": Reference(rule, 1) for rule in rules}
-    return expand({**qualified, **rules, **SPECIAL}, public, where)
+    return {**qualified, **rules, **SPECIAL}, public
 
 
 @functools.cache

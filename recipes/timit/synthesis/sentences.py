@@ -1,4 +1,4 @@
-"""Sentences from a small grammar with lines `name: item | item`; {name} in an item is replaced by one of its items."""
+"""Random sentences of the corpus' grammar."""
 
 import re
 from collections.abc import Mapping
@@ -6,42 +6,28 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.common.text import read_lines
+from readers.common.text import read_text
 from readers.errors import FormatError
+from readers.language.grammars.expression import Expression, random_sentence, references
+from readers.language.grammars.jsgf import jsgf_rules
 
-_REFERENCE = re.compile(r"\{(\w+)\}")
-_RULE = re.compile(r"(\w+):\s*(.*)")
 
+def read_grammar(path: Path) -> dict[str, Expression]:
+    """Return the rules of a JSGF grammar by their names in angle brackets.
 
-def read_grammar(path: Path) -> dict[str, list[str]]:
-    """Return name -> its items; the lines of a repeated name are combined.
-
-    Raises FormatError, with file and line, for a line that is not a rule, an empty item and a name without a rule.
+    Raises FormatError, with file and line, for malformed rules and a name without a rule.
     """
-    grammar: dict[str, list[str]] = {}
-    used: dict[str, int] = {}
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        rule = _RULE.fullmatch(line.strip())
-        items = [item.strip() for item in rule.group(2).split("|")] if rule else []
-        if not all(items) or not items:
-            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `name: item | item`")
-        grammar.setdefault(rule.group(1), []).extend(items)
-        for name in _REFERENCE.findall(line):
-            used.setdefault(name, number)
-    for name, number in used.items():
-        if name not in grammar:
-            raise FormatError(f"{path}:{number}: {{{name}}} has no rule; expected a line `{name}: ...`")
-    return grammar
+    rules, _ = jsgf_rules(read_text(path), str(path))
+    for expression in rules.values():
+        for reference in references(expression):
+            if reference.rule not in rules:
+                raise FormatError(f"{path}:{reference.line}: rule {reference.rule}; expected a rule of the grammar")
+    return rules
 
 
-def make_sentence(grammar: Mapping[str, list[str]], rng: np.random.Generator, start: str = "sentence") -> str:
-    """Return one random sentence of the grammar; blanks separate the words, commas are kept."""
-    text = f"{{{start}}}"
-    while match := _REFERENCE.search(text):
-        items = grammar[match.group(1)]
-        text = text[: match.start()] + items[rng.integers(len(items))] + text[match.end() :]
+def make_sentence(grammar: Mapping[str, Expression], rng: np.random.Generator, start: str = "sentence") -> str:
+    """Return one random sentence of a rule; blanks separate the words, commas are kept."""
+    text = " ".join(random_sentence(grammar, f"<{start}>", rng)).replace(" ,", ",")
     return re.sub(r"\ba (?=[aeiou])", "an ", text)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from readers.common.text import read_lines
 from readers.errors import ConfigError, FormatError
+from readers.language.grammars.expression import Expression
 from recipes.timit.synthesis.sentences import make_sentence
 
 NUM_DIALECTS = 8  # TIMIT's DR1 to DR8
@@ -82,7 +83,9 @@ def read_voices(path: Path) -> list[tuple[str, str]]:
     return voices
 
 
-def plan_corpus(size: str, seed: int, voices: list[tuple[str, str]], grammar: Mapping[str, list[str]]) -> list[Speaker]:
+def plan_corpus(
+    size: str, seed: int, voices: list[tuple[str, str]], grammar: Mapping[str, Expression]
+) -> list[Speaker]:
     """Return all speakers of a corpus; the two parts share neither voices nor sentences, except SA1 and SA2."""
     if size not in SIZES:
         raise ConfigError(f"corpus size {size!r}: unknown; expected one of {', '.join(SIZES)}")

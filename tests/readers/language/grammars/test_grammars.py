@@ -1,10 +1,14 @@
 """JSGF, HParse's notation and phrase lists: their sentences, against enumeration, and their messages."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from readers.errors import FormatError
 from readers.language.grammars import parse_hparse, parse_jsgf, parse_phrase_list, phrase_network
+from readers.language.grammars.expression import random_sentence
+from readers.language.grammars.jsgf import jsgf_rules
 from readers.language.grammars.network import MOST_ARCS, NetworkBuilder
 from tests.readers.language.grammars.random_grammars import (
     LONGEST,
@@ -40,6 +44,31 @@ def test_jsgf_has_the_sentences_of_the_enumeration(rules):
 def test_hparse_has_the_sentences_of_the_enumeration(rules):
     expected = sentences(rules[-1], dict(enumerate(rules)))
     assert of_network(parse_hparse(hparse(list(rules)))) == expected
+
+
+@pytest.mark.slow
+@given(rule_sets(weights=True), st.integers(0, 99))
+@settings(deadline=None, max_examples=40)
+def test_random_sentences_are_sentences(rules, seed):
+    expected = sentences(rules[-1], dict(enumerate(rules)))
+    found, (public,) = jsgf_rules(jsgf(list(rules)))
+    for _ in range(5):
+        sentence = tuple(random_sentence(found, public, np.random.default_rng(seed)))
+        assert sentence in expected or len(sentence) > LONGEST
+
+
+def test_random_sentences_follow_the_weights():
+    rules, _ = jsgf_rules(HEAD + "<s> = /3/ a | /1/ b; <t> = <t> a; <u> = <VOID>; <v> = <w>; <x> = a | b | c | d;")
+    rng = np.random.default_rng(0)
+    assert 690 < sum(random_sentence(rules, "<s>", rng) == ["a"] for _ in range(1000)) < 810
+    assert 190 < sum(random_sentence(rules, "<x>", rng) == ["a"] for _ in range(1000)) < 310
+    for name in ("<t>", "<u>"):
+        with pytest.raises(
+            FormatError, match="random sentence: no end of the rules, or <VOID>; expected rules that end"
+        ):
+            random_sentence(rules, name, rng)
+    with pytest.raises(FormatError, match="rule <w>; expected a rule that the grammar defines"):
+        random_sentence(rules, "<v>", rng)
 
 
 def test_what_jsgf_can_write():
