@@ -28,18 +28,26 @@ def transcribe_long(
 ) -> Transcript:
     """Recognise a recording in bounded memory.
 
-    recognize: returns the transcript of samples at the target rate.  The result has no lattice.
+    recognize: returns the transcript of samples at the target rate.  The result has no lattice.  With a grammar, its
+    score is the lowest of all utterances.
     """
     division = _Division(recording, front_end, decoder)
     words: list[Word] = []
     reasons: list[str] = []
+    scores: list[float | None] = []
+    accepted: list[bool | None] = []
     for start, samples in division.utterances(progress):
         found = recognize(recording, samples)
         words += [replace(word, start=word.start + start, end=word.end + start) for word in found.words]
+        scores.append(found.grammar_score)
+        accepted.append(found.accepted)
         end = start + len(samples) / recording.target
         reasons += [f"{start:.2f}-{end:.2f} s: {found.reason}"] if found.reason else []
     more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-    return Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)
+    whole = Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)
+    if None in scores or not scores:
+        return whole
+    return replace(whole, grammar_score=min(scores), accepted=all(accepted))
 
 
 class _Division:

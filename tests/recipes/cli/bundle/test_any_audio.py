@@ -189,6 +189,17 @@ def test_a_long_recording_of_another_form(recognizer, tmp_path):
         assert (word.start, word.end) == pytest.approx((one.start, one.end), abs=0.021)
 
 
+def test_every_utterance_of_a_long_recording_must_match_a_grammar(recognizer):
+    long, _ = spoken_with_pauses((3, 4, 5))
+    every = {}
+    for phrase in (WORDS, "C"):
+        other = recognizer.with_grammar([phrase]).with_audio(longest=1.0)
+        every[phrase] = other.transcribe(long, RATE)
+    assert every[WORDS].text == " ".join([WORDS] * 3)
+    assert every[WORDS].accepted is True
+    assert (every["C"].accepted, every["C"].grammar_score < every[WORDS].grammar_score) == (False, True)
+
+
 def test_a_long_recording_keeps_only_the_samples_of_an_utterance(recognizer, monkeypatch):
     from decoder.recognizer import recording
     from decoder.recognizer.long_recording import _Division
