@@ -1,6 +1,7 @@
 """The HTTP interface for files, as OpenAI's own client calls it."""
 
 import json
+import socket
 import urllib.request
 from pathlib import Path
 
@@ -127,12 +128,24 @@ def test_sizes_and_durations(start, speech, tmp_path):
             ask(client, short)
 
 
+def test_an_upload_without_a_length(start):
+    """Its size is counted while it arrives; the answer comes before the end."""
+    head = (
+        "POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+        "Content-Type: multipart/form-data; boundary=x\r\n\r\n"
+    )
+    part = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n' + bytes(1 << 21)
+    with start(upload=10_000) as server, socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
+        raw.sendall(head.encode() + f"{len(part):x}\r\n".encode() + part + b"\r\n")
+        assert raw.recv(12) == b"HTTP/1.1 413"
+
+
 def test_no_stream_left(start, speech):
     from websockets.sync.client import connect
 
-    with start(streams=1) as server, connect(server.ws) as socket:
-        socket.send(b"12")
-        socket.recv()
+    with start(streams=1) as server, connect(server.ws) as open_stream:
+        open_stream.send(b"12")
+        open_stream.recv()
         client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0)
         with pytest.raises(openai.InternalServerError) as refused:
             ask(client, speech)
