@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from acoustic.network.model_file import scoring_bytes
+from acoustic.scoring.onnx_scorer import SUFFIX as ONNX
 from acoustic.scoring.scorer import AcousticScorer
 from decoder.graph.graph_file import load_defaults, load_graph
 from decoder.lm.mapped_model import load_language_model, open_language_model, save_language_model
@@ -168,8 +169,15 @@ def _publish(path: str | Path, fill: Callable[[Path], None]) -> Bundle:
     return Bundle.open(path)
 
 
+def refuse_onnx(model: Path) -> None:
+    """Raise ConfigError for an ONNX model."""
+    if Path(model).suffix == ONNX:
+        raise ConfigError(f"{model}: an ONNX model; expected a model of Argonaut, since bundles hold no others")
+
+
 def _fill(parts: BundleParts, directory: Path) -> None:
     """Write the members and bundle.json to a directory."""
+    refuse_onnx(parts.model)
     scorer = AcousticScorer(parts.model, parts.output, parts.window)
     (directory / MODEL).write_bytes(scoring_bytes(parts.model, parts.output))
     tables = Path(parts.graph).parent

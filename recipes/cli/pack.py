@@ -184,7 +184,9 @@ def measured_errors(root: Path, layout: Layout) -> tuple:
 def trained_rate(model: Path) -> int:
     """Return the sample rate of a model's training.  Raises ConfigError if the model does not know exactly one."""
     from acoustic.network.model_file import load_model
+    from decoder.recognizer.packing import refuse_onnx
 
+    refuse_onnx(model)
     rates = {rate for record in load_model(model).feature_records.values() for rate in record.rates}
     if len(rates) != 1:
         raise ConfigError(f"{model}: does not know one sample rate; expected --rate, that of the audio of its training")

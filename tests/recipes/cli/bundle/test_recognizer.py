@@ -1,6 +1,9 @@
 """The class Recognizer: the words of `argon`, however it gets its parts and its audio."""
 
 import doctest
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -213,3 +216,22 @@ def test_a_model_that_does_not_know_its_rate_takes_that_of_the_bundle(packed, re
     FrontEnd(config, scorer).check_rate(8000, "a.wav")
     with pytest.raises(ConfigError, match=r"a\.wav: sample rate 8000 Hz; expected 16000 Hz"):
         FrontEnd(config, scorer, rate=16000).check_rate(8000, "a.wav")
+
+
+FORKED = """import multiprocessing, sys
+from decoder import Recognizer
+recognizer = Recognizer.load(sys.argv[1])
+recognizer.transcribe(sys.argv[2])
+def words(path):
+    return recognizer.transcribe(path).text
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(words, [sys.argv[2]] * 4))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_processes_that_are_forked_from_one_with_a_bundle_recognise_as_it_does(packed):
+    command = [sys.executable, "-c", FORKED, packed / "digits.argo", packed / "speech.wav"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert found.stdout.strip() == str(["AB C"] * 4)
