@@ -177,7 +177,6 @@ def is_count(token: str) -> bool:
 def unescape(text: str) -> str:
     r"""Replace HTK's escapes: `\ooo` by the byte with that octal code, `\c` by c.
 
-    Only codes from 001 to 377 are of bytes, since names cannot contain 0; the digits of others stay.
     Consecutive bytes above 127 are decoded as UTF-8 or, if that fails, as Latin-1.
     """
     if "\\" not in text:
@@ -186,7 +185,7 @@ def unescape(text: str) -> str:
     position = 0
     for match in _ESCAPES.finditer(text):
         raw += text[position : match.start()].encode()
-        if match.group(1) and 0 < int(match.group(1), 8) < 256:
+        if match.group(1) and int(match.group(1), 8) < 256:
             raw.append(int(match.group(1), 8))
         else:
             raw += (match.group(1) or match.group(2)).encode()

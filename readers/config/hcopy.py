@@ -113,4 +113,7 @@ def _unquote(text: str, where: str) -> str:
         return text
     if len(text) < 2 or text[-1] != text[0]:
         raise ConfigError(f"{where}: quote {text[0]} in {text[:60]!r} is not closed; expected another {text[0]}")
-    return unescape(text[1:-1])
+    value = unescape(text[1:-1])
+    if "\0" in value:  # it may be the name of a file
+        raise ConfigError(f"{where}: the escape \\000 in {text[:60]!r}; expected text")
+    return value

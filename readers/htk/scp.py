@@ -205,6 +205,8 @@ def read_pairs(path: str | os.PathLike) -> list[tuple[str, str]]:
             raise FormatError(
                 f"{path}:{number}: found {len(fields)}; expected two names, source and target, separated by blanks"
             )
+        if any("\0" in name for name, _ in fields):
+            raise FormatError(f"{path}:{number}: a name with the escape \\000; expected names of files")
         pairs.append((fields[0][0], fields[1][0]))
     return pairs
 

@@ -91,7 +91,6 @@ def test_is_number_of_words_is_false(token):
         (r"back\\slash", "back\\slash"),
         (r"\[x", "[x"),
         (r"\777", "777"),  # no byte has this code
-        (r"a\000b", "a000b"),  # no name contains this byte
     ],
 )
 def test_unescape(text, expected):
@@ -99,7 +98,7 @@ def test_unescape(text, expected):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12))
+@given(st.text(min_size=0, max_size=12))
 def test_quoted_names_come_back(name):
     assert split_fields(quote_name(name), "x:1")[0][0] == name
     assert unescape(escape(name)) == name

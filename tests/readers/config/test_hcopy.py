@@ -66,6 +66,7 @@ def test_later_files_win(tmp_path):
         ("A: B: C = 5\n", r"c:1: 'A: B: C = 5'; expected NAME = value"),
         ("A = 1\n\na = 2\n", r"c:3: A is already set at .*c:1; expected each name once"),
         ("HPARM: A = 1\nHWAVE: A = 2\n", r"c:2: A is already set at .*c:1; expected each name once"),
+        ('A = "x\\000"\n', r"c:1: the escape \\000 in .*; expected text"),
         ("A = 'x\n", r"c:1: quote ' in \"'x\" is not closed; expected another '"),
     ],
 )

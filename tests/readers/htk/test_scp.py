@@ -169,3 +169,8 @@ def test_hcopy_line_with_an_open_quote(tmp_path):
 
 def test_read_list_strips_and_skips_blank_lines(tmp_path):
     assert read_list(put(tmp_path / "a", " one \n\ntwo words\n")) == ["one", "two words"]
+
+
+def test_names_of_files_with_byte_0_are_refused(tmp_path):
+    with pytest.raises(FormatError, match=r"a.scp:2: a name with the escape \\000; expected names of files"):
+        read_pairs(put(tmp_path / "a.scp", 'a.wav a.fb\nb.wav "dir\\000/b.fb"\n'))
