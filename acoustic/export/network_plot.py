@@ -1,5 +1,6 @@
 """Drawing of a network with matplotlib, for machines without Graphviz; imported only when needed."""
 
+import logging
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,7 @@ from acoustic.nodes.base import Node
 from readers.common.files import atomic_write
 from readers.errors import ConfigError
 
+logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no advice about its cache where no home can be written
 FONT = 9.0  # points
 LINE, PADDING = 0.165, 0.12  # inches: height of a line of text, padding around text
 LAYER_GAP, GAP, MARGIN = 0.5, 0.25, 0.3  # inches between layers, between nodes of a layer, around the drawing

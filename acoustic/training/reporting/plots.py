@@ -1,5 +1,6 @@
 """Plots of training: criterion and error over the epochs. matplotlib is imported when the first one is drawn."""
 
+import logging
 import re
 import warnings
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from readers.common.files import atomic_write
 from readers.errors import PictureWarning
 
+logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no advice about its cache where no home can be written
 MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from")  # a warning of matplotlib
 
 

@@ -1,6 +1,10 @@
 """Drawings of networks: their size, and what the legend explains."""
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +47,20 @@ def test_graphviz_has_the_page_and_the_explanation():
     text = dot_text(build_simple_network(SimpleNetworkOptions(layer_sizes=(4, 3, 2))))
     assert 'size="11.7,16.5"' in text
     assert 'label="rows×*: one column per frame"' in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from acoustic.training.reporting.plots import new_figure, save_figure; save_figure(new_figure(1, 1), 'a.png')",
+        "from acoustic.export.network_plot import picture_format; picture_format('a.png')",
+    ],
+)
+def test_matplotlib_is_silent_where_no_home_directory_can_be_written(use, tmp_path):
+    (tmp_path / "file").touch()
+    environment = {**os.environ, "HOME": f"{tmp_path}/file", "PYTHONPATH": str(Path(__file__).parents[3])}
+    for name in ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        environment.pop(name, None)
+    done = subprocess.run([sys.executable, "-c", use], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
