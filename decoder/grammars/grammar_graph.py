@@ -103,7 +103,8 @@ def build_grammar_graph(
         and one that is too large.
     """
     options, grammar = options or GraphOptions(), grammar or GrammarOptions()
-    lexicon = lexicon_from_dictionary(dictionary, options)
+    wanted = {word.casefold() for word in (*network.words, SENTENCE_START, SENTENCE_END)}
+    lexicon = lexicon_from_dictionary([entry for entry in dictionary if entry.word.casefold() in wanted], options)
     silence = silence_of(lexicon, models)
     pause = options.short_pause or SHORT_PAUSE
     pause = pause if pause in models.states and has_context(models) and lexicon.optional_silence else None
