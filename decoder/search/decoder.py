@@ -193,7 +193,7 @@ class Decoder:
         OSError
         """
         other = copy.copy(self)
-        other._phrases = open_phrases(phrases, score, self.graph)
+        other._phrases = open_phrases(phrases, score, self._tables)
         other._set_options(self.options)
         return other
 

@@ -17,9 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.graph.compiled_graph import DecodingGraph
-from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
-from decoder.search.kernels.hotwords import ENTRY, NO_WORD, NODE, OTHER_WORD, PAIR, Hotwords
+from decoder.search.kernels.hotwords import ENTRY, NODE, OTHER_WORD, PAIR, Hotwords
 from decoder.search.kernels.lookahead import with_minima
 from decoder.search.lm_ahead import minima_levels
 from decoder.search.options import SearchOptions
@@ -28,11 +26,11 @@ from readers.errors import ConfigError, GraphError
 from readers.language.hotwords import MAX_SCORE, read_hotwords
 
 Phrases = dict[tuple[str, ...], float]
-DEFAULT_SCORE = 3.0  # bonus per word of a phrase without a score
+DEFAULT_SCORE = 5.0  # bonus per word of a phrase without a score
 
 
 def open_phrases(
-    given: str | Path | Mapping[str, float] | Sequence[str], score: float, graph: DecodingGraph
+    given: str | Path | Mapping[str, float] | Sequence[str], score: float, tables: SearchTables
 ) -> Phrases:
     """The phrases of a file, a mapping or a list; those with a score of 0 are left out.
 
@@ -54,42 +52,27 @@ def open_phrases(
             raise ConfigError(f"{where}: {phrase}: score {bonus}; expected {-MAX_SCORE:g} to {MAX_SCORE:g}")
         if found.setdefault(words, float(bonus)) != bonus:
             raise ConfigError(f"{where}: {phrase}: scores {found[words]:g} and {bonus:g}; expected one")
-    known = word_numbers(graph)
+    known, _ = tables.word_symbols
     missing = list(dict.fromkeys(word for words in found for word in words if word not in known))
     if missing:
         shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
         raise GraphError(
-            f"{where}: {shown} not in {graph.where}; expected words of the dictionary that the graph was made with "
-            "(upper and lower case differ); new words need a new graph"
+            f"{where}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was made "
+            "with (upper and lower case differ); new words need a new graph"
         )
     return {words: bonus for words, bonus in found.items() if bonus}
 
 
-def word_numbers(graph: DecodingGraph) -> dict[str, int]:
-    """A number for each word as the results show it; the graph's own name of a word means the same."""
-    numbers: dict[str, int] = {}
-    for word, output in zip(graph.words, graph.outputs):
-        if _is_spoken(word, output):
-            numbers.setdefault(output, len(numbers))
-    for word, output in zip(graph.words, graph.outputs):
-        if _is_spoken(word, output):
-            numbers.setdefault(word, numbers[output])
-    return numbers
-
-
-def _is_spoken(word: str, output: str) -> bool:
-    return bool(output) and word not in (SENTENCE_START, SENTENCE_END)
-
-
 def hotword_arrays(phrases: Phrases, tables: SearchTables, options: SearchOptions) -> Hotwords:
     """The arrays of the search."""
-    graph, lm, word_lm = tables.graph, tables.lm, tables.word_lm
+    lm, word_lm, (symbol_of, symbols) = tables.lm, tables.word_lm, tables.word_symbols
     place_word = tables.place_words if tables.looks_ahead(options) else None
-    numbers = word_numbers(graph)
     trie = _Trie()
     for words, bonus in phrases.items():
-        trie.add([numbers[word] for word in words], bonus)
-    symbols = _symbols(graph, numbers, {symbol for children in trie.children for symbol in children})
+        trie.add([symbol_of[word] for word in words], bonus)
+    used = np.zeros(len(symbol_of) + 1, bool)
+    used[[symbol for children in trie.children for symbol in children]] = True
+    symbols = np.where((symbols >= 0) & ~used[symbols], OTHER_WORD, symbols).astype(np.int32)
     nodes = trie.nodes()
     place, entries = _entries(nodes, symbols, word_lm, place_word)
     least = np.zeros(0, np.float32)
@@ -100,7 +83,7 @@ def hotword_arrays(phrases: Phrases, tables: SearchTables, options: SearchOption
         least = (options.lm_scale * cost - entries["gain"]).astype(np.float32)
     level = minima_levels(len(least))
     return Hotwords(
-        symbol=symbols[graph.arrays.word_label],
+        symbol=symbols[tables.graph.arrays.word_label],
         nodes=nodes,
         place=place,
         entries=entries,
@@ -159,17 +142,6 @@ class _Trie:
         while node and symbol not in self.children[node]:
             node = failure[node]
         return self.children[node].get(symbol, 0)
-
-
-def _symbols(graph: DecodingGraph, numbers: Mapping[str, int], used: set[int]) -> np.ndarray:
-    """(V,) i4: symbol of each graph word; words without output and <s> may stand inside a phrase."""
-    found = np.full(len(graph.words), OTHER_WORD, np.int32)
-    for i, (word, output) in enumerate(zip(graph.words, graph.outputs)):
-        if _is_spoken(word, output):
-            found[i] = numbers[output] if numbers[output] in used else OTHER_WORD
-        elif word != SENTENCE_END:
-            found[i] = NO_WORD
-    return found
 
 
 def _entries(

@@ -9,6 +9,7 @@ import numpy as np
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.lookahead import optimistic_costs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+from decoder.search.kernels.hotwords import NO_WORD, OTHER_WORD
 from decoder.search.kernels.tables import ARC, END_SENTENCE, KEEP_HISTORY, POSITION, STATE, WORD, SearchGraph
 from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead, place_words
 from decoder.search.options import SearchOptions
@@ -73,6 +74,11 @@ class SearchTables:
     def place_words(self) -> np.ndarray:
         """The word of each place of the look-ahead, see `place_words`."""
         return place_words(self.graph)
+
+    @cached_property
+    def word_symbols(self) -> tuple[dict[str, int], np.ndarray]:
+        """The symbols of words in lists of hotwords, see `word_symbols`."""
+        return word_symbols(self.graph)
 
     def looks_ahead(self, options: SearchOptions) -> bool:
         """Return whether the search uses the look-ahead."""
@@ -206,6 +212,28 @@ def lm_words(graph: DecodingGraph, lm: LanguageModel | None) -> np.ndarray:
     if SENTENCE_END in words:
         ids[words.index(SENTENCE_END)] = END_SENTENCE
     return ids
+
+
+def word_symbols(graph: DecodingGraph) -> tuple[dict[str, int], np.ndarray]:
+    """(word -> symbol, (V,) i4: symbol of each graph word), for words as the results show them.
+
+    The graph's own name of a word means the same.  Words with the same output have the same symbol; the symbol is
+    OTHER_WORD for </s>, and NO_WORD for <s> and words without output.
+    """
+    symbols: dict[str, int] = {}
+    found = np.empty(len(graph.words), np.int32)
+    names = list(zip(graph.words, graph.outputs))
+    for i, (word, output) in enumerate(names):
+        if word == SENTENCE_END:
+            found[i] = OTHER_WORD
+        elif word == SENTENCE_START or not output:
+            found[i] = NO_WORD
+        else:
+            found[i] = symbols.setdefault(output, len(symbols))
+    for (word, _), symbol in zip(names, found.tolist()):
+        if symbol >= 0:
+            symbols.setdefault(word, symbol)
+    return symbols, found
 
 
 def least_lm_costs(lm: LanguageModel | None, word_lm: np.ndarray) -> np.ndarray:

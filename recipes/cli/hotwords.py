@@ -13,7 +13,7 @@ def add_hotword_options(group) -> None:
         help="phrases to prefer, one per line: PHRASE or PHRASE :SCORE; the score is a bonus for each word",
     )
     group.add_argument(
-        "--hotwords-score", type=float, metavar="X", help="score of phrases without one in --hotwords (3)"
+        "--hotwords-score", type=float, metavar="X", help="score of phrases without one in --hotwords (5)"
     )
 
 

@@ -19,6 +19,7 @@ def search(root: Path) -> list[Step]:
     """Language models, graphs, decoding, alignment, lattices, bundles."""
     lm, two, both = root / "lm.arpa", root / "two.arpa", root / "collection"
     both.write_text(f"{lm} 0.5\n{two} 0.5\n")
+    (root / "hotwords").write_text("AB\nBA C\n")
     tables = ("--state-list", root / "states.list", "--alignment", root / "states.mlf", "--dict", root / "dict")
     scoring = ("-cntkmap", root / "graph/cntkmap", "-acweight", 0.5)
     model = ("-am", root / "models/Dnn", *scoring)
@@ -39,6 +40,7 @@ def search(root: Path) -> list[Step]:
         network(root, "Dnn", "SGD=[maxEpochs=10;learningRatesPerMB=1.6]"),
         argon(*graph, *model, *files, *mlf, "-lattice-prefix", root / "lat"),
         argon(*graph, *model, *files, *mlf, "-max-tokens", 1, "--widenings", 0),
+        argon(*graph, *model, *files, *mlf, "--hotwords", root / "hotwords"),
         argon(*graph, *model, *audio, "-infiles", root / "audio.scp", *mlf, "--no-lm-lookahead"),
         argon("-graph", root / "mixed/graph.dg", "-lm-collection", both, *model, *files, *mlf),
         argon("-graph", root / "loop/graph.dg", *model, *files, *mlf, "-lattice-prefix", root / "loops"),

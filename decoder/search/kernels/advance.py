@@ -19,7 +19,14 @@ technical report F-INFENG/TR38, 1989.
 import numpy as np
 
 from decoder.lm.language_model import lm_step
-from decoder.search.kernels.hotwords import hotword_cost_ahead, hotword_step, pair_of, parts_of, room_for_pairs
+from decoder.search.kernels.hotwords import (
+    OTHER_WORD,
+    ROOT,
+    hotword_cost_ahead,
+    hotword_step,
+    pair_of,
+    room_for_pairs,
+)
 from decoder.search.kernels.lookahead import cache_slot, cost_ahead, plain_cost_ahead
 from decoder.search.kernels.tables import END_SENTENCE, KEEP_HISTORY, Beam
 from decoder.search.kernels.token_store import (
@@ -166,12 +173,18 @@ def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, token
     single = graph.ahead.mixed.shape[0] + graph.ahead.unknown.shape[0] == 0
     room = min(trace.steps.shape[0] - trace.counts[STEPS], trace.arrivals.shape[0] - trace.counts[ARRIVALS])
     room = min(room, tokens.shape[0] - count, room_for_pairs(hotwords))
+    if hotwords is not None:
+        symbol_of, nodes, pairs, first_pair = hotwords.symbol, hotwords.nodes, hotwords.pairs, hotwords.first_pair
     for i in range(begin, end):
         token = tokens[i]
         place, history = token["key"] >> 32, token["key"] & LOW_32
         lm_state = history
-        if hotwords is not None:
-            lm_state, node = parts_of(hotwords, history)
+        if hotwords is not None:  # `parts_of`, without the time that passing many arrays costs
+            node, held = np.int64(ROOT), 0.0
+            if history >= first_pair and history != SENTENCE_OVER:
+                lm_state = np.int64(pairs[history - first_pair]["lm"])
+                node = np.int64(pairs[history - first_pair]["node"])
+                held = nodes[node]["held"]
         cost, slack, ahead = token["cost"], token["slack"], token["ahead"]
         if level < 0:
             position = graph.positions[place]
@@ -205,7 +218,9 @@ def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, token
                 # The bound holds for every LM cost, so it saves the look-up.
                 bound = max(word["bound"], ahead) if settings.looks_ahead else word["bound"]
                 if hotwords is not None:
-                    bonus, next_node = hotword_step(hotwords, node, w)
+                    bonus, next_node = -held, np.int64(ROOT)
+                    if symbol_of[w] != OTHER_WORD:
+                        bonus, next_node = hotword_step(hotwords, node, w)
                     if bonus > 0:
                         bound = word["bound"] - bonus
                 if cost - slack + bound > cutoffs.word:
@@ -225,7 +240,8 @@ def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, token
                     following = np.int64(SENTENCE_OVER)
                 rest = -settings.lm_scale * ln_lm - word["paid"]
                 if hotwords is not None:
-                    following = pair_of(hotwords, following, next_node)
+                    if next_node != ROOT:
+                        following = pair_of(hotwords, following, next_node)
                     rest -= bonus
                 after += word["cost"] + rest
                 if settings.looks_ahead:

@@ -27,6 +27,7 @@ OPTIONS = (
     {"max_tokens": 3, "partial": True, "lm_lookahead": False},  # looking ahead, rounding decides between equals
     {"lattice_beam": 3.0},
 )
+HOTWORDS = ("x", "x y", "y x y", "z z")
 PROGRAM = "from tests.decoder.search.test_search_twins import summary; import json; print(json.dumps(summary()))"
 
 
@@ -35,8 +36,9 @@ def summary():
     rows = []
     for seed in SEEDS:
         case = random_case(seed, integers=seed % 3 == 0)
-        for options in OPTIONS:
-            decoder = case.decoder.with_options(**options)
+        for options, hotwords in (*((options, []) for options in OPTIONS), (OPTIONS[-1], HOTWORDS)):
+            known = [phrase for phrase in hotwords if set(phrase.split()) <= set(case.decoder.graph.words)]
+            decoder = case.decoder.with_options(**options).with_hotwords(known, 1.25)
             decoder._settings = decoder._settings._replace(initial_tokens=1)  # tables grow at every size
             result = decoder.decode(case.scores)
             lattice = result.lattice

@@ -77,6 +77,9 @@ run("pack", "--model", "model/net", "--graph", "graph/graph.dg", "--lm", "lm.arp
 run("transcribe", "small.argo", "audio", "--format", "json", "--nbest", 3, "-o", "words")
 run("transcribe", "small.argo", "audio/utt25.wav", "--stream", "--format", "json")
 Recognizer.load("small.argo").with_grammar(["AB C", "BA", "[unk]"]).transcribe("audio/utt25.wav")
+Path("hotwords").write_text("AB\\nBA C\\n")
+run("argon", *DECODE, *audio, "--hotwords", "hotwords", "-outmlf", "h")
+run("transcribe", "small.argo", "audio/utt25.wav", "--stream", "--hotwords", "hotwords")
 """
 
 
