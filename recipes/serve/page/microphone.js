@@ -57,7 +57,7 @@ export class Microphone {
   }
 
   deliver(samples) {
-    if (this.ended || this.socket.readyState !== WebSocket.OPEN) return;
+    if (this.ended || this.finishing || this.socket.readyState !== WebSocket.OPEN) return;
     if (this.socket.bufferedAmount > MOST_WAITING) {
       this.fail("The server is too slow for this microphone; the recording was stopped.");
       return;

@@ -7,13 +7,16 @@ class PcmBlocks extends AudioWorkletProcessor {
     super();
     this.block = new Int16Array(Math.round(sampleRate * BLOCK_SECONDS));
     this.filled = 0;
+    this.stopped = false;
     this.port.onmessage = () => {
       this.send();
+      this.stopped = true;
       this.port.postMessage(null); // everything has been sent
     };
   }
 
   process([input]) {
+    if (this.stopped) return false;
     for (const sample of input[0] ?? []) {
       this.block[this.filled++] = Math.max(-1, Math.min(1, sample)) * 32767;
       if (this.filled === this.block.length) this.send();

@@ -36,6 +36,14 @@ const note = () => {
 };
 new MutationObserver(note).observe(document.getElementById("words"), {childList: true, subtree: true});
 """
+COLLECT_SENT = """
+window.sent = [];
+const send = WebSocket.prototype.send;
+WebSocket.prototype.send = function (data) {
+  window.sent.push(data);
+  send.call(this, data);
+};
+"""
 COLLECT_PLAYS = """
 window.plays = [];
 const start = AudioBufferSourceNode.prototype.start;
@@ -104,19 +112,27 @@ def test_chosen_file_and_click_to_play(page, speech):
     page.wait(lambda: page.find("#play").text == "Play")  # the end of the recording
 
 
-def test_microphone_gives_partial_and_final_words(page):
+def test_microphone_gives_partial_and_final_words(page, recognizer):
+    """The words are those of what was sent; a busy machine may lose samples on their way from the file to the page."""
     page.run(COLLECT)
+    page.run(COLLECT_SENT)
     page.find("#record").click()
     assert page.find("#record").text == "Stop"
-    page.wait(lambda: "AB C" in page.run("return window.partials") or page.texts(".word"))
-    page.wait(lambda: page.run("return parseFloat(document.getElementById('clock').textContent.slice(2))") > 2.5)
+    page.wait(lambda: page.run("return window.partials"))
+    page.wait(lambda: page.find("#clock").text >= "0:02.5")
     page.find("#record").click()
     page.wait(lambda: page.find("#details").is_displayed())
-    assert page.texts("#words .word") == ["AB", "C"]
-    assert "AB" in page.run("return window.partials")
-    assert page.texts("#announcement") == ["AB C"]
+    sent = page.run("return window.sent.map((one) => typeof one === 'string' ? JSON.parse(one) : [...one])")
+    stream = recognizer.stream(sent[0]["config"]["sample_rate"])
+    events = stream.push(np.concatenate(sent[1:-1]).astype(np.int16)) + stream.finish()
+    words = " ".join(event.text for event in events if event.is_final)
+    assert "AB" in words
+    assert sent[-1] == {"eof": 1}
+    assert " ".join(page.texts("#words .word")) == words
+    assert any(partial in words for partial in page.run("return window.partials"))
+    assert page.texts("#announcement") == [words]
     page.find("#alternatives summary").click()
-    assert page.wait(lambda: page.texts("#alternatives li"))[0].split() == ["AB", "C"]
+    assert "AB" in page.wait(lambda: page.texts("#alternatives li"))[0]
 
 
 def test_alternatives_lattice_and_downloads(page, speech, recognizer, downloads):
@@ -298,17 +314,20 @@ def test_recording_stopped_before_it_begins(page):
 
 def test_final_words_are_kept_until_the_server_ends_the_connection(page):
     """An answer to the last block may arrive after the end has been sent."""
-    words = page.run("""
+    words, sent = page.run("""
         const { Microphone } = await import("/page/microphone.js");
         const words = [];
         const microphone = new Microphone({final: (found) => words.push(...found), end: () => words.push("end")});
-        microphone.socket = {readyState: WebSocket.OPEN, send: () => {}, close: () => {}};
+        const sent = [];
+        microphone.socket = {readyState: WebSocket.OPEN, send: (data) => sent.push(data), close: () => {}};
         microphone.finish();
         microphone.receive({text: "AB", result: [{word: "AB", start: 0, end: 1, conf: 0.5}]});
         microphone.receive({text: "C"});
+        microphone.deliver(new Int16Array(10)); // too late
         microphone.closed(1000, "");
-        return words;
+        return [words, sent];
     """)
+    assert sent == ['{"eof": 1}']
     assert words == [{"word": "AB", "start": 0, "end": 1, "confidence": 0.5}, {"word": "C"}, "end"]
 
 
