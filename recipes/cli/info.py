@@ -97,6 +97,7 @@ def _file_kind(path: str) -> Kind:
 def _binary_kind(path: str, head: bytes) -> Kind | None:
     from decoder.graph.graph_file import MAGIC
     from decoder.lm.mapped_model import FORMAT
+    from decoder.search.table_file import FORMAT as SEARCH_TABLES
     from readers.common.audio_format import audio_format
     from readers.htk.parameter_file import WAVEFORM, read_htk_header
 
@@ -106,6 +107,8 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
         return "compiled decoding graph", graphs.graph
     if head.startswith(FORMAT.magic):
         return "mapped language model", language.mapped_model
+    if head.startswith(SEARCH_TABLES.magic):
+        return "search tables of a bundle", graphs.search_tables
     size = Path(path).stat().st_size
     if len(head) > 8 and head[8:9] == b"{":
         header = 8 + int.from_bytes(head[:8], "little")

@@ -118,3 +118,16 @@ def silence(path: str) -> Figures:
 
     model, topology = read_silence(path)
     return [("model", model), ("topology", topology)]
+
+
+def search_tables(path: str) -> Figures:
+    """Figures of a file that only makes sense with its graph and language model."""
+    from decoder.search.table_file import FORMAT
+
+    found = FORMAT.read(path)[1]
+    sil_cost, lm_scale, word_penalty = found["settings"].tolist()
+    return [
+        ("words", len(found["word_lm"])),
+        ("sets of next words", len(found["sets"]) // 4),
+        ("made for", f"sil_cost {sil_cost:g}, lm_scale {lm_scale:g}, word_penalty {word_penalty:g}"),
+    ]

@@ -180,3 +180,11 @@ def test_files_that_fail_are_told_and_the_others_done(here):
 )
 def test_wrong_command_lines_are_refused(arguments, message, here):
     assert message in here.run("transcribe", "digits.argo", *arguments).fault
+
+
+def test_info_knows_the_members_of_a_directory(user):
+    user.run(*PACK, "-o", "folder")
+    told = user.run("info", "folder/search.mapped").out
+    assert told[0].endswith("search tables of a bundle")
+    assert any("sil_cost 1, lm_scale 1, word_penalty 0" in line for line in told)
+    assert user.run("info", "folder/lm.mapped").out[0].endswith("mapped language model")
