@@ -97,11 +97,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from decoder import Recognizer
     from readers.common.environment import available_cores, using_cores
+    from readers.common.files import require_writable
 
     check_options(arguments)
     raw, channel = raw_format(arguments), channel_of(arguments.channel)
     found, unread = recordings(arguments.audio, raw is not None)
     check_recordings(arguments, found)
+    if arguments.output is not None:
+        require_writable(Path(arguments.output) / "transcript")
     with using_cores(available_cores() if arguments.threads is None else arguments.threads):
         recognizer = Recognizer.load(arguments.bundle).with_audio(channel=channel, upsample=arguments.upsample, raw=raw)
         if arguments.grammar is not None:
@@ -217,7 +220,7 @@ class Transcription:
 
     def take(self, recording: Recording, transcript) -> None:
         """Deliver a transcript, or an error in its place, and count it."""
-        path = recording.path
+        path = "standard input" if recording.path == STANDARD_INPUT else recording.path
         if not isinstance(transcript, Exception):
             try:
                 self.deliver(recording, transcript)

@@ -130,6 +130,13 @@ def test_a_result_that_cannot_be_written_costs_its_file(here):
     assert done.err[0].startswith("failed: out/speech.txt: ") or done.err[0].startswith("failed: speech.wav: ")
 
 
+def test_a_directory_that_cannot_be_made_is_refused_before_the_work(here, monkeypatch):
+    here.write("file", "no directory")
+    assert here.run(*RUN, "speech.wav", "-o", "file/out").fault.startswith("file/out")
+    pipe(monkeypatch, b"")
+    assert here.run(*RUN, "-").fault == "standard input: empty; expected audio"
+
+
 def test_live_audio_is_printed_as_it_ends(here, long, monkeypatch):
     content = np.round(long * 32768).astype("<i2").tobytes()
     pipe(monkeypatch, content)
