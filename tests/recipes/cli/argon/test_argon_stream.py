@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from readers.audio.audio_file import read_audio, write_wav
 from readers.htk.mlf import read_mlf
@@ -72,6 +73,17 @@ def test_audio_through_a_pipe_as_wav_and_bare(user, pipe):
     pipe(samples.tobytes())
     arguments = ("--stream", "-", "--whole", "--json", "--rate", RATE)
     assert words_of(told(user.run("argon", *STREAM, *arguments))[-2]) == expected
+
+
+def test_the_channel_of_the_configuration_is_recognised(user):
+    expected = offline(user)["utt24"]
+    samples, _ = read_audio(FILES[0])
+    soundfile.write("stereo.wav", np.stack([0 * samples, samples / 32768], axis=1), RATE)
+    user.write("right.config", (user.root / "hcopy.config").read_text() + "STEREOMODE = RIGHT\n")
+    arguments = ("--stream", "stereo.wav", "--whole", "--json")
+    assert "stereo.wav: 2 channels; expected one" in user.run("argon", *STREAM, *arguments).fault
+    found = user.run("argon", *STREAM, *arguments, "--features", "right.config")
+    assert words_of(told(found)[-2]) == expected
 
 
 def test_a_long_file_is_cut_at_its_pauses(user):

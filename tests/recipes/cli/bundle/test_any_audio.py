@@ -189,6 +189,23 @@ def test_a_long_recording_of_another_form(recognizer, tmp_path):
         assert (word.start, word.end) == pytest.approx((one.start, one.end), abs=0.021)
 
 
+@pytest.mark.parametrize("rate", [RATE, 44100])
+def test_an_utterance_of_a_long_recording_has_all_its_frames(recognizer, samples, rate, monkeypatch):
+    """Without a pause, the frames are those of the recording as a whole."""
+    found, score = [], FrontEnd.score
+
+    def watched(front_end, *arguments):
+        found.append(score(front_end, *arguments))
+        return found[-1]
+
+    monkeypatch.setattr(FrontEnd, "score", watched)
+    audio = resample(samples, RATE, rate)
+    for longest in (0.1, None):
+        recognizer.with_audio(longest=longest).transcribe(audio, rate)
+    assert len(found) == 2
+    np.testing.assert_array_equal(found[0], found[1])
+
+
 def test_every_utterance_of_a_long_recording_must_match_a_grammar(recognizer):
     long, _ = spoken_with_pauses((3, 4, 5))
     every = {}
