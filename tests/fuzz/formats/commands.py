@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from decoder.recognizer import BundleParts, Recognizer, pack
+from decoder.recognizer import BundleParts, Calibration, Recognizer, add_calibration, pack
 from decoder.recognizer.bundle import DESCRIPTION
 from decoder.recognizer.description import CHECKSUM, dump
 from decoder.recognizer.packing import _write_zip
@@ -101,7 +101,8 @@ def bundle(rng: random.Random, directory: Path) -> bytes:
         dictionary=root / "dict",
         options={"acweight": 0.5, "beam": 20.0},
     )
-    pack(parts, directory / "b.argo")
+    calibration = Calibration((0.0, 0.5, 1.0), (0.1, 0.4, 0.9), "beta", 1, 5, 4)
+    add_calibration(pack(parts, directory / "a.argo"), calibration, directory / "b.argo")
     return (directory / "b.argo").read_bytes()
 
 
@@ -121,7 +122,12 @@ def member(content: bytes, rng: random.Random) -> bytes:
     """Change a member of a bundle and correct all checksums."""
     files = members(content)
     name = rng.choice([name for name in files if name != DESCRIPTION])
-    known = {".dg": sections, ".mapped": sections, ".safetensors": rng.choice((node_change, header_change))}
+    known = {
+        ".json": json_text,
+        ".dg": sections,
+        ".mapped": sections,
+        ".safetensors": rng.choice((node_change, header_change)),
+    }
     change = known.get(Path(name).suffix, mutate_text)
     files[name] = change(files[name], rng)
     found = json.loads(files[DESCRIPTION])
@@ -129,6 +135,14 @@ def member(content: bytes, rng: random.Random) -> bytes:
     entry = next(entry for entry in found["members"] if entry["name"] == name)
     entry |= {"size": len(files[name]), CHECKSUM: [zlib.crc32(files[name])] if files[name] else []}
     return zipped(files, found)
+
+
+def json_text(content: bytes, rng: random.Random) -> bytes:
+    """Change a value of JSON, or its text."""
+    try:
+        return json.dumps(mutate_json(json.loads(content), rng)).encode()
+    except (TypeError, ValueError, RecursionError):  # cannot be read or written
+        return mutate_text(content, rng)
 
 
 def members(content: bytes) -> dict[str, bytes]:
