@@ -71,7 +71,7 @@ def run(bundle: str, audio: Path, spoken: Path) -> None:
     with tempfile.TemporaryDirectory() as directory, using_cores(1):
         samples, rate = read_audio(spoken)
         write_wav(Path(directory) / "spoken.wav", np.concatenate([samples, np.zeros(4 * int(rate))]), rate)
-        server = TestServer(Recognizer.load(bundle), AccessPolicy(), Limits())
+        server = TestServer(Recognizer.load(bundle), AccessPolicy(), Limits(), 2)
         server.service.warm_up()
         server.start()
         browser = Browser(Path(directory) / "spoken.wav")
