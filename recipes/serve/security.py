@@ -69,6 +69,8 @@ class AccessPolicy:
             raise AccessError(
                 403, f"origin {origin[:100]!r}; expected the server's own or one of --allow-origin", "origin"
             )
+        if scope["path"].startswith(PAGE) and scope["type"] == "websocket":
+            raise AccessError(404, f"{scope['path'][:100]}: no WebSocket; expected / or /asr", "not_found")
         if scope.get("method") == "OPTIONS" or scope["path"].startswith(PAGE):
             return
         if scope["type"] == "http" and scope["path"] in OPEN_PATHS:

@@ -52,6 +52,7 @@ def frame(data, opcode=2):
     return bytes([0x80 | opcode]) + length + bytes(4) + data
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_is_not_read_and_is_dropped(start, pcm):
     """It sends tiny messages, whose answers are larger than they, and reads none."""
     with start(idle=1.0) as server, contextlib.closing(raw_websocket(server)) as raw:
@@ -69,6 +70,7 @@ def test_a_client_that_does_not_read_is_not_read_and_is_dropped(start, pcm):
             assert speak_to(socket, pcm)[-1]["text"] == "AB C"
 
 
+@pytest.mark.slow
 def test_pings_of_a_client_that_does_not_read_are_not_collected(start):
     with start(idle=5.0) as server, contextlib.closing(raw_websocket(server)) as raw:
         raw.settimeout(1.0)
@@ -80,6 +82,7 @@ def test_pings_of_a_client_that_does_not_read_are_not_collected(start):
         assert max(waiting, default=0) < 1 << 20
 
 
+@pytest.mark.slow
 def test_a_long_message_does_not_delay_other_streams(start, monkeypatch):
     steps = []
     with start(cores=1) as server:
@@ -135,6 +138,7 @@ def test_broken_frames_and_requests_harm_no_other(start, pcm):
         assert speak_to(other, pcm)[-1]["text"] == "AB C"
 
 
+@pytest.mark.slow
 def test_connections_without_a_request_are_dropped(start, monkeypatch):
     monkeypatch.setattr(running, "REQUEST_SECONDS", 0.2)
     with start() as server:
@@ -176,7 +180,7 @@ def test_many_connections_leave_no_memory(start, pcm):
             gc.collect()
             sizes.append((len(server.server.server_state.connections), resident_bytes() or 0))
         assert {count for count, _ in sizes} <= {0, 1}
-        assert sizes[-1][1] - sizes[1][1] < 4 << 20
+        assert sizes[-1][1] - sizes[1][1] < 8 << 20
 
 
 def test_figures(start, pcm):
@@ -234,6 +238,7 @@ def test_health_while_stopping(start, pcm):
             sockets.create_connection(("127.0.0.1", server.port))
 
 
+@pytest.mark.slow
 def test_the_grace_period_ends(start, monkeypatch, recognizer):
     """A thread that decodes on cannot be stopped; the server does not wait for it."""
     going_on = threading.Event()

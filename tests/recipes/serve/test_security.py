@@ -105,6 +105,13 @@ def test_token(start, speech, pcm):
                     client.models.list()
 
 
+@pytest.mark.parametrize(("path", "status"), [("/page/app.js", 404), ("/nothing", 403), ("/v1/models", 403)])
+def test_websockets_have_their_own_addresses(server, path, status):
+    with pytest.raises(InvalidStatus) as refused, connect(server.ws + path):
+        pass
+    assert refused.value.response.status_code == status
+
+
 def test_token_files(tmp_path):
     path = tmp_path / "token"
     path.write_text(f"{TOKEN}\n")

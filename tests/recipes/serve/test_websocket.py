@@ -187,6 +187,7 @@ def test_eight_streams_at_once(start, pcm):
             assert finals([json.loads(text) for text in socket]) == ["AB C"]
 
 
+@pytest.mark.slow
 def test_time_without_data_ends_a_stream(start, pcm):
     with start(idle=0.3) as server, connect(server.ws) as socket:
         socket.send(pcm)
