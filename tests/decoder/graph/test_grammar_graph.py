@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from decoder.grammars import GrammarOptions, build_grammar_graph, build_phone_loop, open_grammar
 from decoder.grammars import grammar_graph as module
+from decoder.grammars.phone_loop import phone_states
 from decoder.grammars.word_acceptor import word_acceptor
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.compiled_graph import precompile
@@ -214,6 +215,29 @@ def test_the_phone_loop_takes_the_states_of_any_context():
     assert result.cost == pytest.approx(len(states) * math.log(2) + 2.0, abs=0.01)
     states[3] = "q-p+p_s3"
     assert loop.decode(scores_of(states, loop)).reason != ""
+
+
+def test_unk_may_follow_a_word_without_silence():
+    models = MODELS["triphones"]
+    decoder = decoder_of(phrase_network(["a [unk]"]), models)
+    silence, word, other = (models.states[name] for name in (SILENCE, "sil-p+sil", "p-q+r"))
+    result = decoder.decode(scores_of([*silence, *word, *other, *silence], decoder))
+    assert (result.text, result.reason) == (["a", "[unk]"], "")
+
+
+def test_a_short_pause_is_no_neighbour():
+    models = MODELS["triphones"]
+    decoder = decoder_of(phrase_network(["a b"]), models)
+    names = (SILENCE, "sil-p+q", "sp", "p-q+r", "q-r+sil", SILENCE)
+    states = [state for name in names for state in models.states[name]]
+    result = decoder.decode(scores_of(states, decoder))
+    assert (result.text, result.reason) == (["a", "b"], "")
+
+
+def test_states_of_the_phone_loop():
+    names = {"a-b+c": ("s1", "s2"), "x-b+y": ("s3", "s2"), "x-b+c": ("s4", "s5", "s6"), "sil": ("s7",), "d": ("s8",)}
+    models = with_transitions(names)
+    assert phone_states(models, ("sil",)) == {"b": [["s1", "s3"], ["s2"]], "d": [["s8"]]}
 
 
 def test_weights_are_scaled():
