@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from recipes.warmup.material import RATE
+from recipes.warmup.material import RATE, WORDS
 
 Step = tuple[str, Callable[..., int], list[str]]  # title, function of a command line, its arguments
 
@@ -40,7 +40,7 @@ def search(root: Path) -> list[Step]:
         network(root, "Dnn", "SGD=[maxEpochs=10;learningRatesPerMB=1.6]"),
         argon(*graph, *model, *files, *mlf, "-lattice-prefix", root / "lat"),
         argon(*graph, *model, *files, *mlf, "-max-tokens", 1, "--widenings", 0),
-        argon(*graph, *model, *files, *mlf, "--hotwords", root / "hotwords"),
+        argon(*graph, *model, *files, *mlf, "--hotwords", root / "hotwords", "-lattice-prefix", root / "hot"),
         argon(*graph, *model, *audio, "-infiles", root / "audio.scp", *mlf, "--no-lm-lookahead"),
         argon("-graph", root / "mixed/graph.dg", "-lm-collection", both, *model, *files, *mlf),
         argon("-graph", root / "loop/graph.dg", *model, *files, *mlf, "-lattice-prefix", root / "loops"),
@@ -58,6 +58,7 @@ def search(root: Path) -> list[Step]:
         ),
         argonaut("transcribe", bundle, utterance, "--format", "json", "--nbest", 2),
         argonaut("transcribe", bundle, utterance, "--format", "json", "--stream"),
+        argonaut("transcribe", bundle, utterance, "--stream", "--hotwords", root / "hotwords"),
         ("a long stream", stream_with_pruning, [str(bundle), utterance]),
         ("a graph in memory", decode_with_graph_in_memory, [str(root)]),
     ]
@@ -140,9 +141,11 @@ def stream_with_pruning(arguments: list[str]) -> int:
     search_stream.PRUNE_BEYOND = 0  # this process recognises nothing else
     bundle, audio = arguments
     samples, rate = read_audio(audio)
-    stream = Recognizer.load(bundle).stream(rate)
-    stream.push(samples / 32768)
-    stream.finish()
+    recognizer = Recognizer.load(bundle)
+    for one in (recognizer, recognizer.with_grammar(list(WORDS))):  # the graph of a grammar is in memory
+        stream = one.stream(rate)
+        stream.push(samples / 32768)
+        stream.finish()
     return 0
 
 

@@ -38,7 +38,6 @@ USES = """
 import contextlib, io, os, sys
 from pathlib import Path
 from acoustic.training import trainer
-from decoder import Recognizer
 from recipes.cli.main import main
 from tests.recipes.systems.argon_system import decode, make_argon_system
 from tests.recipes.systems.cntk_corpus import make_corpus
@@ -76,10 +75,13 @@ run("pack", "--model", "model/net", "--graph", "graph/graph.dg", "--lm", "lm.arp
     "--dict", "dict", "--rate", 16000, "-o", "small.argo")
 run("transcribe", "small.argo", "audio", "--format", "json", "--nbest", 3, "-o", "words")
 run("transcribe", "small.argo", "audio/utt25.wav", "--stream", "--format", "json")
-Recognizer.load("small.argo").with_grammar(["AB C", "BA", "[unk]"]).transcribe("audio/utt25.wav")
-Path("hotwords").write_text("AB\\nBA C\\n")
-run("argon", *DECODE, *audio, "--hotwords", "hotwords", "-outmlf", "h")
+Path("hotwords").write_text("BA :3\\n")
+run("transcribe", "small.argo", "audio/utt25.wav", "--hotwords", "hotwords")
 run("transcribe", "small.argo", "audio/utt25.wav", "--stream", "--hotwords", "hotwords")
+run("argon", *DECODE, *audio, "-outmlf", "hot", "--hotwords", "hotwords")
+Path("phrases.json").write_text('["AB C", "BA", "[unk]"]')
+run("transcribe", "small.argo", "audio/utt25.wav", "--grammar", "phrases.json")
+run("transcribe", "small.argo", "audio/utt25.wav", "--grammar", "phrases.json", "--stream")
 """
 
 
