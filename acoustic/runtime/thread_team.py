@@ -24,13 +24,14 @@ from readers.common.environment import available_cores, one_blas_thread
 from readers.common.text import is_count
 
 SPIN = 5e-4  # seconds of polling before a thread sleeps
+MOST_THREADS = 1024  # more would only take memory
 TABLES_KEPT = 256  # of calls, by a team
 
 
 def default_threads() -> int:
-    """The default number of threads: OMP_NUM_THREADS, else the number of processors this process may use."""
+    """The default number of threads: OMP_NUM_THREADS up to MOST_THREADS, else the processors this process may use."""
     text = os.environ.get("OMP_NUM_THREADS", "")
-    return int(text) if is_count(text) and int(text) > 0 else available_cores()
+    return min(int(text), MOST_THREADS) if is_count(text) and int(text) > 0 else available_cores()
 
 
 def share_of(worker: int, workers: int, count: int) -> slice:

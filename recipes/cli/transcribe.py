@@ -118,6 +118,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_options(arguments: argparse.Namespace) -> None:
+    if "" in (arguments.bundle, arguments.output, *arguments.audio):  # pathlib would take the current directory
+        raise ConfigError("command line: an empty file name; expected BUNDLE and AUDIO, and a directory after -o")
+    if arguments.audio.count(STANDARD_INPUT) > 1:
+        raise ConfigError(f"command line: {STANDARD_INPUT} twice; expected standard input once")
     if not 1 <= arguments.nbest <= MAX_NBEST:
         raise ConfigError(f"command line: --nbest {arguments.nbest}; expected 1 to {MAX_NBEST}")
     if arguments.nbest > 1 and arguments.format not in WITH_ALTERNATIVES:

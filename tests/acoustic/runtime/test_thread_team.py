@@ -211,6 +211,8 @@ def test_shares_cover_everything_once():
 def test_default_number_of_threads(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     assert default_threads() == 7
+    monkeypatch.setenv("OMP_NUM_THREADS", "99999999")  # each takes memory and time
+    assert default_threads() == 1024
     monkeypatch.setenv("OMP_NUM_THREADS", "")
     assert default_threads() >= 1
 
