@@ -305,6 +305,23 @@ def test_a_narrow_beam_keeps_a_name_that_pays_off_only_at_its_end(num_names):
     assert paid_at_the_end.decode(scores).text == ["f"]
 
 
+def test_the_word_end_beam_counts_the_bonus_that_a_word_arc_pays():
+    """The graph charges the name's cost before its arc, which would be outside the word-end beam without the bonus."""
+    cost = {"f": 0.1 * math.log(10), "n": 5.0 * math.log(10)}
+    arcs = [(0, 1, "[s]", 0.0)]
+    for state, word in ((2, "f"), (4, "n")):
+        arcs += [(1, state, f"[{word}1]", cost[word]), (state, 0, word, 0.0)]
+    unigrams = {("<s>",): (-99.0, 0.0), ("</s>",): (-1.0, 0.0), ("f",): (-0.1, 0.0), ("n",): (-5.0, 0.0)}
+    lm = LanguageModel.from_arpa(graphs.make_arpa(["<s>", "</s>", "f", "n"], [unigrams]))
+    options = UNPRUNED | {"beam": 13.0, "word_end_beam_frac": 0.2, "lm_lookahead": False}
+    decoder = Decoder(precompile(graphs.make_acceptor(arcs, {0: 0.0}), None, cost), lm, SearchOptions(**options))
+    scores = np.zeros((len(decoder.graph.states), 4), np.float32, order="F")
+    scores[decoder.graph.states.index("s"), [0, 2]] = 20.0  # a word ends within the utterance
+    scores[decoder.graph.states.index("n1"), 1] = 1.0
+    assert decoder.decode(scores).text != ["n"]
+    assert decoder.with_hotwords({"n": 11.0}).decode(scores).text[0] == "n"
+
+
 def test_many_hotwords_after_one_state_are_seen_ahead_by_their_cheapest():
     rng = np.random.default_rng(3)
     decoder = names_decoder(100)

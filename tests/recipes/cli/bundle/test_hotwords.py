@@ -29,6 +29,14 @@ def test_a_large_bonus_changes_the_words_and_none_changes_nothing(recognizer, pa
     assert recognizer.decoder._hotwords is None
 
 
+def test_a_grammar_may_have_hotwords(recognizer, packed):
+    grammar = recognizer.with_grammar(["AB C", "BA C"])
+    assert grammar.transcribe(packed / "speech.wav").text == "AB C"
+    hot = grammar.with_hotwords({"BA": CERTAIN}).transcribe(packed / "speech.wav")
+    assert hot.text.split()[0] == "BA"
+    assert hot.grammar_score < grammar.transcribe(packed / "speech.wav").grammar_score
+
+
 def test_transcribe_reads_a_file(packed, tmp_path, capsys):
     (tmp_path / "hot").write_text(f"BA :{CERTAIN}\nC\n")
     files = [str(packed / "digits.argo"), str(packed / "speech.wav")]
