@@ -1,4 +1,4 @@
-"""The programs that a user runs: the command lines (cli/) and a catalogue of recipes, one folder for each.
+"""What a user runs: the command lines (cli/), the server (serve/) and a catalogue of recipes, one folder for each.
 
 No other package imports from this one.  Open an4/run.py first: a recipe is a list of stages, most of which run one
 command each.
