@@ -3,7 +3,7 @@
 worked example: after an installation
   argonaut warmup
 prints progress and, after about a minute, a line such as
-  compiled 204 kernels in 48 s; they are kept in /home/me/.cache/numba
+  compiled 260 kernels in 69 s; they are kept in /home/me/.cache/numba
 Without it, each command compiles what it needs when it runs for the first time.  A second warmup compiles nothing and
 takes some seconds.  Run it again after an upgrade of Argonaut or numba, and on each type of processor.
 
