@@ -110,7 +110,7 @@ def build_grammar_graph(
     pause = pause if pause in models.states and has_context(models) and lexicon.optional_silence else None
     silences = (silence, pause or SHORT_PAUSE)
     network, missing = spelled_as_dictionary(network, lexicon, silences, grammar.drop_missing)
-    acceptor, words = word_acceptor(network)
+    acceptor, words = word_acceptor(network, missing)
     used = {words[label - 1] for label in np.unique(acceptor.label)}
     lexicon = replace(lexicon, words=[entry for entry in lexicon.words if entry[0] in used])
     lexicon = normalised(lexicon, *silences)

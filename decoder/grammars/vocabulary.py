@@ -40,14 +40,16 @@ def spelled_as_dictionary(
         else:
             missing.append(word)
     if missing and not drop:
-        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        raise GraphError(
-            f"{network.where}: not in the dictionary: {', '.join(missing[:SHOWN])}{more}; "
-            "expected words of the dictionary"
-        )
+        raise GraphError(f"{network.where}: not in the dictionary: {listed(missing)}; expected words of the dictionary")
     arcs = [
         WordArc(arc.source, arc.target, None if arc.word is None else spelling[arc.word], arc.cost)
         for arc in network.arcs
         if arc.word is None or arc.word in spelling
     ]
     return WordNetwork(network.num_nodes, arcs, network.where), missing
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return the first of many words, for a message."""
+    more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
+    return ", ".join(words[:SHOWN]) + more

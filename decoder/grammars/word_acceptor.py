@@ -3,9 +3,11 @@
 import heapq
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 
+from decoder.grammars.vocabulary import listed
 from decoder.graph.lexicon import round_to_grid
 from decoder.graph.monophone import renumbered
 from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
@@ -16,12 +18,13 @@ MOST_STEPS = 5 * MOST_ARCS  # of the removal of empty arcs
 GROWTH = 4  # a determinised network may have so many times the arcs
 
 
-def word_acceptor(network: WordNetwork) -> tuple[ArcArrays, list[str]]:
+def word_acceptor(network: WordNetwork, missing: Sequence[str] = ()) -> tuple[ArcArrays, list[str]]:
     """Return an acceptor of the sentences of a network with start 0, and its words; label i is word i - 1.
 
     The acceptor is deterministic unless that would make it much larger.
 
-    Raises GraphError for a network that is too large without empty arcs, and for one without a sentence.
+    Raises GraphError for a network that is too large without empty arcs, and for one without a sentence; `missing` are
+    words that were left out, for its message.
     """
     words = network.words
     arrays = _without_empty_arcs(network, {word: i for i, word in enumerate(words, start=1)})
@@ -30,7 +33,8 @@ def word_acceptor(network: WordNetwork) -> tuple[ArcArrays, list[str]]:
     fst = to_openfst(arrays)
     kaldifst.connect(fst)
     if fst.start < 0:
-        raise GraphError(f"{network.where}: no sentence; expected at least one path from its start to its end")
+        without = f" without {listed(missing)}, not in the dictionary" if missing else ""
+        raise GraphError(f"{network.where}: no sentence{without}; expected at least one path from its start to its end")
     try:
         deterministic = kaldifst.StdVectorFst(fst)
         kaldifst.determinize_star(deterministic, max_states=GROWTH * arrays.num_states + 100)

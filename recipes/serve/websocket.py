@@ -17,6 +17,7 @@ alphacep/vosk-server, websocket/asr_server.py; alphacep/vosk-api, src/recognizer
 """
 
 import asyncio
+import functools
 import json
 import logging
 import time
@@ -229,8 +230,11 @@ class Session:
         """Make the stream; with phrases, their graph is compiled first."""
         recognizer = self.service.recognizer
         if self.config.phrase_list:
-            phrases = list(self.config.phrase_list)
-            recognizer = await self.service.decode_file(self.usage, recognizer.with_grammar, phrases)
+            # As in vosk, phrases with words that are not in the dictionary are left out.
+            limited = functools.partial(recognizer.with_grammar, list(self.config.phrase_list), drop_missing=True)
+            recognizer = await self.service.decode_file(self.usage, limited)
+            if recognizer.grammar.missing:
+                logger.warning("phrase_list: left out, not in the dictionary: %s", " ".join(recognizer.grammar.missing))
         return recognizer.stream(self.config.sample_rate)
 
     async def _recognize(self, data: bytes) -> dict[str, Any]:

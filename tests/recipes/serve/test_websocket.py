@@ -72,6 +72,8 @@ def test_phrases(server, pcm):
     with connect(server.ws) as socket:
         assert finals(speak_to(socket, pcm, phrase_list=["BA C"])) in ([], ["BA C"])
     with connect(server.ws) as socket:
+        assert finals(speak_to(socket, pcm, phrase_list=["NOTHING", "AB C"])) == ["AB C"]
+    with connect(server.ws) as socket:
         socket.send('{"config": {"phrase_list": ["NOTHING"]}}')
         socket.send(pcm)
         assert "NOTHING" in json.loads(socket.recv())["error"]
