@@ -243,9 +243,10 @@ def fit_calibration(words: JudgedWords) -> Calibration:
 
 def _left_out(words: JudgedWords, method: str) -> float:
     """The cross entropy of words of utterances that were left out of the fit."""
-    if len(np.unique(words.utterance)) < FOLDS:
+    utterances, number = np.unique(words.utterance, return_inverse=True)  # some have no words
+    if len(utterances) < FOLDS:
         return float(method != "logistic")
-    fold, confidence = words.utterance % FOLDS, np.empty(len(words.correct))
+    fold, confidence = number % FOLDS, np.empty(len(words.correct))
     for number in np.unique(fold):
         out = fold == number
         confidence[out] = METHODS[method](words.confidence[~out], words.correct[~out])(words.confidence[out])

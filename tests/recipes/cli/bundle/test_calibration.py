@@ -50,6 +50,13 @@ def test_the_map_rises_strictly_and_is_careful_with_few_words(number, seed):
         assert all(abs(fit_calibration(words)(posterior) - posterior) < 0.2 for posterior in (0.1, 0.5, 0.9))
 
 
+def test_utterances_without_words_do_not_count():
+    words = judged(2000)
+    spread = words._replace(utterance=5 * words.utterance, num_utterances=5 * words.num_utterances)
+    found, expected = fit_calibration(spread), fit_calibration(words)
+    assert (found.method, found.confidence) == (expected.method, expected.confidence)
+
+
 def test_without_words_there_is_no_map():
     with pytest.raises(ConfigError, match="no words with posteriors; expected at least one"):
         fit_calibration(JudgedWords(np.zeros(0), np.zeros(0, bool), np.zeros(0, int), 0))
