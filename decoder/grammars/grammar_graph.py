@@ -1,5 +1,6 @@
 """Builds the decoding graph of a grammar: its sentences, and nothing else, over a set of phone models."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -65,6 +66,8 @@ class GrammarOptions:
         for name in ("weight_scale", "unknown_cost", "phone_cost"):
             if not 0 <= getattr(self, name) <= 1e6:
                 raise GraphError(f"grammar: {name} {getattr(self, name)}; expected 0 to 1e6")
+        if math.isnan(self.threshold):
+            raise GraphError("grammar: threshold nan; expected a number")
 
 
 def build_grammar_graph(
@@ -137,6 +140,8 @@ def build_phone_loop(
 ) -> DecodingAcceptor:
     """Build the graph of a phone loop, with which the sentences of a grammar are compared.
 
+    Where sentences may have silence between words, the loop may have it between phones.
+
     Parameters
     ----------
     models, dictionary, options
@@ -153,7 +158,7 @@ def build_phone_loop(
     GraphError
         As `build_grammar_graph`.
     """
-    loop = WordNetwork(2, [WordArc(0, 1), WordArc(0, 1, UNKNOWN)], "phone loop")
+    loop = WordNetwork(2, [WordArc(0, 1), WordArc(0, 0, UNKNOWN)], "phone loop")
     return build_grammar_graph(
         loop, models, dictionary, options, GrammarOptions(unknown_cost=0.0, phone_cost=phone_cost)
     )

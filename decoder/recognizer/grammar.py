@@ -2,7 +2,7 @@
 
 The best sentence is compared with the best path of a free phone loop.  For each word, the log-likelihood ratio of the
 two is averaged over its frames; the score of an utterance is a soft minimum over its words, so that one wrong word
-among many right ones counts.
+among many right ones counts.  Speech that the sentence takes for silence counts as a word.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ from readers.errors import ConfigError
 from readers.language.grammars.network import UNKNOWN, WordNetwork
 
 LOOP_COST = 2.0  # of each phone of the loop with which a sentence is compared
+SPEECH = 10  # frames with phones of the loop, from which on they are speech
 SHARPNESS = 3.0  # of the soft minimum over words, per nat
 
 
@@ -92,23 +93,23 @@ class Grammar:
         Returns
         -------
         float
-            0 for a sentence without words; -inf if there is no sentence, or none but `[unk]`.
+            0 for silence without words; -inf if there is no sentence, or none but `[unk]`.
         """
         if result.reason or not scores.shape[1]:
             return -np.inf
         words = [word for word in result.words if word.word != UNKNOWN]
-        if not words:
-            return -np.inf if result.words else 0.0
+        if result.words and not words:
+            return -np.inf
         loop = self._loop.decode(scores)
         if loop.reason:
             return -np.inf
         found, silent = _frames(result.decoder, result, scores)
-        ratio = np.where(silent, 0.0, found - _frames(self._loop, loop, scores)[0])
-        sums = np.concatenate([[0.0], np.cumsum(ratio)])
-        spoken = np.concatenate([[0], np.cumsum(~silent)])
-        first, last = np.array([(word.start, word.end) for word in words]).T
-        means = (sums[last] - sums[first]) / np.maximum(spoken[last] - spoken[first], 1)
-        return float((np.log(len(means)) - np.logaddexp.reduce(-SHARPNESS * means)) / SHARPNESS)
+        free, pause = _frames(self._loop, loop, scores)
+        spans = [(word.start, word.end) for word in words]
+        means = [*_means(found - free, ~silent, spans), *_means(found - free, ~pause, _runs(silent & ~pause))]
+        if not means:
+            return 0.0
+        return float((np.log(len(means)) - np.logaddexp.reduce(-SHARPNESS * np.array(means))) / SHARPNESS)
 
     @cached_property
     def _loop(self) -> Decoder:
@@ -136,3 +137,16 @@ def _frames(decoder: Decoder, result: DecodingResult, scores: np.ndarray) -> tup
     states = np.repeat(graph.arrays.position_state[path.label[inside]], (path.end - path.start)[inside])
     likelihood = scores[decoder.score_row[states], np.arange(len(states))].astype(np.float64)
     return likelihood, decoder.silence[graph.state_model[states]]
+
+
+def _means(ratio: np.ndarray, counted: np.ndarray, spans: Sequence[tuple[int, int]]) -> list[float]:
+    """Return the mean of each span over the frames that count, 0 if none does."""
+    pairs = [(ratio[begin:end], counted[begin:end]) for begin, end in spans]
+    return [float(part[mine].mean()) if mine.any() else 0.0 for part, mine in pairs]
+
+
+def _runs(where: np.ndarray) -> list[tuple[int, int]]:
+    """Return (begin, end) of each run of at least SPEECH frames."""
+    begins, ends = np.flatnonzero(np.diff(where, prepend=False, append=False)).reshape(-1, 2).T
+    long = ends - begins >= SPEECH
+    return list(zip(begins[long].tolist(), ends[long].tolist()))

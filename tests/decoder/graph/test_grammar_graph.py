@@ -217,6 +217,15 @@ def test_the_phone_loop_takes_the_states_of_any_context():
     assert loop.decode(scores_of(states, loop)).reason != ""
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_the_phone_loop_may_have_silence_between_phones(name):
+    models = MODELS[name]
+    loop = decoder_of_graph(build_phone_loop(models, DICTIONARY, phone_cost=1.0), models)
+    for sentence, pauses, expected in (("ab", {0}, 2), ("ab", (), 1), ("abc", {0, 1}, 3)):
+        result = loop.decode(scores_of(states_of(sentence, models, pauses=pauses), loop))
+        assert (result.text, result.reason) == (["[unk]"] * expected, "")
+
+
 def test_unk_may_follow_a_word_without_silence():
     models = MODELS["triphones"]
     decoder = decoder_of(phrase_network(["a [unk]"]), models)

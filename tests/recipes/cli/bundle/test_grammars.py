@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from decoder import Recognizer
-from readers.audio.audio_file import write_wav
+from readers.audio.audio_file import read_audio, write_wav
 from readers.errors import ConfigError, FormatError, GraphError
 from readers.htk.mlf import read_mlf
 from recipes.cli.argon import command as argon
@@ -47,6 +47,21 @@ def test_other_words_are_rejected(recognizer, recording):
     assert transcript.text != "CAB"
     assert transcript.accepted is False
     assert transcript.grammar_score < -1
+
+
+@pytest.mark.parametrize("grammar", ["AB", "<NULL>"])
+def test_speech_that_is_taken_for_silence_is_rejected(recognizer, recording, grammar):
+    found = recognizer.with_grammar(f"#JSGF V1.0; grammar g; public <s> = {grammar};", "jsgf")
+    audio, _ = read_audio(recording("AB", "C"))
+    far = np.concatenate([audio, audio[: RATE // 5], audio])
+    assert found.transcribe(far.astype(np.int16), RATE).accepted is False
+
+
+def test_silence_is_an_empty_sentence(recognizer, recording):
+    found = recognizer.with_grammar("#JSGF V1.0; grammar g; public <s> = <NULL>;", "jsgf")
+    silence, _ = speak([], np.random.default_rng(3))
+    transcript = found.transcribe(silence.astype(np.int16), RATE)
+    assert (transcript.text, transcript.grammar_score, transcript.accepted) == ("", 0.0, True)
 
 
 def test_unk_takes_what_is_not_in_the_grammar(recognizer, recording):
@@ -108,6 +123,8 @@ def test_mistakes_are_explained(recognizer, tmp_path, packed):
         recognizer.with_grammar(["AB"], cost=3)
     with pytest.raises(GraphError, match="grammar: unknown_cost -1; expected 0 to 1e6"):
         recognizer.with_grammar(["AB"], unknown_cost=-1)
+    with pytest.raises(GraphError, match="grammar: threshold nan; expected a number"):
+        recognizer.with_grammar(["AB"], threshold=float("nan"))
     (tmp_path / "bad.jsgf").write_text("#JSGF V1.0;\ngrammar x;\npublic <a> = b | ;")
     with pytest.raises(FormatError, match=r"bad.jsgf:3: ';'; expected '\(', '\[', <rule> or a word"):
         recognizer.with_grammar(tmp_path / "bad.jsgf")
