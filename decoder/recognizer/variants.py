@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Self
 
@@ -10,9 +10,10 @@ from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
-from decoder.recognizer.recording import AudioInput
+from decoder.recognizer.recording import AudioInput, AudioOptions
 from decoder.search.decoder import Decoder
 from decoder.search.hotwords import DEFAULT_SCORE
+from readers.errors import ConfigError
 
 
 class Variants:
@@ -58,6 +59,8 @@ class Variants:
     ) -> Self:
         """Return a recogniser for the sentences of a grammar; models, features and search options are shared.
 
+        Hotwords are kept, except for those with words that the grammar does not have.
+
         Parameters
         ----------
         grammar : str, Path or list of str
@@ -85,7 +88,7 @@ class Variants:
         """
         other = copy.copy(self)
         other.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), self.decoder.options, options)
-        other.decoder, other.calibration = other.grammar.decoder, None
+        other.decoder, other.calibration = other.grammar.decoder.with_hotwords_of(self.decoder), None
         return other
 
     def with_hotwords(
@@ -138,13 +141,16 @@ class Variants:
         Raises
         ------
         ConfigError
-            For a value out of range.
+            For an unknown option or a value out of range.
 
         Examples
         --------
         >>> Recognizer.load("digits.argo").with_audio(channel="mix").transcribe("speech.wav").text
         'AB C'
         """
+        known = sorted(field.name for field in fields(AudioOptions))
+        for name in options.keys() - set(known):
+            raise ConfigError(f"audio option {name}: unknown; expected one of {', '.join(known)}")
         other = copy.copy(self)
         other._audio = AudioInput(self.front_end, replace(self._audio.options, **options))
         return other

@@ -197,6 +197,15 @@ class Decoder:
         other._set_options(self.options)
         return other
 
+    def with_hotwords_of(self, other: "Decoder") -> "Decoder":
+        """A decoder with the hotwords of another one, except for those with words that its graph does not have."""
+        if not other._phrases:
+            return self
+        known, _ = self._tables.word_symbols
+        return self.with_hotwords(
+            {" ".join(one): score for one, score in other._phrases.items() if known.keys() >= set(one)}
+        )
+
     def _set_options(self, options: SearchOptions) -> None:
         self.options = options
         self.silence = silence_models(self.graph, options.silence)

@@ -125,6 +125,7 @@ def test_options_of_audio_are_checked_and_leave_the_recogniser_as_it_was(recogni
     for options, message in (
         ({"channel": -1}, "channel -1; expected a number from 0, or 'mix'"),
         ({"channel": "left"}, "channel 'left'; expected"),
+        ({"rate": 8000}, "audio option rate: unknown; expected one of channel, longest, raw, upsample"),
         ({"longest": 0}, "longest 0 s; expected seconds above 0, or None"),
         ({"raw": RawFormat(8000, "mp3")}, "encoding 'mp3' is unknown"),
     ):

@@ -37,6 +37,14 @@ def test_a_grammar_may_have_hotwords(recognizer, packed):
     assert hot.grammar_score < grammar.transcribe(packed / "speech.wav").grammar_score
 
 
+def test_a_grammar_keeps_the_hotwords_that_it_has(recognizer, packed):
+    before = recognizer.with_hotwords({"BA": CERTAIN, "BA CAB": 1.0}).with_grammar(["AB C", "BA C"])
+    after = recognizer.with_grammar(["AB C", "BA C"]).with_hotwords({"BA": CERTAIN})
+    assert before.decoder._phrases == after.decoder._phrases == {("BA",): CERTAIN}
+    assert before.transcribe(packed / "speech.wav") == after.transcribe(packed / "speech.wav")
+    assert recognizer.with_hotwords(["CAB"]).with_grammar(["AB C"]).decoder._hotwords is None
+
+
 def test_transcribe_reads_a_file(packed, tmp_path, capsys):
     (tmp_path / "hot").write_text(f"BA :{CERTAIN}\nC\n")
     files = [str(packed / "digits.argo"), str(packed / "speech.wav")]
