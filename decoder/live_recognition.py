@@ -6,8 +6,8 @@
             ...
     events = recognition.finish()
 
-The result does not depend on how the audio is cut into blocks.  With endpoint = None there is one utterance, and its
-result is that of `Decoder.decode`.
+The result does not depend on how the audio is cut into blocks, except for the rounding of the scores that a stage
+computes from them.  With endpoint = None there is one utterance, and its result is that of `Decoder.decode`.
 """
 
 from collections.abc import Callable, Sequence
