@@ -20,16 +20,30 @@ from recipes.serve.websocket import ABORT
 
 REQUEST_SECONDS = 20.0  # for the head of a request, and for an answer that the client does not read
 CLOSE_SECONDS = 15.0  # from the end of a WebSocket to the end of its connection
+ACCEPTED = 128  # connections that are accepted before any is served
 CONNECTIONS_PER_STREAM, MORE_CONNECTIONS = 4, 64  # open at a time
 
 
 class HttpProtocol(H11Protocol):
-    """Drops connections on which nothing happens: no complete request, or an answer that is not read."""
+    """Drops connections on which nothing happens: no complete request, or an answer that is not read.
+
+    When too many are open, it drops the oldest that wait.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Begin to watch the connection."""
         super().connection_made(transport)
+        self.since = self.loop.time()
+        while len(self.connections) >= self.limit_concurrency:
+            oldest = min((one for one in self.connections if one.is_waiting), key=lambda one: one.since)
+            self.connections.discard(oldest)
+            oldest.transport.abort()
         self._watch(None)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is no request that is answered."""
+        return self.cycle is None or self.cycle.response_complete
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop watching."""
@@ -40,7 +54,7 @@ class HttpProtocol(H11Protocol):
         """Drop the connection if it is where it was at the last call; call this again later."""
         if self.transport.get_protocol() is not self:  # a WebSocket now
             return
-        waits = self.cycle is None or self.cycle.response_complete
+        waits = self.is_waiting
         now = (self.cycle, waits, self.transport.get_write_buffer_size() if self.flow.write_paused else None)
         if now == before and (waits or self.flow.write_paused):
             self.transport.abort()
@@ -52,6 +66,12 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     """Reads nothing from a client that does not read, and lets the application drop the connection."""
 
     _dropping: asyncio.TimerHandle | None = None
+    since = 0.0  # one that should have been closed is dropped before all others that wait
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the connection has no use any more."""
+        return self._dropping is not None
 
     def handle_connect(self, event: Any) -> None:
         """Begin the handshake."""
@@ -105,6 +125,8 @@ class Server(uvicorn.Server):
         for server in self.servers:
             server.close()
         self.ended_in_order = await self.service.stop()
+        if not self.ended_in_order:
+            logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # streams that are cut off are no faults
         await super().shutdown(sockets)
 
 
@@ -131,7 +153,8 @@ def make_server(
     ConfigError
         For a certificate that cannot be used.
     """
-    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # clients with broken requests are no news
+    for name in ("uvicorn", "python_multipart"):
+        logging.getLogger(name).setLevel(logging.ERROR)  # clients with broken requests are no news
     limits = service.limits
     config = uvicorn.Config(
         application,
@@ -147,6 +170,7 @@ def make_server(
         proxy_headers=False,
         server_header=False,
         limit_concurrency=CONNECTIONS_PER_STREAM * limits.streams + MORE_CONNECTIONS,
+        backlog=ACCEPTED,
         timeout_graceful_shutdown=1,
         ssl_certfile=certificate,
         ssl_keyfile=key,
