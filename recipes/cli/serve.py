@@ -157,5 +157,6 @@ def serve(arguments: argparse.Namespace, cores: int) -> int:
     if service.is_decoding:  # a thread cannot be stopped, and Python would wait for it
         print("a file was not finished within the grace period", file=sys.stderr, flush=True)
         sys.stdout.flush()
+        service.remove_files()
         os._exit(1)
     return 0 if server.ended_in_order else 1

@@ -2,6 +2,7 @@
 
 from starlette.responses import JSONResponse
 
+MOST_TEXT = 500  # characters of a message
 KINDS = {401: "invalid_request_error", 403: "invalid_request_error", 500: "server_error", 503: "server_error"}
 
 
@@ -28,3 +29,14 @@ def error_response(
     kind = KINDS.get(status, "invalid_request_error")
     content = {"error": {"message": message, "type": kind, "param": param, "code": code}}
     return JSONResponse(content, status, headers)
+
+
+def one_line(fault: Exception) -> str:
+    """Return the message of a fault for a client: one line, not too long, without halves of surrogate pairs.
+
+    Parameters
+    ----------
+    fault : Exception
+    """
+    text = " ".join(str(fault).split())
+    return (text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}...").encode(errors="replace").decode()

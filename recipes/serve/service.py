@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from decoder.recognizer.recognizer import Recognizer
+from readers.errors import ArgonautError
 from recipes.serve.limits import BusyError, Limits
 from recipes.serve.metrics import Metrics
 
@@ -39,6 +41,7 @@ class Service:
         self._streams = ThreadPoolExecutor(cores, thread_name_prefix="stream")
         self._files = ThreadPoolExecutor(cores, thread_name_prefix="file")
         self._running: set[Future] = set()
+        self._directories: set[tempfile.TemporaryDirectory] = set()
 
     @property
     def name(self) -> str:
@@ -75,6 +78,8 @@ class Service:
         stream.push(noise)
         stream.finish()
         _ = self.recognizer.transcribe(noise, self.rate).words
+        with contextlib.suppress(ArgonautError):
+            self.recognizer.can_align()  # reads what phrases need, as long as the bundle is there
 
     @contextlib.contextmanager
     def stream(self, kind: str) -> Iterator["Usage"]:
@@ -104,6 +109,22 @@ class Service:
     async def decode_file(self, usage: "Usage", function: Callable, *arguments: Any) -> Any:
         """Call a function in a thread for files, and count its time."""
         return await self._call(self._files, usage, 0.0, function, arguments)
+
+    @contextlib.contextmanager
+    def directory(self) -> Iterator[Path]:
+        """Make a directory for a file, which is removed after the body."""
+        directory = tempfile.TemporaryDirectory(prefix="argonaut-", ignore_cleanup_errors=True)
+        self._directories.add(directory)
+        try:
+            yield Path(directory.name)
+        finally:
+            directory.cleanup()
+            self._directories.discard(directory)
+
+    def remove_files(self) -> None:
+        """Remove the files that threads still read; called before the process ends without them."""
+        for directory in tuple(self._directories):
+            directory.cleanup()
 
     def count_audio(self, usage: "Usage", seconds: float) -> None:
         """Count audio that was recognised."""

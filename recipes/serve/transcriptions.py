@@ -6,12 +6,15 @@ OpenAI API reference, "Create transcription"; openai-python, types/audio/transcr
 """
 
 import asyncio
+import contextlib
 import logging
 import shutil
-import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -22,7 +25,7 @@ from readers.audio.duration import audio_seconds
 from readers.errors import ArgonautError
 from recipes.serve.formats import FORMATS, media_type, response_text
 from recipes.serve.limits import BusyError, Limits
-from recipes.serve.responses import error_response
+from recipes.serve.responses import error_response, one_line
 from recipes.serve.service import Service
 
 OTHER_NAMES = ("whisper-1",)  # of the model, which programs send that cannot be told another one
@@ -34,6 +37,7 @@ KNOWN_FIELDS = (
 )
 MOST_ALTERNATIVES = 100
 MOST_FIELDS, FIELD_SIZE = 50, 1 << 16
+FORM, CHARSETS = "multipart/form-data", ("utf-8", "utf8", "us-ascii")
 FORM_EXTRA = 1 << 20  # bytes of a request beside the file
 IGNORED = "X-Argonaut-Ignored"  # the header that names fields without effect
 
@@ -48,21 +52,25 @@ class RequestError(Exception):
         self.param, self.status, self.code = param, status, code
 
 
+class AbandonedError(Exception):
+    """The client has gone, or the server stops."""
+
+
 async def transcribe(service: Service, request: Request) -> Response:
     """Answer one request."""
     try:
         with service.stream("file") as usage:
             form = await _read_form(request, service.limits)
             try:
-                return await _transcribe_form(service, usage, form)
+                return await _transcribe_form(service, usage, form, request.receive)
             finally:
                 await form.close()
     except BusyError as fault:
         return error_response(503, str(fault), code="overloaded", headers={"Retry-After": "2"})
     except RequestError as fault:
         service.metrics.errors["client"] += 1
-        return error_response(fault.status, str(fault), fault.param, fault.code)
-    except ClientDisconnect:
+        return error_response(fault.status, one_line(fault), fault.param, fault.code)
+    except (ClientDisconnect, AbandonedError):
         service.metrics.errors["disconnected"] += 1
         return Response(status_code=400)
     except Exception:
@@ -73,9 +81,12 @@ async def transcribe(service: Service, request: Request) -> Response:
 
 async def _read_form(request: Request, limits: Limits) -> FormData:
     """Return the fields of a request; raises RequestError for one that is too large or too slow."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "multipart/form-data":
-        raise RequestError(f"content type {kind or 'missing'!r}; expected multipart/form-data", status=415)
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != b"multipart/form-data":
+        raise RequestError(f"content type {kind.decode('latin-1') or 'missing'!r}; expected {FORM}", status=415)
+    charset = options.get(b"charset", b"utf-8").decode("latin-1").lower()
+    if charset not in CHARSETS:
+        raise RequestError(f"charset {charset[:40]!r}; expected utf-8", status=415)
     most = limits.upload + FORM_EXTRA
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > most:
@@ -109,7 +120,7 @@ def _too_large(limits: Limits) -> RequestError:
     return RequestError(f"a file above the limit of {limits.upload >> 20} MiB", "file", 413, "file_too_large")
 
 
-async def _transcribe_form(service: Service, usage, form: FormData) -> Response:
+async def _transcribe_form(service: Service, usage, form: FormData, receive: Receive) -> Response:
     form_name = _text(form, "response_format") or "json"
     if form_name not in FORMATS:
         raise RequestError(f"response_format {form_name[:40]!r}; expected {', '.join(FORMATS)}", "response_format")
@@ -122,34 +133,67 @@ async def _transcribe_form(service: Service, usage, form: FormData) -> Response:
         raise RequestError("no file; expected audio in the field file", "file")
     begin = time.perf_counter()
     try:
-        text, seconds = await service.decode_file(usage, _recognize, service, upload, form_name, how)
+        with _watched(receive) as gone:
+            text, seconds = await service.decode_file(usage, _recognize, service, upload, form_name, how, gone)
     except (ArgonautError, OSError) as fault:
-        raise RequestError(" ".join(str(fault).split()), "file", code="invalid_audio") from fault
+        raise RequestError(str(fault), "file", code="invalid_audio") from fault
     service.count_audio(usage, seconds)
     service.metrics.answers.observe(time.perf_counter() - begin)
     ignored = [name for name in dict.fromkeys(form) if name in WITHOUT_EFFECT or name not in KNOWN_FIELDS]
-    headers = {IGNORED: ", ".join(ignored).encode("ascii", "replace").decode()[:200]} if ignored else None
+    headers = {IGNORED: _header(ignored)} if ignored else None
     return Response(text, media_type=media_type(form_name), headers=headers)
 
 
-def _recognize(service: Service, upload: UploadFile, form_name: str, how: dict) -> tuple[str, float]:
+@contextlib.contextmanager
+def _watched(receive: Receive) -> Iterator[threading.Event]:
+    """Yield an event that is set when the client has gone, and at the end of the body."""
+    gone = threading.Event()
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        yield gone
+    finally:
+        watching.cancel()
+        gone.set()
+
+
+def _header(names: list[str]) -> str:
+    """Return names as the value of a header."""
+    text = ", ".join("".join(one if "!" <= one <= "~" else "?" for one in name) for name in names)
+    return text[:200].strip()
+
+
+def _recognize(
+    service: Service, upload: UploadFile, form_name: str, how: dict, gone: threading.Event
+) -> tuple[str, float]:
     """Return the transcript of an upload as text, and the duration of its audio; runs in a thread."""
-    name = Path(upload.filename or "audio").name
-    with tempfile.TemporaryDirectory(prefix="argonaut-") as directory:
-        path = Path(directory) / "audio"
+    name = Path(upload.filename or "audio").name or "audio"
+
+    def check(seconds: float | None, total: float | None = None) -> None:
+        if gone.is_set():
+            raise AbandonedError
+        if seconds is not None and seconds > service.limits.file_seconds:
+            raise RequestError(
+                f"{name}: {seconds:.0f} s of audio; expected at most {service.limits.file_seconds:g} s", "file", 413
+            )
+
+    check(None)
+    with service.directory() as directory:
+        path = directory / "audio"
         with path.open("wb") as file:
             shutil.copyfileobj(upload.file, file)
         try:
             if path.stat().st_size > service.limits.upload:
                 raise _too_large(service.limits)
-            seconds = audio_seconds(path)
-            if seconds is not None and seconds > service.limits.file_seconds:
-                raise RequestError(
-                    f"{name}: {seconds:.0f} s of audio; expected at most {service.limits.file_seconds:g} s", "file", 413
-                )
-            transcript = service.recognizer.transcribe(path)
+            check(audio_seconds(path))
+            transcript = service.recognizer.transcribe(path, progress=check)
         except (ArgonautError, OSError) as fault:
-            raise RequestError(" ".join(str(fault).replace(str(path), name).split()), "file") from fault
+            raise RequestError(str(fault).replace(str(path), name), "file") from fault
         return response_text(form_name, transcript, Path(name).stem, **how), transcript.seconds
 
 
