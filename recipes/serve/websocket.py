@@ -30,8 +30,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from decoder.live_recognition import Recognition, RecognitionEvent
 from readers.errors import ArgonautError
+from readers.language.grammars.network import UNKNOWN
 from readers.results.timed_words import TimedWord
 from recipes.serve.limits import BusyError
+from recipes.serve.responses import one_line
 from recipes.serve.service import Service, Usage
 
 NORMAL, GOING_AWAY, BAD_DATA, POLICY, INTERNAL, TRY_LATER = 1000, 1001, 1007, 1008, 1011, 1013  # RFC 6455, IANA
@@ -39,7 +41,7 @@ MOST_REASON = 123  # bytes of a close frame's reason
 STEP = 0.5  # seconds of audio that are decoded at a time
 WIDTH = 2  # bytes of a sample
 MOST_ALTERNATIVES = 100
-MOST_PHRASES = 10_000
+MOST_WORDS, MOST_UNKNOWN = 10_000, 100  # in all phrases; the time and memory of their graph grow with both
 RATES = 1000.0, 384_000.0
 ABORT = "argonaut.abort"  # extension of the scope: drops a connection whose client does not read
 
@@ -99,7 +101,10 @@ def _is_switch(value: Any) -> bool:
 
 
 def _are_phrases(value: Any) -> bool:
-    return isinstance(value, list) and len(value) <= MOST_PHRASES and all(isinstance(one, str) for one in value)
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        return False
+    words = [word for one in value for word in one.split() or [""]]
+    return len(words) <= MOST_WORDS and words.count(UNKNOWN) <= MOST_UNKNOWN
 
 
 SETTINGS = {  # name -> type, whether a value fits, what is expected
@@ -107,7 +112,11 @@ SETTINGS = {  # name -> type, whether a value fits, what is expected
     "words": (bool, _is_switch, "true or false"),
     "partial_words": (bool, _is_switch, "true or false"),
     "max_alternatives": (int, _is_count, f"a whole number from 0 to {MOST_ALTERNATIVES}"),
-    "phrase_list": (tuple, _are_phrases, f"a list of at most {MOST_PHRASES} texts"),
+    "phrase_list": (
+        tuple,
+        _are_phrases,
+        f"a list of texts, with at most {MOST_WORDS} words and {MOST_UNKNOWN} {UNKNOWN} in all",
+    ),
 }
 
 
@@ -144,7 +153,7 @@ class Session:
             return TRY_LATER, str(fault)
         except (ArgonautError, ProtocolError) as fault:
             self.service.metrics.errors["client"] += 1
-            return BAD_DATA, " ".join(str(fault).split())
+            return BAD_DATA, one_line(fault)
         except (WebSocketDisconnect, TimeoutError):
             raise
         except Exception:
@@ -234,7 +243,8 @@ class Session:
             limited = functools.partial(recognizer.with_grammar, list(self.config.phrase_list), drop_missing=True)
             recognizer = await self.service.decode_file(self.usage, limited)
             if recognizer.grammar.missing:
-                logger.warning("phrase_list: left out, not in the dictionary: %s", " ".join(recognizer.grammar.missing))
+                missing = ascii(" ".join(recognizer.grammar.missing)[:200])  # without control characters
+                logger.warning("phrase_list: left out, not in the dictionary: %s", missing)
         return recognizer.stream(self.config.sample_rate)
 
     async def _recognize(self, data: bytes) -> dict[str, Any]:
