@@ -129,7 +129,7 @@ class RecognitionEvent:
         Returns
         -------
         list of list of TimedWord
-            Different texts, best first, `words` among them; only `words` if there is no lattice.
+            Different texts, `words` first, then the best others; only `words` if there is no lattice.
         """
         return alternatives(self.words, self.lattice, count, self.calibrate)
 
@@ -306,7 +306,7 @@ class Recognition:
 def alternatives(
     words: list[TimedWord], lattice: Lattice | None, count: int, calibrate: Callable[[float], float] | None
 ) -> list[list[TimedWord]]:
-    """Return the words of up to `count` hypotheses of a lattice; those of the search if they cannot be had."""
+    """Return the words of up to `count` hypotheses: those of the search, then the best others of a lattice."""
     try:
         found = [] if lattice is None else confident_hypotheses(lattice, count)
     except ArgonautError:  # a lattice without a path, for instance after an unfinished search
@@ -314,4 +314,5 @@ def alternatives(
     if calibrate is not None:
         found = [[word._replace(confidence=calibrate(word.confidence)) for word in one] for one in found]
     text = [word.word for word in words]
-    return [words if [word.word for word in one] == text else one for one in found] or [words]
+    others = [one for one in found if [word.word for word in one] != text]
+    return [words, *others][: max(count, 1)]

@@ -18,6 +18,8 @@ from readers.errors import ArgonautError
 from readers.htk.slf import Lattice
 from readers.results.timed_words import TimedWord
 
+TIE = 1e-9  # relative difference of scores that are equal but for rounding
+
 
 @dataclass(frozen=True)
 class Posteriors:
@@ -179,15 +181,54 @@ def word_confidences(
     Returns
     -------
     list of float or None
-        One per word; None for all if the lattice has no path, or other words on its best path.
+        One per word; None for all if the lattice has no path, or none of its best paths has these words.
     """
     try:
-        found = confident_words(lattice)
+        links = weigh(lattice)
+        path = _best_path_of(links, words)
+        found = [] if path is None else _words_of_paths(lattice, link_posteriors(links), [path])[0]
     except ArgonautError:  # a lattice without a path, for instance after an unfinished search
         found = []
-    if [one.word for one in found] != list(words):
+    if not found:
         return [None] * len(words)
     return [one.confidence if calibrate is None else calibrate(one.confidence) for one in found]
+
+
+def _best_path_of(links: ScoredLinks, words: Sequence[str]) -> list[int] | None:
+    """Return the best path if it has these words, otherwise a path with them that is as good, for instance of words
+    that sound alike; None if there is none.
+    """
+    lattice, path = links.lattice, best_path(links)
+    if [lattice.word[link] for link in path if lattice.word[link] not in SENTENCE_MARKS] == list(words):
+        return path
+    least = links.total[path].sum() - TIE * np.abs(links.total[path]).sum()
+    before, after = (
+        np.full(lattice.num_nodes, -np.inf) for _ in range(2)
+    )  # scores of the best paths to and from nodes
+    before[links.first] = after[links.last] = 0.0
+    for link in links.in_order.tolist():
+        start, end = lattice.start[link], lattice.end[link]
+        before[end] = max(before[end], before[start] + links.total[link])
+    for link in links.in_order[::-1].tolist():
+        start, end = lattice.start[link], lattice.end[link]
+        after[start] = max(after[start], links.total[link] + after[end])
+    tied = before[lattice.start] + links.total + after[lattice.end] >= least
+    reached: list[dict[int, int]] = [{} for _ in range(lattice.num_nodes)]  # number of words so far -> last link
+    reached[links.first][0] = -1
+    for link in links.in_order[tied[links.in_order]].tolist():
+        word = lattice.word[link]
+        for number in reached[lattice.start[link]]:
+            if word in SENTENCE_MARKS:
+                reached[lattice.end[link]].setdefault(number, link)
+            elif number < len(words) and words[number] == word:
+                reached[lattice.end[link]].setdefault(number + 1, link)
+    if len(words) not in reached[links.last]:
+        return None
+    path, node, number = [], links.last, len(words)
+    while node != links.first:
+        path.append(reached[node][number])
+        node, number = int(lattice.start[path[-1]]), number - (lattice.word[path[-1]] not in SENTENCE_MARKS)
+    return path[::-1]
 
 
 def _most_at_once(begin, end, probability, first: float, last: float) -> float:

@@ -27,7 +27,7 @@ class Word:
         Seconds.
     confidence : float or None
         In [0, 1]: the probability that the word is right if the recogniser is calibrated, otherwise the posterior
-        probability of the word in the lattice; None where there is no lattice.
+        probability of the word in the lattice; None if the decoder keeps no lattices.
     """
 
     text: str
@@ -105,11 +105,12 @@ class Transcript:
         Returns
         -------
         list of str
-            Different texts, best first; only the words themselves if there is no lattice.
+            Different texts, that of the words first, then the best others; only it if there is no lattice.
         """
         if self.lattice is None:
             return [self.text]
-        return [" ".join(one.words) for one in nbest(self.lattice, count)]
+        found = [" ".join(one.words) for one in nbest(self.lattice, count)]
+        return [self.text, *(text for text in found if text != self.text)][:count]
 
     def hypotheses(self, count: int) -> list["Transcript"]:
         """Return the best sentences with times and confidences of their words.
@@ -122,7 +123,7 @@ class Transcript:
         Returns
         -------
         list of Transcript
-            Different texts, best first, this one among them; only this one if there is no lattice.
+            Different texts, this one first, then the best others; only this one if there is no lattice.
         """
         found = alternatives([word.timed for word in self.words], self.lattice, count, self.calibrate)
         return [replace(self, spoken=tuple(Word(*word) for word in one), make_lattice=None) for one in found]

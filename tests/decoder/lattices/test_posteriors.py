@@ -1,12 +1,13 @@
 """Posteriors, confidences and oracles of lattices against every path spelled out."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from decoder.lattices.links import weigh
-from decoder.lattices.posteriors import best_path, confident_words, oracle, posteriors
+from decoder.lattices.posteriors import best_path, confident_words, oracle, posteriors, word_confidences
 from readers.errors import GraphError
 from readers.htk.slf import NULL_WORD
 from tests.decoder.lattices.small_lattices import edit_distance, lattice_of, paths, random_lattice, spoken
@@ -40,6 +41,20 @@ def test_posteriors_sum_to_one_at_each_time(seed):
 def test_the_best_path(seed):
     lattice = random_lattice(seed)
     assert tuple(best_path(weigh(lattice))) == max(paths(lattice), key=lambda one: one[1])[0]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_of_equal_paths_each_has_confidences_and_others_have_none(seed):
+    lattice = random_lattice(seed)
+    rounded = [np.round(one) for one in (lattice.acoustic, lattice.lm)]  # many paths then have the same score
+    lattice = replace(lattice, acoustic=rounded[0], lm=rounded[1])
+    found = [(spoken(lattice, links), score) for links, score in paths(lattice)]
+    best = max(score for _, score in found)
+    for words in {tuple(words) for words, _ in found if words}:
+        tied = bool(max(score for other, score in found if tuple(other) == words) > best - 1e-6)
+        confidences = word_confidences(lattice, words)
+        assert all((one is not None and 0 < one <= 1) is tied for one in confidences)
+        assert len(confidences) == len(words)
 
 
 def test_a_word_is_as_sure_as_all_links_that_say_it_at_one_moment():

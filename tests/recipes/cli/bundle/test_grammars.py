@@ -75,6 +75,19 @@ def test_unk_takes_what_is_not_in_the_grammar(recognizer, recording):
     assert found.with_options(beam=25.0).transcribe(recording("AB")).accepted is True
 
 
+def test_sentences_of_equal_cost_have_confidences(recognizer, recording):
+    grammar = '#JSGF V1.0; grammar g; public <s> = (AB | C | "[unk]")+;'  # [unk] takes any words at the same cost
+    found = recognizer.with_grammar(grammar, "jsgf", unknown_cost=0.0)
+    for seed in range(5):
+        audio = recording("AB", "C", "AB", seed=seed)
+        transcript = found.transcribe(audio)
+        assert all(0 < word.confidence <= 1 for word in transcript.words)
+        assert transcript.hypotheses(1)[0].text == transcript.alternatives(1)[0] == transcript.text
+        stream = found.stream(RATE, endpoint=None)
+        stream.push(read_audio(audio)[0].astype(np.int16))
+        assert all(0 < word.confidence <= 1 for word in stream.finish()[-1].words)
+
+
 def test_a_higher_cost_gives_unk_less_often(recognizer, recording):
     found = recognizer.with_grammar(["AB", "[unk]"], unknown_cost=1e4)
     assert "[unk]" not in found.transcribe(recording("CAB")).text
