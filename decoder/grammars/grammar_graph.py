@@ -44,7 +44,7 @@ class GrammarOptions:
     unknown_cost : float
         Cost of entering the phone loop of `[unk]`, -ln; the higher, the less is recognised as `[unk]`.
     phone_cost : float
-        Cost of each phone of the loop.
+        Cost of each phone of the loop.  With 0, the loop could take words that stand beside `[unk]` at the same cost.
     threshold : float
         Least score of an utterance that is accepted; see `Transcript.grammar_score`.  The default is tuned on AN4.
     drop_missing : bool
@@ -58,7 +58,7 @@ class GrammarOptions:
 
     weight_scale: float = 1.0
     unknown_cost: float = 5.0
-    phone_cost: float = 0.0
+    phone_cost: float = 0.01
     threshold: float = -0.47
     drop_missing: bool = False
 

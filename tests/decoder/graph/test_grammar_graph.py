@@ -205,6 +205,13 @@ def test_unk_is_any_sequence_of_phones(name):
     assert unknown == pytest.approx(known + 3.0 + 2 * 0.5, abs=0.01)
 
 
+def test_words_after_unk_are_not_taken_by_its_loop():
+    models = MODELS["monophones"]
+    decoder = decoder_of(phrase_network(["a", "b", "[unk]"]), models)
+    scores = scores_of(states_of("cab", models), decoder)
+    assert decoder.decode(scores).text == ["[unk]", "a", "b"]
+
+
 def test_the_phone_loop_takes_the_states_of_any_context():
     models = MODELS["triphones"]
     loop = decoder_of_graph(build_phone_loop(models, DICTIONARY, phone_cost=1.0), models)

@@ -77,7 +77,7 @@ def test_unk_takes_what_is_not_in_the_grammar(recognizer, recording):
 
 def test_sentences_of_equal_cost_have_confidences(recognizer, recording):
     grammar = '#JSGF V1.0; grammar g; public <s> = (AB | C | "[unk]")+;'  # [unk] takes any words at the same cost
-    found = recognizer.with_grammar(grammar, "jsgf", unknown_cost=0.0)
+    found = recognizer.with_grammar(grammar, "jsgf", unknown_cost=0.0, phone_cost=0.0)
     for seed in range(5):
         audio = recording("AB", "C", "AB", seed=seed)
         transcript = found.transcribe(audio)
