@@ -23,7 +23,7 @@ from decoder.search.lm_ahead import minima_levels
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import SearchTables
 from readers.errors import ConfigError, GraphError
-from readers.language.hotwords import MAX_SCORE, read_hotwords
+from readers.language.hotwords import MAX_SCORE, read_hotword_lines
 
 Phrases = dict[tuple[str, ...], float]
 DEFAULT_SCORE = 5.0  # bonus per word of a phrase without a score
@@ -34,33 +34,45 @@ def open_phrases(
 ) -> Phrases:
     """The phrases of a file, a mapping or a list; those with a score of 0 are left out.
 
-    score: of phrases without one.
+    score: of phrases without one.  A word that differs only in case from exactly one word of the graph is that word.
     Raises GraphError for words that are not in the graph, ConfigError for an empty phrase and a score out of range,
     FormatError for a malformed file.
     """
-    where, phrases = "hotwords", given
+    where, phrases, lines = "hotwords", given, {}
     if isinstance(given, (str, Path)):
-        where, phrases = f"{given}", read_hotwords(given, score)
+        read = read_hotword_lines(given, score)
+        where, phrases = f"{given}", {phrase: bonus for phrase, (bonus, _) in read.items()}
+        lines = {word: line for phrase, (_, line) in reversed(read.items()) for word in phrase.split()}
     elif not isinstance(given, Mapping):
         phrases = dict.fromkeys(given, score)
+    known, _ = tables.word_symbols
+    folded: dict[str, list[str]] = {}
+    for word in known:
+        folded.setdefault(word.casefold(), []).append(word)
     found: Phrases = {}
     for phrase, bonus in phrases.items():
-        words = tuple(phrase.split())
+        words = tuple(_spelled(word, known, folded) for word in phrase.split())
         if not words:
             raise ConfigError(f"{where}: an empty phrase; expected words")
         if not abs(bonus) <= MAX_SCORE:  # NaN fails too
             raise ConfigError(f"{where}: {phrase}: score {bonus}; expected {-MAX_SCORE:g} to {MAX_SCORE:g}")
         if found.setdefault(words, float(bonus)) != bonus:
             raise ConfigError(f"{where}: {phrase}: scores {found[words]:g} and {bonus:g}; expected one")
-    known, _ = tables.word_symbols
     missing = list(dict.fromkeys(word for words in found for word in words if word not in known))
     if missing:
         shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+        line = f":{lines[missing[0]]}" if lines else ""
         raise GraphError(
-            f"{where}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was made "
-            "with (upper and lower case differ); new words need a new graph"
+            f"{where}{line}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was made "
+            "with; new words need a new graph"
         )
     return {words: bonus for words, bonus in found.items() if bonus}
+
+
+def _spelled(word: str, known: Mapping[str, int], folded: Mapping[str, Sequence[str]]) -> str:
+    """Return a word as the graph spells it; unchanged if the graph has no or several words that differ in case."""
+    same = folded.get(word.casefold(), ())
+    return same[0] if word not in known and len(same) == 1 else word
 
 
 def hotword_arrays(phrases: Phrases, tables: SearchTables, options: SearchOptions) -> Hotwords:

@@ -36,8 +36,12 @@ def read_hotwords(path: str | os.PathLike, score: float) -> dict[str, float]:
         With file and line, for a score that is no number from -1000 to 1000, a line without words, and a phrase with
         two scores.
     """
-    scores: dict[str, float] = {}
-    lines: dict[str, int] = {}
+    return {phrase: own for phrase, (own, _) in read_hotword_lines(path, score).items()}
+
+
+def read_hotword_lines(path: str | os.PathLike, score: float) -> dict[str, tuple[float, int]]:
+    """Read a list of hotwords like `read_hotwords`; return phrase -> (score, number of its first line)."""
+    found: dict[str, tuple[float, int]] = {}
     for number, line in enumerate(read_lines(path), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
@@ -53,10 +57,9 @@ def read_hotwords(path: str | os.PathLike, score: float) -> dict[str, float]:
         if not words:
             raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `PHRASE` or `PHRASE :score`")
         phrase = " ".join(words)
-        if scores.setdefault(phrase, own) != own:
+        before, line = found.setdefault(phrase, (own, number))
+        if line != number and before != own:
             raise FormatError(
-                f"{path}:{number}: {phrase[:60]!r} with score {own:g}, and {scores[phrase]:g} in line {lines[phrase]}; "
-                "expected one score"
+                f"{path}:{number}: {phrase[:60]!r} with score {own:g}, and {before:g} in line {line}; expected one score"
             )
-        lines.setdefault(phrase, number)
-    return scores
+    return found

@@ -13,7 +13,7 @@ def add_hotword_options(group) -> None:
         help="phrases to prefer, one per line: PHRASE or PHRASE :SCORE; the score is a bonus for each word",
     )
     group.add_argument(
-        "--hotwords-score", type=float, metavar="X", help="score of phrases without one in --hotwords (5)"
+        "--hotwords-score", type=float, metavar="X", help="score of phrases without one in --hotwords (default 5)"
     )
 
 
@@ -23,10 +23,13 @@ def with_hotwords(arguments: argparse.Namespace, target):
     target: has a method `with_hotwords` that takes phrases and their default score.
     """
     from decoder.search.hotwords import DEFAULT_SCORE
+    from readers.language.hotwords import MAX_SCORE
 
     score = arguments.hotwords_score
     if arguments.hotwords is None:
         if score is not None:
             raise ConfigError("command line: --hotwords-score without --hotwords; expected both")
         return target
+    if score is not None and not abs(score) <= MAX_SCORE:  # NaN fails too
+        raise ConfigError(f"command line: --hotwords-score {score}; expected {-MAX_SCORE:g} to {MAX_SCORE:g}")
     return target.with_hotwords(arguments.hotwords, DEFAULT_SCORE if score is None else score)

@@ -335,10 +335,19 @@ def test_many_hotwords_after_one_state_are_seen_ahead_by_their_cheapest():
 
 def test_words_that_the_graph_lacks_are_named():
     decoder = flat_decoder(["a", "b"])
-    with pytest.raises(GraphError, match="hotwords: a1, a2, A not in graph; expected words of the dictionary"):
+    with pytest.raises(GraphError, match="hotwords: a1, a2 not in graph; expected words of the dictionary"):
         decoder.with_hotwords({"a a1 a2": 1.0, "A b": 1.0})
     with pytest.raises(GraphError, match=r"x9 and 2 more not in graph"):
         decoder.with_hotwords({" ".join(f"x{i}" for i in range(12)): 0.0})
+
+
+def test_case_is_that_of_the_graph_if_only_one_word_fits():
+    decoder = flat_decoder(["ab", "Ab", "c"])
+    assert decoder.with_hotwords({"C": 1.0, "Ab c": 2.0})._phrases == {("c",): 1.0, ("Ab", "c"): 2.0}
+    with pytest.raises(GraphError, match="hotwords: AB not in graph;"):
+        decoder.with_hotwords(["AB"])
+    with pytest.raises(ConfigError, match="hotwords: C: scores 1 and 2; expected one"):
+        decoder.with_hotwords({"c": 1.0, "C": 2.0})
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ def test_argon_reads_a_file(small_system, tmp_path, capsys):
     ]
     assert argon([str(word) for word in [*command, "--hotwords-score", CERTAIN]]) < 2
     assert "BA" in (tmp_path / "out.mlf").read_text()
+    assert argon([str(word) for word in [*command, "--hotwords-score", "nan"]]) == 2
+    assert "command line: --hotwords-score nan; expected -1000 to 1000" in capsys.readouterr().err
     assert argon([str(word) for word in [*command[:-2], "--hotwords-score", "1"]]) == 2
     assert "--hotwords-score without --hotwords; expected both" in capsys.readouterr().err
     without_lm = [*command[:2], *command[4:]]
@@ -72,7 +74,7 @@ def test_argon_reads_a_file(small_system, tmp_path, capsys):
 
 def test_unknown_words_are_named_with_the_file(recognizer, tmp_path):
     (tmp_path / "hot").write_text("AB\nSMITH AB :2\n")
-    with pytest.raises(GraphError, match=re.escape(f"{tmp_path / 'hot'}: SMITH not in ")):
+    with pytest.raises(GraphError, match=re.escape(f"{tmp_path / 'hot'}:2: SMITH not in ")):
         recognizer.with_hotwords(tmp_path / "hot")
     with pytest.raises(ConfigError, match="hotwords: AB: score inf"):
         recognizer.with_hotwords(["AB"], float("inf"))
