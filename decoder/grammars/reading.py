@@ -12,10 +12,12 @@ from readers.htk.slf import NULL_WORD, read_slf
 from readers.language.grammars.hparse import parse_hparse
 from readers.language.grammars.jsgf import parse_jsgf
 from readers.language.grammars.network import MOST_ARCS, NetworkBuilder, WordNetwork
+from readers.language.grammars.parsing import MOST_SHOWN
 from readers.language.grammars.phrase_list import parse_phrase_list, phrase_network
 
 PARSERS = {"jsgf": parse_jsgf, "hparse": parse_hparse, "phrases": parse_phrase_list}
 GRAMMAR_KINDS = (*PARSERS, "slf")
+FIRST_SYMBOLS = "a grammar, which begins with #JSGF, [ (list of phrases), $ or ( (HParse), VERSION= or N= (SLF)"
 _SLF = re.compile(r"\s*(?:#[^\n]*\s*)*(?:VERSION|V|UTTERANCE|U|N|NODES)\s*=")
 
 
@@ -56,6 +58,9 @@ def open_grammar(grammar: str | Path | Sequence[str], kind: str | None = None) -
         return PARSERS[kind](str(grammar))
     text = read_text(grammar)
     found = kind_of(text)
+    if found == "hparse" and not text.lstrip().startswith(("$", "(", "/*")):
+        line, start = next(((i, s) for i, s in enumerate(text.splitlines(), 1) if s.strip()), (1, "the end"))
+        raise FormatError(f"{grammar}:{line}: {start.strip()[:MOST_SHOWN]}; expected {FIRST_SYMBOLS}")
     return slf_network(grammar) if found == "slf" else PARSERS[found](text, str(grammar))
 
 

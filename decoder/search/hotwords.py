@@ -63,8 +63,8 @@ def open_phrases(
         shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
         line = f":{lines[missing[0]]}" if lines else ""
         raise GraphError(
-            f"{where}{line}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was made "
-            "with; new words need a new graph"
+            f"{where}{line}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was "
+            "made with; new words need a new graph"
         )
     return {words: bonus for words, bonus in found.items() if bonus}
 

@@ -179,7 +179,7 @@ def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
     except FormatError as fault:
         raise FormatError(
             f"{path}: audio of no known format; expected WAV, FLAC, MP3, NIST SPHERE or an HTK waveform; raw samples "
-            f"need --rate ({fault})"
+            "need --rate"
         ) from fault
     if header.base_kind != WAVEFORM or header.dim != 1:
         raise FormatError(f"{path}: an HTK feature file; expected audio")

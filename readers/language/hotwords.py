@@ -60,6 +60,7 @@ def read_hotword_lines(path: str | os.PathLike, score: float) -> dict[str, tuple
         before, line = found.setdefault(phrase, (own, number))
         if line != number and before != own:
             raise FormatError(
-                f"{path}:{number}: {phrase[:60]!r} with score {own:g}, and {before:g} in line {line}; expected one score"
+                f"{path}:{number}: {phrase[:60]!r} with score {own:g}, and {before:g} in line {line}; "
+                "expected one score"
             )
     return found

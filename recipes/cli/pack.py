@@ -9,8 +9,8 @@ after which
 prints the words of speech.wav.
 
 Without a recipe, name the parts:
-  argonaut pack --model net.dnn --graph graph/graph.dg --lm words.arpa --features fbank.hcopy --dict words.dict \
-        --rate 16000 -o my.argo
+  argonaut pack --model net.dnn --graph graph/graph.dg --lm words.arpa --features fbank.hcopy --dict words.dict \\
+                --rate 16000 -o my.argo
 The tables that `argonaut graph` wrote beside the graph are packed, too.  The search options are those that
 `argon --save-defaults` stored in the graph, or those of --tuned.
 
@@ -118,7 +118,7 @@ def bundle_parts(arguments: argparse.Namespace):
     tuned = found.pop("tuned", None)
     return BundleParts(
         **found,
-        sample_rate=arguments.rate or trained_rate(found["model"]),
+        sample_rate=sample_rate(found["model"], arguments.rate),
         window=arguments.window,
         options={} if tuned is None else tuned_options(tuned),
         name=arguments.name,
@@ -181,16 +181,27 @@ def measured_errors(root: Path, layout: Layout) -> tuple:
     return (MeasuredErrors("test", layout.unit, round(total.word_error_rate, 2), len(words), total.num_words),)
 
 
-def trained_rate(model: Path) -> int:
-    """Return the sample rate of a model's training.  Raises ConfigError if the model does not know exactly one."""
+def sample_rate(model: Path, given: int | None) -> int:
+    """Return the sample rate of a model's training: the one given, or the only one that the model knows.
+
+    Raises ConfigError if there is none, and for a given one that is not among those of the model.
+    """
     from acoustic.network.model_file import load_model
+    from decoder.recognizer.description import MAX_RATE
     from decoder.recognizer.packing import refuse_onnx
 
     refuse_onnx(model)
-    rates = {rate for record in load_model(model).feature_records.values() for rate in record.rates}
+    rates = {round(rate) for record in load_model(model).feature_records.values() for rate in record.rates}
+    if given is not None:
+        if not 1 <= given <= MAX_RATE:
+            raise ConfigError(f"command line: --rate {given}; expected 1 to {MAX_RATE}")
+        if rates and given not in rates:
+            known = " or ".join(str(rate) for rate in sorted(rates))
+            raise ConfigError(f"command line: --rate {given}; expected {known}, with which {model} was trained")
+        return given
     if len(rates) != 1:
         raise ConfigError(f"{model}: does not know one sample rate; expected --rate, that of the audio of its training")
-    return round(rates.pop())
+    return rates.pop()
 
 
 def tuned_options(path: Path) -> dict[str, float]:

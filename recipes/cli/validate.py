@@ -21,6 +21,8 @@ A bundle is checked, too: argonaut validate an4.argo compares its checksums and 
 import argparse
 import sys
 
+from readers.errors import ConfigError
+
 MIXED = True  # options are allowed between the settings
 FILE_FORMS = ("configfile=", "currentdirectory=")
 
@@ -36,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from decoder.recognizer.bundle import is_bundle
 
-    if is_bundle(arguments.files):
+    if is_bundle(arguments.files) or arguments.files.endswith(".argo"):
+        if arguments.settings:
+            raise ConfigError(f"command line: {arguments.settings[0]} beside a bundle; expected one bundle only")
         return validate_bundle(arguments.files)
     from acoustic.actions.validation import Validation
     from readers.config.check import CheckedConfig

@@ -1,5 +1,6 @@
 """Lists of phrases, as vosk's clients send them: `["turn on", "turn off", "[unk]"]`."""
 
+import json
 from collections.abc import Sequence
 
 from readers.common.text import parse_json
@@ -34,6 +35,10 @@ def parse_phrase_list(text: str, where: str = "phrase list") -> WordNetwork:
     """
     try:
         phrases = parse_json(text)
+    except json.JSONDecodeError as fault:
+        raise FormatError(
+            f'{where}:{fault.lineno}: {fault.msg}; expected a JSON list of phrases, such as ["turn on", "[unk]"]'
+        ) from fault
     except ValueError as fault:
         raise FormatError(f'{where}: {fault}; expected a JSON list of phrases, such as ["turn on", "[unk]"]') from fault
     return phrase_network(phrases, where)

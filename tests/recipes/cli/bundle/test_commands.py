@@ -80,6 +80,19 @@ def test_an_experiment_that_is_none_is_refused(user):
     assert "--model is missing; expected it, or an EXPERIMENT" in user.run("pack", "-o", "x.argo").fault
 
 
+def test_only_the_rate_of_the_training_is_packed(user):
+    assert user.run(*PACK, "--rate", "-5").fault.endswith("--rate -5; expected 1 to 1000000")
+    assert "--rate 8000; expected 16000, with which model/net was trained" in user.run(*PACK, "--rate", "8000").fault
+    assert not (user.root / "digits.argo").exists()
+
+
+def test_validate_takes_one_bundle_and_nothing_else(here):
+    assert "digits.argo beside a bundle" in here.run("validate", "digits.argo", "digits.argo").fault
+    here.write("text.argo", "no bundle")
+    assert "text.argo: neither a directory nor a zip file" in here.run("validate", "text.argo").fault
+    assert here.run("validate", "none.argo").fault == "none.argo: No such file or directory"
+
+
 def test_one_file_prints_its_words_and_several_their_names(here):
     assert here.run("transcribe", "digits.argo", "speech.wav").out == ["AB C"]
     done = here.run("transcribe", "digits.argo", "speech.wav", "folder")

@@ -141,6 +141,15 @@ def test_mistakes_are_explained(recognizer, tmp_path, packed):
     (tmp_path / "bad.jsgf").write_text("#JSGF V1.0;\ngrammar x;\npublic <a> = b | ;")
     with pytest.raises(FormatError, match=r"bad.jsgf:3: ';'; expected '\(', '\[', <rule> or a word"):
         recognizer.with_grammar(tmp_path / "bad.jsgf")
+    (tmp_path / "text").write_text("\nAB or C")
+    with pytest.raises(FormatError, match=r"text:2: AB or C; expected a grammar, which begins with #JSGF, \[ "):
+        recognizer.with_grammar(tmp_path / "text")
+    (tmp_path / "text").write_text("")
+    with pytest.raises(FormatError, match="text:1: the end; expected a grammar"):
+        recognizer.with_grammar(tmp_path / "text")
+    (tmp_path / "text").write_text('["AB",\n "C"')
+    with pytest.raises(FormatError, match="text:2: Expecting ',' delimiter; expected a JSON list of phrases"):
+        recognizer.with_grammar(tmp_path / "text")
     with pytest.raises(FileNotFoundError):
         recognizer.with_grammar(tmp_path / "none.jsgf")
 
