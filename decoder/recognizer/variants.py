@@ -73,7 +73,7 @@ class Variants:
         Returns
         -------
         Recognizer
-            Its transcripts have `accepted` and `grammar_score`.  Hotwords are not kept: give them to it afterwards.
+            Its transcripts have `accepted` and `grammar_score`.
 
         Raises
         ------
