@@ -45,13 +45,13 @@ MAX_BYTES, MAX_POINTS, MAX_SETS, MAX_NAME = 1 << 16, 1000, 20, 200
 POINTS = np.array(
     [0, 1e-4, 1e-3, 0.01, 0.03, *np.linspace(0.05, 0.95, 19), 0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 1]
 )
-CLOSEST = 1e-4  # to 0 and 1 that a posterior is told apart
+CLOSEST = 1e-4  # posteriors and confidences are clipped at this distance from 0 and 1
 RISE = 1e-3  # share of the identity in the map, which makes it rise strictly
 PRIOR = 10.0  # strength with which parameters are drawn to the identity
 POOLED = 5.0  # words that the logistic map counts for in each step of an isotonic map
-ISOTONIC_FROM = 1000  # words; with fewer, its steps are left to chance
+ISOTONIC_FROM = 1000  # words; with fewer, the steps of an isotonic map would be random
 FOLDS = 5
-GAIN = 0.99  # of the cross entropy of the logistic map, that of another method must be lower
+GAIN = 0.99  # another method is chosen below this fraction of the cross entropy of the logistic map
 Map = Callable[[np.ndarray], np.ndarray]
 
 

@@ -25,7 +25,7 @@ from readers.errors import ConfigError
 from readers.language.grammars.network import UNKNOWN, WordNetwork
 
 LOOP_COST = 2.0  # of each phone of the loop with which a sentence is compared
-SPEECH = 10  # frames with phones of the loop, from which on they are speech
+SPEECH = 10  # frames; shorter runs with phones of the loop are not counted as speech
 SHARPNESS = 3.0  # of the soft minimum over words, per nat
 
 
