@@ -207,6 +207,8 @@ class Recognizer(Variants):
         >>> [transcript.text for path, transcript in Recognizer.load("digits.argo").transcribe_many(["speech.wav"])]
         ['AB C']
         """
+        if isinstance(paths, (str, Path)):
+            raise ConfigError(f"{paths}: one name; expected a list of paths")
         return in_order(self.transcribe, paths, threads)
 
     def stream(

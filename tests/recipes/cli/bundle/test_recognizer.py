@@ -235,3 +235,8 @@ def test_processes_that_are_forked_from_one_with_a_bundle_recognise_as_it_does(p
     command = [sys.executable, "-c", FORKED, packed / "digits.argo", packed / "speech.wav"]
     found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert found.stdout.strip() == str(["AB C"] * 4)
+
+
+def test_one_name_is_no_list_of_paths(recognizer):
+    with pytest.raises(ConfigError, match=r"speech\.wav: one name; expected a list of paths"):
+        recognizer.transcribe_many("speech.wav")
