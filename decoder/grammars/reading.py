@@ -18,7 +18,7 @@ from readers.language.grammars.phrase_list import parse_phrase_list, phrase_netw
 PARSERS = {"jsgf": parse_jsgf, "hparse": parse_hparse, "phrases": parse_phrase_list}
 GRAMMAR_KINDS = (*PARSERS, "slf")
 FIRST_SYMBOLS = "a grammar, which begins with #JSGF, [ (list of phrases), $ or ( (HParse), VERSION= or N= (SLF)"
-_SLF = re.compile(r"\s*(?:#[^\n]*\s*)*(?:VERSION|V|UTTERANCE|U|N|NODES)\s*=")
+_SLF = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:VERSION|V|UTTERANCE|U|N|NODES)\s*=")
 
 
 def open_grammar(grammar: str | Path | Sequence[str], kind: str | None = None) -> WordNetwork:

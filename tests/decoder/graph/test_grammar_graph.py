@@ -345,6 +345,13 @@ def test_mistakes_in_slf_networks(tmp_path, old, new, message):
 
 
 def test_kinds_of_files(tmp_path):
-    for text in ("#JSGF V1.0; grammar g; public <s> = a;", '["a"]', "( a )", "$x = a; ( $x )", SLF):
+    commented = "# a comment\n#\n" + SLF
+    for text in ("#JSGF V1.0; grammar g; public <s> = a;", '["a"]', "( a )", "$x = a; ( $x )", SLF, commented):
         (tmp_path / "g").write_text(text)
         assert "a" in open_grammar(tmp_path / "g").words
+
+
+def test_a_line_of_marks_is_no_kind_of_file(tmp_path):
+    (tmp_path / "g").write_text("#" * 300 + "JSGF V1.0;")  # a search for comments that tries every division never ends
+    with pytest.raises(FormatError, match=r"g:1: #+"):
+        open_grammar(tmp_path / "g")
