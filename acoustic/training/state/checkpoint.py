@@ -22,6 +22,7 @@ from readers.errors import ModelError
 
 FORMAT = "argonaut-checkpoint"
 VERSION = 2
+MOST_DIGITS = 18  # of the number of an epoch
 
 
 @dataclass
@@ -77,12 +78,21 @@ class TrainingFiles:
         """Return the path of the checkpoint of an epoch."""
         return Path(f"{self.model(epoch)}.ckp")
 
+    def _epochs_with_files(self) -> list[int]:
+        """Return the epochs of which a model or checkpoint may exist, newest first."""
+        # The directory is listed, as the number of epochs may be of any size.
+        directory = self.model_path.parent
+        names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
+        numbers = [name.removeprefix(f"{self.model_path.name}.").removesuffix(".ckp") for name in names]
+        found = {int(number) for number in numbers if number.isdecimal() and len(number) <= MOST_DIGITS}
+        return sorted({epoch for epoch in found if epoch < self.max_epochs} | {self.max_epochs}, reverse=True)
+
     def newest_epoch(self) -> int | None:
         """Return the epoch to continue after, or None if there is no model.
 
         A model that is older than the model of the previous epoch was left by an earlier training and is ignored.
         """
-        for epoch in range(self.max_epochs, -1, -1):
+        for epoch in self._epochs_with_files():
             model, before = self.model(epoch), self.model(epoch - 1)
             stale = epoch > 0 and model.exists() and before.exists() and _age(model) < _age(before)
             if model.exists() and not stale:
@@ -188,7 +198,7 @@ class TrainingFiles:
 
     def discard_after(self, epoch: int) -> None:
         """Remove models and checkpoints of later epochs, the latest first, so that the newest one is always whole."""
-        for later in range(self.max_epochs, epoch, -1):
+        for later in (one for one in self._epochs_with_files() if one > epoch):
             self.model(later).unlink(missing_ok=True)
             self.checkpoint(later).unlink(missing_ok=True)
 

@@ -104,6 +104,16 @@ def test_newest_epoch(tmp_path, ages, newest):
     assert TrainingFiles(tmp_path / "m", 3).newest_epoch() == newest
 
 
+def test_any_number_of_epochs_takes_no_time(tmp_path):
+    files = TrainingFiles(tmp_path / "m", 10**12)
+    assert files.newest_epoch() is None
+    for age, name in enumerate(("m.0", "m.1", "m.1.ckp", "m.12", "m.12.ckp", "m.x", "n.99", "13")):
+        touch(tmp_path / name, age)
+    assert files.newest_epoch() == 12
+    files.discard_after(1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["13", "m.0", "m.1", "m.1.ckp", "m.x", "n.99"]
+
+
 def test_remove_takes_models_and_checkpoints_of_any_epoch_and_nothing_else(tmp_path):
     removed = ["m", "m.ckp", "m.0", "m.12", "m.12.ckp"]
     kept = ["m.history.jsonl", "m2", "m2.1", "m.x1", "mm.1", "m.1.bak", "n.1"]
