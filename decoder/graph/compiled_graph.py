@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.array_checks import check_costs, check_offsets, check_range
+from decoder.storage.array_checks import check_costs, check_offsets, check_range
 from readers.errors import GraphError
 from readers.htk.trees import phone_of
 from readers.language.att import EPSILON, Acceptor

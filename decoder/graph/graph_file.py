@@ -1,4 +1,4 @@
-"""Compiled decoding graphs on disk: mapped files (see decoder.mapped_file) with the start state in the header.
+"""Compiled decoding graphs on disk: mapped files (see decoder.storage.mapped_file) with the start state in the header.
 
 The arrays are read-only and shared between processes; large graphs open quickly.  The optional section `defaults` holds
 search options that were tuned for the graph, as JSON::
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph
-from decoder.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
+from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
 from readers.common.file_part import FilePart
 from readers.common.text import parse_json
 from readers.errors import ConfigError, FormatError

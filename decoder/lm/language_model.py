@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.mapped_file import NameList
+from decoder.storage.mapped_file import NameList
 from readers.common.kernels import njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa

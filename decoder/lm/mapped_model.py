@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.array_checks import check_costs, check_offsets, check_range
 from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays
-from decoder.mapped_file import MappedFormat, NameList, check_lengths, pack_names
+from decoder.storage.array_checks import check_costs, check_offsets, check_range
+from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names
 from readers.common.file_part import FilePart
 from readers.errors import ArgonautError, FormatError
 from readers.language.arpa import read_arpa

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from decoder.mapped_file import ALIGNMENT, BLOCK, block_checksums
 from decoder.recognizer.description import AGAIN, CHECKSUM, MAX_BYTES, BundleDescription, undump
+from decoder.storage.mapped_file import ALIGNMENT, BLOCK, block_checksums
 from readers.common.file_part import FilePart
 from readers.errors import FormatError
 

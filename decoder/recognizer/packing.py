@@ -11,7 +11,6 @@ from acoustic.scoring.onnx_scorer import SUFFIX as ONNX
 from acoustic.scoring.scorer import AcousticScorer
 from decoder.graph.graph_file import load_defaults, load_graph
 from decoder.lm.mapped_model import load_language_model, open_language_model, save_language_model
-from decoder.mapped_file import ALIGNMENT, block_checksums
 from decoder.recognizer.bundle import (
     CALIBRATION,
     CNTKMAP,
@@ -32,6 +31,7 @@ from decoder.recognizer.recognizer import Recognizer
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import SearchTables
 from decoder.search.table_file import save_search_tables
+from decoder.storage.mapped_file import ALIGNMENT, block_checksums
 from features import FeatureConfig
 from readers.common.file_part import part_of
 from readers.common.files import atomic_write

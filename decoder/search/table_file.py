@@ -1,4 +1,4 @@
-"""Search tables on disk: a mapped file (see decoder.mapped_file) from which processes share them.
+"""Search tables on disk: a mapped file (see decoder.storage.mapped_file) from which processes share them.
 
 It holds what `SearchTables` would compute from a graph, a language model and a cntkmap, and the records for one set of
 options, with and without lattices.  With other options the records that depend on them are made again.
@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.array_checks import check_costs, check_offsets, check_range
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import LanguageModel
-from decoder.mapped_file import MappedFormat, check_lengths
 from decoder.search.kernels.lookahead import HISTORY, WORD_SET, LookAhead
 from decoder.search.kernels.tables import ARC, END_SENTENCE, POSITION, STATE, WORD
 from decoder.search.lm_ahead import NO_AHEAD, minima_levels
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import SearchTables, record_keys, score_rows, silence_models
+from decoder.storage.array_checks import check_costs, check_offsets, check_range
+from decoder.storage.mapped_file import MappedFormat, check_lengths
 from readers.common.file_part import FilePart
 from readers.errors import ConfigError, FormatError
 

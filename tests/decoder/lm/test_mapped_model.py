@@ -14,7 +14,7 @@ from decoder.lm.mapped_model import (
     open_language_model,
     save_language_model,
 )
-from decoder.mapped_file import BLOCK, MappedFormat
+from decoder.storage.mapped_file import BLOCK, MappedFormat
 from readers.errors import ArgonautError, FormatError
 from readers.language.arpa import write_arpa
 from tests.decoder.graphs import make_arpa, random_orders

@@ -6,8 +6,8 @@ import zlib
 import numpy as np
 import pytest
 
-from decoder import mapped_file
-from decoder.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
+from decoder.storage import mapped_file
+from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
 from readers.errors import FormatError
 
 KIND = MappedFormat(b"TESTFILE", 3, {"numbers": "<i4", "bytes": "|u1", "none": "<f8"}, "test file", "write one")
