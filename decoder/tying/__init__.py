@@ -1,6 +1,7 @@
 """State tying: from state alignments and features to tied triphone states, as decision trees and HTK models.
 
-Open system.py first; runs.py reads alignments as triphones, statistics.py collects Gaussians, trees.py grows the trees.
+Open system.py first; runs.py reads alignments as triphones, statistics.py collects Gaussians, questions.py makes
+questions from them, trees.py grows the trees.
 """
 
 from readers.common.lazy import face
@@ -8,6 +9,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
+        "questions": ["phone_questions"],
         "runs": ["StateRun", "TransitionCounts", "places_of", "state_runs"],
         "statistics": ["Statistics"],
         "system": ["TiedSystem", "tie_states"],

@@ -1,8 +1,7 @@
 r"""Tie the states of triphones with decision trees; write an HTK model set.
 
 worked example, with AN4's monophone alignments and MFCCs of the same frames:
-  argonaut tie --alignment states.mlf --state-list states.list --features train.mfcc.scp \
-               --questions recipes/lvcsr/data/questions.hed --out exp/hmms
+  argonaut tie --alignment states.mlf --state-list states.list --features train.mfcc.scp --out exp/hmms
 writes to exp/hmms
   hmmdefs       the models as an MMF: single Gaussians, tied states, one transition matrix for each phone
   tiedlist      lines `logical physical` for all triphones of the data
@@ -14,7 +13,8 @@ writes to exp/hmms
 and ends with
   tied: 1204 triphones of 33 phones, 401 senones
 Next step: argonaut graph --mmf exp/hmms/hmmdefs --hmm-list exp/hmms/tiedlist --trees exp/hmms/trees ...
-If the alignment is already in tied states, pass the trees that define them with --trees.
+If the alignment is already in tied states, pass the trees that define them with --trees.  The questions of the trees
+are made from the data unless --questions gives a file.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from readers.errors import ArgonautError, ConfigError, FormatError
 from recipes.cli.console import one_line, progress_display, show_losses
 
 INPUT_FILES = ("alignment", "features", "states", "state_list", "trees", "questions")
+AUTOMATIC = "auto"
 RESULTS = ("hmmdefs", "tiedlist", "trees", "tree.hed", "senones.list", "states.mlf", "report")
 
 
@@ -40,7 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--state-list", metavar="FILE", help="instead of --states: state names such as aa_s2, one per line"
     )
     files.add_argument("--trees", metavar="FILE", help="for an alignment in tied states: the trees that define them")
-    files.add_argument("--questions", metavar="FILE", required=True, help="HHEd script with QS commands")
+    files.add_argument(
+        "--questions", metavar="FILE", default=AUTOMATIC,
+        help="HHEd script with QS commands; 'auto' (the default): from a clustering of the phones",
+    )  # fmt: skip
     files.add_argument("--out", metavar="DIR", required=True, help="directory for the results")
     tying = parser.add_argument_group("tying")
     tying.add_argument(
@@ -65,9 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from decoder.tying import TreeOptions, tie_states
+    from decoder.tying import TreeOptions, phone_questions, tie_states
     from readers.common.files import require_writable
-    from readers.htk.edit_script import read_edit_script
     from readers.htk.mlf import read_mlf
 
     if not 0 <= arguments.transition_power < float("inf"):
@@ -76,9 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name in RESULTS:
         require_writable(out / name, [getattr(arguments, one) for one in INPUT_FILES])
     options = TreeOptions(arguments.threshold, arguments.min_frames, merge=arguments.merge)
-    questions = read_edit_script(arguments.questions).questions
-    if not questions:
-        raise FormatError(f"{arguments.questions}: no questions; expected QS lines")
+    questions = None if arguments.questions == AUTOMATIC else read_questions(arguments.questions)
     reading = Reading(arguments)
     alignment = read_mlf(arguments.alignment)
     report = RunReport("utterances")
@@ -87,6 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
         report.write(out / "report")
         show_losses(report, out / "report", arguments.verbose, arguments.features)
         return report.exit_status
+    if questions is None:
+        questions = phone_questions(reading.statistics, reading.context_free, reading.pause)
     system = tie_states(
         reading.statistics, reading.transitions, reading.state_map, reading.context_free, questions, options,
         reading.silence, reading.pause, arguments.transition_power,
@@ -100,6 +103,15 @@ def run(arguments: argparse.Namespace) -> int:
     triphones = sum(name not in reading.context_free for name in system.names)
     print(f"tied: {triphones} triphones of {len(system.trees.num_states)} phones, {len(system.senones)} senones")
     return report.exit_status
+
+
+def read_questions(path: str) -> dict:
+    from readers.htk.edit_script import read_edit_script
+
+    questions = read_edit_script(path).questions
+    if not questions:
+        raise FormatError(f"{path}: no questions; expected QS lines")
+    return questions
 
 
 class Reading:

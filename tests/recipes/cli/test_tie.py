@@ -67,6 +67,19 @@ def test_tied_anew_from_its_own_alignment_gives_the_same(tying):
     assert (tying.root / "two/states.mlf").read_text() == (tying.root / "one/states.mlf").read_text()
 
 
+def test_automatic_questions(tying):
+    explicit = tying.run("tie", *TIE, "--questions", "auto", "--out", "hmms")
+    assert explicit.status == 0, explicit.err
+    trees = (tying.root / "hmms/trees").read_text()
+    assert re.search(r"QS '[LR]_[0-9]+' ", trees)
+    position = TIE.index("--questions")
+    assert tying.run("tie", *TIE[:position], *TIE[position + 2 :], "--out", "default").out[-1] == explicit.out[-1]
+    assert (tying.root / "default/trees").read_text() == trees
+    graph = ("--mmf", "hmms/hmmdefs", "--hmm-list", "hmms/tiedlist", "--trees", "hmms/trees", "--dict", "dict")
+    built = tying.run("graph", *graph, "--lm", "lm.arpa", "--state-list", "hmms/senones.list", "--out", "tied")
+    assert built.status == 0, built.err
+
+
 def test_short_pause_and_flattened_transitions(tying):
     assert tying.run("tie", *TIE, "--short-pause", "sp", "--transition-power", "0", "--out", "hmms").status == 0
     text = (tying.root / "hmms/hmmdefs").read_text()
