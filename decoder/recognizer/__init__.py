@@ -2,7 +2,8 @@
 
 Open recognizer.py first: the class Recognizer.  bundle.py opens and checks bundles, description.py is their
 bundle.json, packing.py writes them, assembly.py opens their parts, transcript.py holds what was recognised,
-recording.py opens audio of any form, front_end.py turns it into scores, calibration.py maps posteriors to confidences.
+recording.py opens audio of any form, front_end.py turns it into scores, calibration.py maps posteriors to confidences,
+forced_aligner.py finds the times of known words.
 """
 
 from readers.common.lazy import face
@@ -13,6 +14,7 @@ __all__, __getattr__ = face(
         "bundle": ["Bundle", "is_bundle"],
         "calibration": ["Calibration", "MeasuredConfidence", "fit_calibration", "measure"],
         "description": ["BundleDescription", "MeasuredErrors"],
+        "forced_aligner": ["ForcedAligner"],
         "front_end": ["FrontEnd"],
         "grammar": ["Grammar"],
         "packing": ["BundleParts", "add_calibration", "pack"],

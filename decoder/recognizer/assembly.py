@@ -4,7 +4,7 @@
 time, since scores may come from a file.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ from decoder.search.table_file import load_search_tables
 from readers.common.file_part import FilePart
 from readers.config.hcopy import read_hcopy_config
 from readers.dictionaries.forms import read_any_dictionary
+from readers.errors import ConfigError
+from readers.htk.dictionary import Pronunciation
 from readers.tables import hmm_tables
 from readers.tables.priors import read_priors
 
@@ -36,13 +38,19 @@ OUTPUT = "ScaledLogLikelihood"  # node of a network, unless another one is named
 def open_bundle(bundle: Bundle) -> tuple["FrontEnd", Decoder]:
     """Return the two halves of a recogniser from a bundle, whose checksums are not compared again."""
     parts, about, name = bundle.parts, bundle.description, f"{bundle.path}"
-    scorer = open_scorer(parts[MODEL], about.output, about.window, ignore_mismatch=True)
-    front_end = open_front_end(about.hcopy, scorer, name, about.sample_rate)
+    front_end = open_bundle_scores(bundle)
     options = SearchOptions(**about.options, silence=about.silence, lattice_beam=LATTICE_BEAM)
     lm = load_language_model(parts[LM], verify=False) if LM in parts else None
     decoder = open_decoder(parts[GRAPH], parts[CNTKMAP], lm, options, parts[SEARCH], name, verify=False)
-    decoder.check_outputs(scorer.num_outputs, scorer.source)
+    decoder.check_outputs(front_end.scorer.num_outputs, front_end.scorer.source)
     return front_end, decoder
+
+
+def open_bundle_scores(bundle: Bundle) -> "FrontEnd":
+    """Return the front end of a bundle: features and acoustic model."""
+    about = bundle.description
+    scorer = open_scorer(bundle.parts[MODEL], about.output, about.window, ignore_mismatch=True)
+    return open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate)
 
 
 def open_decoder(
@@ -122,13 +130,18 @@ def has_tables(bundle: Bundle) -> bool:
     return {DICTIONARY, "state_map"} <= bundle.parts.keys()
 
 
-def transcript_graphs(bundle: Bundle) -> TranscriptGraphs:
-    """Return what alignment needs, from a bundle with tables."""
+def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None = None) -> TranscriptGraphs:
+    """Return what alignment needs, from a bundle with tables; dictionary: instead of that of the bundle.
+
+    Raises ConfigError for a bundle without them.
+    """
     parts = bundle.parts
+    if "state_map" not in parts or (dictionary is None and DICTIONARY not in parts):
+        raise ConfigError(f"{bundle.path}: no dictionary and state_map; expected both in the bundle, for alignment")
     silence, topology = None, GraphOptions.silence_topology
     if "silence" in parts:
         silence, topology = hmm_tables.read_silence(parts["silence"])
     models = PhoneModels.of_tables(parts)
     options = GraphOptions(silence=silence, silence_topology=topology)
-    dictionary, rows = read_any_dictionary(parts[DICTIONARY]), hmm_tables.read_cntkmap(parts[CNTKMAP])
-    return TranscriptGraphs(models, dictionary, rows, options)
+    dictionary = read_any_dictionary(parts[DICTIONARY]) if dictionary is None else dictionary
+    return TranscriptGraphs(models, dictionary, hmm_tables.read_cntkmap(parts[CNTKMAP]), options)

@@ -7,18 +7,19 @@ from typing import Self
 import numpy as np
 
 from acoustic.scoring.scorer import WindowScorer
-from decoder.alignment.aligner import Aligner, check_outputs
+from decoder.alignment.aligner import check_outputs
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.live_recognition import Endpoint, Recognition
 from decoder.lm.language_model import LanguageModel
 from decoder.recognizer.assembly import LATTICE_BEAM, has_tables, open_bundle, read_calibration, transcript_graphs
 from decoder.recognizer.bundle import Bundle
+from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.long_recording import transcribe_long
 from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording
-from decoder.recognizer.transcript import Transcript, aligned_transcript, transcript_of
+from decoder.recognizer.transcript import Transcript, transcript_of
 from decoder.recognizer.variants import Variants
 from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
@@ -268,7 +269,7 @@ class Recognizer(Variants):
         Returns
         -------
         Transcript
-            With the times of words and phones.
+            With times and confidences of words and phones, see `ForcedAligner`.
 
         Raises
         ------
@@ -284,14 +285,8 @@ class Recognizer(Variants):
         >>> [word.text for word in Recognizer.load("digits.argo").align("speech.wav", "AB C").words]
         ['AB', 'C']
         """
-        words = text.split() if isinstance(text, str) else list(text)
-        if not words:
-            raise ConfigError(f"{self.name}: no words to align; expected at least one")
-        recording = self._audio.open(audio, rate)
-        scores, period = self._audio.scores(recording, recording.whole())
-        aligner = Aligner(self._transcript_graphs(), self.decoder.options.acweight or 1.0)
-        found = aligner.align(words, scores)
-        return aligned_transcript(found, period, recording.seconds)
+        aligner = ForcedAligner(self.front_end, self._transcript_graphs(), audio=self._audio.options, name=self.name)
+        return aligner.align(audio, text, rate)
 
     def _recognize(self, recording: Recording, samples: np.ndarray) -> Transcript:
         scores, period = self._audio.scores(recording, samples)

@@ -1,17 +1,20 @@
 """What a recogniser returns: words with times and confidences, and on request the lattice."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+import numpy as np
 
 from decoder.alignment.aligner import Alignment
 from decoder.lattices.nbest import nbest
 from decoder.lattices.posteriors import word_confidences
 from decoder.live_recognition import alternatives
-from decoder.outputs import alignment_labels, slf_lattice
+from decoder.outputs import slf_lattice
 from decoder.search.decoder import Decoder, DecodingResult
 from readers.htk.slf import Lattice
-from readers.htk.trees import split_triphone
+from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord
 
@@ -27,7 +30,8 @@ class Word:
         Seconds.
     confidence : float or None
         In [0, 1]: the probability that the word is right if the recogniser is calibrated, otherwise the posterior
-        probability of the word in the lattice; None if the decoder keeps no lattices.
+        probability of the word in the lattice; None if the decoder keeps no lattices.  Of an alignment: how well the
+        audio matches the word's phones, see `decoder.alignment.PhoneGoodness`.
     """
 
     text: str
@@ -147,11 +151,27 @@ def transcript_of(
     return Transcript(tuple(words), result.reason, seconds, make_lattice=make_lattice, calibrate=calibrate)
 
 
-def aligned_transcript(alignment: Alignment, period: int, seconds: float) -> Transcript:
-    """Return the words and phones of an alignment; the arguments are as for `transcript_of`."""
-    words = [_word(label.name, label.start, label.end) for label in alignment_labels(alignment, "word", period)]
-    labels = alignment_labels(alignment, "phone", period)
-    phones = [_word(split_triphone(label.name)[1], label.start, label.end) for label in labels]
+def aligned_transcript(alignment: Alignment, period: int, seconds: float, goodness: np.ndarray) -> Transcript:
+    """Return the words and phones of an alignment.
+
+    goodness (n,): of each phone, see `PhoneGoodness`; the other arguments are as for `transcript_of`.
+    """
+    of_word: dict[int, list[float]] = {}
+    phones = []
+    for (unit, span), good in zip(alignment.phones, goodness.tolist(), strict=True):
+        one = _word(phone_of(unit.model), span.start * period, span.end * period)
+        if unit.word >= 0:
+            of_word.setdefault(unit.word, []).append(good)
+            one = replace(one, confidence=math.exp(good))
+        phones.append(one)
+    words = [
+        replace(
+            _word(unit.output, span.start * period, span.end * period),
+            confidence=math.exp(sum(of_word[unit.word]) / len(of_word[unit.word])),
+        )
+        for unit, span in alignment.words
+        if unit.output
+    ]
     return Transcript(tuple(words), "", seconds, tuple(phones))
 
 

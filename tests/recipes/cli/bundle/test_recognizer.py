@@ -11,13 +11,14 @@ import pytest
 from acoustic.scoring.scorer import AcousticScorer
 from decoder import Recognizer, load_graph
 from decoder.lm.mapped_model import open_language_model
-from decoder.recognizer import assembly
+from decoder.recognizer import ForcedAligner, assembly
 from decoder.recognizer import recognizer as module
 from decoder.search.options import SearchOptions
 from features import FeatureConfig, RunningMean
 from readers.audio.audio_file import read_audio, write_wav
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import ArgonautError, ConfigError, FormatError, GraphError, ShapeError
+from readers.htk.dictionary import Pronunciation
 from readers.htk.mlf import read_mlf
 from readers.htk.units import TICKS_PER_SECOND
 from readers.tables.hmm_tables import read_cntkmap
@@ -83,9 +84,9 @@ def test_bundles_and_argon_are_assembled_by_the_same_functions(user, packed, mon
 def test_the_examples_in_the_documentation_run(packed, monkeypatch):
     monkeypatch.chdir(packed)
     samples, _ = read_audio("speech.wav")
-    names = {"Recognizer": Recognizer, "samples": samples.astype(np.int16)}
+    names = {"Recognizer": Recognizer, "ForcedAligner": ForcedAligner, "samples": samples.astype(np.int16)}
     runner = doctest.DocTestRunner()
-    for described in (module.Recognizer, module.Variants):
+    for described in (module.Recognizer, module.Variants, ForcedAligner):
         for test in doctest.DocTestFinder().find(described, described.__name__, globs=names):
             runner.run(test)
     assert runner.tries > 10
@@ -186,6 +187,34 @@ def test_alignment_has_words_and_phones_in_order(packed, recognizer):
         recognizer.align(packed / "speech.wav", "NOBODY")
     with pytest.raises(ConfigError, match="no words to align"):
         recognizer.align(packed / "speech.wav", " ")
+
+
+def test_words_that_were_not_spoken_have_low_confidences(packed, recognizer):
+    right = recognizer.align(packed / "speech.wav", "AB C")
+    assert min(word.confidence for word in right.words) > 0.9
+    assert [phone.confidence is None for phone in right.phones] == [True, False, False, False, True]
+    a, b = (phone.confidence for phone in right.phones[1:3])
+    assert right.words[0].confidence == pytest.approx((a * b) ** 0.5)
+    wrong = recognizer.align(packed / "speech.wav", "BA C")
+    assert wrong.words[0].confidence < 0.01
+    assert wrong.words[1].confidence > 0.9
+
+
+def test_forced_aligner_is_the_aligner_of_the_recogniser(packed, recognizer, small_system):
+    expected = recognizer.align(packed / "speech.wav", "AB C")
+    assert ForcedAligner.load(packed / "digits.argo").align(packed / "speech.wav", ["AB", "C"]) == expected
+    entries = [Pronunciation("AB", "ab", None, ("a", "b")), Pronunciation("C", None, None, ("c",))]
+    other = ForcedAligner.load(packed / "digits.argo", entries, beam=200.0).align(packed / "speech.wav", "AB C")
+    assert [word.text for word in other.words] == ["ab", "C"]
+    assert other.phones == expected.phones
+    samples, rate = read_audio(packed / "speech.wav")
+    aligner = ForcedAligner.load(packed / "digits.argo", str(small_system / "dict"))
+    found = aligner.align_samples(samples, rate, ["AB", "C"], "part")
+    assert found == expected
+    with pytest.raises(ConfigError, match=r"part: sample rate 8000 Hz; expected at least 16000 Hz"):
+        aligner.align_samples(samples, 8000, ["AB"], "part")
+    with pytest.raises(ConfigError, match=r"digits\.argo: no words to align"):
+        aligner.align(packed / "speech.wav", [])
 
 
 def test_audio_that_does_not_fit_is_refused(packed, recognizer, tmp_path):
