@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT, is_default
+from readers.audio.audio_file import Channel
 from readers.audio.raw import RawFormat
 from readers.errors import ConfigError
+from readers.htk.units import TICKS_PER_SECOND
 
 BASE_KINDS = ("FBANK", "MELSPEC", "MFCC", "PLP")
 CEPSTRAL_KINDS = ("MFCC", "PLP")
@@ -22,6 +24,7 @@ OTHER_FORMATS = {
     "AUDIO": "is live audio; features are computed from files",
 }
 OTHER_KINDS = ("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "USER", "DISCRETE", "ANON")
+SOURCE_RATE_TOLERANCE = 1e-3  # users write 453.5 for 22050 Hz
 MAX_DELTA_WINDOW = 1000  # frames on either side; protects the memory from a typing error
 
 
@@ -47,11 +50,13 @@ class FeatureConfig:
     target_rate, window_size : float
         Frame period and window length, 100 ns units.
     source_rate : float
-        Sample period, 100 ns units; 0 for that of the file, else it must agree with the file.
+        Sample period, 100 ns units, to which audio files are resampled; 0 for that of each file.
     source_kind, source_format, target_format : str
         WAVEFORM; format of the audio, which is only informative; HTK.
-    channel : int or None
-        Channel of the audio, counted from 0; None for audio that has one.
+    channel : int, "mix" or None
+        Channel of the audio, counted from 0, or the mean of all; None for audio that has one.
+    upsample : bool
+        Accept audio files of a lower sample rate than `source_rate`, which lack the upper frequencies.
     raw : readers.audio.RawFormat or None
         Format of audio files without a header; None if they are to be refused.
     save_compressed, save_with_crc : bool
@@ -103,7 +108,8 @@ class FeatureConfig:
     source_kind: str = "WAVEFORM"
     source_format: str = ""
     target_format: str = "HTK"
-    channel: int | None = None
+    channel: Channel = None
+    upsample: bool = False
     raw: RawFormat | None = None
     save_compressed: bool = False
     save_with_crc: bool = True
@@ -134,6 +140,10 @@ class FeatureConfig:
     third_window: int = 2
     simple_differences: bool = False
     seed: int = 0
+
+    def is_source_rate(self, rate: float) -> bool:
+        """Return whether a sample rate in Hz is that of `source_rate`, up to the rounding of its period."""
+        return abs(self.source_rate * rate / TICKS_PER_SECOND - 1.0) <= SOURCE_RATE_TOLERANCE
 
     def __post_init__(self) -> None:
         check_kinds(self)

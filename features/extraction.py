@@ -23,7 +23,6 @@ from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
 FILTER_FLOOR = np.float32(1.0)  # HTK's melfloor, before the logarithm
-SOURCE_RATE_TOLERANCE = 1e-3  # users write 453.5 for 22050 Hz
 LOG_ZERO = np.float32(-1.0e10)  # HTK's LZERO: log energy of a frame of zeros
 
 
@@ -151,8 +150,8 @@ class Plan:
 
 
 def check_source_rate(config: FeatureConfig, sample_rate: float) -> None:
-    """Check that SOURCERATE, if given, agrees with the file."""
-    if config.source_rate and abs(config.source_rate * sample_rate / TICKS_PER_SECOND - 1.0) > SOURCE_RATE_TOLERANCE:
+    """Check that SOURCERATE, if given, agrees with the samples."""
+    if config.source_rate and not config.is_source_rate(sample_rate):
         raise ConfigError(
             f"sample rate {sample_rate:g} Hz; expected {TICKS_PER_SECOND / config.source_rate:g} Hz, "
             f"from SOURCERATE = {config.source_rate:g}"

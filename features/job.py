@@ -9,10 +9,10 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from pathlib import Path
 from typing import NamedTuple
 
+from features.audio import read_samples
 from features.config import FeatureConfig
 from features.extraction import extract, frame_period, make_plan
 from features.record import SideFileWriter
-from readers.audio.audio_file import read_audio
 from readers.common.environment import available_cores, environment_variables
 from readers.common.faults import os_reason
 from readers.common.processes import as_they_end, end_with_parent
@@ -122,8 +122,8 @@ def hcopy(
 
 
 def copy_file(source: str, target: str, config: FeatureConfig) -> float:
-    """Write the features of one audio file as an HTK file; return the sample rate of the audio in Hz."""
-    samples, sample_rate = read_audio(source, config.channel, config.raw)
+    """Write the features of one audio file as an HTK file; return the sample rate of the features in Hz."""
+    samples, sample_rate = read_samples(source, config)
     frames = extract(samples, config, sample_rate)
     byte_order = "<" if config.natural_write_order and sys.byteorder == "little" else ">"
     write_htk(target, frames, parse_kind(config.file_kind), frame_period(config, sample_rate), byte_order)

@@ -10,7 +10,6 @@ from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.scorer import WindowScorer
 from decoder.live_recognition import StreamStage
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
-from features.extraction import SOURCE_RATE_TOLERANCE
 from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -72,6 +71,12 @@ class FrontEnd:
         self._check(where, rate)
 
     def target_rate(self, rate: float, where: str, upsample: bool = False) -> float:
+        """Return the sample rate of `fitting_rate`, after the check of its features."""
+        target = self.fitting_rate(rate, where, upsample)
+        self.check_rate(target, where)
+        return target
+
+    def fitting_rate(self, rate: float, where: str, upsample: bool = False) -> float:
         """Return the sample rate to which audio is to be resampled: its own if it fits the model.
 
         Parameters
@@ -97,8 +102,7 @@ class FrontEnd:
         target, known, period = rate, self.expected.rates, self.config.source_rate
         if period and not known:
             known = (round(TICKS_PER_SECOND / period),)
-        agrees = bool(period) and abs(period * rate / TICKS_PER_SECOND - 1) <= SOURCE_RATE_TOLERANCE
-        if known and rate not in known and not agrees:
+        if known and rate not in known and not self.config.is_source_rate(rate):
             lower = [one for one in known if one < rate]
             if lower:
                 target = max(lower)
@@ -110,7 +114,6 @@ class FrontEnd:
                         "audio without the upper frequencies"
                     )
                 target = min(known)
-        self.check_rate(target, where)
         return target
 
     def _check(self, where: str, rate: float | None) -> None:

@@ -86,9 +86,8 @@ def choose_channel(samples: np.ndarray, channel: Channel, where: object) -> np.n
     if channel is None:
         if count > 1:
             raise FormatError(
-                f"{where}: {count} channels; expected one; choose it by STEREOMODE = LEFT or RIGHT in the "
-                "configuration of the features, by argonaut transcribe --channel 0, 1 or mix, in Python by channel=0, "
-                "1 or 'mix'"
+                f"{where}: {count} channels; expected one; choose it by --channel 0, 1 or mix, by STEREOMODE = LEFT or "
+                "RIGHT in the configuration of the features, in Python by channel=0, 1 or 'mix'"
             )
         channel = 0
     if channel == MIX:

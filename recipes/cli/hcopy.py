@@ -18,6 +18,8 @@ With --scp train.scp it also writes a list of the feature files, which `cntk` an
 The audio may be WAV, FLAC, NIST SPHERE, an HTK waveform, or another format that libsndfile decodes, such as
 Ogg and MP3; the format is detected from each file, not taken from SOURCEFORMAT.
 Audio without a header needs --rate and, unless its samples are 16-bit little-endian integers, --encoding.
+With SOURCERATE in the configuration (625 for 16 kHz), audio of higher rates is resampled, and lower ones need
+--upsample.  Audio of several channels needs --channel.
 """
 
 import argparse
@@ -29,7 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from readers.errors import ConfigError
-from recipes.cli.raw_audio import add_raw_options, raw_format
+from recipes.cli.raw_audio import add_audio_options, add_raw_options, channel_of, raw_format
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-C", "--config", metavar="FILE", required=True, help="configuration file of HCopy")
     parser.add_argument("-S", "--script", metavar="LIST", help="list with a line `source target` for each file")
     parser.add_argument("files", nargs="*", metavar="FILE", help="instead of -S: a source, its target, and so on")
-    add_raw_options(parser)
+    add_audio_options(parser)
+    add_raw_options(parser, channels=True)
     parser.add_argument("-j", "--workers", type=int, metavar="N", help="number of processes (default: one per core)")
     parser.add_argument("-A", "-D", dest="shown", action="store_true", help="as in HCopy: print the configuration")
     parser.add_argument(
@@ -67,7 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     arguments.verbose = max(arguments.verbose, min(arguments.trace, 1), 2 * arguments.shown)
     settings = read_hcopy_config(arguments.config)
-    config = replace(FeatureConfig.from_hcopy(settings), raw=raw_format(arguments))
+    config = replace(FeatureConfig.from_hcopy(settings), raw=raw_format(arguments), upsample=arguments.upsample)
+    if arguments.channel is not None:
+        config = replace(config, channel=channel_of(arguments.channel))
     pairs = read_all_pairs(arguments)
     show_settings_without_effect(settings, arguments.verbose)
     if arguments.verbose:

@@ -1,8 +1,30 @@
-"""The options `--rate`, `--encoding` and `--channels` of commands that read audio."""
+"""The options of commands that read audio: its channel and sample rate, and the format of audio without a header."""
 
 import argparse
 
 from readers.errors import ConfigError
+
+
+def add_audio_options(group) -> None:
+    """Add --channel and --upsample."""
+    group.add_argument(
+        "--channel", metavar="N", help="channel of audio with several, counted from 0, or mix, the mean of all"
+    )
+    group.add_argument(
+        "--upsample", action="store_true", help="accept audio of a lower sample rate than that of the training"
+    )
+
+
+def channel_of(text: str | None) -> int | str | None:
+    """Return the value of --channel, None without it.  Raises ConfigError for other text."""
+    from readers.audio.audio_file import MIX
+    from readers.common.text import is_count
+
+    if text is None or text == MIX:
+        return text
+    if not is_count(text):
+        raise ConfigError(f"command line: --channel {text}; expected a number from 0, or {MIX}")
+    return int(text)
 
 
 def add_raw_options(group, channels: bool = False) -> None:

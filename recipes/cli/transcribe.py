@@ -33,7 +33,7 @@ from readers.errors import ArgonautError, ConfigError
 from recipes.cli.console import SIGNAL_BASE, one_line, progress_display, show_losses
 from recipes.cli.hotwords import add_hotword_options, with_hotwords
 from recipes.cli.live_display import JsonDisplay, TextDisplay, recognised
-from recipes.cli.raw_audio import add_raw_options, raw_format
+from recipes.cli.raw_audio import add_audio_options, add_raw_options, channel_of, raw_format
 from recipes.cli.transcript_files import FORMATS, JOINED, NAMED, WITH_ALTERNATIVES, write_transcript
 
 STANDARD_INPUT, STDIN_NAME = "-", "stdin"
@@ -85,12 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, metavar="N", help="number of cores to use (default: all)")
     add_hotword_options(parser)
     audio = parser.add_argument_group("audio")
-    audio.add_argument(
-        "--channel", metavar="N", help="channel of audio with several, counted from 0, or mix, the mean of all"
-    )
-    audio.add_argument(
-        "--upsample", action="store_true", help="accept audio of a lower sample rate than that of the training"
-    )
+    add_audio_options(audio)
     add_raw_options(audio, channels=True)
 
 
@@ -136,17 +131,6 @@ def check_options(arguments: argparse.Namespace) -> None:
         for option, given in (("-o", arguments.output), ("--nbest", arguments.nbest > 1), ("--whole", arguments.whole)):
             if given:
                 raise ConfigError(f"command line: --stream with {option}; expected only one of them")
-
-
-def channel_of(text: str | None) -> int | str | None:
-    from readers.audio.audio_file import MIX
-    from readers.common.text import is_count
-
-    if text is None or text == MIX:
-        return text
-    if not is_count(text):
-        raise ConfigError(f"command line: --channel {text}; expected a number from 0, or {MIX}")
-    return int(text)
 
 
 def recordings(given: list[str], raw: bool) -> tuple[list[Recording], list[str]]:

@@ -47,7 +47,9 @@ other programs that configurations often share with HCopy.  A name that is not l
 be misspelled; HTK would ignore it.
 
 Times are in units of 100 ns, frequencies in Hz.  The header of each audio file determines its format, byte order and
-sample rate; `SOURCERATE`, if given, must agree with it.  `STEREOMODE` is `LEFT` or `RIGHT`.
+sample rate.  With `SOURCERATE`, audio of a higher rate is resampled, and that of a lower one needs `--upsample`;
+without it, each file is taken at its own rate, as in HTK.  `STEREOMODE` is `LEFT` or `RIGHT`; `--channel` also chooses
+others, or `mix`.
 `SOURCEFORMAT` may be `WAV`, `WAVE`, `FLAC`, `NIST`, `HTK`, `AIFF` or `SUNAU8`; raw samples (`NOHEAD`, `ALIEN`) are read
 without it, with `--rate`; files of HTK's other formats have to be converted.
 """

@@ -60,10 +60,10 @@ def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
     for name, (content, _) in bad.items():
         (tmp_path / name).write_bytes(content)
     write_wav(tmp_path / "short.wav", np.ones(100), RATE)
-    write_wav(tmp_path / "rate.wav", np.ones(4000), 11025)
+    write_wav(tmp_path / "rate.wav", np.ones(4000), 7000)
     bad |= {
         "short.wav": (b"", "100 samples; expected at least 204, one window"),
-        "rate.wav": (b"", "sample rate 11025 Hz; expected 8000 Hz, from SOURCERATE = 1250"),
+        "rate.wav": (b"", "sample rate 7000 Hz; expected at least 8000 Hz, from SOURCERATE = 1250; --upsample"),
         "missing.wav": (b"", "No such file"),
     }
     names = list(bad)

@@ -6,7 +6,7 @@ from readers.errors import ConfigError
 from recipes.cli.dictionaries import add_dictionary_options
 from recipes.cli.hotwords import add_hotword_options
 from recipes.cli.parser import Parser
-from recipes.cli.raw_audio import add_raw_options
+from recipes.cli.raw_audio import add_audio_options, add_raw_options
 
 DECODING = {"widenings": 2}  # defaults; the others are those of the graph or of SearchOptions
 STREAMING = {"widenings": 0}
@@ -94,7 +94,8 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     inputs = parser.add_argument_group("inputs (6.1.3.2)")
     add(inputs, "infiles", "LIST", "list of feature files, one per line: FILE or NAME=FILE[first,last]")
     inputs.add_argument("--features", default="", metavar="CONFIG", help="HCopy configuration; -infiles lists audio")
-    add_raw_options(inputs)
+    add_audio_options(inputs)
+    add_raw_options(inputs, channels=True)
     add(inputs, "lm", "FILE", "ARPA language model (default: only the costs of the graph)")
     add(inputs, "lm-collection", "FILE", "interpolated models: lines `ARPA-file weight`; weights sum to 1")
     add_number(inputs, "sil-cost", "cost of entering silence (1.0)")

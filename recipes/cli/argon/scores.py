@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from readers.errors import ArgonautError, ConfigError, FormatError, ModelError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.options import spelled
-from recipes.cli.raw_audio import raw_format
+from recipes.cli.raw_audio import channel_of, raw_format
 
 NETWORK_OPTIONS = (
-    *("am", "infiles", "features", "output_node", "chunks", "priors", "rate", "encoding"),
-    "ignore_feature_mismatch",
+    *("am", "infiles", "features", "output_node", "chunks", "priors", "rate", "encoding", "channels", "channel"),
+    *("upsample", "ignore_feature_mismatch"),
 )
 LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
 LIST_HEAD = 1 << 13  # bytes that tell a list from an archive
@@ -95,6 +95,25 @@ def open_front_end(path: str, scorer, ignore: bool):
     return assembly.open_front_end(path, scorer, path, on_mismatch=lambda fault: report_mismatch(fault, ignore))
 
 
+def chosen_channel(arguments: argparse.Namespace, front_end):
+    """Return the channel of --channel or, without it, that of the configuration."""
+    chosen = channel_of(arguments.channel)
+    return front_end.config.channel if chosen is None else chosen
+
+
+def target_rate(front_end, rate: float, where: str, upsample: bool, ignore: bool) -> float:
+    """Return the rate to which audio is to be resampled; with `ignore`, audio of a lower rate keeps its own.
+
+    Raises ConfigError for a rate that does not fit the model.
+    """
+    try:
+        return front_end.fitting_rate(rate, where, upsample)
+    except ConfigError:
+        if not ignore:
+            raise
+        return rate
+
+
 class NetworkSource:
     """A network that scores the feature files of -infiles or, with --features, the audio files."""
 
@@ -109,9 +128,13 @@ class NetworkSource:
         self.front_end = (
             open_front_end(arguments.features, self.scorer, self.ignores_mismatch) if arguments.features else None
         )
-        self.raw = raw_format(arguments)
-        if self.raw is not None and self.front_end is None:
-            raise ConfigError("command line: --rate without --features; expected it only for audio")
+        self.raw, self.upsample = raw_format(arguments), arguments.upsample
+        if self.front_end is None:
+            for name in ("rate", "channel", "upsample"):
+                if getattr(arguments, name):
+                    raise ConfigError(f"command line: {spelled(name)} without --features; expected it only for audio")
+        else:
+            self.channel = chosen_channel(arguments, self.front_end)
 
     def entries(self) -> list:
         from readers.htk.scp import read_scp
@@ -130,6 +153,8 @@ class NetworkSource:
 
         try:
             found = self.record(entry)
+        except ConfigError:  # a sample rate that does not fit
+            raise
         except (ArgonautError, OSError):
             return
         require_match(found, entry.path, self.scorer, self.ignores_mismatch)
@@ -150,10 +175,13 @@ class NetworkSource:
         return self.audio_record(self.audio(entry)[1])
 
     def audio(self, entry):
-        """Return the samples and the sample rate of an audio file."""
+        """Return the samples of an audio file, resampled if its rate is not that of the training, and their rate."""
         from readers.audio.audio_file import read_audio
+        from readers.audio.resampling import resample
 
-        return read_audio(entry.path, self.front_end.config.channel, self.raw)
+        samples, rate = read_audio(entry.path, self.channel, self.raw)
+        target = target_rate(self.front_end, rate, entry.path, self.upsample, self.ignores_mismatch)
+        return (samples, rate) if target == rate else (resample(samples, rate, target), target)
 
     def header_record(self, entry, kind: int, period: int):
         from readers.htk.parameter_file import kind_name

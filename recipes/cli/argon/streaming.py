@@ -19,7 +19,7 @@ from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.decoding import UNFINISHED, note_files
 from recipes.cli.argon.options import spelled
-from recipes.cli.argon.scores import open_front_end, open_scorer
+from recipes.cli.argon.scores import chosen_channel, open_front_end, open_scorer, target_rate
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
 from recipes.cli.live_display import JsonDisplay, TextDisplay, recognised
@@ -60,6 +60,7 @@ class Streaming:
         from decoder.live_recognition import Recognition
         from features.streaming import FeatureStream
         from readers.audio.audio_stream import STANDARD_INPUT, open_audio
+        from readers.audio.resampling import Resampler
 
         self.arguments = arguments
         end, mean = endpoint(arguments), running_mean(arguments)
@@ -73,14 +74,18 @@ class Streaming:
             ("stdin", "standard input") if piped else (Path(arguments.stream).stem, arguments.stream)
         )
         raw = raw_format(arguments)
-        self.audio = open_audio(arguments.stream, SAMPLES, *(raw or (None,)), channel=front_end.config.channel)
+        channel = chosen_channel(arguments, front_end)
+        self.audio = open_audio(arguments.stream, SAMPLES, *(raw or (None,)), channel=channel)
         if front_end.config.has("Z"):
             print(f"{arguments.features}: {mean_text(mean)}", file=sys.stderr)
-        front_end.check_rate(self.audio.rate, self.source)
+        rate = self.audio.rate
+        target = target_rate(front_end, rate, self.source, arguments.upsample, ignore)
+        front_end.check_rate(target, self.source)
+        resampling = [] if target == rate else [Resampler(rate, target)]
         with self.naming(f"{arguments.features} and {self.source}"):
-            features = FeatureStream(front_end.config, self.audio.rate, mean)
+            features = FeatureStream(front_end.config, target, mean)
         self.period = features.period
-        self.recognition = Recognition(decoder, [features, scores], self.period, end, arguments.block)
+        self.recognition = Recognition(decoder, [*resampling, features, scores], self.period, end, arguments.block)
         self.show = JsonDisplay() if arguments.json else TextDisplay(times=True)
         self.report = RunReport("utterances")
         self.words: list = []

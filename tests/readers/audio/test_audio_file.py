@@ -126,7 +126,7 @@ def test_writers_round(tmp_path):
 
 def test_several_channels_need_a_choice(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.stack([RAMP, RAMP // 2], axis=1), 16000)
-    with pytest.raises(FormatError, match=r"a.wav: 2 channels; expected one; choose it by STEREOMODE = LEFT"):
+    with pytest.raises(FormatError, match=r"a.wav: 2 channels; expected one; choose it by --channel 0, 1"):
         read_audio(tmp_path / "a.wav")
     assert read_audio(tmp_path / "a.wav", channel=1)[0].tolist() == (RAMP // 2).tolist()
     with pytest.raises(FormatError, match=r"a.wav: channel 2 of 2; expected 0 to 1"):

@@ -4,15 +4,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from acoustic import load_model
 from readers.audio.audio_file import read_audio, write_wav
 from readers.audio.resampling import resample
+from readers.config.feature_record import read_side_file
+from readers.htk.mlf import read_mlf
+from readers.htk.parameter_file import read_htk
 from tests.recipes.systems.small_system import CNTK, DECODE, FIRST_OF_TEST, NUM_TEST, NUM_TRAIN
 
 AUDIO = f"audio/{FIRST_OF_TEST}.wav"
 TRAINED = "with which model/net was trained"
 ANYWAY = "; --ignore-feature-mismatch uses them anyway"
+UPSAMPLE = "--upsample (in Python with_audio(upsample=True)) accepts audio without the upper frequencies"
 ALIGN = (
     *("-graph", "graph/graph.dg", "-am", "model/net", "-cntkmap", "graph/cntkmap", "--dict", "dict"),
     *("-alignmlf", "words.mlf", "-outmlf", "hyp.mlf"),
@@ -51,8 +56,9 @@ def test_info_shows_the_record(user):
 
 def test_audio_of_another_rate(user):
     halve_rates(user)
-    message = f"{AUDIO}: sample rate 8000 Hz; expected 16000 Hz, {TRAINED}{ANYWAY}"
+    message = f"{AUDIO}: sample rate 8000 Hz; expected at least 16000 Hz, {TRAINED}; {UPSAMPLE}"
     assert user.decode("--features", "hcopy.config", infiles="audio.list").fault == message
+    assert user.decode("--features", "hcopy.config", "--upsample", infiles="audio.list").status == 0
     stream = (*DECODE, "--features", "hcopy.config", "--stream", AUDIO)
     assert user.run("argon", *stream).fault == message
     assert user.run("argon", *ALIGN, "--features", "hcopy.config", "-infiles", "audio.list").fault == message
@@ -60,17 +66,54 @@ def test_audio_of_another_rate(user):
     assert outcome.err[0] == f"{AUDIO}: sample rate 8000 Hz; expected 16000 Hz, {TRAINED}; used anyway"
 
 
-def test_audio_of_a_higher_rate_is_refused_not_resampled(user):
-    samples, rate = read_audio(AUDIO)
-    write_wav("fast.wav", resample(samples, rate, 44100), 44100)
-    user.write("fast.list", "fast.wav\n")
-    message = f"fast.wav: sample rate 44100 Hz; expected 16000 Hz, {TRAINED}{ANYWAY}"
-    assert user.decode("--features", "hcopy.config", infiles="fast.list").fault == message
-    assert user.run("argon", *DECODE, "--features", "hcopy.config", "--stream", "fast.wav").fault == message
+def test_audio_of_a_higher_rate_is_resampled(user):
+    """Whether by `argon --features`, in a stream, or by `hcopy` with SOURCERATE."""
+    assert user.decode("--features", "hcopy.config", infiles="audio.list").status == 0
+    expected = dict(read_mlf("hyp.mlf").items())
+    for path in Path("audio").glob("*.wav"):
+        samples, rate = read_audio(path)
+        other = resample(samples, rate, 44100)
+        soundfile.write(path, np.stack([0 * other, other], axis=1).astype(np.int16), 44100)
+    channel = f"error: {AUDIO}: 2 channels; expected one; choose it by --channel 0, 1 or mix"
+    first = user.run("argon", *DECODE, "--features", "hcopy.config", "--stream", AUDIO).err[0]
+    assert first.startswith(channel)
+    assert user.decode("--features", "hcopy.config", "--channel", 1, infiles="audio.list").status == 0
+    assert words(read_mlf("hyp.mlf")) == words(expected)
+    outcome = user.run("argon", *DECODE, "--features", "hcopy.config", "--stream", AUDIO, "--channel", 1)
+    assert outcome.status == 0, outcome.err
+    streamed = [word for line in outcome.out[:-1] for word in line.split()[2:]]
+    assert streamed == words(expected)[f"audio/{FIRST_OF_TEST}"]
     user.write("strict.config", (user.root / "hcopy.config").read_text() + "SOURCERATE = 625\n")
-    outcome = user.run("hcopy", "-C", "strict.config", "fast.wav", "fast.fb")
+    assert user.run("hcopy", "-C", "strict.config", "--channel", 1, AUDIO, "fast/a.fb").status == 0
+    plain, fast = (read_htk(path) for path in (f"feat/{FIRST_OF_TEST}.fb", "fast/a.fb"))
+    assert fast.period == plain.period
+    assert abs(fast.frames.shape[1] - plain.frames.shape[1]) <= 1
+    assert read_side_file(Path("fast/features.fb.json")).rates == (16000,)
+    frames = min(fast.frames.shape[1], plain.frames.shape[1])
+    assert np.abs(fast.frames[:, :frames] - plain.frames[:, :frames]).mean() < 0.2
+
+
+def words(labels) -> dict:
+    return {name: [label.name for label in found] for name, found in labels.items()}
+
+
+def test_hcopy_needs_upsample_for_a_lower_rate(user):
+    halve_rates(user)
+    user.write("strict.config", (user.root / "hcopy.config").read_text() + "SOURCERATE = 625\n")
+    outcome = user.run("hcopy", "-C", "strict.config", AUDIO, "fast.fb")
     assert outcome.status == 2
-    assert outcome.err == ["error: fast.wav: sample rate 44100 Hz; expected 16000 Hz, from SOURCERATE = 625"]
+    reason = "sample rate 8000 Hz; expected at least 16000 Hz, from SOURCERATE = 625; --upsample accepts audio without"
+    assert outcome.err == [f"error: {AUDIO}: {reason} the upper frequencies"]
+    assert user.run("hcopy", "-C", "strict.config", "--upsample", AUDIO, "wide.fb").status == 0
+    assert read_htk("wide.fb").frames.shape[1] == pytest.approx(
+        read_htk(f"feat/{FIRST_OF_TEST}.fb").frames.shape[1], abs=1
+    )
+
+
+@pytest.mark.parametrize("option", [("--channel", "0"), ("--upsample",)])
+def test_options_of_audio_need_audio(user, option):
+    fault = f"command line: {option[0]} without --features; expected it only for audio"
+    assert user.decode(*option).fault == fault
 
 
 def test_one_recording_of_another_rate_costs_its_utterance(user):
@@ -79,7 +122,7 @@ def test_one_recording_of_another_rate_costs_its_utterance(user):
     outcome = user.decode("--features", "hcopy.config", infiles="audio.list")
     assert outcome.status == 1
     assert outcome.out[-1].startswith(f"utterances: {NUM_TEST - 1} done, 0 skipped, 1 failed")
-    assert "sample rate 8000 Hz; expected 16000 Hz" in Path("hyp.mlf.report").read_text()
+    assert "sample rate 8000 Hz; expected at least 16000 Hz" in Path("hyp.mlf.report").read_text()
 
 
 def test_feature_files_of_another_kind(user):

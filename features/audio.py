@@ -1,0 +1,51 @@
+"""Reads audio for a configuration: one channel, resampled to the sample rate of SOURCERATE if it has another one."""
+
+import os
+
+import numpy as np
+
+from features.config import FeatureConfig
+from readers.audio.audio_file import read_audio
+from readers.audio.resampling import resample
+from readers.errors import ConfigError
+from readers.htk.units import TICKS_PER_SECOND
+
+
+def read_samples(path: str | os.PathLike, config: FeatureConfig) -> tuple[np.ndarray, float]:
+    """Read the channel of an audio file from which features are computed.
+
+    Parameters
+    ----------
+    path : path
+    config : FeatureConfig
+
+    Returns
+    -------
+    samples : (N,) float32
+        On the scale of 16-bit integers.
+    rate : float
+        In Hz: that of SOURCERATE or, without it, that of the file.
+
+    Raises
+    ------
+    FormatError
+        For a file that cannot be read, and a missing channel.
+    ConfigError
+        For a sample rate below that of SOURCERATE, unless the configuration accepts it.
+    """
+    samples, rate = read_audio(path, config.channel, config.raw)
+    target = target_rate(config, rate, str(path))
+    return (samples, rate) if target == rate else (resample(samples, rate, target), target)
+
+
+def target_rate(config: FeatureConfig, rate: float, where: str) -> float:
+    """Return the sample rate in Hz to which audio is resampled.  Raises ConfigError for one that is too low."""
+    if not config.source_rate or config.is_source_rate(rate):
+        return rate
+    target = round(TICKS_PER_SECOND / config.source_rate)
+    if rate < target and not config.upsample:
+        raise ConfigError(
+            f"{where}: sample rate {rate:g} Hz; expected at least {target} Hz, from SOURCERATE = "
+            f"{config.source_rate:g}; --upsample accepts audio without the upper frequencies"
+        )
+    return target
