@@ -1,6 +1,7 @@
 """Script files, which list the feature file (or part of one) of each utterance, and plain lists.
 
 An SCP line is `path`, `logical=path` or `logical=path[first,last]`; frames are counted from 0, both inclusive.
+In a list of audio files they are samples, and `[first,last,channel]` also names a channel, counted from 0.
 Source: CNTK book 3.4.2 (HTKMLFReader); HTK Book 3.4, section 4.2 (script files).
 """
 
@@ -18,7 +19,7 @@ from readers.common.text import quote_name, read_lines, split_fields
 from readers.errors import FormatError
 from readers.htk.mlf import HEADER
 
-_ENTRY = re.compile(r"(?:([^=]+)=)?(.*?)(?:\[([0-9]{1,18}),([0-9]{1,18})\])?", re.DOTALL)
+_ENTRY = re.compile(r"(?:([^=]+)=)?(.*?)(?:\[([0-9]{1,18}),([0-9]{1,18})(?:,([0-9]{1,4}))?\])?", re.DOTALL)
 
 
 class ScpEntry(NamedTuple):
@@ -34,6 +35,8 @@ class ScpEntry(NamedTuple):
         First and last frame, inclusive; None for the whole file.
     source_file, line : str, int
         Where the entry was read.
+    channel : int or None
+        Channel of an audio file, counted from 0; None if the entry names none.
     """
 
     logical: str
@@ -42,6 +45,7 @@ class ScpEntry(NamedTuple):
     end: int | None = None
     source_file: str = ""
     line: int = 0
+    channel: int | None = None
 
     @property
     def key(self) -> str:
@@ -59,13 +63,25 @@ class ScpEntry(NamedTuple):
         return None if self.end is None else self.end - self.start + 1
 
     @property
+    def source(self) -> str:
+        """The path with the range and channel, as they are written."""
+        if self.end is None:
+            return self.path
+        channel = "" if self.channel is None else f",{self.channel}"
+        return f"{self.path}[{self.start},{self.end}{channel}]"
+
+    @property
     def where(self) -> str:
         """The place of the entry, `file:line`."""
         return f"{self.source_file}:{self.line}"
 
 
 def read_scp(
-    path: str | os.PathLike, prefix: str = "", expand: bool = True, on_fault: OnFault | None = None
+    path: str | os.PathLike,
+    prefix: str = "",
+    expand: bool = True,
+    on_fault: OnFault | None = None,
+    channels: bool = False,
 ) -> list[ScpEntry]:
     """Read the entries of an SCP.
 
@@ -80,6 +96,8 @@ def read_scp(
         files are read with False.
     on_fault : callable, optional
         Called with the error of each bad line, which is then skipped.  By default the first error is raised.
+    channels : bool
+        Whether a range may also name a channel, as in lists of audio files.
 
     Returns
     -------
@@ -110,7 +128,7 @@ def read_scp(
         if not line:
             continue
         try:
-            entries.append(_parse_entry(line, f"{path}", number, prefix, directory if expand else None))
+            entries.append(_parse_entry(line, f"{path}", number, prefix, directory if expand else None, channels))
         except FormatError as fault:
             if on_fault is None:
                 raise
@@ -127,9 +145,12 @@ def _other_kind(line: str) -> str | None:
     return None
 
 
-def _parse_entry(line: str, source: str, number: int, prefix: str, directory: str | None) -> ScpEntry:
-    logical, physical, start, end = _ENTRY.fullmatch(line).groups()
-    if line.endswith("]") and end is None and _ends_in_range(line[:-1]):
+def _parse_entry(
+    line: str, source: str, number: int, prefix: str, directory: str | None, channels: bool = False
+) -> ScpEntry:
+    logical, physical, start, end, channel = _ENTRY.fullmatch(line).groups()
+    malformed = line.endswith("]") and end is None and _ends_in_range(line[:-1])
+    if malformed or (channel is not None and not channels):
         raise FormatError(
             f"{source}:{number}: {line!r} ends in a malformed range; expected [first,last] with whole numbers"
         )
@@ -147,7 +168,9 @@ def _parse_entry(line: str, source: str, number: int, prefix: str, directory: st
     first, last = int(start), int(end)
     if first > last:
         raise FormatError(f"{source}:{number}: frames [{first},{last}]; expected first <= last")
-    return ScpEntry(logical or physical, physical, first, last, source, number)
+    return ScpEntry(
+        logical or physical, physical, first, last, source, number, None if channel is None else int(channel)
+    )
 
 
 def _ends_in_range(text: str) -> bool:
@@ -177,14 +200,13 @@ def write_scp(path: str | os.PathLike, entries: Iterable[ScpEntry]) -> None:
 
 def _format_entry(entry: ScpEntry, target: str | os.PathLike) -> str:
     text = entry.path if entry.logical == entry.path and "=" not in entry.path else f"{entry.logical}={entry.path}"
-    if entry.end is not None:
-        text += f"[{entry.start},{entry.end}]"
+    text += entry.source[len(entry.path) :]
     try:
         odd = set("\n\r\0") & set(text) or _other_kind(text.strip())
-        parsed = None if odd else _parse_entry(text.strip(), "", 0, "", None)
+        parsed = None if odd else _parse_entry(text.strip(), "", 0, "", None, channels=True)
     except FormatError:
         parsed = None
-    if parsed is None or parsed[:4] != entry[:4]:
+    if parsed is None or (*parsed[:4], parsed.channel) != (*entry[:4], entry.channel):
         raise FormatError(
             f"{target}: entry {text!r} cannot be written as an SCP line; expected names without = or line ends"
         )

@@ -14,6 +14,7 @@ from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import Parser, version_text
 
 COMMANDS = {
+    "import": "import recordings with transcripts: folders, Kaldi data directories and other manifests",
     "hcopy": "extract HTK feature files from audio files with an HCopy configuration",
     "cntk": "train, test or evaluate a computational network with a CNTK configuration file",
     "graph": "build a decoding graph from a dictionary, HMM states and a language model",
@@ -34,7 +35,7 @@ COMMANDS = {
     "completion": "print a script that completes commands and options in bash, zsh or fish",
 }
 RAW_COMMANDS = ("cntk", "argon")  # parse their own arguments
-MODULES = {"argon": "argon.command"}  # command -> module, where the names differ
+MODULES = {"argon": "argon.command", "import": "import_corpus"}  # command -> module, where the names differ
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,0 +1,94 @@
+"""The headers of audio files: rate, channels and length, without decoding the samples."""
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from readers.audio.audio_file import check_riff
+from readers.audio.sphere import read_sphere_header
+from readers.common.audio_format import HEAD_SIZE, NIST_SPHERE, WAV, audio_format
+from readers.errors import FormatError
+from readers.htk.parameter_file import WAVEFORM, read_htk_header
+from readers.htk.units import TICKS_PER_SECOND
+
+
+class AudioHeader(NamedTuple):
+    """What the header of an audio file states.
+
+    Attributes
+    ----------
+    rate : int
+        Samples per second.
+    channels : int
+    num_samples : int
+        Samples per channel, at least 1.
+    """
+
+    rate: int
+    channels: int
+    num_samples: int
+
+    @property
+    def seconds(self) -> float:
+        """The duration."""
+        return self.num_samples / self.rate
+
+
+def read_audio_header(path: str | os.PathLike) -> AudioHeader:
+    """Read the header of an audio file of any format that `readers.audio.read_audio` reads, except raw samples.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    AudioHeader
+
+    Raises
+    ------
+    FormatError
+        For a file that is no audio, is empty or truncated, or is not a regular file, such as a pipe.
+    OSError
+        For a file that is missing or cannot be read.
+    """
+    path = Path(path)
+    if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+        raise FormatError(f"{path}: a pipe or device; expected an audio file")
+    with path.open("rb") as file:
+        head = file.read(HEAD_SIZE)
+    if not head:
+        raise FormatError(f"{path}: empty file; expected audio")
+    form = audio_format(head)
+    if form is None:
+        header = _htk_header(path)
+    else:
+        if form == NIST_SPHERE:
+            read_sphere_header(path)
+        elif form == WAV:
+            check_riff(path)
+        header = _sndfile_header(path)
+    if header.num_samples < 1:
+        raise FormatError(f"{path}: no samples; expected at least one")
+    return header
+
+
+def _sndfile_header(path: Path) -> AudioHeader:
+    import soundfile
+
+    try:
+        about = soundfile.info(os.fspath(path))
+    except (soundfile.LibsndfileError, RuntimeError) as fault:
+        raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
+    return AudioHeader(about.samplerate, about.channels, about.frames)
+
+
+def _htk_header(path: Path) -> AudioHeader:
+    try:
+        header = read_htk_header(path)
+    except FormatError:
+        header = None
+    if header is None or header.base_kind != WAVEFORM or header.dim != 1 or header.period > TICKS_PER_SECOND:
+        raise FormatError(f"{path}: no audio of a known format; expected WAV, FLAC, MP3, NIST SPHERE or another")
+    return AudioHeader(round(TICKS_PER_SECOND / header.period), 1, header.num_frames)

@@ -1,0 +1,137 @@
+"""Makes a corpus from what the readers of the kinds of corpora have found; they yield a Draft for each utterance."""
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from readers.common.faults import os_reason
+from readers.common.report import RunReport
+from readers.corpora.corpus import AudioHeaders, Corpus, Utterance, by_name, usable_name
+from readers.corpora.words import WordForms
+from readers.errors import ArgonautError, FormatError
+
+MAX_OVERSHOOT = 0.5  # seconds that a part may end after its file, as in Kaldi's extract-segments
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+Progress = Callable[..., None]
+
+
+class Draft(NamedTuple):
+    """An utterance as a source describes it; nothing has been checked.
+
+    where: the place of the description, for messages.
+    text: the transcript, None without one.
+    start, end: seconds; end None for the end of the file.
+    side: the channel, if the file has several; ignored for other files.
+    """
+
+    where: str
+    name: str
+    speaker: str
+    text: str | None
+    audio: Path
+    start: float = 0.0
+    end: float | None = None
+    channel: int | None = None
+    side: int | None = None
+
+
+def finish(drafts: Iterable[Draft], forms: WordForms, report: RunReport, progress: Progress | None = None) -> Corpus:
+    """Return the corpus of the drafts; those that cannot be used are listed in the report."""
+    headers = AudioHeaders()
+    drafts = list(drafts)
+    utterances: dict[str, Utterance] = {}
+    places: dict[str, str] = {}
+    for number, draft in enumerate(drafts, 1):
+        try:
+            utterance = _utterance(draft, forms, headers)
+            if utterance.name in utterances:
+                raise FormatError(
+                    f"{draft.where}: the name {utterance.name!r} is also that of {places[utterance.name]}; "
+                    "expected each name once"
+                )
+        except (ArgonautError, OSError) as fault:
+            report.fail(draft.name, reason(fault))
+        else:
+            utterances[utterance.name] = utterance
+            places[utterance.name] = draft.where
+            report.done()
+        if progress:
+            progress(number, len(drafts))
+    return Corpus(by_name(utterances.values()), report, headers)
+
+
+def reason(fault: Exception) -> str:
+    """Return the message of a fault as one line."""
+    if isinstance(fault, OSError):
+        return f"{fault.filename}: {os_reason(fault)}"
+    return " ".join(str(fault).split())
+
+
+def audio_path(text: str, base: Path, where: str, also_here: bool = False) -> Path:
+    """Return the absolute path of an audio file that a manifest names.
+
+    Parameters
+    ----------
+    text : str
+        The path; a relative one begins at `base`.
+    base : Path
+        The directory of the manifest.
+    where : str
+        The place, for messages.
+    also_here : bool
+        Whether a relative path that does not exist there may begin at the current directory.
+
+    Raises
+    ------
+    FormatError
+        For an empty path, and control characters.
+    """
+    if not text or _CONTROL.search(text):
+        raise FormatError(f"{where}: path {text[:60]!r}; expected an audio file, without control characters")
+    path = Path(os.path.abspath(base / text))  # noqa: PTH100  (links stay links)
+    here = Path(os.path.abspath(text))  # noqa: PTH100
+    return here if also_here and not path.exists() and here.exists() else path
+
+
+def _utterance(draft: Draft, forms: WordForms, headers: AudioHeaders) -> Utterance:
+    try:
+        os.fspath(draft.audio).encode()
+    except UnicodeEncodeError as fault:
+        raise FormatError(f"{draft.where}: a file name that is not UTF-8; expected UTF-8; rename the file") from fault
+    if _CONTROL.search(os.fspath(draft.audio)):
+        raise FormatError(f"{draft.where}: a file name with control characters; expected none; rename the file")
+    name = usable_name(draft.name, draft.where)
+    speaker = usable_name(draft.speaker, f"{draft.where}: speaker")
+    header = headers[draft.audio]
+    channel = draft.side if draft.channel is None and header.channels > 1 else draft.channel
+    if channel is not None and not 0 <= channel < header.channels:
+        raise FormatError(
+            f"{draft.where}: channel {channel} of {draft.audio}, which has {header.channels}; expected 0 to "
+            f"{header.channels - 1}"
+        )
+    if header.channels == 1:
+        channel = None
+    start, end = _place(draft, header.rate, header.num_samples)
+    words = None if draft.text is None else forms.split(draft.text)
+    return Utterance(name, speaker, words, draft.audio, start, end, channel)
+
+
+def _place(draft: Draft, rate: int, num_samples: int) -> tuple[float, float | None]:
+    """Return start and end in seconds, as whole samples of the file; end None for the end of the file."""
+    length = num_samples / rate
+    end = length if draft.end is None else draft.end
+    if not (math.isfinite(draft.start) and math.isfinite(end) and 0 <= draft.start < end):
+        raise FormatError(f"{draft.where}: from {draft.start:g} to {end:g} s; expected times from 0, the start first")
+    if draft.start >= length or end > length + MAX_OVERSHOOT:
+        raise FormatError(
+            f"{draft.where}: from {draft.start:g} to {end:g} s, but {draft.audio} has {length:g} s; expected a part of "
+            "the file"
+        )
+    first, stop = round(draft.start * rate), min(round(end * rate), num_samples)
+    if first >= stop:
+        raise FormatError(f"{draft.where}: from {draft.start:g} to {end:g} s; expected at least one sample")
+    return first / rate, None if stop == num_samples else stop / rate

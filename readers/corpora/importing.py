@@ -1,0 +1,80 @@
+"""Imports corpora of other tools: folders of recordings with transcripts, Kaldi's data directories and others."""
+
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from readers.common.report import RunReport
+from readers.corpora.corpus import Corpus
+from readers.corpora.drafts import finish
+from readers.corpora.folder import folder_drafts
+from readers.corpora.kaldi import kaldi_drafts
+from readers.corpora.words import WordForms
+from readers.errors import ConfigError, FormatError
+
+KINDS = {
+    "folder": "recordings with .lab, .txt or .TextGrid files of the same name beside them; folders name the speakers",
+    "kaldi": "a Kaldi data directory: wav.scp, segments, text, utt2spk",
+}
+PUNCTUATION = {"folder": "strip", "kaldi": "keep"}  # default of each kind
+
+
+def import_corpus(
+    kind: str,
+    source: str | os.PathLike,
+    *,
+    case: str = "keep",
+    punctuation: str | None = None,
+    known: Collection[str] = (),
+    speaker_characters: int = 0,
+    progress: Callable[..., None] | None = None,
+) -> Corpus:
+    """Import a corpus; nothing is written.
+
+    Parameters
+    ----------
+    kind : str
+        A key of KINDS: "folder", "kaldi".
+    source : path
+        The corpus.
+    case : {"keep", "upper", "lower"}
+        Case of the words.
+    punctuation : {"strip", "keep"}, optional
+        Whether punctuation marks at both ends of words are removed; by default, they are kept in transcripts of Kaldi.
+    known : collection of str
+        Words whose punctuation is never removed, for instance those of a dictionary.
+    speaker_characters : int
+        Of a folder: number of characters at the beginning of a file name that are the speaker; 0 for the name of
+        its folder.
+    progress : callable, optional
+        Called as progress(done, total) when utterances have been checked.
+
+    Returns
+    -------
+    Corpus
+        Its `report` lists files and utterances that cannot be used, with reasons.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown kind or option.
+    FormatError
+        With file and line, for a manifest that is malformed or contradicts itself, and a source without utterances.
+    OSError
+        For a source that is missing.
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"kind of corpus {kind!r}; expected {', '.join(KINDS)}")
+    if speaker_characters < 0 or (speaker_characters and kind != "folder"):
+        raise ConfigError(f"{speaker_characters} characters of the speaker; expected a number above 0, for a folder")
+    forms = WordForms(case, punctuation or PUNCTUATION[kind], known)
+    report = RunReport("utterances")
+    source = Path(source)
+    if kind == "folder":
+        drafts = folder_drafts(source, report, speaker_characters)
+    else:
+        drafts = kaldi_drafts(source, report)
+    corpus = finish(drafts, forms, report, progress)
+    if not corpus.utterances and not report.lost:
+        raise FormatError(f"{source}: no utterances; expected {KINDS[kind]}")
+    return corpus

@@ -1,0 +1,168 @@
+"""Kaldi's data directories: wav.scp, segments, text, utt2spk, spk2utt and reco2file_and_channel, plain or gzip.
+
+Every table has a key in each line, in the order of `LC_ALL=C sort`, each key once.  Commands are never run.
+Source: Kaldi's documentation, "Data preparation", and its program extract-segments.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from readers.common.report import RunReport
+from readers.common.text import is_count, is_number, read_lines, to_number
+from readers.corpora.drafts import Draft, audio_path
+from readers.errors import FormatError
+
+TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "reco2file_and_channel")
+CHANNELS = {"A": 0, "B": 1, "1": 0, "2": 1}
+_AUDIO_WORD = re.compile(r"\S+\.(?:wav|flac|ogg|opus|mp3|sph|aiff?)", re.IGNORECASE)
+_OFFSET = re.compile(r".+:[0-9]{1,18}")
+
+
+class Row(NamedTuple):
+    """A line of a table: its place, and the text after the key."""
+
+    where: str
+    value: str
+
+
+class Segment(NamedTuple):
+    """A line of segments; end None for the end of the recording."""
+
+    recording: str
+    start: float = 0.0
+    end: float | None = None
+    channel: int | None = None
+
+
+def kaldi_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
+    """Yield the utterances of a Kaldi data directory; lines of `text` without audio are listed in the report.
+
+    Raises FormatError, with file and line, and OSError.
+    """
+    source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
+    if not source.is_dir():
+        source.stat()
+        raise FormatError(f"{source}: a file; expected a Kaldi data directory, with wav.scp, text and utt2spk")
+    recordings = {key: _audio(key, row, source) for key, row in _required(source, "wav.scp").items()}
+    channels = _channels(source)
+    segments = _segments(source, recordings)
+    speakers = _speakers(source, segments)
+    texts = _table(source, "text") or {}
+    for key, (where, segment) in segments.items():
+        text = texts[key].value if key in texts else None
+        yield Draft(
+            *(where, key, speakers[key], text, recordings[segment.recording]),
+            *(segment.start, segment.end, segment.channel, channels.get(segment.recording)),
+        )
+    for key, row in texts.items():
+        if key not in segments:
+            report.skip(key, f"{row.where}: a transcript without audio; expected it in segments or wav.scp")
+
+
+def _find(source: Path, name: str) -> Path | None:
+    """Return the path of a table, which may be gzip; None if it is missing."""
+    return next((path for path in (source / name, source / f"{name}.gz") if os.path.lexists(path)), None)
+
+
+def _table(source: Path, name: str) -> dict[str, Row] | None:
+    """Return the lines of a table by key, None without the table.  Raises FormatError."""
+    path = _find(source, name)
+    if path is None:
+        return None
+    rows: dict[str, Row] = {}
+    previous = ""
+    for number, line in enumerate(read_lines(path), 1):
+        key, *rest = line.split(None, 1)[:2] or [""]
+        where = f"{path}:{number}"
+        if not key:
+            raise FormatError(f"{where}: an empty line; expected a key on each line")
+        if key in rows:
+            raise FormatError(f"{where}: {key!r} is already at {rows[key].where}; expected each key once")
+        if key < previous:
+            raise FormatError(
+                f"{where}: {key!r} after {previous!r}; expected the keys in order; sort the file with LC_ALL=C sort"
+            )
+        rows[key] = Row(where, rest[0].strip() if rest else "")
+        previous = key
+    return rows
+
+
+def _required(source: Path, name: str) -> dict[str, Row]:
+    rows = _table(source, name)
+    if not rows:
+        found = "missing" if rows is None else "empty"
+        raise FormatError(f"{source / name}: {found}; expected a Kaldi data directory, with wav.scp, text and utt2spk")
+    return rows
+
+
+def _audio(key: str, row: Row, source: Path) -> Path:
+    """Return the path of a line of wav.scp."""
+    if row.value.endswith("|") or row.value.startswith("|"):
+        named = _AUDIO_WORD.search(row.value)
+        way = f"name the file itself, `{key} {named[0]}`" if named else "store its output in a file and name that"
+        raise FormatError(
+            f"{row.where}: a command, which is not run; expected an audio file; {way} (WAV, FLAC, MP3, Ogg and "
+            "uncompressed SPHERE are read directly)"
+        )
+    return audio_path(row.value, source, row.where, also_here=True)
+
+
+def _segments(source: Path, recordings: dict[str, Path]) -> dict[str, tuple[str, Segment]]:
+    """Return (place, segment) of each utterance; without segments, recordings are utterances."""
+    rows = _table(source, "segments")
+    if rows is None:
+        return {key: (row.where, Segment(key)) for key, row in (_table(source, "wav.scp") or {}).items()}
+    found = {}
+    for key, (where, value) in rows.items():
+        fields = value.split()
+        numbers = [to_number(field) for field in fields[1:3] if is_number(field)]
+        if len(fields) not in (3, 4) or len(numbers) != 2 or not all(is_count(field) for field in fields[3:]):
+            raise FormatError(f"{where}: {value[:60]!r}; expected `utterance recording start end`, times in seconds")
+        if fields[0] not in recordings:
+            raise FormatError(f"{where}: recording {fields[0]!r} is not in wav.scp; expected one that is")
+        start, end = numbers
+        if start < 0 or (end != -1 and end <= start):
+            raise FormatError(f"{where}: from {fields[1]} to {fields[2]} s; expected times from 0, the start first")
+        channel = int(fields[3]) if len(fields) == 4 else None
+        found[key] = (where, Segment(fields[0], start, None if end == -1 else end, channel))
+    return found
+
+
+def _speakers(source: Path, segments: dict[str, tuple[str, Segment]]) -> dict[str, str]:
+    """Return the speaker of each utterance, from utt2spk or, without it, spk2utt."""
+    rows = _table(source, "utt2spk")
+    lists = _table(source, "spk2utt")
+    if rows is None and lists is None:
+        raise FormatError(f"{source / 'utt2spk'}: missing; expected the speaker of each utterance")
+    by_list = {one: (speaker, row.where) for speaker, row in (lists or {}).items() for one in row.value.split()}
+    if rows is None:
+        speakers = {utterance: speaker for utterance, (speaker, _) in by_list.items()}
+    else:
+        speakers = {}
+        for key, (where, value) in rows.items():
+            if len(value.split()) != 1:
+                raise FormatError(f"{where}: speaker {value[:60]!r}; expected `utterance speaker`")
+            speakers[key] = value
+            if lists is not None and by_list.get(key, ("",))[0] != value:
+                other = by_list[key][1] if key in by_list else source / "spk2utt"
+                raise FormatError(
+                    f"{where}: {key!r} is of speaker {value!r}, but not in {other}; expected the same in both"
+                )
+    for key, (where, _) in segments.items():
+        if key not in speakers:
+            raise FormatError(f"{where}: {key!r} is not in utt2spk; expected its speaker there")
+    return speakers
+
+
+def _channels(source: Path) -> dict[str, int]:
+    """Return the channel of each recording that reco2file_and_channel names."""
+    found = {}
+    for key, (where, value) in (_table(source, "reco2file_and_channel") or {}).items():
+        fields = value.split()
+        if len(fields) != 2 or fields[1] not in CHANNELS:
+            raise FormatError(f"{where}: {value[:60]!r}; expected `recording file channel`, with channel A, B, 1 or 2")
+        found[key] = CHANNELS[fields[1]]
+    return found

@@ -1,0 +1,77 @@
+"""Splits transcripts into words and changes them to the form that a dictionary uses."""
+
+import unicodedata
+from collections.abc import Collection
+
+from readers.errors import ConfigError
+
+CASES = ("keep", "upper", "lower")
+PUNCTUATION = ("strip", "keep")
+_BRACKETS = ("[]", "<>", "()", "{}")  # around noises, such as [laughter]
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u02bc\uff07", "'"))
+
+
+class WordForms:
+    """Splits text into words.
+
+    Parameters
+    ----------
+    case : {"keep", "upper", "lower"}
+        Case of the words.
+    punctuation : {"strip", "keep"}
+        With "strip", punctuation marks at both ends of a word are removed, except an apostrophe on one side only, and
+        typographic apostrophes become `'`.  Words in brackets, such as `[noise]` and `<unk>`, stay as they are.
+    known : collection of str
+        Words, for instance of a dictionary, whose punctuation is never removed.
+
+    Raises
+    ------
+    ConfigError
+        For other values.
+    """
+
+    def __init__(self, case: str = "keep", punctuation: str = "strip", known: Collection[str] = ()):
+        if case not in CASES:
+            raise ConfigError(f"case {case!r}; expected {', '.join(CASES)}")
+        if punctuation not in PUNCTUATION:
+            raise ConfigError(f"punctuation {punctuation!r}; expected {', '.join(PUNCTUATION)}")
+        self.case, self.punctuation = case, punctuation
+        self.known = known
+
+    def split(self, text: str) -> tuple[str, ...]:
+        """Return the words of a text."""
+        return tuple(word for token in text.split() if (word := self._word(token)))
+
+    def _word(self, token: str) -> str:
+        """Return a word, empty for a token that is only punctuation."""
+        token = self._with_case(token)
+        if self.punctuation == "keep" or token in self.known or _in_brackets(token):
+            return token
+        token = token.translate(_APOSTROPHES)
+        return token if token in self.known else _stripped(token)
+
+    def _with_case(self, token: str) -> str:
+        return token.upper() if self.case == "upper" else token.lower() if self.case == "lower" else token
+
+
+def _in_brackets(token: str) -> bool:
+    return len(token) > 2 and token[0] + token[-1] in _BRACKETS
+
+
+def _stripped(token: str) -> str:
+    """Return a token without punctuation at its ends; an apostrophe remains that has no counterpart."""
+    first, last = 0, len(token)
+    while first < last and _is_mark(token[first]) and token[first] != "'":
+        first += 1
+    while first < last and _is_mark(token[last - 1]) and token[last - 1] != "'":
+        last -= 1
+    word = token[first:last]
+    while len(word) > 1 and word[0] == word[-1] == "'":
+        word = word[1:-1]
+    return "" if all(map(_is_mark, word)) else word
+
+
+def _is_mark(character: str) -> bool:
+    """Whether a character is a punctuation mark or a symbol such as +, but not &, %, @, # and signs of currency."""
+    kind = unicodedata.category(character)
+    return (kind[0] == "P" and character not in "&%@#") or kind in ("Sm", "So", "Sk")

@@ -1,0 +1,76 @@
+r"""Import recordings with transcripts: write the lists that the other commands read, and a report on the data.
+
+worked example: `data` contains recordings, with their words in files of the same name beside them,
+  data/fash/cen1-fash-b.wav    data/fash/cen1-fash-b.txt    data/mmxg/cen7-mmxg-b.wav ...
+Then
+  argonaut import folder data --out exp/corpus
+writes to exp/corpus
+  audio.scp     lines NAME=PATH, or NAME=PATH[first,last] for a part of a file, in samples
+  words.mlf     the words of each utterance
+  speakers      lines `NAME SPEAKER`
+  hcopy.list    list for `argonaut hcopy -S`, with feature files in exp/corpus/features
+and ends with
+  utterances: 948 done, 0 skipped, 0 failed
+
+kinds of corpora:
+  folder  recordings with .lab, .txt or .TextGrid files beside them; the folder of a recording names its speaker
+  kaldi   a Kaldi data directory: wav.scp, segments, text, utt2spk
+Relative paths in manifests begin at the directory of the manifest.  Commands in manifests are never run.
+"""
+
+import argparse
+from pathlib import Path
+
+from recipes.cli.console import progress_display, show_losses
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from readers.corpora.importing import KINDS
+    from readers.corpora.words import CASES, PUNCTUATION
+
+    parser.add_argument("kind", metavar="KIND", choices=tuple(KINDS), help=f"kind of corpus: {', '.join(KINDS)}")
+    parser.add_argument("source", metavar="SOURCE", help="the folder, directory or manifest")
+    parser.add_argument("--out", metavar="DIR", required=True, help="directory for the lists and the report")
+    words = parser.add_argument_group("words")
+    words.add_argument("--case", choices=CASES, default="keep", help="case of the words (keep)")
+    words.add_argument(
+        "--punctuation",
+        choices=PUNCTUATION,
+        help="strip or keep punctuation marks at both ends of words (default: keep for kaldi, strip for others)",
+    )
+    speakers = parser.add_argument_group("speakers")
+    speakers.add_argument(
+        "--speaker-characters",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of a folder: the first N characters of a file name are the speaker, not the name of the folder",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from readers.common.files import require_writable
+    from readers.corpora import directory
+    from readers.corpora.importing import import_corpus
+    from readers.htk.scp import write_pairs
+
+    out = Path(arguments.out)
+    for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, "hcopy.list", "report.txt"):
+        require_writable(out / name)
+    with progress_display("import") as show:
+        corpus = import_corpus(
+            arguments.kind,
+            arguments.source,
+            case=arguments.case,
+            punctuation=arguments.punctuation,
+            speaker_characters=arguments.speaker_characters,
+            progress=show,
+        )
+    report = corpus.report
+    if report.num_done:
+        directory.write_corpus(corpus, out)
+        write_pairs(out / "hcopy.list", directory.feature_pairs(out, out / "features"))
+    report.write(out / "report.txt")
+    show_losses(report, out / "report.txt", arguments.verbose, arguments.source)
+    print(report.summary())
+    return report.exit_status

@@ -1,0 +1,117 @@
+"""Kaldi data directories."""
+
+import gzip
+
+import pytest
+
+from readers.corpora import import_corpus, read_corpus, write_corpus
+from readers.errors import FormatError
+from tests.readers.corpora.conftest import expected, rows, tone
+
+
+def test_a_directory_is_imported_and_read_back(kaldi, audio, tmp_path):
+    corpus = import_corpus("kaldi", kaldi)
+    assert rows(corpus) == expected(audio)
+    write_corpus(corpus, tmp_path / "out")
+    assert read_corpus(tmp_path / "out") == corpus
+
+
+def test_tables_may_be_gzip_and_speakers_may_come_from_spk2utt(kaldi, audio):
+    text = (kaldi / "text").read_bytes()
+    (kaldi / "text").unlink()
+    (kaldi / "text.gz").write_bytes(gzip.compress(text))
+    (kaldi / "utt2spk").unlink()
+    (kaldi / "spk2utt").write_text("anna anna-1 anna-2\nbob bob-1\n")
+    assert rows(import_corpus("kaldi", kaldi)) == expected(audio)
+
+
+def test_segments_channels_and_ends(tmp_path):
+    tone(tmp_path / "wav/stereo.wav", 16000, channels=2)
+    tone(tmp_path / "wav/mono.wav", 8000)
+    (tmp_path / "wav.scp").write_text("m wav/mono.wav\ns wav/stereo.wav\n")
+    (tmp_path / "segments").write_text("m-1 m 0 1.2\nm-2 m 0.25 0.75\ns-1 s 0.5 -1\ns-2 s 0 1 0\n")
+    (tmp_path / "utt2spk").write_text("m-1 a\nm-2 a\ns-1 b\ns-2 b\n")
+    (tmp_path / "text").write_text("m-1 X, Y\nm-2\n")
+    (tmp_path / "reco2file_and_channel").write_text("m m B\ns s B\n")
+    corpus = import_corpus("kaldi", tmp_path)
+    assert [(one.name, one.words, one.start, one.end, one.channel) for one in corpus.utterances] == [
+        ("m-1", ("X,", "Y"), 0.0, None, None),
+        ("m-2", (), 0.25, 0.75, None),
+        ("s-1", None, 0.5, None, 1),
+        ("s-2", None, 0.0, 1.0, 0),
+    ]
+    write_corpus(corpus, tmp_path / "out")
+    assert read_corpus(tmp_path / "out") == corpus
+
+
+def test_relative_paths_begin_at_the_directory_or_at_the_current_one(kaldi, audio, tmp_path, monkeypatch):
+    (kaldi / "wav.scp").write_text("anna-1 ../audio/anna/anna-1.wav\nbob-1 audio/bob/bob-1.wav\n")
+    monkeypatch.chdir(tmp_path)
+    assert [one.audio for one in import_corpus("kaldi", "data").utterances] == [row[3] for row in expected(audio)[::2]]
+
+
+BROKEN = [
+    ("wav.scp", None, "wav.scp: missing; expected a Kaldi data directory"),
+    ("wav.scp", "", "wav.scp: empty; expected a Kaldi data directory"),
+    ("wav.scp", "b x.wav\na y.wav\n", "wav.scp:2: 'a' after 'b'; expected the keys in order; sort the file with"),
+    ("wav.scp", "a x.wav\na y.wav\n", "wav.scp:2: 'a' is already at"),
+    ("wav.scp", "a\n", "wav.scp:1: path ''; expected an audio file"),
+    ("wav.scp", "a x\x07.wav\n", "wav.scp:1: path 'x\\x07.wav'; expected an audio file"),
+    ("wav.scp", "a flac -cds /x/a.flac |\n", "a command, which is not run; expected an audio file; name"),
+    ("wav.scp", "a cat b |\n", "expected an audio file; store its output in a file and name that"),
+    ("wav.scp", "a x.wav\n\n", "wav.scp:2: an empty line; expected a key on each line"),
+    ("wav.scp", b"a \xff.wav\n", "wav.scp:1: byte 0xff is not UTF-8"),
+    ("wav.scp", b"a \0.wav\n", "wav.scp:1: byte 0x00 is not text"),
+    ("segments", "u1 anna-1 0\n", "segments:1: 'anna-1 0'; expected `utterance recording start end`"),
+    ("segments", "u1 anna-1 0 x\n", "segments:1: 'anna-1 0 x'; expected `utterance recording start end`"),
+    ("segments", "u1 anna-1 0 1 A\n", "segments:1: 'anna-1 0 1 A'; expected `utterance recording start end`"),
+    ("segments", "u1 carol 0 1\n", "segments:1: recording 'carol' is not in wav.scp"),
+    ("segments", "u1 anna-1 0.3 0.2\n", "segments:1: from 0.3 to 0.2 s; expected times from 0, the start first"),
+    ("segments", "u1 anna-1 -1 0.2\n", "segments:1: from -1 to 0.2 s; expected times from 0, the start first"),
+    ("segments", "u1 anna-1 0 0.2\n", "segments:1: 'u1' is not in utt2spk; expected its speaker there"),
+    ("utt2spk", None, "utt2spk: missing; expected the speaker of each utterance"),
+    ("utt2spk", "anna-1 a b\n", "utt2spk:1: speaker 'a b'; expected `utterance speaker`"),
+    ("utt2spk", "anna-2 a\nanna-1 a\n", "utt2spk:2: 'anna-1' after 'anna-2'; expected the keys in order"),
+    ("utt2spk", "anna-1 a\nanna-1 b\n", "utt2spk:2: 'anna-1' is already at"),
+    ("spk2utt", "anna anna-1 bob-1\nbob anna-2\n", "utt2spk:2: 'anna-2' is of speaker 'anna', but not in"),
+    ("text", "bob-1 x\nanna-1 y\n", "text:2: 'anna-1' after 'bob-1'; expected the keys in order"),
+    ("reco2file_and_channel", "anna-1 f C\n", "reco2file_and_channel:1: 'f C'; expected `recording file channel`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BROKEN)
+def test_broken_tables(name, content, message, kaldi):
+    if content is None:
+        (kaldi / name).unlink()
+    else:
+        (kaldi / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(FormatError) as fault:
+        import_corpus("kaldi", kaldi)
+    assert message in str(fault.value)
+    assert "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("segments", "message"),
+    [
+        ("u1 anna-1 0.6 0.7\n", "segments:1: from 0.6 to 0.7 s, but {audio}/anna/anna-1.wav has 0.5 s"),
+        ("u1 anna-1 0 1.1\n", "segments:1: from 0 to 1.1 s, but {audio}/anna/anna-1.wav has 0.5 s"),
+        ("u1 anna-1 0.1 0.100001\n", "segments:1: from 0.1 to 0.100001 s; expected at least one sample"),
+        ("u1 anna-1 0 0.4 1\n", "segments:1: channel 1 of {audio}/anna/anna-1.wav, which has 1; expected 0 to 0"),
+    ],
+)
+def test_segments_outside_of_their_recordings_are_reported(segments, message, kaldi, audio):
+    (kaldi / "segments").write_text(segments + "u2 anna-1 0 0.5\n")
+    (kaldi / "utt2spk").write_text("u1 a\nu2 a\n")
+    (kaldi / "text").write_text("u2 x\nu3 y\n")
+    corpus = import_corpus("kaldi", kaldi)
+    assert rows(corpus) == [("u2", "a", ("x",), audio / "anna/anna-1.wav")]
+    skipped, failed = sorted(corpus.report.lost, key=lambda item: item[1] == "failed")
+    assert message.format(audio=audio) in failed[2]
+    assert skipped[0] == "u3"
+    assert "text:2: a transcript without audio" in skipped[2]
+
+
+def test_a_file_is_no_directory(kaldi):
+    with pytest.raises(FormatError, match="a file; expected a Kaldi data directory"):
+        import_corpus("kaldi", kaldi / "text")
