@@ -6,6 +6,7 @@ import numpy as np
 
 from features.config import FeatureConfig
 from readers.audio.audio_file import read_audio
+from readers.audio.parts import audio_part
 from readers.audio.resampling import resample
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
@@ -17,6 +18,7 @@ def read_samples(path: str | os.PathLike, config: FeatureConfig) -> tuple[np.nda
     Parameters
     ----------
     path : path
+        File, or part of one, `PATH[first,last]` or `PATH[first,last,channel]`; this channel has precedence.
     config : FeatureConfig
 
     Returns
@@ -29,12 +31,14 @@ def read_samples(path: str | os.PathLike, config: FeatureConfig) -> tuple[np.nda
     Raises
     ------
     FormatError
-        For a file that cannot be read, and a missing channel.
+        For a file that cannot be read, a missing channel, and a part that the file does not have.
     ConfigError
         For a sample rate below that of SOURCERATE, unless the configuration accepts it.
     """
-    samples, rate = read_audio(path, config.channel, config.raw)
-    target = target_rate(config, rate, str(path))
+    part = audio_part(path)
+    channel = config.channel if part.channel is None else part.channel
+    samples, rate = read_audio(part.path, channel, config.raw, part.first, part.last)
+    target = target_rate(config, rate, part.path)
     return (samples, rate) if target == rate else (resample(samples, rate, target), target)
 
 

@@ -203,7 +203,8 @@ def copy_files(pairs: list[Pair], config: FeatureConfig) -> TaskResult:
             losses.append((source, f"{fault.filename or source}: {os_reason(fault)}"))
         except ArgonautError as fault:
             reason = str(fault)
-            losses.append((source, reason if reason.startswith((source, target)) else f"{source}: {reason}"))
+            named = reason.startswith((source, target, f"{source.rpartition('[')[0] or source}:"))
+            losses.append((source, reason if named else f"{source}: {reason}"))
         except Exception as fault:  # one file must not stop the others
             losses.append((source, f"{source}: {type(fault).__name__}: {' '.join(str(fault).split())}"))
     return TaskResult(losses, rates)

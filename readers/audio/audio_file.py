@@ -30,9 +30,13 @@ NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
 
 
 def read_audio(
-    path: str | os.PathLike, channel: Channel = None, raw: RawFormat | None = None
+    path: str | os.PathLike,
+    channel: Channel = None,
+    raw: RawFormat | None = None,
+    first: int = 0,
+    last: int | None = None,
 ) -> tuple[np.ndarray, int]:
-    """Read an audio file.
+    """Read an audio file, or a part of one.
 
     Parameters
     ----------
@@ -42,6 +46,9 @@ def read_audio(
         Channel to read, counted from 0, or the mean of all; required if there are several.
     raw : RawFormat, optional
         The format of files without a header, which are otherwise refused.
+    first, last : int
+        First and last sample of a part, counted from 0, inclusive; last None is the end of the file.  Only the part is
+        decoded, except of MP3, HTK waveforms and files without a header.
 
     Returns
     -------
@@ -55,7 +62,7 @@ def read_audio(
     ------
     FormatError
         For an unknown format, a truncated or empty file, an encoding that cannot be decoded (shorten-compressed
-        SPHERE), and a missing channel.
+        SPHERE), a missing channel, and a part that the file does not have.
     ConfigError
         For an unknown encoding in `raw`, and a file whose header has another rate.
     """
@@ -64,14 +71,19 @@ def read_audio(
     if not head:
         raise FormatError(f"{path}: empty file; expected audio")
     form = audio_format(head)
-    if form is None:
-        samples, rate = _read_htk_waveform(path) if raw is None else _read_without_magic(path, raw)
+    if form is None or form == MP3:  # the decoder of MP3 makes errors after it has moved to another place
+        if form == MP3:
+            samples, rate = _read_sndfile(path, least_samples(path))
+        else:
+            samples, rate = _read_htk_waveform(path) if raw is None else _read_without_magic(path, raw)
+        if first or last is not None:
+            samples = samples[first : _stop(path, len(samples), first, last)]
     elif form == NIST_SPHERE:
-        samples, rate = _read_sphere(path)
+        samples, rate = _read_sphere(path, first, last)
     else:
         if form == WAV:
             check_riff(path)
-        samples, rate = _read_sndfile(path, least_samples(path) if form == MP3 else 0)
+        samples, rate = _read_sndfile(path, 0, first, last)
     samples = choose_channel(samples, channel, path)
     if not samples.size:
         raise FormatError(f"{path}: no samples; expected at least one")
@@ -97,18 +109,23 @@ def choose_channel(samples: np.ndarray, channel: Channel, where: object) -> np.n
     return np.ascontiguousarray(samples[:, channel])
 
 
-def _read_sndfile(path, least: int = 0) -> tuple[np.ndarray, int]:
-    """Return samples (N, channels) float32 on the 16-bit scale and the rate, read by libsndfile."""
+def _read_sndfile(path, least: int = 0, first: int = 0, last: int | None = None) -> tuple[np.ndarray, int]:
+    """Return samples (N, channels) float32 on the 16-bit scale and the rate, read by libsndfile.
+
+    first, last: part of the file; other samples are not decoded.
+    """
     import soundfile
 
     try:
         with soundfile.SoundFile(os.fspath(path)) as file:
-            narrow = file.subtype in NARROW_CODINGS
-            samples = _all_frames(file, "int16" if narrow else "float32", Path(path).stat().st_size)
-            num_frames, rate = file.frames, file.samplerate
+            narrow, rate, stop = file.subtype in NARROW_CODINGS, file.samplerate, file.frames
+            if first or last is not None:
+                stop = _stop(path, file.frames, first, last)
+                file.seek(first)
+            samples = _frames(file, "int16" if narrow else "float32", stop - first, Path(path).stat().st_size)
     except (soundfile.LibsndfileError, RuntimeError) as fault:
         raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
-    check_length(path, len(samples), num_frames, least)
+    check_length(path, first + len(samples), stop, least)
     return full_scale(samples, narrow), rate
 
 
@@ -123,13 +140,25 @@ def check_length(path, found: int, expected: int, least: int) -> None:
         )
 
 
-def _all_frames(file, dtype: str, size: int) -> np.ndarray:
-    """Return all frames (N, channels); memory for many more than a file of `size` bytes usually has is not trusted."""
-    if file.frames <= USUAL_FRAMES * size:
-        return file.read(file.frames, dtype, always_2d=True)
-    pieces = [file.read(PIECE, dtype, always_2d=True)]
-    while len(pieces[-1]) == PIECE:
-        pieces.append(file.read(PIECE, dtype, always_2d=True))
+def _stop(path, num_samples: int, first: int, last: int | None) -> int:
+    """Return the sample after the last one of a part.  Raises FormatError unless the file has the part."""
+    stop = num_samples if last is None else last + 1
+    if not 0 <= first < stop <= num_samples:
+        raise FormatError(f"{path}: samples [{first},{stop - 1}] of {num_samples}; expected a part of the file")
+    return stop
+
+
+def _frames(file, dtype: str, count: int, size: int) -> np.ndarray:
+    """Return at most `count` frames (N, channels).
+
+    Memory for many more than a file of `size` bytes usually has is not allocated at once.
+    """
+    if count <= USUAL_FRAMES * size:
+        return file.read(count, dtype, always_2d=True)
+    pieces = [file.read(min(PIECE, count), dtype, always_2d=True)]
+    while len(pieces[-1]) == PIECE and count > PIECE:
+        count -= PIECE
+        pieces.append(file.read(min(PIECE, count), dtype, always_2d=True))
     return np.concatenate(pieces)
 
 
@@ -163,10 +192,10 @@ def check_riff(path) -> None:
             file.seek(length + length % 2, os.SEEK_CUR)
 
 
-def _read_sphere(path) -> tuple[np.ndarray, int]:
+def _read_sphere(path, first: int, last: int | None) -> tuple[np.ndarray, int]:
     header = read_sphere_header(path)
-    samples, rate = _read_sndfile(path)
-    expected = header.get("sample_count")
+    samples, rate = _read_sndfile(path, 0, first, last)
+    expected = header.get("sample_count") if last is None and not first else None
     if expected is not None and len(samples) != expected:
         raise FormatError(f"{path}: {len(samples)} samples; expected {expected}, as its header says")
     return samples, rate

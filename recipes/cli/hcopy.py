@@ -18,6 +18,7 @@ With --scp train.scp it also writes a list of the feature files, which `cntk` an
 The audio may be WAV, FLAC, NIST SPHERE, an HTK waveform, or another format that libsndfile decodes, such as
 Ogg and MP3; the format is detected from each file, not taken from SOURCEFORMAT.
 Audio without a header needs --rate and, unless its samples are 16-bit little-endian integers, --encoding.
+A source can be a part of a file, in samples: long.wav[16000,47999], or long.wav[16000,47999,1] of the second channel.
 With SOURCERATE in the configuration (625 for 16 kHz), audio of higher rates is resampled, and lower ones need
 --upsample.  Audio of several channels needs --channel.
 """

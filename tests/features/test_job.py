@@ -49,6 +49,21 @@ def test_hcopy_writes_what_extract_computes(tmp_path, workers):
         assert (kind_name(written.kind), written.period) == ("FBANK_D", 100000)
 
 
+def test_hcopy_takes_parts_of_files(tmp_path):
+    samples = np.random.default_rng(0).integers(-3000, 3000, (6000, 2)).astype(np.int16)
+    soundfile.write(tmp_path / "long.wav", samples, RATE)
+    source = f"{tmp_path}/long.wav"
+    pairs = [(f"{source}[0,1999,0]", tmp_path / "a.fb"), (f"{source}[1000,5999,1]", tmp_path / "b.fb")]
+    bad = [(f"{source}[0,6000,1]", tmp_path / "c.fb"), (f"{source}[0,99,2]", tmp_path / "d.fb")]
+    report = hcopy([*pairs, *bad], CONFIG, 1)
+    for path, part in ((tmp_path / "a.fb", samples[:2000, 0]), (tmp_path / "b.fb", samples[1000:, 1])):
+        np.testing.assert_array_equal(read_htk(path).frames, extract(part, CONFIG, RATE))
+    assert report.lost == [
+        (bad[0][0], "failed", f"{source}: samples [0,6000] of 6000; expected a part of the file"),
+        (bad[1][0], "failed", f"{source}: channel 2 of 2; expected 0 to 1, or mix"),
+    ]
+
+
 def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
     pairs = write_audio(tmp_path, 4)
     raw = (tmp_path / "utt00.wav").read_bytes()

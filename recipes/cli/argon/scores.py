@@ -139,7 +139,7 @@ class NetworkSource:
     def entries(self) -> list:
         from readers.htk.scp import read_scp
 
-        entries = read_scp(self.list)
+        entries = read_scp(self.list, channels=self.front_end is not None)
         if entries:
             self.check_first(entries[0])
         return entries
@@ -175,11 +175,12 @@ class NetworkSource:
         return self.audio_record(self.audio(entry)[1])
 
     def audio(self, entry):
-        """Return the samples of an audio file, resampled if its rate is not that of the training, and their rate."""
+        """Return the samples of an entry, resampled if their rate is not that of the training, and their rate."""
         from readers.audio.audio_file import read_audio
         from readers.audio.resampling import resample
 
-        samples, rate = read_audio(entry.path, self.channel, self.raw)
+        channel = self.channel if entry.channel is None else entry.channel
+        samples, rate = read_audio(entry.path, channel, self.raw, entry.start or 0, entry.end)
         target = target_rate(self.front_end, rate, entry.path, self.upsample, self.ignores_mismatch)
         return (samples, rate) if target == rate else (resample(samples, rate, target), target)
 
@@ -211,10 +212,6 @@ class NetworkSource:
             self.check(self.header_record(entry, file.kind, file.period), entry)
             return file.frames, file.period, file.frames.shape[1] * file.period / TICKS_PER_SECOND
         samples, rate = self.audio(entry)
-        if entry.end is not None:
-            raise ConfigError(
-                f"{entry.where}: frame range [{entry.start},{entry.end}] of an audio file; expected the whole file"
-            )
         self.check(self.audio_record(rate), entry)
         return self.front_end.features(samples, rate), self.front_end.period(rate), len(samples) / rate
 

@@ -154,9 +154,26 @@ def test_feature_files_are_no_audio(user):
     user.write("ranges.scp", f"one=feat/{FIRST_OF_TEST}.fb[0,9]\n")
     err = user.decode("--features", "hcopy.config", infiles="ranges.scp").err
     assert f"feat/{FIRST_OF_TEST}.fb: an HTK feature file; expected audio" in err[-1]
-    user.write("ranges.scp", f"one={AUDIO}[0,9]\n")
+    user.write("ranges.scp", f"one={AUDIO}[0,999999]\n")
     err = user.decode("--features", "hcopy.config", infiles="ranges.scp").err
-    assert "ranges.scp:1: frame range [0,9] of an audio file; expected the whole file" in err[-1]
+    assert f"{AUDIO}: samples [0,999999] of " in err[-1]
+
+
+def test_parts_of_audio_files_are_decoded(user):
+    """Parts of a file with two channels give the words of files with the same samples."""
+    import numpy as np
+    import soundfile
+
+    samples, rate = soundfile.read(AUDIO, dtype="int16")
+    middle = len(samples) // 2
+    soundfile.write("part.wav", samples[middle:], rate)
+    soundfile.write("two.wav", np.stack([0 * samples, samples], axis=1), rate)
+    user.write("parts.scp", "one=part.wav\n")
+    assert user.decode("--features", "hcopy.config", infiles="parts.scp").status == 0
+    alone = Path("hyp.mlf").read_text()
+    user.write("parts.scp", f"one=two.wav[{middle},{len(samples) - 1},1]\n")
+    assert user.decode("--features", "hcopy.config", infiles="parts.scp").status == 0
+    assert Path("hyp.mlf").read_text() == alone
 
 
 def test_a_configuration_of_another_kind(user):
