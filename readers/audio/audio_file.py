@@ -283,3 +283,20 @@ def write_sphere(path: str | os.PathLike, samples: np.ndarray, sample_rate: int)
     with atomic_write(path) as file:
         file.write(sphere_header(data, sample_rate))
         file.write(data.tobytes())
+
+
+def write_flac(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
+    """Write samples (N,) on the 16-bit scale, rounded, as FLAC with 16 bits.
+
+    Raises ShapeError for values outside of the range of 16 bits, and FormatError for a sample rate that FLAC lacks.
+    """
+    import soundfile
+
+    data = _to_int16(samples, path)
+    with atomic_write(path) as raw:
+        try:
+            soundfile.write(raw, data, sample_rate, format="FLAC", subtype="PCM_16")
+        except soundfile.LibsndfileError as fault:
+            raise FormatError(
+                f"{path}: {fault}; expected a sample rate that FLAC supports, not {sample_rate}"
+            ) from fault

@@ -112,11 +112,11 @@ class MLF(Mapping):
     def _find(self, name: str) -> tuple[list[Label], tuple[str, int]] | None:
         """Return (labels, (file, line)) of the entry for an utterance."""
         key = key_of(name)
-        if key in self._labels:
-            return self._labels[key], self._places[key]
-        if self._any_path:
-            tail = key
-            while "/" in tail:
+        for candidate in (key, name) if key != name else (key,):  # a key may have a dot, as in sp0.9-utt
+            if candidate in self._labels:
+                return self._labels[candidate], self._places[candidate]
+            tail = candidate
+            while self._any_path and "/" in tail:
                 tail = tail.split("/", 1)[1]
                 if tail in self._any_path:
                     return self._labels[tail], self._places[tail]

@@ -16,6 +16,7 @@ from recipes.cli.parser import Parser, version_text
 COMMANDS = {
     "import": "import recordings with transcripts: folders, Kaldi data directories and other manifests",
     "hcopy": "extract HTK feature files from audio files with an HCopy configuration",
+    "augment": "make copies of recordings for training: other speeds, noise, babble, reverberation",
     "cntk": "train, test or evaluate a computational network with a CNTK configuration file",
     "graph": "build a decoding graph from a dictionary, HMM states and a language model",
     "tie": "tie the states of triphones with decision trees, given alignments and features",

@@ -171,6 +171,18 @@ def test_lookup(entry, name, found):
     assert mlf.lookup(name) == ([Label(None, None, "x")] if found else None)
 
 
+def test_lookup_finds_a_key_with_a_dot():
+    mlf = MLF()
+    for name in ("*/sp0.9-a.lab", "*/sp0.lab"):
+        mlf.add(name, [Label(None, None, name)])
+    assert mlf.lookup("d/sp0.9-a.mfc")[0].name == mlf.lookup("sp0.9-a.mfc")[0].name == "*/sp0.9-a.lab"
+    assert mlf.lookup("sp0.7-a") == mlf.lookup("sp0")  # what follows the dot may be an extension
+    mlf = MLF()
+    mlf.add("*/sp0.9-a.lab", [])
+    assert mlf.lookup("sp0.9-a") == mlf.lookup("d/sp0.9-a") == []  # a key, whose extension is cut already
+    assert mlf.lookup("sp0.8-a") is None
+
+
 def test_lookup_prefers_the_exact_key_then_the_longest_tail_then_patterns_in_order():
     mlf = MLF()
     for name in ("*", "b*.lab", "*/a.lab", "*/d/a.lab", "x/d/a.lab"):

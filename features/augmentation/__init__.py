@@ -1,0 +1,16 @@
+"""Augmentation of training data: copies of recordings with another speed or volume, with noise or reverberation.
+
+Open settings.py first; mixing.py has the arithmetic, job.py works through a list.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "job": ["Made", "augment"],
+        "labels": ["stretch_labels"],
+        "mixing": ["add_noise", "babble", "change_speed", "fit_length", "limit_peak", "mean_power", "reverberate"],
+        "settings": ["Augmentation", "Copy", "Recording"],
+    },
+)

@@ -1,0 +1,172 @@
+"""Makes the augmented copies of a recording.
+
+All random choices for a copy depend only on the seed, the name of the recording and the prefix of the copy, so that
+neither the order of the recordings nor the number of threads matters.
+"""
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from features.augmentation.mixing import (
+    add_noise,
+    babble,
+    change_speed,
+    fit_length,
+    limit_peak,
+    mean_power,
+    noise_scale,
+    reverberate,
+)
+from features.augmentation.settings import Augmentation, Copy, Recording
+from readers.audio.audio_file import read_audio
+from readers.audio.resampling import resample
+from readers.errors import FormatError, ShapeError
+
+NEED_POWER = ("noise", "foreground", "babble")
+KEPT_FILES = 64  # noises, talkers and responses in memory
+
+
+def load(recording: Recording) -> tuple[np.ndarray, int]:
+    """Return the samples (N,) float32 of a recording and their rate in Hz.
+
+    Raises FormatError if the file cannot be decoded or is shorter than the part, and OSError.
+    """
+    samples, rate = read_audio(recording.path, recording.channel)
+    if not np.isfinite(samples).all():
+        raise FormatError(f"{recording.path}: a sample is infinite or NaN; expected finite samples")
+    if recording.last is None:
+        return samples, rate
+    if recording.last >= len(samples):
+        raise FormatError(
+            f"{recording.path}: {len(samples)} samples; expected over {recording.last}, the end of {recording.name}"
+        )
+    return samples[recording.first : recording.last + 1], rate
+
+
+class CopyMaker:
+    """Makes copies of recordings.
+
+    Parameters
+    ----------
+    settings : Augmentation
+    """
+
+    def __init__(self, settings: Augmentation):
+        self.settings = settings
+        self._load = functools.lru_cache(KEPT_FILES)(self._load_at)
+
+    @staticmethod
+    def _load_at(recording: Recording, rate: int) -> np.ndarray:
+        samples, own = load(recording)
+        samples = samples if own == rate else resample(samples, own, rate)
+        samples.flags.writeable = False  # threads share it
+        return samples
+
+    def make(self, copy: Copy, recording: Recording, samples: np.ndarray, rate: int) -> np.ndarray:
+        """Return one copy of a recording.
+
+        Parameters
+        ----------
+        copy : Copy
+            One of those that `settings.plan()` yields.
+        recording : Recording
+        samples : (N,) array
+            The samples of the recording on the scale of 16-bit integers.
+        rate : int
+            Its sample rate in Hz, to which noises and responses are resampled.
+
+        Returns
+        -------
+        (M,) float32
+            Scaled down if it would exceed 16 bits; M is N unless the speed changes.
+
+        Raises
+        ------
+        ArgonautError
+            For silent speech and silent noise, which have no signal-to-noise ratio, and for files that cannot be read.
+        OSError
+        """
+        if copy.kind in NEED_POWER and not mean_power(samples) > 0:
+            raise ShapeError(f"{recording.name}: silent; expected speech, because noise is added in proportion to it")
+        rng = generator(self.settings.seed, copy.prefix, recording.name)
+        made = getattr(self, f"_{copy.kind}")(copy, recording, samples, rate, rng)
+        if self.settings.volume is not None:
+            low, high = np.log(self.settings.volume)
+            made = made * np.float32(np.exp(rng.uniform(low, high)))
+        return limit_peak(made)
+
+    def _speed(self, copy, recording, samples, rate, rng) -> np.ndarray:
+        return change_speed(samples, copy.speed, rate)
+
+    def _volume(self, copy, recording, samples, rate, rng) -> np.ndarray:
+        return np.asarray(samples, np.float32)
+
+    def _noise(self, copy, recording, samples, rate, rng) -> np.ndarray:
+        chosen = _pick(self.settings.noises, rng)
+        noise = fit_length(self._load(chosen, rate), len(samples), rng)
+        with naming(chosen):
+            return add_noise(samples, noise, rng.uniform(*self.settings.snr))
+
+    def _foreground(self, copy, recording, samples, rate, rng) -> np.ndarray:
+        made = samples.astype(np.float64)
+        pause = round(self.settings.interval * rate)
+        begin = int(rng.integers(pause + 1))
+        while begin < len(samples):
+            chosen = _pick(self.settings.foreground, rng)
+            noise = self._load(chosen, rate)
+            with naming(chosen):
+                scale = noise_scale(samples, noise, rng.uniform(*self.settings.snr))
+            part = noise[: len(samples) - begin]
+            made[begin : begin + len(part)] += scale * part
+            begin += len(noise) + pause
+        return made.astype(np.float32)
+
+    def _babble(self, copy, recording, samples, rate, rng) -> np.ndarray:
+        others = [one for one in self.settings.talkers if not _same_voice(one, recording)]
+        fewest, most = self.settings.num_talkers
+        if len(others) < fewest:
+            raise FormatError(
+                f"{len(others)} recordings of other speakers to make babble of; expected at least {fewest}"
+            )
+        number = int(rng.integers(fewest, min(most, len(others)) + 1))
+        chosen = [others[index] for index in rng.choice(len(others), number, replace=False)]
+        talkers = [self._load(one, rate) for one in chosen]
+        for one, talker in zip(chosen, talkers):
+            if not mean_power(talker) > 0:
+                raise ShapeError(f"{one.path}: silent; expected speech to make babble of")
+        return add_noise(samples, babble(talkers, len(samples), rng), rng.uniform(*self.settings.snr))
+
+    def _reverb(self, copy, recording, samples, rate, rng) -> np.ndarray:
+        chosen = _pick(self.settings.responses, rng)
+        with naming(chosen):
+            return reverberate(samples, self._load(chosen, rate))
+
+
+def generator(seed: int, prefix: str, name: str) -> np.random.Generator:
+    """Return the random generator of one copy of a recording."""
+    digest = hashlib.sha256(f"{seed}\0{prefix}\0{name}".encode("utf-8", "surrogateescape")).digest()
+    return np.random.default_rng(np.frombuffer(digest, "<u4"))
+
+
+@contextlib.contextmanager
+def naming(recording: Recording) -> Iterator[None]:
+    """Put the path of a noise or response before the message of a ShapeError."""
+    try:
+        yield
+    except ShapeError as fault:
+        raise ShapeError(f"{recording.path}: {fault}") from fault
+
+
+def _pick(recordings: tuple[Recording, ...], rng: np.random.Generator) -> Recording:
+    return recordings[int(rng.integers(len(recordings)))]
+
+
+def _same_voice(one: Recording, other: Recording) -> bool:
+    """Whether both are the same recording or known to be of the same speaker."""
+    if one.speaker is not None and one.speaker == other.speaker:
+        return True
+    return one.name == other.name or (one.path, one.first, one.channel) == (other.path, other.first, other.channel)

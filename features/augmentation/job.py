@@ -1,0 +1,185 @@
+"""The augmentation job: writes copies of many recordings as FLAC files, in parallel; continues if interrupted."""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from features.augmentation.copies import CopyMaker, load
+from features.augmentation.settings import Augmentation, Copy, Recording
+from readers.audio.audio_file import write_flac
+from readers.audio.header import read_audio_header
+from readers.common.environment import available_cores
+from readers.common.faults import os_reason
+from readers.common.files import atomic_write
+from readers.common.processes import as_they_end
+from readers.common.report import RunReport
+from readers.common.stop_signals import interrupts_held_back
+from readers.errors import ArgonautError
+
+RECORD = "augment.json"  # describes the copies in a directory
+
+
+@dataclass(frozen=True)
+class Made:
+    """A copy that exists as a file.
+
+    Parameters
+    ----------
+    recording : Recording
+        What it is a copy of.
+    copy : Copy
+    name : str
+        Name of the copy: prefix and name of the recording.
+    path : Path
+    rate : int
+        Sample rate in Hz.
+    num_samples : (int, int)
+        Length of the recording and of the copy.
+    """
+
+    recording: Recording
+    copy: Copy
+    name: str
+    path: Path
+    rate: int
+    num_samples: tuple[int, int]
+
+
+@dataclass
+class Outcome:
+    """Results of one recording: copies made, and losses (name of the copy, reason)."""
+
+    made: list[Made] = field(default_factory=list)
+    losses: list[tuple[str, str]] = field(default_factory=list)
+
+
+def augment(
+    recordings: Sequence[Recording],
+    settings: Augmentation,
+    directory: str | os.PathLike,
+    workers: int | None = None,
+    progress: Callable[..., None] | None = None,
+) -> tuple[list[Made], RunReport]:
+    """Write augmented copies of recordings.
+
+    The files are DIRECTORY/audio/PREFIXNAME.flac, with 16 bits.  If the directory has copies of an earlier run with the
+    same recordings and settings, these are kept, so that an interrupted run continues; others are replaced.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+        With different names.
+    settings : Augmentation
+    directory : path
+    workers : int, optional
+        Number of threads, default one per core.
+    progress : callable, optional
+        Called as progress(done, total) when recordings are finished.
+
+    Returns
+    -------
+    made : list of Made
+        In the order of the recordings.
+    report : RunReport
+        Copies that could not be made are failures; the others are made.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written.
+    """
+    directory, plan = Path(directory), list(settings.plan())
+    record = describe(recordings, settings)
+    if not _is_recorded(directory / RECORD, record):
+        for recording in recordings:
+            for copy in plan:
+                _file(directory, copy, recording).unlink(missing_ok=True)
+        with atomic_write(directory / RECORD, "w") as file:
+            json.dump(record, file, indent=1)
+    maker = CopyMaker(settings)
+    outcomes: dict[int, Outcome] = {}
+    with contextlib.ExitStack() as stack:
+        with interrupts_held_back():
+            pool = ThreadPoolExecutor(available_cores() if workers is None else workers, "augment")
+            stack.callback(pool.shutdown, cancel_futures=True)
+            futures: dict[Future, int] = {
+                pool.submit(_copies_of, recording, plan, maker, directory): number
+                for number, recording in enumerate(recordings)
+            }
+        for future in as_they_end(futures):
+            outcomes[futures[future]] = future.result()
+            if progress:
+                progress(len(outcomes), len(recordings))
+    report = RunReport("copies")
+    made: list[Made] = []
+    for number in range(len(recordings)):
+        made += outcomes[number].made
+        report.done(len(outcomes[number].made))
+        for name, reason in outcomes[number].losses:
+            report.fail(name, reason)
+    return made, report
+
+
+def _copies_of(recording: Recording, plan: list[Copy], maker: CopyMaker, directory: Path) -> Outcome:
+    """Make the missing copies of one recording.  Only a failure to write raises an error."""
+    outcome = Outcome()
+    samples = rate = None
+    for copy in plan:
+        path, name = _file(directory, copy, recording), copy.prefix + recording.name
+        try:
+            if samples is None:
+                samples, rate = load(recording)
+            if path.exists():
+                length = read_audio_header(path).num_samples
+            else:
+                made = maker.make(copy, recording, samples, rate)
+                length = len(made)
+        except (ArgonautError, OSError) as fault:
+            outcome.losses.append((name, _reason(fault)))
+            continue
+        if not path.exists():
+            write_flac(path, made, rate)
+        outcome.made.append(Made(recording, copy, name, path, rate, (len(samples), length)))
+    return outcome
+
+
+def _reason(fault: Exception) -> str:
+    if isinstance(fault, OSError) and fault.filename:
+        return f"{fault.filename}: {os_reason(fault)}"
+    return str(fault)
+
+
+def _file(directory: Path, copy: Copy, recording: Recording) -> Path:
+    return directory / "audio" / f"{copy.prefix}{recording.name}.flac"
+
+
+def describe(recordings: Sequence[Recording], settings: Augmentation) -> dict:
+    """Return what determines the copies: the settings, and a digest of the files with their sizes and times."""
+    values = asdict(settings)
+    lists = {"recordings": [asdict(one) for one in recordings]}
+    for name in ("noises", "foreground", "talkers", "responses"):
+        lists[name] = values.pop(name)
+    stamps: dict[str, object] = {}
+    for one in (item for items in lists.values() for item in items):
+        one["path"] = os.path.abspath(one["path"])  # noqa: PTH100  (links are not followed)
+        if one["path"] not in stamps:
+            with contextlib.suppress(OSError):
+                status = os.stat(one["path"])  # noqa: PTH116
+                stamps[one["path"]] = (status.st_size, status.st_mtime_ns)
+    text = json.dumps([lists, sorted(stamps.items())])
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    counts = {name: len(items) for name, items in lists.items()}
+    return json.loads(json.dumps({"settings": values, "files": counts, "digest": digest}))
+
+
+def _is_recorded(path: Path, record: dict) -> bool:
+    """Whether an earlier run has left this record."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) == record
+    except (OSError, ValueError):
+        return False
