@@ -14,6 +14,7 @@ from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import AudioInput, AudioOptions, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
+from readers.audio.audio_file import Channel
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
@@ -65,6 +66,11 @@ class ForcedAligner:
         self.name, self.front_end, self.graphs = name, front_end, graphs
         self.aligner, self.goodness = Aligner(graphs, beam=beam), PhoneGoodness(graphs)
         self._audio = AudioInput(front_end, audio or AudioOptions())
+
+    @property
+    def channel(self) -> Channel:
+        """Channel of audio with several, counted from 0, or "mix" for their mean; None if none was chosen."""
+        return self._audio.channel
 
     @classmethod
     def load(

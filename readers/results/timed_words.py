@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,12 +55,15 @@ def write_ctm(path: str | os.PathLike, utterances: Utterances, channel: str = CH
     """Write lines `utterance channel start duration word [confidence]`."""
     with atomic_write(path, "w") as file:
         for name, words in utterances.items():
-            for word in words:
-                confidence = "" if word.confidence is None else f" {word.confidence:.4f}"
-                duration = word.end - word.start
-                file.write(
-                    f"{_field(name)} {channel} {word.start:.3f} {duration:.3f} {_field(word.word)}{confidence}\n"
-                )
+            file.writelines(f"{line}\n" for line in ctm_lines(name, words, channel))
+
+
+def ctm_lines(name: str, words: Iterable[TimedWord], channel: str = CHANNEL) -> Iterator[str]:
+    """Yield the lines of an utterance in a CTM file."""
+    for word in words:
+        confidence = "" if word.confidence is None else f" {word.confidence:.4f}"
+        duration = word.end - word.start
+        yield f"{_field(name)} {channel} {word.start:.3f} {duration:.3f} {_field(word.word)}{confidence}"
 
 
 def is_ctm(lines: Iterable[str]) -> bool:
@@ -147,19 +150,38 @@ def write_textgrid(
     the last word, whichever is later.
     """
     tiers = {"words": words} if phones is None else {"words": words, "phones": phones}
+    write_tiers(path, tiers, duration)
+
+
+def write_tiers(path: str | os.PathLike, tiers: Mapping[str, Sequence[TimedWord]], duration: float = 0.0) -> None:
+    """Write interval tiers in Praat's long text format.
+
+    Parameters
+    ----------
+    path : path
+        TextGrid file.
+    tiers : mapping of str to sequence of TimedWord
+        Labels of each tier, by time; the time between them becomes empty intervals.
+    duration : float
+        Seconds; all tiers end there or with the last label, whichever is later.
+
+    References
+    ----------
+    Praat manual, "TextGrid file formats".
+    """
     # Praat does not allow empty intervals.
     end = max([0.001, duration, *(word.end for tier in tiers.values() for word in tier)])
-    lines = ['File type = "ooTextFile"\nObject class = "TextGrid"\n\n', f"xmin = 0\nxmax = {end:.3f}\n"]
+    lines = ['File type = "ooTextFile"\nObject class = "TextGrid"\n\n', f"xmin = 0\nxmax = {_seconds(end)}\n"]
     lines.append(f"tiers? <exists>\nsize = {len(tiers)}\nitem []:\n")
     for item, (name, tier) in enumerate(tiers.items(), 1):
         intervals = _intervals(tier, end)
-        lines.append(f'    item [{item}]:\n        class = "IntervalTier"\n        name = "{name}"\n')
-        lines.append(f"        xmin = 0\n        xmax = {end:.3f}\n        intervals: size = {len(intervals)}\n")
+        lines.append(f'    item [{item}]:\n        class = "IntervalTier"\n        name = "{_praat(name)}"\n')
+        lines.append(f"        xmin = 0\n        xmax = {_seconds(end)}\n        intervals: size = {len(intervals)}\n")
         for number, (start, stop, text) in enumerate(intervals, 1):
             lines.append(
-                f"        intervals [{number}]:\n            xmin = {start:.3f}\n            xmax = {stop:.3f}\n"
+                f"        intervals [{number}]:\n            xmin = {_seconds(start)}\n            xmax = "
+                f'{_seconds(stop)}\n            text = "{_praat(text)}"\n'
             )
-            lines.append(f'            text = "{_praat(text)}"\n')
     with atomic_write(path, "w") as file:
         file.writelines(lines)
 
@@ -175,7 +197,7 @@ def _intervals(words: Sequence[TimedWord], end: float) -> list[tuple[float, floa
         if word.end > time:
             intervals.append((time, word.end, word.word))
             time = word.end
-    if round(end, 3) > round(time, 3):
+    if _seconds(end) != _seconds(time):
         intervals.append((time, end, ""))
     return intervals
 
@@ -295,6 +317,12 @@ def check_names(path: str | os.PathLike, utterances: Iterable[str]) -> dict[str,
 def _field(text: str) -> str:
     """Format a name or word as one field of a line."""
     return "_".join(text.split()) or "_"
+
+
+def _seconds(time: float) -> str:
+    """Format a time with at least 3 and at most 9 decimals, enough for any sample rate."""
+    text = f"{time:.9f}"
+    return text[:-6] + text[-6:].rstrip("0")
 
 
 def _praat(text: str) -> str:

@@ -22,6 +22,7 @@ COMMANDS = {
     "tie": "tie the states of triphones with decision trees, given alignments and features",
     "lm": "estimate an n-gram language model, compute perplexities, rescore n-best lists",
     "argon": "decode features or audio to an MLF and lattices, or align known words",
+    "align": "find the times of words and phones in a corpus, as TextGrids for Praat, CTM, JSON or CSV",
     "lattice": "compute confidences, consensus networks and oracle error rates; convert and rescore lattices",
     "score": "compute the word or phone error rate of a hypothesis, in the format of HResults",
     "pack": "make a bundle, one file with everything that a recogniser needs, from an experiment",

@@ -54,11 +54,11 @@ def test_a_textgrid_ends_with_the_sound(tmp_path):
     text = path.read_text()
     assert re.findall(r'name = "(.*)"', text) == ["words", "phones"]
     head, *tiers = text.split("class")[1:]
-    assert "xmax = 4.250\ntiers? <exists>\nsize = 2\n" in head
+    assert "xmax = 4.2501\ntiers? <exists>\nsize = 2\n" in head
     for tier in tiers:
-        assert "        xmin = 0\n        xmax = 4.250\n" in tier
+        assert "        xmin = 0\n        xmax = 4.2501\n" in tier
         spans = re.findall(r"intervals \[\d+\]:\n +xmin = ([\d.]+)\n +xmax = ([\d.]+)\n", tier)
-        assert spans[-1][1] == "4.250"
+        assert spans[-1][1] == "4.2501"
         assert all(first[1] == second[0] for first, second in itertools.pairwise(spans))
     assert re.findall('text = "(.*)"', tiers[1]) == ["sil", "e", ""]
 

@@ -1,0 +1,143 @@
+"""Writes aligned recordings as TextGrids, CTM, JSON, CSV and MLF."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from readers.common.files import atomic_write, write_lines
+from readers.htk.mlf import Label, write_mlf
+from readers.htk.units import TICKS_PER_SECOND
+from readers.results.timed_words import TimedWord, ctm_lines, write_tiers
+from recipes.align.results import AlignedRecording, AlignedUtterance, DoubtfulStretch, doubtful_stretches
+
+SEPARATE = {"textgrid": "TextGrid", "json": "json"}  # formats with a file for each recording, and its extension
+CTM, CSV, MLF = ("words.ctm", "phones.ctm"), "alignment.csv", "alignment.mlf"  # of all recordings
+FORMATS = (*SEPARATE, "ctm", "csv", "mlf")
+DOUBTFUL = "doubtful.csv"
+COLUMNS = ("recording", "speaker", "utterance", "type", "start", "end", "label", "confidence")
+
+
+def files_of(recording: str, formats: Iterable[str], out: Path) -> dict[str, Path]:
+    """Return the files of a recording by format."""
+    return {form: out / f"{recording}.{SEPARATE[form]}" for form in formats if form in SEPARATE}
+
+
+def write_recording(
+    result: AlignedRecording, formats: Iterable[str], out: Path, threshold: float, doubtful_tier: bool = False
+) -> None:
+    """Write the files of one recording; threshold: confidence below which words are doubtful."""
+    for form, path in files_of(result.name, formats, out).items():
+        doubtful = doubtful_stretches(result, threshold)
+        if form == "textgrid":
+            write_tiers(path, tiers_of(result, doubtful if doubtful_tier else None), result.seconds)
+        else:
+            with atomic_write(path, "w") as file:
+                json.dump(as_json(result, doubtful), file, ensure_ascii=False, indent=1)
+                file.write("\n")
+
+
+def write_together(
+    results: Sequence[AlignedRecording], formats: Iterable[str], out: Path, threshold: float
+) -> list[DoubtfulStretch]:
+    """Write the files of all recordings, and return the doubtful stretches."""
+    doubtful = [stretch for result in results for stretch in doubtful_stretches(result, threshold)]
+    write_table(out / DOUBTFUL, DoubtfulStretch._fields, ((*one[:-1], _confidence(one.confidence)) for one in doubtful))
+    if "ctm" in formats:
+        for name, level in zip(CTM, ("words", "phones")):
+            write_lines(out / name, (line for result in results for line in _ctm(result, level)))
+    if "csv" in formats:
+        write_table(out / CSV, COLUMNS, (row for result in results for row in _rows(result)))
+    if "mlf" in formats:
+        aligned = (one for result in results for one in result.utterances if not one.reason)
+        write_mlf(out / MLF, ((f"*/{one.name}.lab", _mlf_labels(one)) for one in aligned))
+    return doubtful
+
+
+def tiers_of(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch] | None = None) -> dict[str, list[TimedWord]]:
+    """Return the tiers of a TextGrid: `words` and `phones`, of each speaker if there are several.
+
+    doubtful: stretches for a third tier.  An utterance that could not be aligned is an empty interval.
+    """
+    speakers = list(dict.fromkeys(one.speaker for one in result.utterances))
+    tiers: dict[str, list[TimedWord]] = {}
+    for speaker in speakers:
+        prefix = f"{speaker} - " if len(speakers) > 1 else ""
+        own = [one for one in result.utterances if one.speaker == speaker]
+        for level in ("words", "phones"):
+            tiers[prefix + level] = [label for one in own for label in _labels(one, level)]
+        if doubtful is not None:
+            tiers[prefix + "doubtful"] = [
+                TimedWord(f"{one.words} ({one.confidence:.2f})", one.start, one.end)
+                for one in doubtful
+                if one.speaker == speaker
+            ]
+    return tiers
+
+
+def _labels(utterance: AlignedUtterance, level: str) -> tuple[TimedWord, ...]:
+    if utterance.reason:
+        return (TimedWord("", utterance.start, utterance.end),)
+    return getattr(utterance, level)
+
+
+def as_json(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch]) -> dict[str, object]:
+    """Return a recording as an object of JSON."""
+    utterances = []
+    for one in result.utterances:
+        content = one._asdict() | {
+            "words": [_object("word", word) for word in one.words],
+            "phones": [_object("phone", phone) for phone in one.phones],
+        }
+        utterances.append({name: value for name, value in content.items() if value not in ("", None)})
+    stretches = [one._asdict() | {"confidence": _confidence(one.confidence)} for one in doubtful]
+    for stretch in stretches:
+        del stretch["recording"]
+    return {"audio": result.audio, "seconds": result.seconds, "utterances": utterances, "doubtful": stretches}
+
+
+def _object(kind: str, label: TimedWord) -> dict[str, object]:
+    return {kind: label.word, "start": label.start, "end": label.end, "confidence": _confidence(label.confidence)}
+
+
+def _confidence(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def _ctm(result: AlignedRecording, level: str) -> Iterator[str]:
+    """Return the lines of a recording, by time; channels are counted from 1."""
+    lines = [
+        (label.start, line)
+        for one in result.utterances
+        for label in getattr(one, level)
+        for line in ctm_lines(result.name, [label], str((one.channel or 0) + 1))
+    ]
+    return (line for _, line in sorted(lines, key=lambda pair: pair[0]))
+
+
+def _rows(result: AlignedRecording) -> Iterator[tuple[object, ...]]:
+    for one in result.utterances:
+        for kind, labels in (("word", one.words), ("phone", one.phones)):
+            for label in labels:
+                place = label.start, label.end, label.word, _confidence(label.confidence)
+                yield (result.name, one.speaker, one.name, kind, *place)
+
+
+def _mlf_labels(utterance: AlignedUtterance) -> list[Label]:
+    """Return the phones of an utterance, in time since its beginning, with words beside their first phones."""
+    words = {word.start: word.word for word in utterance.words}
+    labels = []
+    for phone in utterance.phones:
+        start, end = (round((time - utterance.start) * TICKS_PER_SECOND) for time in (phone.start, phone.end))
+        labels.append(
+            Label(start, end, phone.word, None, ((words[phone.start], None),) if phone.start in words else ())
+        )
+    return labels
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file."""
+    with atomic_write(path, "w") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(columns)
+        table.writerows(rows)

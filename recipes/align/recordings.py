@@ -1,0 +1,53 @@
+"""The recordings of a corpus: audio files with their utterances, and where the results of each are written."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.corpora.corpus import Corpus, Utterance
+from readers.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Recording:
+    """An audio file with its utterances.
+
+    Parameters
+    ----------
+    name : str
+        Where its results are, relative to the output directory and without extension, such as `speaker/recording`.
+    audio : Path
+    utterances : tuple of Utterance
+        In the order of their beginnings.
+    """
+
+    name: str
+    audio: Path
+    utterances: tuple[Utterance, ...]
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Its speakers, in the order of their first utterances."""
+        return tuple(dict.fromkeys(one.speaker for one in self.utterances))
+
+
+def recordings_of(corpus: Corpus, source: Path) -> list[Recording]:
+    """Return the recordings of a corpus, in the order of their names.
+
+    The folders of the names are those of the audio files below `source` or, if some are elsewhere, below the deepest
+    folder of all.  Raises ConfigError for files whose results would have the same name.
+    """
+    by_audio: dict[Path, list[Utterance]] = {}
+    for utterance in corpus.utterances:
+        by_audio.setdefault(Path(os.path.abspath(utterance.audio)), []).append(utterance)  # noqa: PTH100 (keeps links)
+    base = Path(os.path.abspath(source))  # noqa: PTH100
+    if not all(audio.is_relative_to(base) for audio in by_audio):
+        base = Path(os.path.commonpath([audio.parent for audio in by_audio]))
+    found: dict[str, Recording] = {}
+    for audio, utterances in by_audio.items():
+        name = audio.relative_to(base).with_suffix("").as_posix()
+        if name in found:
+            raise ConfigError(f"{audio}: the same name as {found[name].audio}; expected different names of recordings")
+        ordered = sorted(utterances, key=lambda one: (one.start, one.name))
+        found[name] = Recording(name, utterances[0].audio, tuple(ordered))
+    return [found[name] for name in sorted(found)]

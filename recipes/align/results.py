@@ -1,0 +1,134 @@
+"""What was found for a recording, and the files that keep it for the next run."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from readers.common.files import atomic_write
+from readers.results.timed_words import TimedWord
+from recipes.align.recordings import Recording
+
+KEPT = ".results"  # folder of the output directory
+DECIMALS = 6  # of seconds
+
+
+class AlignedUtterance(NamedTuple):
+    """The words and phones of an utterance, in seconds of the recording; `reason` says why there are none."""
+
+    name: str
+    speaker: str
+    channel: int | None
+    start: float
+    end: float
+    words: tuple[TimedWord, ...]
+    phones: tuple[TimedWord, ...]
+    reason: str = ""
+
+
+class AlignedRecording(NamedTuple):
+    """The utterances of a recording, which lasts `seconds`."""
+
+    name: str
+    audio: str
+    seconds: float
+    utterances: tuple[AlignedUtterance, ...]
+
+
+class DoubtfulStretch(NamedTuple):
+    """Successive words of an utterance whose confidences, at least `confidence`, are all below the threshold."""
+
+    recording: str
+    speaker: str
+    utterance: str
+    start: float
+    end: float
+    words: str
+    confidence: float
+
+
+def doubtful_stretches(recording: AlignedRecording, threshold: float) -> list[DoubtfulStretch]:
+    """Return the stretches of words with confidences below a threshold."""
+    found = []
+    for utterance in recording.utterances:
+        stretch: list[TimedWord] = []
+        for word in (*utterance.words, None):
+            if word is not None and word.confidence is not None and word.confidence < threshold:
+                stretch.append(word)
+            elif stretch:
+                text, least = " ".join(one.word for one in stretch), min(one.confidence or 0.0 for one in stretch)
+                place = recording.name, utterance.speaker, utterance.name, stretch[0].start, stretch[-1].end
+                found.append(DoubtfulStretch(*place, text, least))
+                stretch = []
+    return found
+
+
+def file_marks(path: Path) -> list[tuple[str, int, int]]:
+    """Return name, size and time of a file, or of the files of a directory."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+
+
+class KeptResults:
+    """The results of finished recordings, in files of the output directory, with a digest of what they depend on.
+
+    Parameters
+    ----------
+    out : Path
+        Output directory.
+    common : sequence of object
+        What all results depend on, such as the model and options.
+    pronunciations : mapping of str to sequence
+        Word -> its pronunciations; those of a recording's words count.
+    """
+
+    def __init__(self, out: Path, common: Sequence[object], pronunciations: Mapping[str, object]):
+        self.directory, self.common, self.pronunciations = out / KEPT, common, pronunciations
+
+    def digest(self, recording: Recording) -> str:
+        """Return the digest of what the results of a recording depend on."""
+        about = recording.audio.stat()
+        words = sorted({word for one in recording.utterances for word in one.words or ()})
+        parts = [
+            self.common,
+            [str(recording.audio), about.st_size, about.st_mtime_ns],
+            [[one.name, one.speaker, one.words, one.start, one.end, one.channel] for one in recording.utterances],
+            [[word, self.pronunciations.get(word)] for word in words],
+        ]
+        return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
+
+    def read(self, recording: Recording) -> tuple[AlignedRecording, object] | None:
+        """Return the results of a recording, and how they were shown, if they are there and nothing has changed."""
+        try:
+            content = json.loads(self._path(recording.name).read_text(encoding="utf-8"))
+            if content["inputs"] != self.digest(recording):
+                return None
+            return _parse(content["recording"]), content["shown"]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):  # none yet, or damaged
+            return None
+
+    def write(self, recording: Recording, result: AlignedRecording, shown: object) -> None:
+        """Keep the results of a recording; shown: the options of its files."""
+        content = {"inputs": self.digest(recording), "shown": shown, "recording": _fields(result)}
+        with atomic_write(self._path(recording.name), "w") as file:
+            json.dump(content, file, ensure_ascii=False)
+
+    def _path(self, name: str) -> Path:
+        return self.directory / f"{name}.json"
+
+
+def _fields(result: AlignedRecording) -> dict[str, Any]:
+    return result._asdict() | {"utterances": [one._asdict() for one in result.utterances]}
+
+
+def _parse(content: dict[str, Any]) -> AlignedRecording:
+    utterances = [
+        AlignedUtterance(**one | {"words": _timed(one["words"]), "phones": _timed(one["phones"])})
+        for one in content["utterances"]
+    ]
+    return AlignedRecording(**content | {"utterances": tuple(utterances)})
+
+
+def _timed(rows: Iterable[Sequence[Any]]) -> tuple[TimedWord, ...]:
+    return tuple(TimedWord(str(word), float(start), float(end), confidence) for word, start, end, confidence in rows)

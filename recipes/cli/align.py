@@ -1,0 +1,197 @@
+r"""Align recordings with their transcripts: the times of words and phones, for Praat and other programs.
+
+worked example: `corpus` has a folder for each speaker with recordings and, beside them, .txt or .lab files with the
+words or .TextGrid files with utterances; words.dict has their pronunciations; english.argo is a bundle
+  argonaut align corpus words.dict english.argo aligned
+writes to aligned
+  SPEAKER/RECORDING.TextGrid  tiers `words` and `phones`; of several speakers `SPEAKER - words`, `SPEAKER - phones`
+  doubtful.csv                stretches of words that match the audio badly
+  report                      utterances that could not be aligned, and why
+and ends with
+  utterances: 130 done, 0 skipped, 0 failed; 4 doubtful
+CORPUS is a folder of recordings, a Kaldi data directory, another form that `argonaut import` reads, or a directory that
+`argonaut import` has written.  Results are also written as CTM, JSON, CSV and MLF:
+  argonaut align corpus words.dict english.argo aligned --format textgrid,ctm,json,csv,mlf
+
+A second run aligns only recordings that are new or have changed, together with their transcripts, the pronunciations of
+their words, the model and the options; other TextGrids stay as they are, even if they were edited.
+"""
+
+import argparse
+from pathlib import Path
+
+from readers.errors import ConfigError
+from recipes.cli.dictionaries import add_dictionary_options
+
+MIXED = True  # options may stand between the positional arguments
+REPORT = "report"
+THRESHOLD = 0.1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from recipes.align.output import FORMATS
+
+    parser.add_argument("corpus", metavar="CORPUS", help="recordings with transcripts")
+    parser.add_argument("dict", metavar="DICT", help="dictionary of any form, with the phones of MODEL")
+    parser.add_argument("model", metavar="MODEL", help="bundle, which argonaut pack has made")
+    parser.add_argument("out", metavar="OUT", help="directory for the results")
+    results = parser.add_argument_group("results")
+    results.add_argument(
+        "--format",
+        default="textgrid",
+        metavar="NAMES",
+        help=f"formats, separated by commas: {', '.join(FORMATS)} (textgrid)",
+    )
+    results.add_argument(
+        "--doubtful",
+        type=float,
+        default=THRESHOLD,
+        metavar="X",
+        help=f"words with a confidence below X, from 0 to 1, are doubtful ({THRESHOLD})",
+    )
+    results.add_argument("--doubtful-tier", action="store_true", help="add a tier of doubtful stretches to TextGrids")
+    words = parser.add_argument_group("words and pronunciations")
+    words.add_argument(
+        "--case", choices=("keep", "upper", "lower"), default="keep", help="change the case of transcripts (keep)"
+    )
+    add_dictionary_options(words)
+    audio = parser.add_argument_group("audio")
+    audio.add_argument(
+        "--channel", metavar="N", help="channel of recordings with several, counted from 0, or mix for their mean"
+    )
+    audio.add_argument(
+        "--upsample", action="store_true", help="accept audio of a lower sample rate than that of the model's training"
+    )
+    search = parser.add_argument_group("search")
+    search.add_argument(
+        "--beam", type=float, metavar="X", help="beam of the search, doubled while no path survives (default: exact)"
+    )
+    parser.add_argument("-j", "--threads", type=int, metavar="N", help="number of threads (default: one per core)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from decoder.recognizer.forced_aligner import ForcedAligner
+    from decoder.recognizer.recording import AudioOptions
+    from readers.common.environment import available_cores, using_cores
+    from readers.common.files import require_writable
+    from recipes.align.corpora import open_corpus
+    from recipes.align.recordings import recordings_of
+    from recipes.cli.dictionaries import open_dictionary
+    from recipes.cli.transcribe import channel_of
+
+    formats = check_options(arguments)
+    channel, out = channel_of(arguments.channel), Path(arguments.out)
+    require_writable(out / REPORT)
+    dictionary = open_dictionary(arguments)
+    with using_cores(available_cores() if arguments.threads is None else arguments.threads):
+        audio = AudioOptions(channel=channel, upsample=arguments.upsample)
+        aligner = ForcedAligner.load(arguments.model, dictionary, arguments.beam, audio)
+        corpus = open_corpus(Path(arguments.corpus), {entry.word for entry in dictionary}, arguments.case)
+        recordings = recordings_of(corpus, Path(arguments.corpus))
+        return Run(arguments, formats, aligner, recordings, corpus.report.lost).run()
+
+
+def check_options(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the formats.  Raises ConfigError for options out of range and an output directory in the corpus."""
+    from recipes.align.output import FORMATS
+
+    formats = tuple(dict.fromkeys(filter(None, arguments.format.lower().split(","))))
+    unknown = [form for form in formats if form not in FORMATS]
+    if unknown or not formats:
+        found = unknown[0] if unknown else "no format"
+        raise ConfigError(f"command line: --format: {found}; expected {', '.join(FORMATS)}, separated by commas")
+    if not 0 <= arguments.doubtful <= 1:
+        raise ConfigError(f"command line: --doubtful {arguments.doubtful:g}; expected a confidence from 0 to 1")
+    if arguments.threads is not None and arguments.threads < 1:
+        raise ConfigError(f"command line: -j {arguments.threads}; expected at least 1")
+    if not arguments.out:
+        raise ConfigError("command line: an empty name; expected a directory OUT for the results")
+    corpus, out = Path(arguments.corpus).resolve(), Path(arguments.out).resolve()
+    if out.is_relative_to(corpus):
+        raise ConfigError(
+            f"{arguments.out}: inside of {arguments.corpus}, where TextGrids are transcripts; expected a directory "
+            "outside of it"
+        )
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{arguments.out}: a file; expected a directory")
+    return formats
+
+
+class Run:
+    """Aligns the recordings that are new or have changed, and writes everything."""
+
+    def __init__(self, arguments: argparse.Namespace, formats: tuple[str, ...], aligner, recordings: list, lost: list):
+        from readers.common.report import RunReport
+        from recipes.align.aligning import RecordingAligner
+        from recipes.align.results import KeptResults, file_marks
+
+        self.arguments, self.formats, self.out = arguments, formats, Path(arguments.out)
+        self.recordings, self.report = recordings, RunReport("utterances")
+        self.report.lost.extend(lost)
+        self.align = RecordingAligner(aligner)
+        common = (file_marks(Path(arguments.model)), arguments.beam, arguments.channel, arguments.upsample)
+        self.kept = KeptResults(self.out, common, aligner.graphs.words)
+        self.shown = [arguments.doubtful, arguments.doubtful_tier]
+
+    def run(self) -> int:
+        from decoder.search.batch import in_order
+        from recipes.align.output import DOUBTFUL, files_of, write_recording, write_together
+        from recipes.cli.console import one_line, progress_display, show_losses
+
+        found, waiting, faults = {}, [], {}
+        for recording in self.recordings:
+            kept = self.kept.read(recording)
+            if kept is None:
+                waiting.append(recording)
+                continue
+            found[recording.name], shown = kept
+            files = files_of(recording.name, self.formats, self.out)
+            if shown != self.shown:
+                self._write(recording, found[recording.name])
+            else:
+                missing = [form for form, path in files.items() if not path.exists()]
+                write_recording(found[recording.name], missing, self.out, *self.shown)
+        with progress_display("align", "recordings") as show:
+            for number, (recording, result) in enumerate(in_order(self.align, waiting, self.arguments.threads), 1):
+                if isinstance(result, Exception):
+                    faults[recording.name] = one_line(result)
+                else:
+                    found[recording.name] = result
+                    self._write(recording, result)
+                show(number, len(waiting))
+        results = [found[one.name] for one in self.recordings if one.name in found]
+        stretches = write_together(results, self.formats, self.out, self.arguments.doubtful)
+        self._count(found, faults, stretches)
+        self.report.write(self.out / REPORT)
+        show_losses(self.report, self.out / REPORT, self.arguments.verbose, self.arguments.corpus)
+        if len(found) > len(waiting) - len(faults):
+            unchanged = len(found) + len(faults) - len(waiting)
+            print(f"{unchanged} of {len(self.recordings)} recordings are unchanged and were not aligned again")
+        if stretches:
+            print(f"doubtful stretches: {self.out / DOUBTFUL}")
+        print(self.report.summary())
+        return self.report.exit_status
+
+    def _write(self, recording, result) -> None:
+        from recipes.align.output import write_recording
+
+        write_recording(result, self.formats, self.out, *self.shown)
+        self.kept.write(recording, result, self.shown)
+
+    def _count(self, found: dict, faults: dict[str, str], stretches: list) -> None:
+        """Enter every utterance into the report."""
+        doubtful: dict[str, list[str]] = {}
+        for one in stretches:
+            doubtful.setdefault(one.utterance, []).append(f"{one.start:.2f}-{one.end:.2f} s {one.words}")
+        for recording in self.recordings:
+            if recording.name in faults:
+                for one in recording.utterances:
+                    self.report.fail(one.name, faults[recording.name])
+                continue
+            for one in found[recording.name].utterances:
+                if one.reason:
+                    self.report.fail(one.name, one.reason)
+                elif one.name in doubtful:
+                    self.report.mark(one.name, "doubtful", "; ".join(doubtful[one.name]))
+                else:
+                    self.report.done()

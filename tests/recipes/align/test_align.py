@@ -1,0 +1,207 @@
+"""`argonaut align`: TextGrids and other files of a corpus, what is doubtful or lost, and second runs."""
+
+import csv
+import itertools
+import json
+import shutil
+
+import numpy as np
+import pytest
+from praatio import textgrid
+
+from decoder.recognizer import ForcedAligner, pack
+from readers.audio.audio_file import write_wav
+from readers.htk.mlf import read_mlf
+from readers.results.timed_words import read_ctm
+from tests.recipes.cli.bundle.conftest import parts_of
+from tests.recipes.systems.small_system import RATE, User, speak
+
+RUN = ("corpus", "dict", "tones.argo", "aligned", "-j", "1")
+SPOKEN = {"anna/one": "AB C", "anna/two": "CAB", "otto/three": "BA BA C"}
+
+
+@pytest.fixture(scope="session")
+def speakers(small_system, tmp_path_factory):
+    """A directory with a bundle, a dictionary, and a corpus in folders of two speakers; not to be written to."""
+    root = tmp_path_factory.mktemp("speakers")
+    pack(parts_of(small_system), root / "tones.argo")
+    shutil.copy(small_system / "dict", root / "dict")
+    for number, (name, words) in enumerate(SPOKEN.items()):
+        path = root / "corpus" / f"{name}.wav"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        samples, _ = speak(words.split(), np.random.default_rng(number))
+        write_wav(path, np.append(samples, np.zeros(37)), RATE)
+        path.with_suffix(".txt").write_text(f"{words}\n")
+    return root
+
+
+@pytest.fixture
+def phonetician(speakers, tmp_path, monkeypatch, capsys) -> User:
+    shutil.copytree(speakers, tmp_path / "own")
+    monkeypatch.chdir(tmp_path / "own")
+    return User(tmp_path / "own", capsys)
+
+
+def grid(user: User, name: str):
+    return textgrid.openTextgrid(str(user.root / f"aligned/{name}.TextGrid"), includeEmptyIntervals=True)
+
+
+def spoken(tier) -> list[str]:
+    return [one.label for one in tier.entries if one.label]
+
+
+def test_textgrids_lie_beside_the_recordings_and_have_no_gaps(phonetician):
+    done = phonetician.run("align", *RUN)
+    assert (done.status, done.err) == (0, [])
+    assert done.out[-1] == "utterances: 3 done, 0 skipped, 0 failed"
+    aligner = ForcedAligner.load("tones.argo", "dict")
+    for name, words in SPOKEN.items():
+        found, audio = grid(phonetician, name), phonetician.root / "corpus" / f"{name}.wav"
+        assert found.tierNames == ("words", "phones")
+        assert spoken(found.getTier("words")) == words.split()
+        assert spoken(found.getTier("phones")) == list(words.replace(" ", "").lower())
+        expected = aligner.align(audio, words)
+        times = [(one.start, one.end) for one in found.getTier("words").entries if one.label]
+        assert times == [(word.start, word.end) for word in expected.words]
+        for tier in found.tiers:
+            assert tier.entries[0].start == 0
+            assert tier.entries[-1].end == found.maxTimestamp == (audio.stat().st_size - 44) / 2 / RATE
+            assert all(one.end == other.start for one, other in itertools.pairwise(tier.entries))
+    assert {name for name in done.changed if name.endswith(".TextGrid")} == {
+        f"aligned/{name}.TextGrid" for name in SPOKEN
+    }
+
+
+def two_speakers(user: User, words: tuple[str, str]) -> None:
+    """A recording of an utterance of each speaker, as an imported directory."""
+    parts = [speak(text.split(), np.random.default_rng(5 + i))[0] for i, text in enumerate(("AB C", "BA"))]
+    write_wav(user.root / "both.wav", np.concatenate(parts), RATE)
+    first, total = len(parts[0]), sum(map(len, parts))
+    user.write("lists/audio.scp", f"u1.wav=both.wav[0,{first - 1}]\nu2.wav=both.wav[{first},{total - 1}]\n")
+    labels = ["".join(f"{word}\n" for word in text.split()) for text in words]
+    user.write("lists/words.mlf", '#!MLF!#\n"*/u1.lab"\n{}.\n"*/u2.lab"\n{}.\n'.format(*labels))
+    user.write("lists/speakers", 'u1 anna\nu2 "otto"\n')
+
+
+def test_speakers_of_a_recording_have_tiers_of_their_own(phonetician):
+    two_speakers(phonetician, ("AB C", "BA"))
+    done = phonetician.run("align", "lists", *RUN[1:])
+    assert (done.status, done.out[-1]) == (0, "utterances: 2 done, 0 skipped, 0 failed")
+    found = grid(phonetician, "both")
+    assert len(found.tierNames) == 4
+    assert found.tierNames[:2] == ("anna - words", "anna - phones")
+    anna, otto = found.tiers[0], found.tiers[2]
+    assert (spoken(anna), spoken(otto)) == (["AB", "C"], ["BA"])
+    assert max(one.end for one in anna.entries if one.label) < min(one.start for one in otto.entries if one.label)
+    assert otto.entries[-1].end == anna.entries[-1].end == found.maxTimestamp
+
+
+def test_an_utterance_that_cannot_be_aligned_is_an_empty_interval(phonetician):
+    two_speakers(phonetician, ("AB NOBODY", "BA"))
+    done = phonetician.run("align", "lists", *RUN[1:])
+    assert (done.status, done.out[-1]) == (1, "utterances: 1 done, 0 skipped, 1 failed")
+    assert any(line.startswith("failed: u1: ") and "NOBODY" in line for line in done.err), done.err
+    assert "u1\tfailed\t" in (phonetician.root / "aligned/report").read_text()
+    found = grid(phonetician, "both")
+    first = found.tiers[0].entries[0]
+    assert (first.start, first.label) == (0, "")
+    assert first.end == pytest.approx(found.tiers[2].entries[0].end, abs=0.5)
+    assert spoken(found.tiers[2]) == ["BA"]
+
+
+def test_other_formats_have_the_same_times_and_confidences(phonetician):
+    done = phonetician.run("align", *RUN, "--format", "json,ctm,csv,mlf")
+    assert done.status == 0
+    assert not list(phonetician.root.glob("aligned/**/*.TextGrid"))
+    content = json.loads((phonetician.root / "aligned/otto/three.json").read_text())
+    (utterance,) = content["utterances"]
+    assert utterance["speaker"] == "otto"
+    words, phones = utterance["words"], utterance["phones"]
+    assert [one["word"] for one in words] == ["BA", "BA", "C"]
+    assert [one["phone"] for one in phones] == list("babac")
+    assert all(0.5 < one["confidence"] <= 1 for one in (*words, *phones))
+    timed = read_ctm("aligned/words.ctm")["otto/three"]
+    assert [(one.word, one.start, one.end) for one in timed] == [
+        (one["word"], one["start"], pytest.approx(one["end"])) for one in words
+    ]
+    assert [one.word for one in read_ctm("aligned/phones.ctm")["anna/one"]] == ["a", "b", "c"]
+    with (phonetician.root / "aligned/alignment.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["recording"] == "otto/three"]
+    assert [(row["type"], row["label"]) for row in rows[:4]] == [
+        ("word", "BA"), ("word", "BA"), ("word", "C"), ("phone", "b"),
+    ]  # fmt: skip
+    assert float(rows[3]["start"]) == phones[0]["start"]
+    labels = read_mlf("aligned/alignment.mlf").lookup("three.lab")
+    assert [(label.name, [name for name, _ in label.aux]) for label in labels] == [
+        ("b", ["BA"]), ("a", []), ("b", ["BA"]), ("a", []), ("c", ["C"]),
+    ]  # fmt: skip
+    assert labels[0].start == round(phones[0]["start"] * 1e7)
+
+
+def test_words_that_were_not_spoken_are_doubtful(phonetician):
+    phonetician.write("corpus/otto/three.txt", "C C C")
+    done = phonetician.run("align", *RUN, "--format", "textgrid,json", "--doubtful-tier")
+    assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed; 1 doubtful")
+    with (phonetician.root / "aligned/doubtful.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert (row["recording"], row["speaker"], row["words"]) == ("otto/three", "otto", "C C")
+    assert float(row["confidence"]) < 0.1
+    found = grid(phonetician, "otto/three")
+    assert found.tierNames == ("words", "phones", "doubtful")
+    (stretch,) = [one for one in found.tiers[2].entries if one.label]
+    assert stretch.label.startswith("C C (0.")
+    words = [one for one in found.tiers[0].entries if one.label]
+    assert (stretch.start, stretch.end) == (words[0].start, words[1].end)
+    content = json.loads((phonetician.root / "aligned/otto/three.json").read_text())
+    assert [one["words"] for one in content["doubtful"]] == ["C C"]
+    assert phonetician.run("align", *RUN, "--doubtful", "0").out[-1] == "utterances: 3 done, 0 skipped, 0 failed"
+
+
+def test_a_second_run_aligns_only_what_has_changed(phonetician):
+    assert phonetician.run("align", *RUN).status == 0
+    edited = phonetician.root / "aligned/anna/one.TextGrid"
+    edited.write_text("edited by hand")
+    again = phonetician.run("align", *RUN, "--format", "textgrid,ctm")
+    assert again.changed == {"aligned/words.ctm", "aligned/phones.ctm"}
+    assert again.out == [
+        "3 of 3 recordings are unchanged and were not aligned again", "utterances: 3 done, 0 skipped, 0 failed",
+    ]  # fmt: skip
+    phonetician.write("corpus/anna/two.txt", "CAB C")
+    phonetician.replace("dict", "BA b a", "BA b a a")
+    (phonetician.root / "aligned/anna/one.TextGrid").unlink()
+    changed = phonetician.run("align", *RUN).changed
+    assert {name for name in changed if name.endswith(".TextGrid")} == {f"aligned/{name}.TextGrid" for name in SPOKEN}
+    assert spoken(grid(phonetician, "anna/one").getTier("words")) == ["AB", "C"]
+    assert spoken(grid(phonetician, "otto/three").getTier("phones")) == list("baabaac")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*RUN, "--format", "textgrid,praat"), "--format: praat; expected textgrid, json, ctm, csv, mlf"),
+        ((*RUN, "--format", ","), "--format: no format"),
+        ((*RUN, "--doubtful", "2"), "--doubtful 2; expected a confidence from 0 to 1"),
+        ((*RUN, "-j", "0"), "-j 0; expected at least 1"),
+        ((*RUN, "--beam", "-1"), "beam -1.0; expected a number above 0"),
+        (
+            ("corpus", "dict", "tones.argo", "corpus"),
+            "corpus: inside of corpus, where TextGrids are transcripts; expected",
+        ),
+        (("corpus", "dict", "tones.argo", "corpus/aligned"), "corpus/aligned: inside of corpus"),
+        (("corpus", "dict", "tones.argo", "dict"), "dict: a file; expected a directory"),
+        (("corpus", "dict", "dict", "aligned"), "dict: neither a directory nor a zip file; expected a bundle"),
+        (("nowhere", "dict", "tones.argo", "aligned"), "nowhere"),
+        (("corpus", "nothing", "tones.argo", "aligned"), "nothing: No such file"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(phonetician, arguments, message):
+    assert message in phonetician.run("align", *arguments).fault
+
+
+def test_audio_that_cannot_be_read_fails_with_all_its_utterances(phonetician):
+    phonetician.write("corpus/anna/two.wav", b"RIFF" + bytes(60))
+    done = phonetician.run("align", *RUN)
+    assert done.status == 1
+    assert done.out[-1].startswith("utterances: 2 done, ")
+    assert any("two" in line for line in done.err)
+    assert not (phonetician.root / "aligned/anna/two.TextGrid").exists()
