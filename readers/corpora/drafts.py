@@ -3,6 +3,7 @@
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from readers.corpora.corpus import AudioHeaders, Corpus, Utterance, by_name, usa
 from readers.corpora.words import WordForms
 from readers.errors import ArgonautError, FormatError
 
+LATEST = 1e9  # seconds
 MAX_OVERSHOOT = 0.5  # seconds that a part may end after its file, as in Kaldi's extract-segments
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -54,7 +56,7 @@ def finish(drafts: Iterable[Draft], forms: WordForms, report: RunReport, progres
                     "expected each name once"
                 )
         except (ArgonautError, OSError) as fault:
-            report.fail(draft.name, reason(fault))
+            report.fail(_printable(draft.name), _printable(reason(fault)))
         else:
             utterances[utterance.name] = utterance
             places[utterance.name] = draft.where
@@ -69,6 +71,27 @@ def reason(fault: Exception) -> str:
     if isinstance(fault, OSError):
         return f"{fault.filename}: {os_reason(fault)}"
     return " ".join(str(fault).split())
+
+
+def plain_names(paths: Iterable[Path]) -> dict[Path, str]:
+    """Return a name for each file: its own without extension or, where several files have that, with its folders."""
+    paths = list(dict.fromkeys(paths))
+    counts = Counter(path.stem for path in paths)
+    if all(count == 1 for count in counts.values()):
+        return {path: path.stem for path in paths}
+    base = os.path.commonpath([path.parent for path in paths])
+    return {
+        path: path.stem if counts[path.stem] == 1 else "_".join(path.with_suffix("").relative_to(base).parts)
+        for path in paths
+    }
+
+
+def part_name(name: str, start: float, end: float | None) -> str:
+    """Return the name of a part of a recording, with its times in milliseconds: `name-0001200-0002500`."""
+    times = [start, *([] if end is None else [end])]
+    if not all(0 <= time < LATEST for time in times):
+        return name  # reported later
+    return "-".join([name, *(f"{round(1000 * time):07}" for time in times)])
 
 
 def audio_path(text: str, base: Path, where: str, also_here: bool = False) -> Path:
@@ -94,14 +117,20 @@ def audio_path(text: str, base: Path, where: str, also_here: bool = False) -> Pa
         raise FormatError(f"{where}: path {text[:60]!r}; expected an audio file, without control characters")
     path = Path(os.path.abspath(base / text))  # noqa: PTH100  (links stay links)
     here = Path(os.path.abspath(text))  # noqa: PTH100
-    return here if also_here and not path.exists() and here.exists() else path
+    return here if also_here and not os.path.exists(path) and os.path.exists(here) else path  # noqa: PTH110
+
+
+def _printable(text: str) -> str:
+    """Return text in which characters that are no UTF-8 are shown by their codes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _utterance(draft: Draft, forms: WordForms, headers: AudioHeaders) -> Utterance:
-    try:
-        os.fspath(draft.audio).encode()
-    except UnicodeEncodeError as fault:
-        raise FormatError(f"{draft.where}: a file name that is not UTF-8; expected UTF-8; rename the file") from fault
+    for what, text in (("a file name", os.fspath(draft.audio)), ("text", f"{draft.name} {draft.speaker} {draft.text}")):
+        try:
+            text.encode()
+        except UnicodeEncodeError as fault:
+            raise FormatError(f"{draft.where}: {what} that is not UTF-8; expected UTF-8") from fault
     if _CONTROL.search(os.fspath(draft.audio)):
         raise FormatError(f"{draft.where}: a file name with control characters; expected none; rename the file")
     name = usable_name(draft.name, draft.where)

@@ -1,25 +1,34 @@
 """Folders of recordings with transcripts beside them, in the layout of the Montreal Forced Aligner.
 
-SPEAKER/NAME.wav has its words in SPEAKER/NAME.lab or NAME.txt.  If there are several, .TextGrid is preferred to .lab
-and .lab to .txt.
+SPEAKER/NAME.wav has its words in SPEAKER/NAME.lab, NAME.txt or NAME.TextGrid, in this order of preference.  In a
+TextGrid, each tier is a speaker and each interval with text an utterance, with these exceptions: a tier with a general
+name, such as `utterances`, is of the speaker whom the folder names; a tier `words`, or `SPEAKER - words`, of an aligner
+is one utterance; tiers of points and those called `phones` or `notes` are ignored.
 """
 
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.common.text import read_text
-from readers.corpora.drafts import Draft, reason
+from readers.corpora.drafts import Draft, part_name, plain_names, reason
 from readers.errors import ArgonautError, FormatError
+from readers.results.textgrid import Tier, read_textgrid
 
 AUDIO = (
     *(".wav", ".flac", ".ogg", ".opus", ".oga", ".mp3", ".sph", ".nist", ".aif", ".aiff", ".aifc", ".au", ".snd"),
     *(".caf", ".w64", ".rf64", ".voc"),
 )
-TEXTS = (".lab", ".txt")  # in order of preference
+TEXTGRID = ".textgrid"
+TEXTS = (".lab", ".txt", TEXTGRID)  # in order of preference
 NO_TRANSCRIPTS = ("readme", "license", "licence", "copying", "notes", "changelog")  # names of .txt files
+IGNORED_TIERS = ("phones", "phone", "notes", "comments", "segments")
+WORD_TIERS = ("words", "word")
+GENERAL_TIERS = (
+    *("speech", "text", "utt", "utts", "utterance", "utterances", "sentence", "sentences", "transcript", "transcripts"),
+    *("transcription", "orthography", "ort", "ortho"),
+)
 LONGEST_TEXT = 1 << 22  # bytes of the transcript of one recording; an hour of speech has 60,000
 
 
@@ -29,23 +38,74 @@ def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) 
     Raises OSError if the folder is missing.
     """
     recordings, texts = _files(source, report)
-    counts = Counter(path.stem for path in recordings)
+    names = plain_names(recordings)
     used = set()
     for path in recordings:
-        place = path.with_suffix("")
-        name = path.stem if counts[path.stem] == 1 else "_".join(place.relative_to(source).parts)
-        speaker = path.stem[:speaker_characters] if speaker_characters else _folder_name(path)
+        name, place = names[path], path.with_suffix("")
+        used.add(place)
+        speaker = path.stem[:speaker_characters] if speaker_characters else path.parent.name or "speaker"
         transcript = texts.get(place)
         try:
-            text = None if transcript is None else _read_transcript(transcript)
+            if transcript is not None and transcript.suffix.lower() == TEXTGRID:
+                drafts = _textgrid_drafts(transcript, path, name, speaker, bool(speaker_characters))
+                if not drafts:
+                    report.skip(name, f"{transcript}: no interval with text; expected at least one")
+                yield from drafts
+            else:
+                text = None if transcript is None else _read_transcript(transcript)
+                yield Draft(os.fspath(path), name, speaker, text, path)
         except (ArgonautError, OSError) as fault:
             report.fail(name, reason(fault))
-        else:
-            yield Draft(os.fspath(path), name, speaker, text, path)
-        used.add(place)
     for place, transcript in texts.items():
         if place not in used:
             report.skip(place.name, f"{transcript}: a transcript without a recording; expected one beside it")
+
+
+def _textgrid_drafts(path: Path, audio: Path, name: str, folder: str, is_certain: bool) -> list[Draft]:
+    """Return the utterances of a TextGrid.
+
+    folder: the speaker of tiers without one, and of all tiers if that is certain.
+    """
+    tiers = [(tier, *_role(tier)) for tier in read_textgrid(path)]
+    tiers = [(tier, role, "" if is_certain else speaker) for tier, role, speaker in tiers if role]
+    if not tiers:
+        raise FormatError(f"{path}: no tier of utterances; expected a tier for each speaker")
+    speakers = list(dict.fromkeys(speaker or folder for _, _, speaker in tiers))
+    drafts = []
+    for tier, role, speaker in tiers:
+        speaker = speaker or folder
+        # With two channels, the speakers of the first half of the tiers are in the first one, as in MFA.
+        side = None if len(speakers) == 1 else int(2 * speakers.index(speaker) >= len(speakers))
+        spoken = [one for one in tier.intervals if one.text.strip()]
+        if role == "words" and spoken:
+            text = " ".join(one.text for one in spoken)
+            first, last = (0.0, None) if len(speakers) == 1 else (spoken[0].start, spoken[-1].end)
+            drafts.append(Draft(f"{path}:{spoken[0].line}", name, speaker, text, audio, first, last, None, side))
+        elif role == "utterances":
+            drafts += [
+                Draft(f"{path}:{one.line}", name, speaker, one.text, audio, one.start, one.end, None, side)
+                for one in spoken
+            ]
+    if len(drafts) == 1:
+        return drafts
+    return [
+        draft._replace(
+            name=part_name(name if len(speakers) == 1 else f"{name}-{draft.speaker}", draft.start, draft.end)
+        )
+        for draft in drafts
+    ]
+
+
+def _role(tier: Tier) -> tuple[str, str]:
+    """Return what a tier contains, "words", "utterances" or "" for neither, and its speaker, "" if it names none."""
+    speaker, _, kind = tier.name.rpartition(" - ")
+    if tier.has_points or kind.lower() in IGNORED_TIERS:
+        return "", ""
+    if kind.lower() in WORD_TIERS:
+        return "words", speaker
+    if kind.lower() in GENERAL_TIERS:
+        return "utterances", speaker
+    return "utterances", tier.name
 
 
 def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path]]:
@@ -84,10 +144,6 @@ def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path
                 if other is None or TEXTS.index(extension) < TEXTS.index(other.suffix.lower()):
                     texts[place] = path
     return recordings, texts
-
-
-def _folder_name(path: Path) -> str:
-    return path.parent.name or "speaker"
 
 
 def _read_transcript(path: Path) -> str:

@@ -9,14 +9,18 @@ from readers.corpora.corpus import Corpus
 from readers.corpora.drafts import finish
 from readers.corpora.folder import folder_drafts
 from readers.corpora.kaldi import kaldi_drafts
+from readers.corpora.lhotse import lhotse_drafts
+from readers.corpora.table import table_drafts
 from readers.corpora.words import WordForms
 from readers.errors import ConfigError, FormatError
 
 KINDS = {
     "folder": "recordings with .lab, .txt or .TextGrid files of the same name beside them; folders name the speakers",
     "kaldi": "a Kaldi data directory: wav.scp, segments, text, utt2spk",
+    "lhotse": "manifests of lhotse: recordings.jsonl.gz and supervisions.jsonl.gz, or the path of the second",
+    "table": "a CSV or TSV file with the columns path, text and speaker, such as those of Common Voice",
 }
-PUNCTUATION = {"folder": "strip", "kaldi": "keep"}  # default of each kind
+PUNCTUATION = {"folder": "strip", "kaldi": "keep", "lhotse": "keep", "table": "strip"}  # default of each kind
 
 
 def import_corpus(
@@ -34,13 +38,14 @@ def import_corpus(
     Parameters
     ----------
     kind : str
-        A key of KINDS: "folder", "kaldi".
+        A key of KINDS: "folder", "kaldi", "lhotse", "table".
     source : path
         The corpus.
     case : {"keep", "upper", "lower"}
         Case of the words.
     punctuation : {"strip", "keep"}, optional
-        Whether punctuation marks at both ends of words are removed; by default, they are kept in transcripts of Kaldi.
+        Whether punctuation marks at both ends of words are removed; by default, they are kept in transcripts of Kaldi
+        and lhotse.
     known : collection of str
         Words whose punctuation is never removed, for instance those of a dictionary.
     speaker_characters : int
@@ -72,8 +77,12 @@ def import_corpus(
     source = Path(source)
     if kind == "folder":
         drafts = folder_drafts(source, report, speaker_characters)
-    else:
+    elif kind == "kaldi":
         drafts = kaldi_drafts(source, report)
+    elif kind == "lhotse":
+        drafts = lhotse_drafts(source, report)
+    else:
+        drafts = table_drafts(source)
     corpus = finish(drafts, forms, report, progress)
     if not corpus.utterances and not report.lost:
         raise FormatError(f"{source}: no utterances; expected {KINDS[kind]}")

@@ -9,6 +9,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "nbest": ["Hypothesis", "read_nbest", "write_nbest"],
+        "textgrid": ["Interval", "Tier", "read_textgrid"],
         "timed_words": ["TimedWord", "read_ctm", "write_words"],
         "trn": ["read_trn"],
     },

@@ -15,6 +15,8 @@ and ends with
 kinds of corpora:
   folder  recordings with .lab, .txt or .TextGrid files beside them; the folder of a recording names its speaker
   kaldi   a Kaldi data directory: wav.scp, segments, text, utt2spk
+  lhotse  a directory with manifests of recordings and supervisions (.jsonl, .jsonl.gz), or that of supervisions
+  table   CSV or TSV with the columns path, text and speaker, such as Common Voice's validated.tsv
 Relative paths in manifests begin at the directory of the manifest.  Commands in manifests are never run.
 """
 
@@ -36,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words.add_argument(
         "--punctuation",
         choices=PUNCTUATION,
-        help="strip or keep punctuation marks at both ends of words (default: keep for kaldi, strip for others)",
+        help="strip or keep punctuation marks at both ends of words (keep for kaldi and lhotse, else strip)",
     )
     speakers = parser.add_argument_group("speakers")
     speakers.add_argument(

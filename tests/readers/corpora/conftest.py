@@ -1,5 +1,7 @@
 """Small corpora, made by the tests."""
 
+import gzip
+import json
 from pathlib import Path
 
 import numpy as np
@@ -60,3 +62,39 @@ def expected(audio: Path) -> list[tuple]:
 
 def rows(corpus) -> list[tuple]:
     return [(one.name, one.speaker, one.words, one.audio) for one in corpus.utterances]
+
+
+@pytest.fixture
+def lhotse(audio, tmp_path) -> Path:
+    """Manifests of UTTERANCES."""
+    data = tmp_path / "manifests"
+    data.mkdir()
+    recordings, supervisions = [], []
+    for name, (speaker, words, samples) in UTTERANCES.items():
+        source = {"type": "file", "channels": [0], "source": f"{audio}/{speaker}/{name}.wav"}
+        about = {"sampling_rate": RATE, "num_samples": samples, "duration": samples / RATE}
+        recordings.append({"id": name, "sources": [source]} | about)
+        segment = {"recording_id": name, "start": 0.0, "duration": samples / RATE, "channel": 0}
+        supervisions.append({"id": name, "text": words, "speaker": speaker, "language": "English"} | segment)
+    for kind, items in (("recordings", recordings), ("supervisions", supervisions)):
+        lines = "".join(json.dumps(item) + "\n" for item in items)
+        (data / f"{kind}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    return data
+
+
+@pytest.fixture
+def table(audio, tmp_path) -> Path:
+    """A CSV table of UTTERANCES."""
+    lines = [f"audio/{row[0]}/{name}.wav,{row[1]},{row[0]}\n" for name, row in UTTERANCES.items()]
+    (tmp_path / "table.csv").write_text("path,text,speaker\n" + "".join(lines))
+    return tmp_path / "table.csv"
+
+
+@pytest.fixture
+def table_tsv(table) -> Path:
+    """The same table with tabs and other names of columns."""
+    path = table.with_suffix(".tsv")
+    path.write_text(
+        table.read_text().replace(",", "\t").replace("path\ttext\tspeaker", "filename\tsentence\tclient_id")
+    )
+    return path

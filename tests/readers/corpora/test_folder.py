@@ -112,7 +112,7 @@ def test_broken_files_are_named_and_the_others_imported(break_it, message, folde
 
 
 def test_wrong_sources(tmp_path):
-    with pytest.raises(ConfigError, match="kind of corpus 'x'; expected folder, kaldi"):
+    with pytest.raises(ConfigError, match="kind of corpus 'x'; expected folder, kaldi, lhotse, table"):
         import_corpus("x", tmp_path)
     with pytest.raises(FormatError, match=r"no utterances; expected recordings with \.lab"):
         import_corpus("folder", tmp_path)
@@ -124,3 +124,78 @@ def test_wrong_sources(tmp_path):
     for options in ({"case": "Upper"}, {"punctuation": "no"}, {"speaker_characters": -1}):
         with pytest.raises(ConfigError):
             import_corpus("folder", tmp_path, **options)
+
+
+def textgrid(path, tiers, end=1.0, points=()):
+    """Write a TextGrid in the short form; tiers: name -> (start, end, text) of each interval."""
+    lines = ['File type = "ooTextFile"\nObject class = "TextGrid"\n', "0", f"{end}", "<exists>", f"{len(tiers)}"]
+    for name, intervals in tiers.items():
+        kind = "TextTier" if name in points else "IntervalTier"
+        lines += [f'"{kind}"', f'"{name}"', "0", f"{end}", f"{len(intervals)}"]
+        for start, stop, text in intervals:
+            lines += [f"{start}", *([] if name in points else [f"{stop}"]), f'"{text}"']
+    path.write_text("\n".join(lines) + "\n", encoding="utf-16")
+
+
+@pytest.mark.parametrize(
+    ("tiers", "expected"),
+    [
+        ({"Ann": [(0, 1, "one two")]}, [("a", "Ann", "one two", 0.0, None)]),
+        (
+            {"Ann": [(0, 0.25, "one"), (0.25, 0.5, " "), (0.5, 1, "two")]},
+            [("a-0000000-0000250", "Ann", "one", 0.0, 0.25), ("a-0000500-0001000", "Ann", "two", 0.5, None)],
+        ),
+        (
+            {"Bob": [(0.5, 1, "hi")], "Ann": [(0, 0.75, "one")], "notes": [(0, 1, "x")], "bell": [(0.5, 0.5, "x")]},
+            [("a-Ann-0000000-0000750", "Ann", "one", 0.0, 0.75), ("a-Bob-0000500-0001000", "Bob", "hi", 0.5, None)],
+        ),
+        ({"utterances": [(0.25, 0.5, "one")]}, [("a", "s", "one", 0.25, 0.5)]),
+        ({"words": [(0, 0.5, "one"), (0.5, 0.75, "two")], "phones": [(0, 1, "w")]}, [("a", "s", "one two", 0.0, None)]),
+        (
+            {"Ann - words": [(0.25, 0.5, "one")], "Ann - phones": [(0, 1, "w")], "Bob - words": [(0.5, 0.75, "two")]},
+            [("a-Ann-0000250-0000500", "Ann", "one", 0.25, 0.5), ("a-Bob-0000500-0000750", "Bob", "two", 0.5, 0.75)],
+        ),
+    ],
+)  # fmt: skip
+def test_textgrids(tiers, expected, tmp_path):
+    tone(tmp_path / "c/s/a.wav", 8000)
+    textgrid(tmp_path / "c/s/a.TextGrid", tiers, points=("bell",))
+    corpus = import_corpus("folder", tmp_path / "c")
+    found = [(one.name, one.speaker, " ".join(one.words), one.start, one.end) for one in corpus.utterances]
+    assert found == expected
+    assert corpus.report.exit_status == 0
+    write_corpus(corpus, tmp_path / "out")
+    assert read_corpus(tmp_path / "out") == corpus
+
+
+def test_speakers_of_textgrids_with_two_channels(tmp_path):
+    tone(tmp_path / "s/a.wav", 8000, channels=2)
+    textgrid(tmp_path / "s/a.TextGrid", {"Ann": [(0, 0.5, "one")], "Bob": [(0.5, 1, "two")]})
+    corpus = import_corpus("folder", tmp_path)
+    assert [(one.speaker, one.channel) for one in corpus.utterances] == [("Ann", 0), ("Bob", 1)]
+    corpus = import_corpus("folder", tmp_path, speaker_characters=1)
+    assert [(one.speaker, one.channel) for one in corpus.utterances] == [("a", None), ("a", None)]
+
+
+@pytest.mark.parametrize(
+    ("tiers", "message"),
+    [
+        ({"Ann": [(0, 1, " ")]}, "a.TextGrid: no interval with text; expected at least one"),
+        ({"phones": [(0, 1, "w")]}, "a.TextGrid: no tier of utterances; expected a tier for each speaker"),
+        ({"Ann": [(0.5, 0.25, "x")]}, "a.TextGrid:13: from 0.5 to 0.25 s in tier 'Ann'; expected intervals in order"),
+        ({"Ann": [(2, 3, "x")]}, "a.TextGrid:13: from 2 to 3 s, but"),
+        ({"Ann": [(0.5, 0.5, "x")]}, "a.TextGrid:13: from 0.5 to 0.5 s; expected times from 0, the start first"),
+    ],
+)
+def test_broken_textgrids(tiers, message, tmp_path):
+    tone(tmp_path / "s/a.wav", 8000)
+    textgrid(tmp_path / "s/a.TextGrid", tiers)
+    corpus = import_corpus("folder", tmp_path)
+    ((name, _, reason),) = corpus.report.lost
+    assert name == "a"
+    assert message in reason
+
+
+def test_lab_is_preferred_to_textgrid(folder):
+    textgrid(folder / "anna/anna-1.TextGrid", {"Bob": [(0, 0.5, "other words")]})
+    assert rows(import_corpus("folder", folder)) == expected(folder)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from readers.corpora import import_corpus, read_corpus
+from readers.corpora import KINDS, import_corpus, read_corpus
 from recipes.cli.main import main
-from tests.readers.corpora.conftest import audio, folder, kaldi  # noqa: F401  (fixtures)
+from tests.readers.corpora.conftest import audio, folder, kaldi, lhotse, table  # noqa: F401  (fixtures)
 
 
-@pytest.mark.parametrize("kind", ["folder", "kaldi"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_corpus_is_imported(kind, tmp_path, capsys, request):
     source = request.getfixturevalue(kind)
     assert main(["import", kind, str(source), "--out", str(tmp_path / "out")]) == 0

@@ -1,0 +1,152 @@
+"""Manifests of lhotse: recordings and supervisions, a JSON object on each line, plain or gzip.
+
+Files are called recordings.jsonl.gz and supervisions.jsonl.gz, usually with a prefix and the name of a part of the
+corpus, as in librispeech_recordings_dev-clean.jsonl.gz.  Audio must be in files: commands are not run, and nothing is
+downloaded.
+Source: lhotse's documentation, "Representing a corpus".
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from readers.common.report import RunReport
+from readers.common.text import parse_json, read_lines
+from readers.corpora.drafts import Draft, audio_path
+from readers.errors import FormatError
+
+ENDINGS = (".jsonl", ".jsonl.gz")
+LARGEST = 1e9  # of a number
+
+
+class Recording(NamedTuple):
+    """A recording; files: the path and position of each of its channels; where: the line that describes it."""
+
+    where: str
+    files: dict[int, tuple[Path, int]]
+
+
+def lhotse_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
+    """Yield the utterances of a pair of manifests.  Recordings without supervisions are listed in the report.
+
+    source: the directory, or the manifest of supervisions if there are several.
+    Raises FormatError, with file and line, and OSError.
+    """
+    recordings_path, supervisions_path = _pair(source)
+    recordings = {
+        identity: Recording(where, _files(item, where, recordings_path.parent))
+        for identity, where, item in _objects(recordings_path)
+    }
+    used = set()
+    for identity, where, item in _objects(supervisions_path):
+        recording_id = _text(item, "recording_id", where)
+        if recording_id not in recordings:
+            raise FormatError(
+                f"{where}: recording {recording_id[:60]!r} is not in {recordings_path}; expected one of it"
+            )
+        used.add(recording_id)
+        start, duration = _number(item, "start", where), _number(item, "duration", where)
+        path, channel = _place(item, where, recordings[recording_id])
+        yield Draft(
+            *(where, identity, _text(item, "speaker", where, recording_id), _text(item, "text", where, None)),
+            *(path, start, start + duration, None, channel),
+        )
+    for identity, recording in recordings.items():
+        if identity not in used:
+            report.skip(identity, f"{recording.where}: a recording without a supervision; expected one or more")
+
+
+def _pair(source: Path) -> tuple[Path, Path]:
+    """Return the manifests of recordings and supervisions."""
+    source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
+    if source.is_dir():
+        found = sorted(one for one in source.iterdir() if one.name.endswith(ENDINGS) and "supervisions" in one.name)
+        if len(found) != 1:
+            names = f": {', '.join(one.name for one in found[:3])}" if found else ""
+            raise FormatError(
+                f"{source}: {len(found)} manifests of supervisions{names}; expected one, such as "
+                "supervisions.jsonl.gz; name one of several instead of the directory"
+            )
+        supervisions = found[0]
+    else:
+        source.stat()
+        supervisions = source
+        if "supervisions" not in source.name or not source.name.endswith(ENDINGS):
+            raise FormatError(f"{source}: expected a manifest of supervisions, such as supervisions.jsonl.gz")
+    name = supervisions.name.replace("supervisions", "recordings")
+    base = name.removesuffix(".gz")
+    recordings = next((one for one in (base, f"{base}.gz") if (supervisions.parent / one).exists()), None)
+    if recordings is None:
+        raise FormatError(f"{supervisions.parent / name}: missing; expected the recordings of {supervisions.name}")
+    return supervisions.parent / recordings, supervisions
+
+
+def _objects(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield (id, place, object) of each line.  Raises FormatError for other lines, and a repeated id."""
+    places: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        where = f"{path}:{number}"
+        if not line.strip():
+            continue
+        try:
+            item = parse_json(line)
+        except ValueError as fault:
+            raise FormatError(f"{where}: {fault}; expected a JSON object") from fault
+        if not isinstance(item, dict):
+            raise FormatError(f"{where}: {line[:60]!r}; expected a JSON object")
+        identity = _text(item, "id", where)
+        if identity in places:
+            raise FormatError(f"{where}: id {identity[:60]!r} is already at {places[identity]}; expected each id once")
+        places[identity] = where
+        yield identity, where, item
+
+
+def _files(item: dict[str, Any], where: str, base: Path) -> dict[int, tuple[Path, int]]:
+    """Return the file of each channel of a recording, and its position in the file."""
+    if item.get("transforms"):
+        raise FormatError(f"{where}: a recording with transforms; expected audio as it is; save it with lhotse first")
+    sources = item.get("sources")
+    if not isinstance(sources, list) or not sources or not all(isinstance(one, dict) for one in sources):
+        raise FormatError(f"{where}: no list of sources; expected one of type file")
+    files: dict[int, tuple[Path, int]] = {}
+    for source in sources:
+        kind = source.get("type")
+        if kind != "file":
+            way = "is not run" if kind == "command" else "is not downloaded" if kind == "url" else "is not supported"
+            raise FormatError(
+                f"{where}: a source of type {str(kind)[:40]!r}, which {way}; expected type file; store the audio so"
+            )
+        channels = source.get("channels")
+        if not isinstance(channels, list) or not channels or not all(type(one) is int for one in channels):
+            raise FormatError(f"{where}: channels {str(channels)[:40]}; expected a list of numbers")
+        path = audio_path(_text(source, "source", where), base, where, also_here=True)
+        files.update((channel, (path, position)) for position, channel in enumerate(channels))
+    return files
+
+
+def _place(item: dict[str, Any], where: str, recording: Recording) -> tuple[Path, int | None]:
+    """Return the file of a supervision and the channel in it; None for all channels of a recording."""
+    channel = item.get("channel", item.get("channel_id", 0))
+    channels = channel if isinstance(channel, list) else [channel]
+    if not channels or any(type(one) is not int or one not in recording.files for one in channels):
+        known = ", ".join(map(str, sorted(recording.files)))
+        raise FormatError(f"{where}: channel {str(channel)[:40]}; expected one of the recording: {known}")
+    path, position = recording.files[channels[0]]
+    return path, position if len(channels) == 1 else None
+
+
+def _text(item: dict[str, Any], name: str, where: str, *default: str | None) -> Any:
+    value = item.get(name)
+    if value is None and default:
+        return default[0]
+    if not isinstance(value, str):
+        raise FormatError(f"{where}: {name} {str(value)[:40]}; expected a text")
+    return value
+
+
+def _number(item: dict[str, Any], name: str, where: str) -> float:
+    value = item.get(name)
+    if type(value) not in (int, float) or not abs(value) < LARGEST:
+        raise FormatError(f"{where}: {name} {str(value)[:40]}; expected a number of seconds")
+    return float(value)

@@ -1,0 +1,188 @@
+"""Reads Praat's TextGrids: intervals with text, in tiers.
+
+Both text forms are a sequence of strings in double quotes, numbers and flags such as <exists>; in the long form, words
+without quotes, such as `xmin =` and `intervals [1]:`, explain them, and are skipped.  `!` begins a comment.
+Source: Praat's manual, "TextGrid file formats".
+"""
+
+import codecs
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from readers.common.text import decode_text, is_number
+from readers.errors import FormatError
+
+MOST_BYTES = 1 << 25  # an hour of speech with words and phones has two million
+INTERVALS, POINTS = "IntervalTier", "TextTier"
+OVERLAP = 1e-3  # seconds by which intervals may overlap through rounding
+_TOKEN = re.compile(r'"(?:[^"]++|"")*+"|"|![^\n]*|[^\s"]+')  # possessive: time proportional to the length
+_EXPECTED = "expected a TextGrid that Praat has saved as a text file"
+
+
+class Interval(NamedTuple):
+    """An interval of a tier, or a point of a tier of points, where start and end are equal.
+
+    Attributes
+    ----------
+    start, end : float
+        Seconds.
+    text : str
+    line : int
+        Line of the file, counted from 1.
+    """
+
+    start: float
+    end: float
+    text: str
+    line: int
+
+
+class Tier(NamedTuple):
+    """A tier.
+
+    Attributes
+    ----------
+    name : str
+    has_points : bool
+        Whether it contains points instead of intervals.
+    intervals : tuple of Interval
+        In the order of time, including those without text.
+    """
+
+    name: str
+    has_points: bool
+    intervals: tuple[Interval, ...]
+
+
+def read_textgrid(path: str | os.PathLike) -> tuple[Tier, ...]:
+    """Read the tiers of a TextGrid.
+
+    Parameters
+    ----------
+    path : path
+        Text file in Praat's long or short form, in UTF-8 or UTF-16 with a byte order mark.
+
+    Returns
+    -------
+    tuple of Tier
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a file that is no TextGrid, ends too early, or contains intervals in wrong order.
+
+    References
+    ----------
+    Praat's manual, "TextGrid file formats".
+    """
+    size = Path(path).stat().st_size
+    if size > MOST_BYTES:
+        raise FormatError(f"{path}: {size} bytes; expected a TextGrid of at most {MOST_BYTES}")
+    text = _text(Path(path).read_bytes(), path)
+    tokens = _Tokens(text, path)
+    if not text.lstrip().startswith(("File type", '"ooTextFile')):
+        raise FormatError(f"{path}:1: {text.lstrip()[:30]!r}; {_EXPECTED}")
+    file_type, kind = tokens.string(), tokens.string()
+    if not file_type.startswith("ooTextFile") or kind != "TextGrid":
+        raise FormatError(f"{tokens.where}: a file of type {file_type!r}, class {kind!r}; {_EXPECTED}")
+    tokens.number()
+    tokens.number()
+    if tokens.flag() != "<exists>":
+        return ()
+    return tuple(_tier(tokens) for _ in range(tokens.count()))
+
+
+def _text(raw: bytes, path: str | os.PathLike) -> str:
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            raw = raw.decode("utf-16").encode()
+        except UnicodeError as fault:
+            raise FormatError(f"{path}: damaged UTF-16 ({fault}); {_EXPECTED}") from fault
+    elif raw.startswith(b"ooBinaryFile"):
+        raise FormatError(f"{path}: a binary file of Praat; {_EXPECTED}; open it in Praat and save it as a text file")
+    return decode_text(raw, path)
+
+
+def _tier(tokens: "_Tokens") -> Tier:
+    kind, where = tokens.string(), tokens.where
+    if kind not in (INTERVALS, POINTS):
+        raise FormatError(f"{where}: tier of class {kind[:40]!r}; expected {INTERVALS} or {POINTS}")
+    name = " ".join(tokens.string().split())
+    tokens.number()
+    tokens.number()
+    found: list[Interval] = []
+    for _ in range(tokens.count()):
+        start = tokens.number()
+        line = tokens.line
+        end = start if kind == POINTS else tokens.number()
+        if not start <= end or (found and start < found[-1].end - OVERLAP):
+            raise FormatError(
+                f"{tokens.path}:{line}: from {start:g} to {end:g} s in tier {name[:40]!r}; expected intervals in order"
+            )
+        found.append(Interval(start, end, tokens.string(), line))
+    return Tier(name, kind == POINTS, tuple(found))
+
+
+class _Tokens:
+    """The strings, numbers and flags of a file, one after the other.
+
+    line: the line of the last one.
+    """
+
+    def __init__(self, text: str, path: str | os.PathLike):
+        self.path, self.line = path, 1
+        self._text, self._position = text, 0
+        self._matches = self._meaningful()
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.line}"
+
+    def string(self) -> str:
+        """Return the next token, which must be a string, without quotes."""
+        token = self._next("a text in double quotes")
+        if not token.startswith('"'):
+            raise FormatError(f"{self.where}: {token[:40]!r}; expected a text in double quotes")
+        return token[1:-1].replace('""', '"')
+
+    def number(self) -> float:
+        """Return the next token, which must be a number."""
+        token = self._next("a number")
+        if token[0] in '"<' or not math.isfinite(float(token)):
+            raise FormatError(f"{self.where}: {token[:40]!r}; expected a number")
+        return float(token)
+
+    def count(self) -> int:
+        """Return the next token, which must be a number of items."""
+        value = self.number()
+        if value < 0 or value != int(value):
+            raise FormatError(f"{self.where}: {value:g}; expected the number of tiers or intervals")
+        return int(value)
+
+    def flag(self) -> str:
+        """Return the next token, which must be a flag."""
+        token = self._next("<exists>")
+        if not token.startswith("<"):
+            raise FormatError(f"{self.where}: {token[:40]!r}; expected <exists>")
+        return token
+
+    def _next(self, expected: str) -> str:
+        token = next(self._matches, None)
+        if token is None:
+            raise FormatError(f"{self.where}: the file ends here; expected {expected}; it is truncated")
+        return token
+
+    def _meaningful(self) -> Iterator[str]:
+        for match in _TOKEN.finditer(self._text):
+            token = match[0]
+            if token[0] != '"' and token not in ("<exists>", "<absent>") and not is_number(token):
+                continue
+            self.line += self._text.count("\n", self._position, match.start())
+            self._position = match.start()
+            if token == '"':
+                raise FormatError(f"{self.where}: a quote is not closed; expected another one")
+            yield token
