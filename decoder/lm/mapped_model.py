@@ -135,12 +135,14 @@ def _load(path: str | Path | FilePart, source: tuple[int, int] | None, verify: b
     vocabulary = NameList(sections["vocabulary"], "words", path)
     arrays = LMArrays(**{name: sections[name] for name in _FIELDS})
     start = int(sections["start"][0]) if sections["start"].shape[0] == 1 else -1
-    _check(arrays, vocabulary, order, start, path)
+    check_automaton(arrays, vocabulary, order, start, path)
     return LanguageModel(arrays, vocabulary, order, start)
 
 
-def _check(arrays: LMArrays, vocabulary: Sequence[str], order: int, start: int, path: str | Path | FilePart) -> None:
-    """Check what the kernels rely on."""
+def check_automaton(
+    arrays: LMArrays, vocabulary: Sequence[str], order: int, start: int, path: str | Path | FilePart
+) -> None:
+    """Check what the kernels rely on; raise FormatError or GraphError for arrays that are not an automaton."""
     lengths = {name: array.shape[0] for name, array in zip(_FIELDS, arrays)}
     check_lengths(lengths, (("word", "cost", "next_state"), ("backoff_cost", "backoff_state")), path)
     num_states, size = lengths["backoff_state"], len(vocabulary)

@@ -1,0 +1,16 @@
+"""Grapheme to phoneme conversion: guesses the pronunciations of words that a dictionary lacks.
+
+Open model.py first: the model and its file.  training.py and alignment.py train it on a dictionary, search_kernels.py
+finds the most probable phones of a word; evaluation.py measures errors, completion.py adds words to a dictionary.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "model": ["G2P"],
+        "completion": ["Guesses", "complete_dictionary"],
+        "evaluation": ["count_errors", "hold_out"],
+    },
+)

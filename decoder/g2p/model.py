@@ -1,0 +1,295 @@
+"""Pronunciations of words that no dictionary has: a joint n-gram model of letters and phones.
+
+    model = G2P.train(read_any_dictionary("cmudict.dict"))
+    model.save("english.g2p")
+    G2P.load("english.g2p").pronunciations("abalone", 2)
+
+The file of a model is a mapped file with the n-gram automaton (`decoder.lm.language_model`), whose words are graphones:
+a letter and its phones, separated by tabs.
+"""
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from decoder.g2p.search_kernels import search
+from decoder.g2p.training import MOST_PHONES, SEPARATOR, estimate_graphones, letters_of, select_words
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays
+from decoder.lm.mapped_model import check_automaton
+from decoder.storage.mapped_file import MappedFormat, pack_names, unpack_names
+from readers.common.environment import available_cores
+from readers.errors import ArgonautError, FormatError
+from readers.htk.dictionary import Pronunciation
+
+ORDER, PASSES = 7, 20
+BEAM = 8.0  # of -ln P
+MAX_TOKENS = 200
+BLOCK = 1000  # words that a thread takes at a time
+MOST_PRONUNCIATIONS = 1000
+_ARRAYS = LMArrays._fields[:6]  # of a single model
+_TYPES = dict(zip(_ARRAYS, ("<i4", "<i4", "<f4", "<i4", "<f4", "<i4")), start="<i8", graphones="|u1", about="|u1")
+FORMAT = MappedFormat(b"ARGONG2P", 1, _TYPES, "pronunciation model", "argonaut g2p train makes one", "train it again")
+
+
+class G2P:
+    """A model that pronounces words.
+
+    Parameters
+    ----------
+    language_model : LanguageModel
+        An n-gram model of graphones, in which those of a letter are neighbours.
+    about : dict of str to str, int or float
+        Where the model comes from, for people.
+
+    Attributes
+    ----------
+    phones : list of str
+    letters : frozenset of str
+        Letters that the model can pronounce.
+    order : int
+        The longest n-grams.
+    """
+
+    def __init__(self, language_model: LanguageModel, about: dict[str, Any] | None = None):
+        self.language_model, self.about = language_model, dict(about or {})
+        self.order = language_model.order
+        graphones = [name.split(SEPARATOR) for name in language_model.vocabulary]
+        self.phones = sorted({phone for _, *phones in graphones for phone in phones})
+        ids = {phone: number for number, phone in enumerate(self.phones)}
+        self._phones_of = np.full((len(graphones), max(len(one) for one in graphones) - 1 or 1), -1, np.int32)
+        self._ranges: dict[str, tuple[int, int]] = {}
+        for number, (letter, *phones) in enumerate(graphones):
+            self._phones_of[number, : len(phones)] = [ids[phone] for phone in phones]
+            if len(letter) == 1:
+                self._ranges[letter] = (self._ranges.get(letter, (number, 0))[0], number + 1)
+        self.letters = frozenset(self._ranges)
+
+    @classmethod
+    def train(
+        cls,
+        entries: Iterable[Pronunciation],
+        order: int = ORDER,
+        *,
+        passes: int = PASSES,
+        threads: int | None = None,
+        about: dict[str, Any] | None = None,
+        on_left_out: Callable[[str, str], None] = lambda word, reason: None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> "G2P":
+        """Train a model on a dictionary.
+
+        An EM algorithm divides the phones of each word among its letters; the n-gram model of the resulting graphones
+        is smoothed by interpolated modified Kneser-Ney.
+
+        Parameters
+        ----------
+        entries : iterable of Pronunciation
+            Of a dictionary; output symbols and probabilities are not used.
+        order : int
+            The longest n-grams of graphones.
+        passes : int
+            Passes of the EM algorithm.
+        threads : int, optional
+            By default the available cores.  The model does not depend on it.
+        about : dict, optional
+            Stored with the model.
+        on_left_out : callable, optional
+            Called with each word that the model is not trained on, and the reason.
+        progress : callable, optional
+            Called with the number of passes done and in all.
+
+        Returns
+        -------
+        G2P
+
+        Raises
+        ------
+        FormatError
+            If there are no words to train on.
+
+        References
+        ----------
+        Bisani and Ney, Joint-sequence models for grapheme-to-phoneme conversion, Speech Communication 50, 2008.
+        Novak, Minematsu and Hirose, Phonetisaurus: Exploring grapheme-to-phoneme conversion with joint n-gram models in
+        the WFST framework, Natural Language Engineering 22, 2016.
+        """
+        selected = select_words(entries)
+        for word, reason in selected.left_out:
+            on_left_out(word, reason)
+        counts = {"pronunciations": len(selected.words), "words": len({letters for letters, _ in selected.words})}
+        return cls(estimate_graphones(selected, order, passes, threads, progress), {**counts, **(about or {})})
+
+    def pronunciations(self, word: str, n: int = 1) -> list[tuple[tuple[str, ...], float]]:
+        """Return the most probable pronunciations of a word.
+
+        Parameters
+        ----------
+        word : str
+        n : int
+            How many at most.
+
+        Returns
+        -------
+        list of (phones, probability)
+            The most probable one first.  The probability of a pronunciation is the sum over all ways to divide its
+            phones among the letters, divided by the sum over all pronunciations that the beam search has kept, so that
+            those of a word sum to at most 1.
+
+        Raises
+        ------
+        FormatError
+            For a word with letters that the model does not know; the message names them.
+        """
+        self.require_known(word)
+        return self.pronounce([word], n, threads=1)[0]
+
+    def unknown_letters(self, word: str) -> list[str]:
+        """Return the letters of a word that the model cannot pronounce.
+
+        Parameters
+        ----------
+        word : str
+
+        Returns
+        -------
+        list of str
+        """
+        return list(dict.fromkeys(letter for letter in letters_of(word) if letter not in self.letters))
+
+    def require_known(self, word: str) -> None:
+        """Raise FormatError for a word that the model cannot pronounce.
+
+        Parameters
+        ----------
+        word : str
+
+        Raises
+        ------
+        FormatError
+            With the letters that the model does not know.
+        """
+        unknown = self.unknown_letters(word)
+        if unknown or not word:
+            shown = ", ".join(map(repr, unknown)) or "none"
+            raise FormatError(
+                f"word {word!r}: letters {shown}; expected letters of the dictionary that the pronunciation model was "
+                "trained on"
+            )
+
+    def pronounce(
+        self, words: Sequence[str], n: int = 1, threads: int | None = None
+    ) -> list[list[tuple[tuple[str, ...], float]]]:
+        """Return the most probable pronunciations of many words.
+
+        Parameters
+        ----------
+        words : sequence of str
+        n : int
+            Of each word, at most.
+        threads : int, optional
+            By default the available cores.
+
+        Returns
+        -------
+        list of list of (phones, probability)
+            As `pronunciations`; empty for a word with unknown letters.
+
+        Raises
+        ------
+        FormatError
+            If n is not from 1 to 1000.
+        """
+        if not 1 <= n <= MOST_PRONUNCIATIONS:
+            raise FormatError(f"{n} pronunciations of a word; expected 1 to {MOST_PRONUNCIATIONS}")
+        blocks = [words[at : at + BLOCK] for at in range(0, len(words), BLOCK)]
+        if len(blocks) < 2:
+            return [found for block in blocks for found in self._search(block, n)]
+        with ThreadPoolExecutor(threads or available_cores()) as pool:
+            return [found for block in pool.map(lambda block: self._search(block, n), blocks) for found in block]
+
+    def _search(self, words: Sequence[str], n: int) -> list[list[tuple[tuple[str, ...], float]]]:
+        known = [letters if set(letters) <= self.letters else "" for letters in map(letters_of, words)]
+        ranges = np.array([self._ranges[letter] for word in known for letter in word], np.int32).reshape(-1, 2)
+        first = np.cumsum([0, *map(len, known)])
+        model = self.language_model
+        found, probability, first_phone, phones = search(
+            model.arrays, model.start_state, model.end_id, self._phones_of, ranges, first, BEAM, MAX_TOKENS, n
+        )
+        names = [self.phones[phone] for phone in phones]
+        bounds = first_phone.tolist()
+        return [
+            [
+                (tuple(names[bounds[w * n + i] : bounds[w * n + i + 1]]), float(probability[w, i]))
+                for i in range(found[w])
+            ]
+            for w in range(len(words))
+        ]
+
+    def save(self, path: str | Path) -> None:
+        """Write the model, completely or not at all.
+
+        Parameters
+        ----------
+        path : path
+        """
+        model = self.language_model
+        sections = dict(zip(_ARRAYS, model.arrays)) | {
+            "first_arc": model.arrays.first_arc.astype(np.int32),
+            "start": np.array([model.start_state], np.int64),
+            "graphones": pack_names(list(model.vocabulary), path),
+            "about": np.frombuffer(json.dumps(self.about, ensure_ascii=False).encode(), np.uint8),
+        }
+        FORMAT.write(path, model.order, sections)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "G2P":
+        """Open a model; its arrays are mapped into memory.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        G2P
+
+        Raises
+        ------
+        FormatError, GraphError
+            For a file of another kind, a damaged file, and numbers out of range.
+        """
+        order, sections = FORMAT.read(path, mode="c")
+        vocabulary = unpack_names(sections["graphones"], "graphones", path)
+        sections["first_arc"] = sections["first_arc"].astype(np.int64)
+        arrays = LMArrays(**{name: sections[name] for name in _ARRAYS})
+        start = int(sections["start"][0]) if sections["start"].shape[0] == 1 else -1
+        check_automaton(arrays, vocabulary, order, start, path)
+        _check_graphones(vocabulary, path)
+        try:
+            about = json.loads(sections["about"].tobytes())
+        except (ValueError, RecursionError) as fault:
+            raise FormatError(f"{path}: section 'about' is no JSON ({fault}); the file is damaged") from None
+        if not isinstance(about, dict):
+            raise FormatError(f"{path}: section 'about' has a {type(about).__name__}; expected an object")
+        try:
+            return cls(LanguageModel(arrays, vocabulary, order, start), about)
+        except ArgonautError as fault:
+            raise FormatError(f"{path}: {fault}") from fault
+
+
+def _check_graphones(vocabulary: Sequence[str], path: str | Path) -> None:
+    """Raise FormatError unless these are <s>, </s> and sorted graphones."""
+    if list(vocabulary[:2]) != [SENTENCE_START, SENTENCE_END] or len(vocabulary) < 3:
+        raise FormatError(f"{path}: graphones begin with {list(vocabulary[:2])}; expected <s>, </s>, and graphones")
+    names = list(vocabulary[2:])
+    if any(a >= b for a, b in itertools.pairwise(names)):
+        raise FormatError(f"{path}: graphones are not in rising order; expected all different and sorted")
+    for name in names:
+        letter, *phones = name.split(SEPARATOR)
+        if len(letter) != 1 or len(phones) > MOST_PHONES or not all(phones):
+            raise FormatError(f"{path}: graphone {name!r}; expected a letter and at most {MOST_PHONES} phones")

@@ -1,0 +1,194 @@
+"""The search for the most probable pronunciations of words, with an n-gram model of graphones.
+
+A token stands for all sequences of graphones of the first letters of a word that give the same phones and end in the
+same history of the n-gram model: its probability is their sum.  Strings of phones are nodes of a trie, so that equal
+strings have equal numbers.  Tokens behind the same letter compete.
+"""
+
+import numpy as np
+
+from decoder.lm.language_model import automaton_step
+from readers.common.kernels import njit
+
+CAPACITY = 1 << 13  # tokens behind the same letter; further ones are dropped
+
+
+@njit(cache=True, nogil=True)
+def _slot(table, first, second, one, two):
+    """Where the pair (one, two) stands in an open-addressing table of indices into (first, second), or could be put."""
+    mask = table.shape[0] - 1
+    key = (np.uint64(one) << np.uint64(32)) | np.uint64(two)
+    at = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
+    while table[at] >= 0 and (first[table[at]] != one or second[table[at]] != two):
+        at = (at + 1) & mask
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _add(a, b):
+    """-ln(exp(-a) + exp(-b))."""
+    low, high = min(a, b), max(a, b)
+    return low - np.log1p(np.exp(low - high))
+
+
+@njit(cache=True, nogil=True)
+def _push(tokens, costs, table, counts, best, r, state, node, cost):
+    """Add a token to those of side r, or its probability to the token that is there."""
+    at = _slot(table[r], tokens[r, 0], tokens[r, 1], state, node)
+    token = table[r, at]
+    if token < 0:
+        token = counts[r]
+        table[r, at] = token
+        tokens[r, 0, token], tokens[r, 1, token], tokens[r, 2, token] = state, node, at
+        costs[r, token] = cost
+        counts[r] += 1
+    else:
+        costs[r, token] = _add(costs[r, token], cost)
+    best[r] = min(best[r], costs[r, token])
+
+
+@njit(cache=True, nogil=True)
+def _child(trie, trie_table, num_nodes, node, phone):
+    """(number of the node behind `node` and a phone, number of nodes): it is made if it is not there."""
+    at = _slot(trie_table, trie[0], trie[1], node, phone)
+    if trie_table[at] < 0:
+        trie_table[at] = num_nodes
+        trie[0, num_nodes], trie[1, num_nodes], trie[2, num_nodes] = node, phone, at
+        num_nodes += 1
+    return np.int64(trie_table[at]), num_nodes
+
+
+@njit(cache=True, nogil=True)
+def _grown(trie, trie_table, num_nodes):
+    """(trie, table) of twice the size."""
+    larger, table = np.empty((3, 2 * trie.shape[1]), np.int32), np.full(2 * trie_table.shape[0], -1, np.int32)
+    larger[:, :num_nodes] = trie[:, :num_nodes]
+    for node in range(1, num_nodes):
+        at = _slot(table, larger[0], larger[1], larger[0, node], larger[1, node])
+        table[at], larger[2, node] = node, at
+    return larger, table
+
+
+@njit(cache=True, nogil=True)
+def search(arrays, start_state, end_id, phones_of, ranges, first_letter, beam, max_tokens, most):
+    """Find the most probable pronunciations of each word.
+
+    arrays: LMArrays of graphones; phones_of (V, M) i4: phones of each graphone, -1 for none.
+    ranges (letters, 2) i4: the graphones of each letter of each word, from ranges[i, 0] to ranges[i, 1] - 1;
+    first_letter (W + 1,) i8: where the letters of each word begin.
+    beam: of costs, -ln P, behind the same letter; max_tokens: how many of them are extended; most: pronunciations of a
+    word.
+
+    Returns (number of pronunciations (W,) i4, probability (W, most) f8, first_phone (W * most + 1,) i8, phones i4).
+    Probabilities are divided by their sum over all pronunciations in the beam.
+    """
+    num_words = first_letter.shape[0] - 1
+    tokens = np.empty((2, 3, CAPACITY), np.int32)  # state, node, place in the table; before and behind a letter
+    costs = np.empty((2, CAPACITY))
+    table = np.full((2, 2 * CAPACITY), -1, np.int32)
+    counts, best = np.zeros(2, np.int64), np.full(2, np.inf)
+    room = phones_of.shape[1] * CAPACITY  # nodes that one letter can add: each token at most its graphone's phones
+    size = 1 << 16
+    while size < 2 * room:
+        size *= 2
+    trie = np.empty((3, size), np.int32)  # parent, phone, place in the table
+    trie_table = np.full(2 * size, -1, np.int32)
+    seen, stamp = np.zeros(phones_of.shape[0], np.int64), 0
+    found, probability = np.zeros(num_words, np.int32), np.zeros((num_words, most))
+    first_phone = np.zeros(num_words * most + 1, np.int64)
+    phones, num_phones = np.empty(1 << 10, np.int32), 0
+    for w in range(num_words):
+        num_nodes, here, there = 1, 0, 1
+        _push(tokens, costs, table, counts, best, here, start_state, 0, 0.0)
+        for i in range(first_letter[w], first_letter[w + 1]):
+            if num_nodes + room > trie.shape[1]:
+                trie, trie_table = _grown(trie, trie_table, num_nodes)
+            low, high = ranges[i, 0], ranges[i, 1]
+            limit = best[here] + beam
+            if counts[here] > max_tokens:
+                limit = min(limit, np.partition(costs[here, : counts[here]], max_tokens - 1)[max_tokens - 1])
+            for token in range(counts[here]):
+                if costs[here, token] > limit:
+                    continue
+                cost, state = costs[here, token], np.int64(tokens[here, 0, token])
+                stamp += 1
+                while cost <= best[there] + beam:
+                    arc, end = arrays.first_arc[state], arrays.first_arc[state + 1]
+                    if state == 0:  # it lists all graphones
+                        arc += low
+                    else:
+                        last = end
+                        while arc < last:
+                            middle = (arc + last) >> 1
+                            if arrays.word[middle] < low:
+                                arc = middle + 1
+                            else:
+                                last = middle
+                    while arc < end and arrays.word[arc] < high:
+                        graphone = arrays.word[arc]
+                        through = cost + arrays.cost[arc]
+                        fresh = seen[graphone] != stamp and counts[there] < CAPACITY
+                        if fresh and through < np.inf and through <= best[there] + beam:
+                            node = np.int64(tokens[here, 1, token])
+                            for phone in phones_of[graphone]:
+                                if phone >= 0:
+                                    node, num_nodes = _child(trie, trie_table, num_nodes, node, phone)
+                            _push(tokens, costs, table, counts, best, there, arrays.next_state[arc], node, through)
+                        seen[graphone] = stamp
+                        arc += 1
+                    if state == 0:
+                        break
+                    cost += arrays.backoff_cost[state]
+                    state = np.int64(arrays.backoff_state[state])
+            _clear(tokens, table, counts, best, here)
+            here, there = there, here
+        for token in range(counts[here]):
+            costs[here, token] += automaton_step(arrays, np.int64(0), np.int64(tokens[here, 0, token]), end_id)[0]
+        nodes, sums = _sum_by_node(tokens[here, 1, : counts[here]], costs[here, : counts[here]])
+        _clear(tokens, table, counts, best, here)
+        order = np.argsort(sums, kind="mergesort")[:most]
+        total = 0.0
+        for cost in sums:
+            total += np.exp(sums[order[0]] - cost)
+        found[w] = order.shape[0]
+        for n in range(most):
+            begin = num_phones
+            if n < order.shape[0]:
+                probability[w, n] = np.exp(sums[order[0]] - sums[order[n]]) / total
+                node = nodes[order[n]]
+                while node > 0:
+                    if num_phones == phones.shape[0]:
+                        phones = np.concatenate((phones, np.empty(num_phones, np.int32)))
+                    phones[num_phones] = trie[1, node]
+                    num_phones += 1
+                    node = np.int64(trie[0, node])
+                phones[begin:num_phones] = phones[begin:num_phones][::-1].copy()
+            first_phone[w * most + n + 1] = num_phones
+        for node in range(1, num_nodes):
+            trie_table[trie[2, node]] = -1
+    return found, probability, first_phone, phones[:num_phones].copy()
+
+
+@njit(cache=True, nogil=True)
+def _clear(tokens, table, counts, best, r):
+    """Remove the tokens of side r."""
+    for token in range(counts[r]):
+        table[r, tokens[r, 2, token]] = -1
+    counts[r] = 0
+    best[r] = np.inf
+
+
+@njit(cache=True, nogil=True)
+def _sum_by_node(nodes, costs):
+    """(nodes, -ln of their summed probabilities), without those of probability 0 and without node 0, no phones."""
+    order = np.argsort(nodes, kind="mergesort")
+    kept, sums, num_kept = np.empty(order.shape[0], np.int64), np.empty(order.shape[0]), 0
+    for token in order:
+        if nodes[token] == 0 or costs[token] == np.inf:
+            continue
+        if num_kept and kept[num_kept - 1] == nodes[token]:
+            sums[num_kept - 1] = _add(sums[num_kept - 1], costs[token])
+        else:
+            kept[num_kept], sums[num_kept] = nodes[token], costs[token]
+            num_kept += 1
+    return kept[:num_kept], sums[:num_kept]

@@ -1,0 +1,118 @@
+"""Trains an n-gram model of graphones on the words of a dictionary."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from decoder.g2p.alignment import Alignment, Graphone, align
+from decoder.lm.estimation import estimate
+from decoder.lm.language_model import LanguageModel
+from readers.errors import FormatError
+from readers.htk.dictionary import Pronunciation
+
+SEPARATOR = "\t"  # between the letter and the phones in the name of a graphone
+MOST_LETTERS = 100  # of a word
+FEWEST_PHONES, MOST_PHONES = 2, 5  # of a graphone, at most
+DIVISIBLE = 0.99  # part of the words for which the phones of a graphone must suffice
+_NO_WORD = re.compile(r"<.*>|\[.*\]|!(NULL|SENT_START|SENT_END)")
+
+
+class TrainingWords(NamedTuple):
+    """What of a dictionary a model can be trained on.
+
+    Attributes
+    ----------
+    words : list of (letters, phones)
+        Without repetitions.
+    most_phones : int
+        Most phones of a letter.
+    left_out : list of (word, reason)
+    """
+
+    words: list[tuple[str, tuple[str, ...]]]
+    most_phones: int
+    left_out: list[tuple[str, str]]
+
+
+def letters_of(word: str) -> str:
+    """Return the letters of a word, which do not depend on case and on how Unicode composes them (NFC).
+
+    Parameters
+    ----------
+    word : str
+
+    Returns
+    -------
+    str
+    """
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", word).lower())
+
+
+def select_words(entries: Iterable[Pronunciation]) -> TrainingWords:
+    """Return the words of a dictionary that a model is trained on.
+
+    Left out are words in angle or square brackets, words without phones, and those that have more phones than their
+    letters can stand for: two for each letter, or as many more, up to five, as 99 % of the words need.
+
+    Parameters
+    ----------
+    entries : iterable of Pronunciation
+
+    Returns
+    -------
+    TrainingWords
+    """
+    words, left_out = {}, []
+    for entry in entries:
+        letters = letters_of(entry.word)
+        if _NO_WORD.fullmatch(entry.word):
+            left_out.append((entry.word, "no word of the language"))
+        elif not entry.phones:
+            left_out.append((entry.word, "no phones"))
+        elif not 0 < len(letters) <= MOST_LETTERS or SEPARATOR in letters:
+            left_out.append((entry.word, f"{len(letters)} letters; expected 1 to {MOST_LETTERS}, and no tabs"))
+        else:
+            words[letters, entry.phones] = entry.word
+    needed = [-(-len(phones) // len(letters)) for letters, phones in words]
+    most = int(np.quantile(needed, DIVISIBLE, method="inverted_cdf")) if needed else 0
+    most = min(max(most, FEWEST_PHONES), MOST_PHONES)
+    kept = []
+    for (letters, phones), word in words.items():
+        if len(phones) <= most * len(letters):
+            kept.append((letters, phones))
+        else:
+            left_out.append((word, f"{len(phones)} phones; expected at most {most} for each of {len(letters)} letters"))
+    return TrainingWords(kept, most, left_out)
+
+
+def estimate_graphones(
+    selected: TrainingWords,
+    order: int,
+    passes: int,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> LanguageModel:
+    """Return the n-gram model of graphones, estimated on the best division of each word.
+
+    Raises FormatError without words.
+    """
+    if not selected.words:
+        raise FormatError("dictionary: no words to train on; expected words of letters with phones")
+    alignment = align(selected.words, selected.most_phones, passes, threads, progress)
+    names = [name_of(graphone) for graphone in alignment.graphones]
+    sentences = [[names[graphone] for graphone in word] for word in alignment.words]
+    arpa = estimate(sentences, order, vocabulary=_vocabulary(alignment, names))
+    return LanguageModel.from_arpa(arpa)
+
+
+def name_of(graphone: Graphone) -> str:
+    """The word of the n-gram model that stands for a graphone."""
+    return SEPARATOR.join((graphone.letter, *graphone.phones))
+
+
+def _vocabulary(alignment: Alignment, names: Sequence[str]) -> list[str]:
+    """The graphones of the words, sorted, so that those of a letter are neighbours."""
+    return sorted({names[graphone] for graphone in np.unique(np.concatenate(alignment.words))})
