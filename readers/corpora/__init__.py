@@ -11,6 +11,7 @@ __all__, __getattr__ = face(
     {
         "corpus": ["AudioHeaders", "Corpus", "Utterance"],
         "directory": ["feature_pairs", "read_corpus", "write_corpus"],
+        "examination": ["Examination", "Share", "examine"],
         "importing": ["KINDS", "import_corpus"],
     },
 )

@@ -29,7 +29,8 @@ def utterances(draw):
     return Utterance(name, speaker, words, Path("/audio.wav"), first / RATE, end, draw(st.sampled_from([None, 0, 1])))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(found=st.lists(utterances(), min_size=1, max_size=4, unique_by=lambda one: one.name))
 def test_a_corpus_is_read_back(found, tmp_path):
     with pytest.MonkeyPatch.context() as patch:

@@ -1,0 +1,246 @@
+"""Examines a corpus before anything is trained on it: levels of the audio, durations, words without a pronunciation."""
+
+import dataclasses
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from readers.audio.audio_file import FULL_SCALE, MIX, read_audio
+from readers.audio.header import AudioHeader
+from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
+from readers.common.environment import available_cores
+from readers.common.report import RunReport
+from readers.corpora.corpus import Corpus, Utterance
+from readers.corpora.drafts import Progress, reason
+from readers.errors import ArgonautError
+
+PHONE_SECONDS = 0.03  # of a phone at least: three HMM states of a frame of 10 ms each
+PIECE_SECONDS = 120  # of a long recording, which is read piece by piece
+CLIPPED_SAMPLES, CLIPPED_SHARE = 10, 1e-4  # samples at full scale: at least so many, and this share of all
+SILENT_PEAK = FULL_SCALE / 1000  # -60 dB
+MOST_KNOWN_BY_CASE = 0.5  # share of the unknown words that another case must make known to be suggested
+
+
+class Share(NamedTuple):
+    """What belongs to a speaker, or to the whole corpus: utterances, seconds of audio, words of the transcripts."""
+
+    utterances: int
+    seconds: float
+    words: int
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Facts about a corpus.
+
+    Attributes
+    ----------
+    total : Share
+    speakers : dict of str to Share
+        In the order of their names.
+    rates, channels : dict of int to int
+        Number of audio files by sample rate in Hz, and by number of channels.
+    no_transcript, no_words : tuple of str
+        Utterances without a transcript, and with an empty one.
+    clipped, silent, too_short : dict of str to str
+        Utterances whose samples reach the full scale, are nearly zero, or are too short for their words, with details.
+    num_words : int
+        Number of different words.
+    unknown : dict of str to int or None
+        Words without a pronunciation and how often they occur, most frequent first; None without a dictionary.
+    better_case : str or None
+        "upper" or "lower", if most of the unknown words are in the dictionary in this case.
+    """
+
+    total: Share
+    speakers: dict[str, Share]
+    rates: dict[int, int]
+    channels: dict[int, int]
+    no_transcript: tuple[str, ...]
+    no_words: tuple[str, ...]
+    clipped: dict[str, str]
+    silent: dict[str, str]
+    too_short: dict[str, str]
+    num_words: int
+    unknown: dict[str, int] | None
+    better_case: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the facts as values of JSON."""
+        found = dataclasses.asdict(self)
+        found["total"] = self.total._asdict()
+        found["speakers"] = {speaker: share._asdict() for speaker, share in self.speakers.items()}
+        return found
+
+    def remarks(self) -> dict[str, str]:
+        """Return the facts as short texts, name -> text, for a RunReport."""
+        lines = {
+            "audio": f"{_duration(self.total.seconds)} of {len(self.speakers)} speakers",
+            "sample rates": ", ".join(f"{rate} Hz ({count} files)" for rate, count in self.rates.items()),
+            "channels": ", ".join(f"{number} ({count} files)" for number, count in self.channels.items()),
+            "words": f"{self.total.words}, {self.num_words} different",
+        }
+        if len(self.channels) > 1 or next(iter(self.channels), 1) > 1:
+            lines["channels"] += "; choose one of several with argonaut hcopy --channel"
+        if self.unknown is not None:
+            count = sum(self.unknown.values())
+            lines["without a pronunciation"] = f"{len(self.unknown)} words, {count} times" if count else "none"
+        if self.better_case:
+            lines["case"] = f"most of these are in the dictionary in another case; use --case {self.better_case}"
+        lines |= {
+            f"speaker {speaker}": f"{share.utterances} utterances, {_duration(share.seconds)}, {share.words} words"
+            for speaker, share in self.speakers.items()
+        }
+        return lines
+
+
+def examine(
+    corpus: Corpus, phones: Mapping[str, int] | None = None, progress: Progress | None = None
+) -> tuple[Corpus, Examination]:
+    """Read all audio of a corpus and compare its words with a dictionary.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    phones : mapping of str to int, optional
+        Words of a dictionary and the number of phones of their shortest pronunciations.
+    progress : callable, optional
+        Called as progress(done, total) for utterances.
+
+    Returns
+    -------
+    corpus : Corpus
+        The utterances whose audio can be decoded.  Its report lists the others; remarks and marks are added.
+    Examination
+    """
+    levels: dict[str, _Levels] = {}
+    report = RunReport(corpus.report.what, 0, list(corpus.report.lost), dict(corpus.report.remarks))
+    for number, (utterance, found) in enumerate(zip(corpus.utterances, _all_levels(corpus), strict=True), 1):
+        if isinstance(found, Exception):
+            report.fail(utterance.name, reason(found))
+        else:
+            levels[utterance.name] = found
+        if progress:
+            progress(number, len(corpus.utterances))
+    kept = Corpus(tuple(one for one in corpus.utterances if one.name in levels), report, corpus.headers)
+    examination = _examination(kept, levels, phones)
+    report.num_done = len(kept.utterances)
+    report.remarks |= examination.remarks()
+    for kind in ("clipped", "silent", "too_short"):
+        report.marked += [(name, kind.replace("_", "-"), text) for name, text in getattr(examination, kind).items()]
+    report.marked += [(name, "no-transcript", "audio without a transcript") for name in examination.no_transcript]
+    report.marked += [(name, "no-words", "an empty transcript") for name in examination.no_words]
+    return kept, examination
+
+
+class _Levels(NamedTuple):
+    """Levels of the samples of an utterance: their number, the number at full scale, and the peak without the mean."""
+
+    samples: int
+    at_full_scale: int
+    peak: float
+
+
+def _all_levels(corpus: Corpus) -> Iterator["_Levels | Exception"]:
+    """Yield the levels of each utterance, or why it cannot be read, in order; threads read ahead."""
+    pool = ThreadPoolExecutor(available_cores())
+    try:
+        yield from pool.map(lambda one: _levels(one, corpus.headers[one.audio]), corpus.utterances)
+    finally:  # do not wait for thousands of files after an interrupt
+        pool.shutdown(cancel_futures=True)
+
+
+def _levels(utterance: Utterance, header: AudioHeader) -> "_Levels | Exception":
+    try:
+        count = at_full_scale = 0
+        lowest, highest, total = np.inf, -np.inf, 0.0
+        for samples in _pieces(utterance, header):
+            count += len(samples)
+            at_full_scale += int(np.count_nonzero(np.abs(samples) >= FULL_SCALE - 1.5))
+            lowest, highest = min(lowest, float(samples.min())), max(highest, float(samples.max()))
+            total += float(samples.sum(dtype=np.float64))
+        mean = total / count
+        return _Levels(count, at_full_scale, max(highest - mean, mean - lowest))
+    except (ArgonautError, OSError) as fault:
+        return fault
+
+
+def _pieces(utterance: Utterance, header: AudioHeader) -> Iterator[np.ndarray]:
+    """Yield the samples of an utterance, of a long one in pieces; the mean of several channels if none is chosen."""
+    first = round(utterance.start * header.rate)
+    stop = header.num_samples if utterance.end is None else round(utterance.end * header.rate)
+    channel = MIX if utterance.channel is None else utterance.channel
+    size = PIECE_SECONDS * header.rate
+    if stop - first > size and not _is_mp3(utterance.audio):  # MP3 is decoded from the beginning for each piece
+        for begin in range(first, stop, size):
+            yield read_audio(utterance.audio, channel, None, begin, min(begin + size, stop) - 1)[0]
+    elif first or stop < header.num_samples:
+        yield read_audio(utterance.audio, channel, None, first, stop - 1)[0]
+    else:
+        yield read_audio(utterance.audio, channel)[0]
+
+
+def _is_mp3(path: os.PathLike) -> bool:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return audio_format(file.read(HEAD_SIZE)) == MP3
+
+
+def _examination(corpus: Corpus, levels: Mapping[str, _Levels], phones: Mapping[str, int] | None) -> Examination:
+    counts: Counter[str] = Counter()
+    clipped, silent, too_short = {}, {}, {}
+    for one in corpus.utterances:
+        found, seconds, words = levels[one.name], corpus.seconds(one), one.words or ()
+        counts.update(words)
+        if found.at_full_scale >= max(CLIPPED_SAMPLES, CLIPPED_SHARE * found.samples):
+            clipped[one.name] = f"{found.at_full_scale} of {found.samples} samples at full scale"
+        if found.peak < SILENT_PEAK:
+            silent[one.name] = f"no sample above {found.peak:.0f} of {FULL_SCALE:.0f}"
+        least = sum(1 if phones is None else phones.get(word, 1) for word in words)
+        if seconds < PHONE_SECONDS * least:
+            unit = "words" if phones is None else "phones"
+            too_short[one.name] = f"{seconds:.2f} s for {least} {unit}; expected at least {PHONE_SECONDS * least:.2f} s"
+    unknown = None if phones is None else {word: count for word, count in counts.most_common() if word not in phones}
+    speakers = {name: _share(corpus, members) for name, members in corpus.speakers.items()}
+    headers = [corpus.headers[path] for path in dict.fromkeys(one.audio for one in corpus.utterances)]
+    return Examination(
+        total=_share(corpus, corpus.utterances),
+        speakers=speakers,
+        rates=dict(sorted(Counter(header.rate for header in headers).items())),
+        channels=dict(sorted(Counter(header.channels for header in headers).items())),
+        no_transcript=tuple(one.name for one in corpus.utterances if one.words is None),
+        no_words=tuple(one.name for one in corpus.utterances if one.words == ()),
+        clipped=clipped,
+        silent=silent,
+        too_short=too_short,
+        num_words=len(counts),
+        unknown=unknown,
+        better_case=_better_case(unknown, phones) if unknown and phones else None,
+    )
+
+
+def _share(corpus: Corpus, members: tuple[Utterance, ...]) -> Share:
+    seconds = sum(corpus.seconds(one) for one in members)
+    return Share(len(members), round(seconds, 3), sum(len(one.words or ()) for one in members))
+
+
+def _better_case(unknown: Mapping[str, int], phones: Mapping[str, int]) -> str | None:
+    """Return the case in which most of the unknown words are in the dictionary."""
+    changes: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
+    known = {case: sum(change(word) in phones for word in unknown) for case, change in changes.items()}
+    best = max(known, key=lambda case: known[case])
+    return best if known[best] > MOST_KNOWN_BY_CASE * len(unknown) else None
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration for reading, such as `1 h 20 min`, `3.4 min` or `12.5 s`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 3600:
+        return f"{seconds / 60:.1f} min"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min"
