@@ -2,8 +2,8 @@
 
 The acoustic model is only a matrix of scaled log-likelihoods (HMM states, frames).  The subpackages, from the bottom
 up: storage (files of arrays that are mapped into memory), lm (n-gram models), graph and tying (decoding graphs, tied
-states), search (token passing), alignment, lattices; scoring counts errors.  live_recognition.py recognises audio as it
-arrives; outputs.py writes labels and lattices.
+states), search (token passing), alignment, lattices; gaussians trains models from transcripts; scoring counts errors.
+live_recognition.py recognises audio as it arrives; outputs.py writes labels and lattices.
 
 recognizer assembles everything to one object, from audio to words.
 

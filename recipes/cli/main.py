@@ -19,6 +19,7 @@ COMMANDS = {
     "augment": "make copies of recordings for training: other speeds, noise, babble, reverberation",
     "cntk": "train, test or evaluate a computational network with a CNTK configuration file",
     "graph": "build a decoding graph from a dictionary, HMM states and a language model",
+    "flatstart": "train Gaussian monophones from features, transcripts and a dictionary, and align with them",
     "tie": "tie the states of triphones with decision trees, given alignments and features",
     "lm": "estimate an n-gram language model, compute perplexities, rescore n-best lists",
     "argon": "decode features or audio to an MLF and lattices, or align known words",

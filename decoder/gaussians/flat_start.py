@@ -1,0 +1,351 @@
+"""Flat start: monophone HMMs with Gaussian mixtures from features and transcripts alone.
+
+All states begin with the mean and variance of all frames.  Each pass computes the sums over the paths through the
+transcripts' graphs, by Baum-Welch or Viterbi, and estimates Gaussians and transitions anew.  The number of Gaussians is
+doubled step by step.
+
+References
+----------
+HTK Book 3.4, sections 3.2 and 8 (HCompV, HERest, HHEd's MU).  Povey et al., The Kaldi speech recognition toolkit,
+ASRU 2011 (numbers of Gaussians by the power 0.2 of the frames).
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from acoustic.network.model_file import load_tensors, save_tensors
+from decoder.gaussians.models import GaussianModels
+from decoder.gaussians.runners import Runner
+from decoder.gaussians.shards import METHODS, GraphSettings, Survey, TrainingUtterance, shards_of
+from decoder.gaussians.statistics import (
+    Accumulator,
+    estimate_gaussians,
+    estimate_transitions,
+    split,
+    state_occupancy,
+    targets,
+)
+from decoder.gaussians.transitions import Topology, Transitions
+from decoder.graph.lexicon import SILENCE_TOPOLOGIES
+from decoder.graph.phone_models import distil
+from decoder.lm.language_model import SENTENCE_START
+from readers.common.report import Log, Progress, RunReport
+from readers.errors import ArgonautError, ConfigError, FormatError, GraphError
+from readers.htk.dictionary import Pronunciation
+from readers.htk.hmm_set import HmmSet
+from readers.htk.mlf import Label
+
+FORMAT, VERSION = "argonaut-flatstart", 1
+STATES = (2, 3, 4)  # emitting states of each model, as HTK counts
+BLANKS = " \t\n"
+
+
+@dataclass(frozen=True)
+class FlatStartOptions:
+    """Options of a flat start.
+
+    Parameters
+    ----------
+    method : {"baum-welch", "viterbi"}
+        Sums over all paths, or over the best one.  The first pass is always Baum-Welch, since all states are equal.
+    gaussians : int
+        Gaussians in all, at the end; at least one per state.
+    first_passes, passes : int
+        Passes with one Gaussian per state, and with each larger number.
+    variance_floor : float
+        Least variance, as a fraction of the variance of all frames.
+    silence : str, optional
+        Model of silence.  By default the one phone of the dictionary's <s>, else sil.
+    silence_topology : {"any-order", "left-to-right"}
+    silence_probability : float, optional
+        P(silence between words).  By default silence and no silence cost nothing.
+    pronunciation_scale : float
+        Factor on -ln of the dictionary's probabilities.
+    beam : float, optional
+        States whose path so far is less probable than exp(-beam) of the best one's are dropped.  None is exact.
+
+    Raises
+    ------
+    ConfigError
+        For a value out of range.
+    """
+
+    method: str = "baum-welch"
+    gaussians: int = 1000
+    first_passes: int = 12
+    passes: int = 4
+    variance_floor: float = 0.01
+    silence: str | None = None
+    silence_topology: str = "any-order"
+    silence_probability: float | None = None
+    pronunciation_scale: float = 1.0
+    beam: float | None = None
+
+    def __post_init__(self):
+        choices = (("method", METHODS), ("silence_topology", SILENCE_TOPOLOGIES))
+        for name, known in choices:
+            if getattr(self, name) not in known:
+                raise ConfigError(f"flat start: {name} '{getattr(self, name)}'; expected {' or '.join(known)}")
+        for name in ("gaussians", "first_passes", "passes"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"flat start: {name} {getattr(self, name)}; expected at least 1")
+        if not 0 < self.variance_floor < 1:
+            raise ConfigError(f"flat start: variance floor {self.variance_floor}; expected between 0 and 1")
+        if self.beam is not None and not self.beam > 0:
+            raise ConfigError(f"flat start: beam {self.beam}; expected a number above 0")
+        if self.silence_probability is not None and not 0 < self.silence_probability < 1:
+            raise ConfigError(f"flat start: silence probability {self.silence_probability}; expected between 0 and 1")
+        if not 0 <= self.pronunciation_scale < math.inf:
+            raise ConfigError(f"flat start: pronunciation scale {self.pronunciation_scale}; expected at least 0")
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The state of a training between two passes.
+
+    Attributes
+    ----------
+    models : GaussianModels
+    transitions : Transitions
+    history : tuple of dict
+        A row for each pass: pass, method, gaussians, log_likelihood_per_frame, frames, utterances.  The log-likelihood
+        is that of the models before the pass.
+    """
+
+    models: GaussianModels
+    transitions: Transitions
+    history: tuple[dict, ...] = ()
+
+
+class FlatStart:
+    """Trains models, and aligns the utterances.
+
+    Parameters
+    ----------
+    utterances : sequence of TrainingUtterance
+    dictionary : sequence of Pronunciation
+    options : FlatStartOptions
+    runner : Threads or Cluster
+    report : RunReport
+        Receives the utterances that cannot be used.
+
+    Raises
+    ------
+    ConfigError, FormatError, GraphError
+        For phones that cannot be names of models, and when no utterance can be used.
+    """
+
+    def __init__(
+        self,
+        utterances: Sequence[TrainingUtterance],
+        dictionary: Sequence[Pronunciation],
+        options: FlatStartOptions,
+        runner: Runner,
+        report: RunReport,
+    ):
+        self.options, self.runner, self.report = options, runner, report
+        known = {entry.word for entry in dictionary}
+        spoken = {word for utterance in utterances if known.issuperset(utterance.words) for word in utterance.words}
+        self.topology = _topology([entry for entry in dictionary if entry.word in spoken], dictionary, options)
+        settings = GraphSettings(self.topology, options.silence_probability, options.pronunciation_scale)
+        self.survey = Survey()
+        everything = list(shards_of(((utterance, 1) for utterance in utterances), dictionary, settings))
+        for part in runner.survey(everything):
+            self.survey.add(part)
+        reasons = dict(self.survey.failures)
+        for utterance in utterances:
+            if utterance.name in reasons:
+                report.fail(utterance.name, reasons[utterance.name])
+        self.shards = list(shards_of(self.survey.used, dictionary, settings))
+
+    @property
+    def num_used(self) -> int:
+        """Number of utterances to train on."""
+        return len(self.survey.used)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """(d,): variance of all frames."""
+        mean = self.survey.total / self.survey.frames
+        return np.maximum(self.survey.square / self.survey.frames - mean**2, 1e-10)
+
+    def begin(self) -> Training:
+        """The flat models."""
+        mean = self.survey.total / self.survey.frames
+        models = GaussianModels.flat(self.topology.states, mean, self.variance, self.survey.kind)
+        return Training(models, Transitions.flat(self.topology))
+
+    @property
+    def schedule(self) -> list[int]:
+        """Number of Gaussians in each pass; it grows by equal factors of at most 2."""
+        least = len(self.topology.states)
+        factor = max(self.options.gaussians / least, 1.0)
+        steps = math.ceil(round(math.log2(factor), 6))
+        counts = [round(least * factor ** (i / max(steps, 1))) for i in range(steps + 1)]
+        return [n for i, n in enumerate(counts) for _ in range(self.options.passes if i else self.options.first_passes)]
+
+    def next_pass(self, training: Training, progress: Progress | None = None) -> Training:
+        """One pass over the data, and the models that follow from it, with more Gaussians if the schedule says so."""
+        number, schedule, options = len(training.history), self.schedule, self.options
+        method = options.method if number else "baum-welch"
+        models, transitions = training.models, training.transitions
+        sums, used = self.sums(models, transitions, method, progress)
+        row = {
+            "pass": number + 1,
+            "method": method,
+            "gaussians": len(models.weights),
+            "log_likelihood_per_frame": sums.log_likelihood / max(sums.frames, 1),
+            "frames": sums.frames,
+            "utterances": used,
+        }
+        if not used:
+            name, reason = sums.failures[0]
+            raise GraphError(f"{name}: {reason} (nor has any other utterance a path)")
+        new = estimate_gaussians(models, sums, options.variance_floor * self.variance)
+        transitions = estimate_transitions(transitions, self.topology, sums)
+        if number + 1 < len(schedule) and schedule[number + 1] > schedule[number]:
+            new = split(new, targets(new, state_occupancy(models, sums.occupancy), schedule[number + 1]))
+        return Training(new, transitions, (*training.history, row))
+
+    def sums(
+        self, models: GaussianModels, transitions: Transitions, method: str, progress: Progress | None = None
+    ) -> tuple[Accumulator, int]:
+        """The sums over all utterances, and how many of them had a path."""
+        sums, done = Accumulator.empty(models, transitions), 0
+        beam = math.inf if self.options.beam is None else self.options.beam
+        for part, shard in zip(self.runner.sums(self.shards, models, transitions, method, beam), self.shards):
+            sums.add(part)
+            done += len(shard.utterances)
+            if progress:
+                progress(done, self.num_used)
+        return sums, done - len(sums.failures)
+
+    def hmm_set(self, training: Training) -> HmmSet:
+        """The models as an HTK model set."""
+        return training.models.hmm_set(self.topology.models, training.transitions.matrices(self.topology))
+
+    def align(self, training: Training, progress: Progress | None = None) -> Iterator[tuple[str, list[Label]]]:
+        """The best path of each utterance, as labels of its states with phones and words beside them.
+
+        Utterances without a path go to the report.
+        """
+        arguments = (training.models, distil(self.hmm_set(training)), self.survey.period)
+        number = 0
+        for part in self.runner.align(self.shards, *arguments):
+            for name, labels in part:
+                number += 1
+                if isinstance(labels, str):
+                    self.report.fail(name, labels)
+                else:
+                    self.report.done()
+                    yield name, labels
+            if progress:
+                progress(number, self.num_used)
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """What the result depends on, as checksums by a name for messages."""
+        dictionary = {entry for shard in self.shards for entry in shard.dictionary}
+        used = [utterance for utterance, _ in self.survey.used]
+        files = [(u.name, u.start, u.end, *_identity(u.path)) for u in used]
+        contents = {
+            "settings": asdict(self.options),
+            "transcripts": [(utterance.name, utterance.words) for utterance in used],
+            "dictionary": sorted(map(repr, dictionary)),
+            "features": [self.survey.kind, self.survey.total.tolist(), files],
+        }
+        return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest() for name, value in contents.items()}
+
+    def store(self, training: Training, path: Path) -> None:
+        """Write the state of a training."""
+        models = training.models
+        arrays = {
+            "first": models.first,
+            "weights": models.weights,
+            "means": models.means,
+            "variances": models.variances,
+            "stay": training.transitions.stay,
+            "ways": training.transitions.ways,
+        }
+        metadata = {"format": FORMAT, "version": VERSION, "inputs": self.inputs, "history": list(training.history)}
+        save_tensors(path, arrays, metadata)
+
+    def restore(self, path: Path, log: Log) -> Training:
+        """The state that `store` wrote; the flat models, if there is none or if it is of other inputs."""
+        if not path.exists():
+            return self.begin()
+        try:
+            arrays, metadata = load_tensors(path)
+            if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
+                raise FormatError(f"{path}: not a state of this version")
+            before, now = metadata["inputs"], self.inputs
+            changed = [name for name in now if before.get(name) != now[name]]
+            if changed:
+                log(f"{path}: {' and '.join(changed)} changed since; starting again")
+                return self.begin()
+            flat = self.begin()
+            parts = {name: arrays[name] for name in ("first", "weights", "means", "variances")}
+            models = replace(flat.models, **parts)
+            return Training(models, Transitions(arrays["stay"], arrays["ways"]), tuple(metadata["history"]))
+        except (ArgonautError, KeyError, TypeError, ValueError, AttributeError) as fault:
+            log(f"{path}: not usable ({' '.join(str(fault).split())}); starting again")
+            return self.begin()
+
+    def train(
+        self, path: Path, log: Log, after: Callable[[Training], None], progress: Progress | None = None
+    ) -> Training:
+        """All passes; the state is stored after each of them, and a run that was stopped goes on from there.
+
+        Parameters
+        ----------
+        path : Path
+            File of the state.
+        log : callable
+            Receives lines about earlier states.
+        after : callable
+            after(training) is called when a pass is stored.
+        progress : callable, optional
+            progress(done, total) counts utterances.
+
+        Returns
+        -------
+        Training
+        """
+        training = self.restore(path, log)
+        if training.history:
+            log(f"{len(training.history)} of {len(self.schedule)} passes are done; going on")
+        while len(training.history) < len(self.schedule):
+            training = self.next_pass(training, progress)
+            self.store(training, path)
+            after(training)
+        return training
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = Path(path).stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _topology(
+    spoken: Sequence[Pronunciation], dictionary: Sequence[Pronunciation], options: FlatStartOptions
+) -> Topology:
+    """The models of the phones of some words.  Raises FormatError for phones that cannot be names of models."""
+    silence = options.silence
+    if silence is None:
+        marks = [entry.phones for entry in dictionary if entry.word == SENTENCE_START]
+        silence = marks[0][0] if len(marks) == 1 and len(marks[0]) == 1 else "sil"
+    phones = sorted({phone for entry in spoken for phone in entry.phones} | {silence})
+    for phone in phones:
+        if set(phone) & set("-+" + BLANKS):
+            raise FormatError(
+                f"dictionary: phone '{phone}'; expected names without - and +, which separate the phones of a "
+                "triphone (l-c+r), and without blanks"
+            )
+    models = {phone: tuple(f"{phone}_s{state}" for state in STATES) for phone in phones}
+    return Topology(models, silence, options.silence_topology == "any-order")

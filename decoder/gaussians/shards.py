@@ -1,0 +1,311 @@
+"""Work on a part of the training data: sums over its utterances, and their alignments.
+
+A shard can be sent to another process or machine.  The division of the data into shards does not depend on the number
+of threads or machines, and shards add up in their order, so that the results do not either.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from decoder.alignment.aligner import MAX_CELLS, Aligner, Alignment
+from decoder.alignment.kernels import STAY, align_frames
+from decoder.gaussians.kernels import forward_backward
+from decoder.gaussians.models import GaussianModels
+from decoder.gaussians.statistics import Accumulator
+from decoder.gaussians.transitions import Topology, Transitions, UtteranceGraph
+from decoder.graph.phone_models import PhoneModels
+from decoder.graph.transcript import TranscriptGraphs
+from decoder.outputs import alignment_labels
+from readers.common.faults import os_reason
+from readers.errors import ArgonautError, ShapeError
+from readers.htk.dictionary import Pronunciation
+from readers.htk.mlf import Label
+from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
+
+METHODS = ("viterbi", "baum-welch")
+SHARD_FRAMES = 10_000  # frames of a shard, about
+SHARD_UTTERANCES = 200
+LEAST_SHARE = 1e-10  # posterior probability of a state at a frame, to be counted
+MOST_CELLS = 1 << 27  # forward probabilities of an utterance, 16 bytes each
+CACHED_ARCS = 20_000_000  # of graphs kept between passes
+
+
+class TrainingUtterance(NamedTuple):
+    """An utterance to train on.
+
+    Attributes
+    ----------
+    name : str
+    path : str
+        HTK parameter file.
+    start, end : int or None
+        First and last frame, inclusive; None for the whole file.
+    words : tuple of str
+    """
+
+    name: str
+    path: str
+    start: int | None
+    end: int | None
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """How transcripts become graphs.
+
+    Attributes
+    ----------
+    topology : Topology
+    silence_probability : float, optional
+        P(silence between words); None makes silence and no silence free.
+    pronunciation_scale : float
+        Factor on -ln of the dictionary's probabilities.
+    """
+
+    topology: Topology
+    silence_probability: float | None = None
+    pronunciation_scale: float = 1.0
+
+    def graphs(self, dictionary: Sequence[Pronunciation]) -> TranscriptGraphs:
+        """The builder of transcripts' graphs."""
+        return self.topology.graphs(dictionary, self.silence_probability, self.pronunciation_scale)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Utterances, with the pronunciations of their words."""
+
+    number: int
+    utterances: tuple[TrainingUtterance, ...]
+    dictionary: tuple[Pronunciation, ...]
+    settings: GraphSettings
+
+
+@dataclass
+class Survey:
+    """What features are like.
+
+    Attributes
+    ----------
+    dim, period : int
+        Values of a frame and ticks of 100 ns from frame to frame; 0 before the first utterance.
+    kind : str
+    total, square : (d,) float64
+        Sums of the frames and of their squares.
+    frames : int
+    used : list of (TrainingUtterance, int)
+        Utterances with their numbers of frames.
+    failures : list of (str, str)
+        The other utterances, and the reasons.
+    """
+
+    dim: int = 0
+    period: int = 0
+    kind: str = ""
+    total: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    square: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    frames: int = 0
+    used: list[tuple[TrainingUtterance, int]] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, other: "Survey") -> None:
+        """Add the sums of another shard, or list its utterances as failures if it has features of another kind."""
+        self.failures += other.failures
+        if not other.frames:
+            return
+        mine, theirs = ((one.kind, one.dim, one.period) for one in (self, other))
+        if self.frames and mine != theirs:
+            self.failures += [(utterance.name, _unlike(theirs, mine)) for utterance, _ in other.used]
+            return
+        if not self.frames:
+            self.kind, self.dim, self.period = theirs
+            self.total, self.square = np.zeros(self.dim), np.zeros(self.dim)
+        self.total += other.total
+        self.square += other.square
+        self.frames += other.frames
+        self.used += other.used
+
+
+def _unlike(found: tuple[str, int, int], expected: tuple[str, int, int]) -> str:
+    here, there = (f"{kind} of {dim} values every {period / 10_000:g} ms" for kind, dim, period in (found, expected))
+    return f"features {here}; expected {there}, as in the first utterances"
+
+
+def shards_of(
+    utterances: Iterable[tuple[TrainingUtterance, int]], dictionary: Sequence[Pronunciation], settings: GraphSettings
+) -> Iterator[Shard]:
+    """Divide utterances, given with their numbers of frames, into shards."""
+    entries: dict[str, list[Pronunciation]] = {}
+    for entry in dictionary:
+        entries.setdefault(entry.word, []).append(entry)
+
+    def shard(number: int, part: list[TrainingUtterance]) -> Shard:
+        words = dict.fromkeys(word for utterance in part for word in utterance.words)
+        return Shard(number, tuple(part), tuple(e for word in words for e in entries.get(word, ())), settings)
+
+    part: list[TrainingUtterance] = []
+    frames = number = 0
+    for utterance, size in utterances:
+        part.append(utterance)
+        frames += size
+        if frames >= SHARD_FRAMES or len(part) >= SHARD_UTTERANCES:
+            yield shard(number, part)
+            part, frames, number = [], 0, number + 1
+    if part:
+        yield shard(number, part)
+
+
+def read_features(utterance: TrainingUtterance) -> tuple[np.ndarray, str, int]:
+    """Features (d, T) float32, their kind and period.  Raises ShapeError for values that are not finite."""
+    file = read_htk(utterance.path, utterance.start or 0, utterance.end)
+    if not np.isfinite(file.frames).all():
+        bad = int(np.flatnonzero(~np.isfinite(file.frames).all(axis=0))[0])
+        raise ShapeError(f"{utterance.path}: frame {bad} contains infinity or NaN; expected finite values")
+    return file.frames, kind_name(file.kind & ~(HAS_C | HAS_K)), file.period
+
+
+def survey(shard: Shard) -> Survey:
+    """Check the utterances, and sum their frames up."""
+    result, graphs = Survey(), shard.settings.graphs(shard.dictionary)
+    for utterance in shard.utterances:
+        try:
+            frames, kind, period = read_features(utterance)
+            least = graphs.graph(utterance.words).min_frames
+            if frames.shape[1] < least:
+                raise ShapeError(
+                    f"{utterance.path}: {frames.shape[1]} frames; expected at least {least} for a transcript of "
+                    f"{len(utterance.words)} words"
+                )
+            values, size = frames.astype(np.float64), frames.shape[1]
+            used = [(utterance, size)]
+            result.add(Survey(len(frames), period, kind, values.sum(axis=1), (values**2).sum(axis=1), size, used))
+        except (ArgonautError, OSError) as fault:
+            result.failures.append((utterance.name, _reason(fault)))
+    return result
+
+
+def _reason(fault: Exception) -> str:
+    return f"{fault.filename}: {os_reason(fault)}" if isinstance(fault, OSError) and fault.filename else str(fault)
+
+
+class ShardWorker:
+    """Computes the sums of shards; keeps the graphs of their transcripts as long as they are not too many."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[int, list[UtteranceGraph]] = {}
+        self._num_arcs = 0
+
+    def graphs(self, shard: Shard) -> list[UtteranceGraph]:
+        """The graphs of a shard's utterances."""
+        if shard.number in self._graphs:
+            return self._graphs[shard.number]
+        builder, topology = shard.settings.graphs(shard.dictionary), shard.settings.topology
+        found = [UtteranceGraph.of(builder.graph(utterance.words), topology) for utterance in shard.utterances]
+        if self._num_arcs < CACHED_ARCS:
+            self._num_arcs += sum(len(graph.arc_way) for graph in found)
+            self._graphs[shard.number] = found
+        return found
+
+    def sums(
+        self, shard: Shard, models: GaussianModels, transitions: Transitions, method: str, beam: float = math.inf
+    ) -> Accumulator:
+        """The sums over the paths of a shard's utterances: the best ones, or all by their probabilities."""
+        result = Accumulator.empty(models, transitions)
+        add = _add_best if method == "viterbi" else _add_all
+        for utterance, graph in zip(shard.utterances, self.graphs(shard)):
+            try:
+                features = models.checked(read_features(utterance)[0])
+                add(result, features, graph, models, transitions, beam)
+            except (ArgonautError, OSError) as fault:
+                result.failures.append((utterance.name, _reason(fault)))
+        return result
+
+
+def shard_sums(*arguments) -> Accumulator:
+    """The sums of a shard in a process that keeps no graphs; arguments as those of ShardWorker.sums."""
+    return ShardWorker().sums(*arguments)
+
+
+def _add_best(
+    into: Accumulator,
+    features: np.ndarray,
+    graph: UtteranceGraph,
+    models: GaussianModels,
+    transitions: Transitions,
+    beam: float,
+) -> None:
+    """Add the best path of an utterance.  Raises ShapeError if there is none."""
+    arrays = graph.with_transitions(transitions)
+    scores = models.scores(features, graph.states).T
+    cost, position, how = align_frames(scores, arrays, 1.0, beam, MAX_CELLS)
+    _require_path(-cost, features.shape[1], beam)
+    stays = np.bincount(position[how == STAY], minlength=len(arrays.row)).astype(np.float64)
+    arcs = np.bincount(how[how >= 0], minlength=len(arrays.arc_source)).astype(np.float64)
+    ends = np.bincount(position[-1:], minlength=len(arrays.row)).astype(np.float64)
+    frame, state = np.arange(features.shape[1]), graph.states[arrays.row[position]]
+    _add(into, features, graph, models, (frame, state, np.ones(len(frame))), (stays, arcs, ends), -cost)
+
+
+def _add_all(
+    into: Accumulator,
+    features: np.ndarray,
+    graph: UtteranceGraph,
+    models: GaussianModels,
+    transitions: Transitions,
+    beam: float,
+) -> None:
+    """Add all paths of an utterance by their posterior probabilities.  Raises ShapeError if there is none."""
+    scores = models.scores(features, graph.states).T
+    log_likelihood, occupancy, *counts = forward_backward(scores, graph.with_transitions(transitions), beam, MOST_CELLS)
+    _require_path(log_likelihood, features.shape[1], beam)
+    frame, which = np.nonzero(occupancy.T > LEAST_SHARE)
+    visits = (frame, graph.states[which], occupancy[which, frame])
+    _add(into, features, graph, models, visits, counts, log_likelihood)
+
+
+def _require_path(log_likelihood: float, num_frames: int, beam: float) -> None:
+    if math.isnan(log_likelihood):
+        raise ShapeError(f"{num_frames} frames take too much memory; expected a shorter recording, or a narrower beam")
+    if log_likelihood == -math.inf:
+        wider = "" if beam == math.inf else ", or a wider beam"
+        raise ShapeError(f"no path through the transcript; expected features of these words{wider}")
+
+
+def _add(into, features, graph, models, visits, counts, log_likelihood) -> None:
+    """Add visits (frame, state, share) and expected numbers of self-loops, arcs and endings."""
+    models.accumulate(features, visits, (into.occupancy, into.total, into.square))
+    stays, arcs, ends = counts
+    state, size = graph.states[graph.arrays.row], len(models.states)
+    into.stays += np.bincount(state, stays, size)
+    into.leaves += np.bincount(state[graph.arrays.arc_source], arcs, size) + np.bincount(state, ends, size)
+    into.ways += np.bincount(graph.arc_way, arcs, len(into.ways)) + np.bincount(graph.final_way, ends, len(into.ways))
+    into.log_likelihood += log_likelihood
+    into.frames += features.shape[1]
+
+
+def align_shard(
+    shard: Shard, models: GaussianModels, phone_models: PhoneModels, period: int
+) -> list[tuple[str, list[Label] | str]]:
+    """(name, labels of the states) of a shard's utterances; the reason in place of the labels where there is no path.
+
+    phone_models: structure and transitions of the models, as `distil` gives them.
+    """
+    graphs = TranscriptGraphs(
+        phone_models,
+        shard.dictionary,
+        {state: row for row, state in enumerate(models.states)},
+        shard.settings.graphs(shard.dictionary).options,
+    )
+    aligner, result = Aligner(graphs), []
+    for utterance in shard.utterances:
+        try:
+            alignment: Alignment = aligner.align(utterance.words, models.log_likelihoods(read_features(utterance)[0]))
+            result.append((utterance.name, alignment_labels(alignment, "state", period)))
+        except (ArgonautError, OSError) as fault:
+            result.append((utterance.name, _reason(fault)))
+    return result

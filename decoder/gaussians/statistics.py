@@ -1,0 +1,176 @@
+"""Sufficient statistics of hidden Markov models, and the models of greatest likelihood given them."""
+
+import heapq
+import itertools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from decoder.gaussians.models import GaussianModels
+from decoder.gaussians.transitions import Topology, Transitions
+
+LEAST_FRAMES = 3.0  # of a component, to estimate its mean and variance anew, as HERest's -m
+LEAST_PROBABILITY = 1e-5  # of a transition or a component
+SPLIT = 0.2  # standard deviations between a component and its halves, as HHEd's MU
+SPLIT_POWER = 0.2  # components of a state in proportion to this power of its frames, as in Kaldi
+SPLIT_FRAMES = 20.0  # frames of a state for each of its components, at least
+
+
+@dataclass
+class Accumulator:
+    """Sums over utterances; those of shards add up.
+
+    Attributes
+    ----------
+    occupancy : (C,) float64
+        Expected number of frames of each component.
+    total, square : (C, d) float64
+        Expected sums of its frames and of their squares.
+    stays, leaves : (K,) float64
+        Expected numbers of self-loops and of departures of each state.
+    ways : (W + 1,) float64
+        Expected numbers of the ways of silence; the last one counts all other transitions.
+    log_likelihood : float
+    frames : int
+    failures : list of (str, str)
+        Utterances without a path, and the reasons.
+    """
+
+    occupancy: np.ndarray
+    total: np.ndarray
+    square: np.ndarray
+    stays: np.ndarray
+    leaves: np.ndarray
+    ways: np.ndarray
+    log_likelihood: float = 0.0
+    frames: int = 0
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, models: GaussianModels, transitions: Transitions) -> "Accumulator":
+        """Sums over nothing."""
+        size, states = models.means.shape, len(models.states)
+        return cls(
+            np.zeros(size[0]), np.zeros(size), np.zeros(size), np.zeros(states), np.zeros(states),
+            np.zeros(len(transitions.ways) + 1),
+        )  # fmt: skip
+
+    def add(self, other: "Accumulator") -> None:
+        """Add the sums of other utterances."""
+        for mine, theirs in zip(self.arrays(), other.arrays()):
+            mine += theirs
+        self.log_likelihood += other.log_likelihood
+        self.frames += other.frames
+        self.failures += other.failures
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The sums that are arrays."""
+        return self.occupancy, self.total, self.square, self.stays, self.leaves, self.ways
+
+
+def state_occupancy(models: GaussianModels, occupancy: np.ndarray) -> np.ndarray:
+    """(K,): frames of each state, given those of the components."""
+    return np.add.reduceat(occupancy, models.first[:-1])
+
+
+def estimate_gaussians(
+    models: GaussianModels, sums: Accumulator, floor: np.ndarray, least_weight: float = LEAST_PROBABILITY
+) -> GaussianModels:
+    """The Gaussians of greatest likelihood: one step of the EM algorithm.
+
+    Parameters
+    ----------
+    models : GaussianModels
+        The models with which the sums were computed.
+    sums : Accumulator
+    floor : (d,) float64
+        Least variances.
+    least_weight : float
+        Least mixture weight.
+
+    Returns
+    -------
+    GaussianModels
+        Components with less than LEAST_FRAMES frames keep their means and variances, states without frames their
+        weights, too.
+    """
+    enough = sums.occupancy >= LEAST_FRAMES
+    count = np.where(enough, sums.occupancy, 1.0)[:, None]
+    mean = sums.total / count
+    variance = np.maximum(sums.square / count - mean**2, floor)
+    weights = models.weights.copy()
+    for low, high in itertools.pairwise(models.first):
+        if high - low > 1 and sums.occupancy[low:high].sum() > 0:
+            weights[low:high] = floored(sums.occupancy[low:high], least_weight)
+    return GaussianModels(
+        models.states, models.first, weights, np.where(enough[:, None], mean, models.means),
+        np.where(enough[:, None], variance, models.variances), models.kind,
+    )  # fmt: skip
+
+
+def estimate_transitions(transitions: Transitions, topology: Topology, sums: Accumulator) -> Transitions:
+    """Transition probabilities of greatest likelihood; those of states without frames stay."""
+    stay, ways = transitions.stay.copy(), transitions.ways.copy()
+    for k in np.flatnonzero(sums.stays + sums.leaves > 0):
+        stay[k] = floored(np.array([sums.stays[k], sums.leaves[k]]), LEAST_PROBABILITY)[0]
+    source = np.array([start for start, _ in topology.ways], dtype=np.int64)
+    for start in np.unique(source):
+        which = np.flatnonzero(source == start)
+        if sums.ways[which].sum() > 0:
+            ways[which] = floored(sums.ways[which], LEAST_PROBABILITY)
+    return Transitions(stay, ways)
+
+
+def floored(counts: np.ndarray, least: float) -> np.ndarray:
+    """The probabilities p >= least of greatest likelihood, sum counts * ln p; the sum of the counts is positive."""
+    low = np.zeros(len(counts), dtype=bool)
+    while True:
+        free = 1.0 - least * low.sum()
+        p = np.where(low, least, counts * (free / counts[~low].sum()))
+        below = (p < least) & ~low
+        if not below.any():
+            return p
+        low |= below
+
+
+def targets(models: GaussianModels, occupancy: np.ndarray, total: int) -> np.ndarray:
+    """(K,) int64: numbers of components, `total` in all, by the frames of the states.
+
+    The next component always goes to the state with the greatest frames^0.2 per component, if it has SPLIT_FRAMES
+    frames for each.  occupancy (K,): frames of the states.
+    """
+    count = models.num_components.copy()
+    waiting = [(-(occupancy[k] ** SPLIT_POWER) / count[k], k) for k in range(len(count))]
+    heapq.heapify(waiting)
+    more = total - int(count.sum())
+    while more > 0 and waiting:
+        _, k = heapq.heappop(waiting)
+        if occupancy[k] < SPLIT_FRAMES * (count[k] + 1):
+            continue
+        count[k] += 1
+        more -= 1
+        heapq.heappush(waiting, (-(occupancy[k] ** SPLIT_POWER) / count[k], k))
+    return count
+
+
+def split(models: GaussianModels, counts: np.ndarray) -> GaussianModels:
+    """Split the heaviest components of each state until it has `counts[k]` of them.
+
+    The halves lie SPLIT standard deviations on both sides of the component, with half its weight each.
+    """
+    weights, means, variances = [], [], []
+    for k, (low, high) in enumerate(itertools.pairwise(models.first)):
+        w, m, v = (list(part[low:high]) for part in (models.weights, models.means, models.variances))
+        while len(w) < counts[k]:
+            heaviest = int(np.argmax(w))
+            w[heaviest] /= 2
+            shift = SPLIT * np.sqrt(v[heaviest])
+            w.append(w[heaviest])
+            m.append(m[heaviest] - shift)
+            v.append(v[heaviest])
+            m[heaviest] = m[heaviest] + shift
+        weights += w
+        means += m
+        variances += v
+    first = np.concatenate(([0], np.cumsum(np.maximum(counts, models.num_components))))
+    return GaussianModels(models.states, first, np.array(weights), np.array(means), np.array(variances), models.kind)

@@ -1,0 +1,182 @@
+"""The passes of a flat start: the same bits wherever and however often they are interrupted; what is noticed."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from decoder.gaussians import shards as shard_module
+from decoder.gaussians.flat_start import FlatStart, FlatStartOptions
+from decoder.gaussians.runners import Cluster, Threads
+from decoder.gaussians.shards import TrainingUtterance
+from readers.common.report import RunReport
+from readers.errors import ConfigError, FormatError, ShapeError
+from readers.htk.dictionary import Pronunciation
+from readers.htk.parameter_file import write_htk
+from tests.decoder.gaussians.reference import DICTIONARY, make_corpus
+
+OPTIONS = FlatStartOptions(gaussians=20, first_passes=3, passes=2)
+
+
+@pytest.fixture
+def utterances(tmp_path, monkeypatch):
+    monkeypatch.setattr(shard_module, "SHARD_UTTERANCES", 2)
+    return [TrainingUtterance(name, path, None, None, words) for name, path, words in make_corpus(tmp_path)]
+
+
+def flat_start(utterances, options=OPTIONS, runner=None, dictionary=DICTIONARY):
+    return FlatStart(utterances, dictionary, options, runner or Threads(1), RunReport("utterances"))
+
+
+def train(job, path, stop_after=None):
+    """All passes, or the first ones; returns the state and the lines of the log."""
+    lines = []
+
+    class Stop(Exception):
+        pass
+
+    def after(training):
+        if len(training.history) == stop_after:
+            raise Stop
+
+    try:
+        return job.train(path, lines.append, after), lines
+    except Stop:
+        return None, lines
+
+
+def assert_same(one, other):
+    for name in ("first", "weights", "means", "variances"):
+        np.testing.assert_array_equal(getattr(one.models, name), getattr(other.models, name))
+    np.testing.assert_array_equal(one.transitions.stay, other.transitions.stay)
+    np.testing.assert_array_equal(one.transitions.ways, other.transitions.ways)
+    assert one.history == other.history
+
+
+@pytest.mark.parametrize("method", ["baum-welch", "viterbi"])
+def test_threads_and_interruptions_change_no_bit(utterances, tmp_path, method):
+    options = replace(OPTIONS, method=method)
+    job = flat_start(utterances, options)
+    assert len(job.shards) == 6
+    whole, lines = train(job, tmp_path / "whole")
+    assert lines == []
+    counts = [row["gaussians"] for row in whole.history]
+    assert counts[:3] == [12, 12, 12]
+    assert 12 < counts[3] == counts[4]
+    assert [row["method"] for row in whole.history] == ["baum-welch"] + 4 * [method]
+    threads, _ = train(flat_start(utterances, options, Threads(3)), tmp_path / "threads")
+    assert_same(threads, whole)
+    assert (tmp_path / "threads").read_bytes() == (tmp_path / "whole").read_bytes()
+    for number in (1, 3, 5):
+        train(flat_start(utterances, options), tmp_path / "stopped", stop_after=number)
+        resumed, lines = train(flat_start(utterances, options), tmp_path / "stopped")
+        assert lines == [f"{number} of 5 passes are done; going on"]
+        assert_same(resumed, whole)
+        (tmp_path / "stopped").unlink()
+
+
+@pytest.mark.slow
+def test_a_cluster_changes_no_bit(utterances, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    job = flat_start(utterances)
+    here, _ = train(job, tmp_path / "here")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    ) as workers:
+        runner = Cluster(workers.scheduler_address, print)
+        try:
+            there_job = flat_start(utterances, runner=runner)
+            there, _ = train(there_job, tmp_path / "there")
+            assert_same(there, here)
+            assert list(there_job.align(there)) == list(job.align(here))
+        finally:
+            runner.close()
+
+
+def test_changed_inputs_are_noticed(utterances, tmp_path):
+    state = tmp_path / "state"
+    train(flat_start(utterances), state, stop_after=2)
+    changes = {
+        "settings": lambda: flat_start(utterances, replace(OPTIONS, gaussians=24)),
+        "dictionary": lambda: flat_start(utterances, dictionary=[DICTIONARY[0], *DICTIONARY[1:2], *DICTIONARY[3:]]),
+        "transcripts and features": lambda: flat_start(utterances[:-1]),
+    }
+    for what, changed in changes.items():
+        job, lines = changed(), []
+        assert job.restore(state, lines.append).history == ()
+        assert lines == [f"{state}: {what} changed since; starting again"]
+    file = utterances[0].path
+    with open(file, "rb+") as stream:  # noqa: PTH123 (one byte of the first value)
+        stream.seek(14)
+        stream.write(b"\x01")
+    lines = []
+    assert flat_start(utterances).restore(state, lines.append).history == ()
+    assert lines == [f"{state}: features changed since; starting again"]
+    state.write_bytes(state.read_bytes()[:500])
+    assert flat_start(utterances).restore(state, lines.append).history == ()
+    assert lines[-1].startswith(f"{state}: not usable (")
+    assert lines[-1].endswith("; starting again")
+
+
+def test_utterances_that_cannot_be_used_are_named(utterances, tmp_path):
+    write_htk(tmp_path / "short.mfc", np.zeros((2, 5), np.float32), "USER", 100_000)
+    write_htk(tmp_path / "other.mfc", np.zeros((3, 50), np.float32), "USER", 100_000)
+    write_htk(tmp_path / "nan.mfc", np.full((2, 50), np.nan, np.float32), "USER", 100_000)
+    bad = [
+        TrainingUtterance("unknown", utterances[0].path, None, None, ("AB", "D")),
+        TrainingUtterance("short", f"{tmp_path}/short.mfc", None, None, ("AB",)),
+        TrainingUtterance("other", f"{tmp_path}/other.mfc", None, None, ("AB",)),
+        TrainingUtterance("nan", f"{tmp_path}/nan.mfc", None, None, ("C",)),
+        TrainingUtterance("missing", f"{tmp_path}/missing.mfc", None, None, ("C",)),
+    ]
+    job = flat_start([*utterances, *bad])
+    assert job.num_used == 12
+    assert [(name, reason.replace(f"{tmp_path}/", "")) for name, _, reason in job.report.lost] == [
+        ("unknown", "transcript: words not in the dictionary: D; expected words of the dictionary"),
+        ("short", "short.mfc: 5 frames; expected at least 6 for a transcript of 1 words"),
+        ("other", "features USER of 3 values every 10 ms; expected USER of 2 values every 10 ms, as in the first "
+         "utterances"),
+        ("nan", "nan.mfc: frame 0 contains infinity or NaN; expected finite values"),
+        ("missing", "missing.mfc: No such file or directory"),
+    ]  # fmt: skip
+    whole, _ = train(job, tmp_path / "state")
+    clean, _ = train(flat_start(utterances), tmp_path / "clean")
+    assert_same(whole, clean)
+
+
+def test_alignments_cover_every_frame(utterances, tmp_path):
+    job = flat_start(utterances)
+    training, _ = train(job, tmp_path / "state")
+    alignments = dict(job.align(training))
+    assert set(alignments) == {utterance.name for utterance in utterances}
+    assert job.report.num_done == 12
+    for utterance in utterances:
+        labels = alignments[utterance.name]
+        frames = shard_module.read_features(utterance)[0].shape[1]
+        assert labels[0].start == 0
+        assert labels[-1].end == frames * 100_000
+        assert all(before.end == label.start for before, label in itertools.pairwise(labels))
+        assert [label.aux[1][0] for label in labels if len(label.aux) > 1] == list(utterance.words)
+
+
+def test_options_and_phones_out_of_range_are_refused(utterances):
+    for options, message in (
+        ({"method": "em"}, "flat start: method 'em'; expected viterbi or baum-welch"),
+        ({"gaussians": 0}, "flat start: gaussians 0; expected at least 1"),
+        ({"variance_floor": 1.5}, "flat start: variance floor 1.5; expected between 0 and 1"),
+        ({"beam": 0.0}, "flat start: beam 0.0; expected a number above 0"),
+        ({"silence_probability": 1.0}, "flat start: silence probability 1.0; expected between 0 and 1"),
+        ({"pronunciation_scale": -1.0}, "flat start: pronunciation scale -1.0; expected at least 0"),
+    ):
+        with pytest.raises(ConfigError) as fault:
+            FlatStartOptions(**options)
+        assert str(fault.value) == message
+    with pytest.raises(FormatError, match=r"^dictionary: phone 'a-b'; expected names without - and"):
+        flat_start(utterances, dictionary=[*DICTIONARY, Pronunciation("C", None, None, ("a-b",))])
+
+
+def test_models_of_other_features_are_refused(utterances, tmp_path):
+    job = flat_start(utterances)
+    with pytest.raises(ShapeError):
+        job.begin().models.log_likelihoods(np.zeros((3, 10)))

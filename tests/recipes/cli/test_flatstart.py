@@ -1,0 +1,95 @@
+"""`argonaut flatstart`: from features, words and a dictionary to models, an alignment and tied triphones; faults."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from decoder.gaussians import GaussianModels
+from readers.htk.frame_labels import read_state_list
+from readers.htk.mlf import Label, read_mlf, write_mlf
+from readers.htk.parameter_file import read_htk
+from readers.htk.scp import read_scp
+from readers.tables.hmm_tables import read_transitions
+from recipes.cli.flatstart import RESULTS
+from tests.recipes.cli.test_tie import QUESTIONS
+
+FLAT = ("--features", "train.scp", "--words", "spoken.mlf", "--dict", "dict", "-j", "2")
+SMALL = ("--gaussians", "24", "--first-passes", "6", "--passes", "2")
+
+
+@pytest.fixture
+def talker(user):
+    """The user, who has an MLF of the words of the training set."""
+    lines = (user.root / "text").read_text().splitlines()
+    entries = ((f"*/utt{i:02}.lab", [Label(None, None, word) for word in line.split()]) for i, line in enumerate(lines))
+    write_mlf("spoken.mlf", entries)
+    return user
+
+
+def test_results_go_into_tie(talker):
+    outcome = talker.run("flatstart", *FLAT, *SMALL, "--out", "flat")
+    assert outcome.status == 0, outcome.err
+    assert {path.name for path in Path("flat").iterdir()} == set(RESULTS)
+    rows = [json.loads(line) for line in Path("flat/passes.jsonl").read_text().splitlines()]
+    assert [row["gaussians"] for row in rows] == 6 * [12] + 2 * [24]
+    assert (
+        outcome.out[0] == f"pass 1 of 8: baum-welch, 12 Gaussians, {rows[0]['log_likelihood_per_frame']:.4f} per frame"
+    )
+    last = f"{rows[-1]['log_likelihood_per_frame']:.2f}"
+    assert outcome.out[-2:] == [
+        "utterances: 24 done, 0 skipped, 0 failed",
+        f"flat start: 4 phones, 24 Gaussians, {last} per frame; next: argonaut tie --alignment flat/states.mlf "
+        "--state-list flat/states.list --features train.scp --out DIR",
+    ]
+    states = read_state_list("flat/states.list")
+    assert states == [f"{phone}_s{i}" for phone in ("a", "b", "c", "sil") for i in (2, 3, 4)]
+    assert list(read_transitions("flat/transitions")) == states
+    models = GaussianModels.load("flat/hmmdefs", "flat/states.list")
+    entry = read_scp("train.scp")[0]
+    scores = models.log_likelihoods(read_htk(entry.path, entry.start or 0, entry.end).frames)
+    assert scores.shape[0] == 12
+    assert np.isfinite(scores).all()
+    labels = read_mlf("flat/states.mlf").lookup(entry.key)
+    assert labels[-1].end == 100_000 * scores.shape[1]
+    talker.write("questions.hed", QUESTIONS)
+    tied = talker.run(
+        "tie", "--alignment", "flat/states.mlf", "--state-list", "flat/states.list", "--features", "train.scp",
+        "--questions", "questions.hed", "--threshold", "50", "--min-frames", "20", "--out", "hmms",
+    )  # fmt: skip
+    assert tied.status == 0, tied.err
+    assert tied.out[-1].startswith("tied: ")
+
+
+def test_another_run_goes_on_and_lost_utterances_are_named(talker):
+    assert talker.run("flatstart", *FLAT, *SMALL, "--out", "flat").status == 0
+    models, alignment = (Path(f"flat/{name}").read_text() for name in ("hmmdefs", "states.mlf"))
+    outcome = talker.run("flatstart", *FLAT, *SMALL, "--out", "flat")
+    assert outcome.out[0] == "8 of 8 passes are done; going on"
+    assert (Path("flat/hmmdefs").read_text(), Path("flat/states.mlf").read_text()) == (models, alignment)
+    lines = Path("spoken.mlf").read_text().replace("utt03.lab", "other.lab").replace("CAB", "ABC", 1)
+    talker.write("changed.mlf", lines)
+    changed = (*FLAT[:3], "changed.mlf", *FLAT[4:])
+    outcome = talker.run("flatstart", *changed, *SMALL, "--out", "flat")
+    assert outcome.status == 1
+    assert "transcripts and features changed since; starting again" in outcome.out[0]
+    report = Path("flat/report").read_text()
+    assert "utt03\tfailed\tchanged.mlf: no transcript; expected an entry */utt03.lab" in report
+    assert "transcript: words not in the dictionary: ABC; expected words of the dictionary" in report
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--gaussians", "0"), "flat start: gaussians 0; expected at least 1"),
+        (("-j", "0"), "-j 0: expected at least 1 thread"),
+        (("--scheduler", "x"), "command line: -j and --scheduler; expected only one of them"),
+        (("--words", "none.mlf"), "none.mlf: No such file or directory"),
+    ],
+)
+def test_faults_are_one_line(talker, arguments, message):
+    outcome = talker.run("flatstart", *FLAT, *arguments, "--out", "flat")
+    assert outcome.status == 2
+    assert outcome.err == [f"error: {message}"]
+    assert not Path("flat/hmmdefs").exists()
