@@ -14,6 +14,7 @@ from readers.audio.audio_file import FULL_SCALE, MIX, read_audio
 from readers.audio.header import AudioHeader
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
 from readers.common.environment import available_cores
+from readers.common.faults import counted
 from readers.common.report import RunReport
 from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.drafts import Progress, reason
@@ -80,27 +81,33 @@ class Examination:
     def remarks(self) -> dict[str, str]:
         """Return the facts as short texts, name -> text, for a RunReport."""
         lines = {
-            "audio": f"{_duration(self.total.seconds)} of {len(self.speakers)} speakers",
-            "sample rates": ", ".join(f"{rate} Hz ({count} files)" for rate, count in self.rates.items()),
-            "channels": ", ".join(f"{number} ({count} files)" for number, count in self.channels.items()),
+            "audio": f"{_duration(self.total.seconds)} of {counted(len(self.speakers), 'speaker')}",
+            "sample rates": ", ".join(f"{rate} Hz ({counted(count, 'file')})" for rate, count in self.rates.items()),
+            "channels": ", ".join(f"{number} ({counted(count, 'file')})" for number, count in self.channels.items()),
             "words": f"{self.total.words}, {self.num_words} different",
         }
         if len(self.channels) > 1 or next(iter(self.channels), 1) > 1:
             lines["channels"] += "; choose one of several with argonaut hcopy --channel"
         if self.unknown is not None:
             count = sum(self.unknown.values())
-            lines["without a pronunciation"] = f"{len(self.unknown)} words, {count} times" if count else "none"
+            lines["without a pronunciation"] = (
+                f"{counted(len(self.unknown), 'word')}, {counted(count, 'time')}" if count else "none"
+            )
         if self.better_case:
             lines["case"] = f"most of these are in the dictionary in another case; use --case {self.better_case}"
         lines |= {
-            f"speaker {speaker}": f"{share.utterances} utterances, {_duration(share.seconds)}, {share.words} words"
+            f"speaker {speaker}": f"{counted(share.utterances, 'utterance')}, {_duration(share.seconds)}, "
+            f"{counted(share.words, 'word')}"
             for speaker, share in self.speakers.items()
         }
         return lines
 
 
 def examine(
-    corpus: Corpus, phones: Mapping[str, int] | None = None, progress: Progress | None = None
+    corpus: Corpus,
+    phones: Mapping[str, int] | None = None,
+    guessed: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Corpus, Examination]:
     """Read all audio of a corpus and compare its words with a dictionary.
 
@@ -109,6 +116,8 @@ def examine(
     corpus : Corpus
     phones : mapping of str to int, optional
         Words of a dictionary and the number of phones of their shortest pronunciations.
+    guessed : mapping of str to int, optional
+        The same for words whose pronunciation was guessed; they count as words without one.
     progress : callable, optional
         Called as progress(done, total) for utterances.
 
@@ -128,7 +137,7 @@ def examine(
         if progress:
             progress(number, len(corpus.utterances))
     kept = Corpus(tuple(one for one in corpus.utterances if one.name in levels), report, corpus.headers)
-    examination = _examination(kept, levels, phones)
+    examination = _examination(kept, levels, phones, guessed or {})
     report.num_done = len(kept.utterances)
     report.remarks |= examination.remarks()
     for kind in ("clipped", "silent", "too_short"):
@@ -190,7 +199,9 @@ def _is_mp3(path: os.PathLike) -> bool:
         return audio_format(file.read(HEAD_SIZE)) == MP3
 
 
-def _examination(corpus: Corpus, levels: Mapping[str, _Levels], phones: Mapping[str, int] | None) -> Examination:
+def _examination(
+    corpus: Corpus, levels: Mapping[str, _Levels], phones: Mapping[str, int] | None, guessed: Mapping[str, int]
+) -> Examination:
     counts: Counter[str] = Counter()
     clipped, silent, too_short = {}, {}, {}
     for one in corpus.utterances:
@@ -200,7 +211,7 @@ def _examination(corpus: Corpus, levels: Mapping[str, _Levels], phones: Mapping[
             clipped[one.name] = f"{found.at_full_scale} of {found.samples} samples at full scale"
         if found.peak < SILENT_PEAK:
             silent[one.name] = f"no sample above {found.peak:.0f} of {FULL_SCALE:.0f}"
-        least = sum(1 if phones is None else phones.get(word, 1) for word in words)
+        least = sum(1 if phones is None else phones.get(word) or guessed.get(word, 1) for word in words)
         if seconds < PHONE_SECONDS * least:
             unit = "words" if phones is None else "phones"
             too_short[one.name] = f"{seconds:.2f} s for {least} {unit}; expected at least {PHONE_SECONDS * least:.2f} s"

@@ -14,6 +14,8 @@ writes to exp/corpus
 and ends with
   utterances: 948 done, 0 skipped, 0 failed
 With --dict FILE, the words without a pronunciation are in the report and, most frequent first, in unknown.words.
+With --g2p MODEL as well, their pronunciations are guessed and written, the most doubtful first, to guessed.dict, for
+review: argonaut g2p trains such models.
 
 kinds of corpora:
   folder  recordings with .lab, .txt or .TextGrid files beside them; the folder of a recording names its speaker
@@ -24,11 +26,13 @@ Relative paths in manifests begin at the directory of the manifest.  Commands in
 """
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
+from readers.errors import ConfigError
 from recipes.cli.console import progress_display, show_losses
 
-RESULTS = ("hcopy.list", "unknown.words", "report.txt", "report.json")
+RESULTS = ("hcopy.list", "unknown.words", "guessed.dict", "report.txt", "report.json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dict", metavar="FILE", help="pronunciation dictionary of any form; lists the words that it lacks"
     )
     words.add_argument("--dict-format", choices=("auto", *FORMS), default="auto", help="form of --dict (auto)")
+    words.add_argument(
+        "--g2p", metavar="MODEL", help="guess the pronunciations of words that --dict lacks; write guessed.dict"
+    )
     speakers = parser.add_argument_group("speakers")
     speakers.add_argument(
         "--speaker-characters",
@@ -61,36 +68,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from readers.common.faults import counted
     from readers.common.files import require_writable, write_lines
     from readers.corpora import directory
     from readers.corpora.examination import examine
     from readers.corpora.importing import import_corpus
+    from readers.dictionaries.forms import read_any_dictionary
     from readers.htk.scp import write_pairs
 
+    if arguments.g2p and not arguments.dict:
+        raise ConfigError("command line: --g2p without --dict; expected the dictionary to which guesses are added")
     out = Path(arguments.out)
     for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, *RESULTS):
-        require_writable(out / name, [arguments.source, arguments.dict])
-    phones = fewest_phones(arguments.dict, arguments.dict_format) if arguments.dict else None
+        require_writable(out / name, [arguments.source, arguments.dict, arguments.g2p])
+    entries = read_any_dictionary(arguments.dict, arguments.dict_format) if arguments.dict else []
+    phones = fewest_phones(entries)
     with progress_display("import") as show:
         corpus = import_corpus(
             arguments.kind,
             arguments.source,
             case=arguments.case,
             punctuation=arguments.punctuation,
-            known=phones or (),
+            known=phones,
             speaker_characters=arguments.speaker_characters,
             progress=show,
         )
+    guesses = guess(corpus, entries, arguments.g2p) if arguments.g2p else None
+    guessed = fewest_phones(guesses.entries) if guesses else {}
     with progress_display("read audio") as show:
-        corpus, examination = examine(corpus, phones, show)
+        corpus, examination = examine(corpus, phones if arguments.dict else None, guessed, show)
     report = corpus.report
     if report.num_done:
         directory.write_corpus(corpus, out)
         write_pairs(out / "hcopy.list", directory.feature_pairs(out, out / "features"))
         if examination.unknown is not None:
             write_lines(out / "unknown.words", (f"{word} {count}" for word, count in examination.unknown.items()))
+        if guesses:
+            guesses.write(out / "guessed.dict")
+            report.remarks["pronunciations"] = guesses.summary(out / "guessed.dict")
+            if guesses.without:
+                word, reason = guesses.without[0]
+                report.remarks["not guessed"] = f"{counted(len(guesses.without), 'word')}, such as {word}: {reason}"
     report.write(out / "report.txt")
-    write_json(out / "report.json", report, examination)
+    write_json(out / "report.json", report, examination, guesses)
     show_losses(report, out / "report.txt", arguments.verbose, arguments.source)
     for name, text in report.remarks.items():
         if arguments.verbose or not name.startswith("speaker "):
@@ -99,23 +119,30 @@ def run(arguments: argparse.Namespace) -> int:
     return report.exit_status
 
 
-def fewest_phones(path: str, form: str) -> dict[str, int]:
-    """Return the words of a dictionary with the number of phones of their shortest pronunciations."""
-    from readers.dictionaries.forms import read_any_dictionary
-
+def fewest_phones(entries: Iterable) -> dict[str, int]:
+    """Return the words of pronunciations with the number of phones of their shortest ones."""
     found: dict[str, int] = {}
-    for entry in read_any_dictionary(path, form):
+    for entry in entries:
         found[entry.word] = min(len(entry.phones), found.get(entry.word, len(entry.phones)))
     return found
 
 
-def write_json(path: Path, report, examination) -> None:
-    """Write the facts about a corpus and the utterances that were lost."""
+def guess(corpus, entries: list, path: str):
+    """Return the Guesses of a model for the words of a corpus that a dictionary lacks."""
+    from decoder.g2p import G2P, complete_dictionary
+
+    words = [word for utterance in corpus.utterances for word in utterance.words or ()]
+    return complete_dictionary(entries, words, G2P.load(path))
+
+
+def write_json(path: Path, report, examination, guesses) -> None:
+    """Write the facts about a corpus, the utterances that were lost, and the guessed words."""
     import json
 
     from readers.common.files import atomic_write
 
     lost = [{"name": name, "outcome": outcome, "reason": reason} for name, outcome, reason in report.lost]
+    facts = examination.as_json() | {"lost": lost, "guessed": guesses.words if guesses else []}
     with atomic_write(path, "w") as file:
-        json.dump(examination.as_json() | {"lost": lost}, file, ensure_ascii=False, indent=1)
+        json.dump(facts, file, ensure_ascii=False, indent=1)
         file.write("\n")

@@ -21,10 +21,10 @@ def files(root: Path) -> list[Path]:
 
 def is_catalogue(root: Path, folder: Path) -> bool:
     """Whether a folder is called a catalogue by its package; tests of a catalogue are one, too."""
-    if folder.parts[0] == "tests" and len(folder.parts) > 1:
-        return is_catalogue(root, folder.relative_to("tests"))
     package = folder.parent if folder.name == "config" else folder
     path = root / package / "__init__.py"
+    if folder.parts[0] == "tests" and len(folder.parts) > 1 and not path.exists():
+        return is_catalogue(root, folder.relative_to("tests"))
     return path.exists() and "catalogue" in (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
 
 

@@ -3,6 +3,7 @@
 from tests.fuzz.format import Format
 from tests.fuzz.formats import (
     commands,
+    corpora,
     dictionaries,
     graphs,
     htk,
@@ -33,5 +34,6 @@ MODULES = (
     sentences,
     runs,
     commands,
+    corpora,
 )
 FORMATS: dict[str, Format] = {form.name: form for module in MODULES for form in module.FORMATS}

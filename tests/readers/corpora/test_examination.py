@@ -48,7 +48,7 @@ def test_facts(data):
     assert corpus.report.summary() == (
         "utterances: 7 done, 0 skipped, 0 failed; 1 clipped; 1 no-transcript; 1 no-words; 1 silent"
     )
-    assert corpus.report.remarks["channels"] == "1 (6 files), 2 (1 files); choose one of several with " + (
+    assert corpus.report.remarks["channels"] == "1 (6 files), 2 (1 file); choose one of several with " + (
         "argonaut hcopy --channel"
     )
     assert corpus.report.remarks["case"].endswith("use --case lower")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from readers.corpora import KINDS, import_corpus, read_corpus
+from readers.dictionaries import read_any_dictionary
 from recipes.cli.main import main
 from tests.readers.corpora.conftest import audio, folder, kaldi, lhotse, table, tone  # noqa: F401  (fixtures)
 
@@ -81,3 +82,33 @@ def test_inputs_are_not_overwritten(table, tmp_path, capsys):  # noqa: F811
     table.rename(tmp_path / "report.txt")
     assert main(["import", "table", str(tmp_path / "report.txt"), "--out", str(tmp_path)]) == 2
     assert "is an input and would be overwritten" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_guessed_pronunciations(folder, tmp_path, capsys):  # noqa: F811
+    from decoder.g2p import G2P
+    from readers.htk.dictionary import Pronunciation
+
+    letters = "abehnortw"
+    entries = [Pronunciation(a + b, None, None, (a.upper(), b.upper())) for a in letters for b in letters]
+    G2P.train(entries, 2).save(tmp_path / "toy.g2p")
+    (tmp_path / "words.dict").write_text("one W AH N\n")
+    options = [
+        "--dict",
+        str(tmp_path / "words.dict"),
+        "--g2p",
+        str(tmp_path / "toy.g2p"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert main(["import", "folder", str(folder), *options]) == 0
+    shown = capsys.readouterr().out
+    assert f"pronunciations: 2 words guessed, see {tmp_path}/out/guessed.dict" in shown
+    assert "not guessed: 1 word, such as don't: letters" in shown
+    found = read_any_dictionary(tmp_path / "out/guessed.dict")
+    assert {entry.word: entry.phones for entry in found} == {"two": tuple("TWO"), "three": tuple("THREE")}
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert sorted(report["guessed"]) == ["three", "two"]
+    assert list(report["unknown"]) == ["two", "three", "don't"]
+    assert main(["import", "folder", str(folder), *options[2:]]) == 2
+    assert "--g2p without --dict" in capsys.readouterr().err
