@@ -167,8 +167,9 @@ def build_phone_loop(
 class _Compilation:
     """Symbols of a graph, and what each label of the acceptor means.
 
-    Pronunciations, silences and the phone loop have labels of their own until the acceptor has been optimised:
-    otherwise two paths could have the same labels for ever at different costs, and determinisation would not terminate.
+    Until the acceptor has been optimised, each pronunciation of a word that leads to a node has a label of its own, and
+    so have silences: otherwise two paths could have the same labels for ever at different costs, and determinisation
+    would not terminate.
     """
 
     def __init__(
@@ -214,15 +215,16 @@ class _Compilation:
                 raise GraphError(f"{self.where}: word '{word}' is reserved in graph files; expected another name")
             entries.setdefault(word, []).append((tuple(number[phone] for phone in of_word), cost))
         scale = self.grammar.weight_scale
-        spoken = []
+        spoken, labels = [], {}
         columns = (acceptor.source, acceptor.target, acceptor.label, acceptor.cost)
         for source, target, label, cost in zip(*(column.tolist() for column in columns)):
             word = words[label - 1]
             symbol = UNKNOWN_LABEL if word == UNKNOWN else word
-            for of_word, price in entries[word]:
-                spoken.append(
-                    SpokenArc(source, target, self._label(symbol), of_word, round_to_grid(scale * cost + price))
-                )
+            for i, (of_word, price) in enumerate(entries[word]):
+                key = target, word, i
+                if key not in labels:
+                    labels[key] = self._label(symbol)
+                spoken.append(SpokenArc(source, target, labels[key], of_word, round_to_grid(scale * cost + price)))
         table = TriphoneTable(models.states, phones, 0, self.symbols)
         silent, short = self._topology(self.silence), self._topology(self.pause) if self.pause else None
         built = GrammarAcceptor(

@@ -181,15 +181,19 @@ class GrammarAcceptor(CrossWordAcceptor):
                 self._short.append((hub, end, left, phone, right, arc.label, arc.cost))
 
     def _add_loop(self, arc: SpokenArc) -> None:
-        """The phone loop, between silences or words that have silence as their neighbour."""
+        """The phone loop, between silences or words that have silence as their neighbour; a node has one loop to it."""
         sil, nothing = self.table.silence, round_to_grid(self.between.nothing_cost)
-        entry, loop, last, exit = (self._node("loop", arc, place) for place in range(4))
+        key = arc.target, arc.label
+        entry, new = self._find("loop", key, 0)
         before, after = self._node("end", arc.source, sil, sil), self._node("after", arc.source)
-        self._single += [(before, entry, EPSILON, nothing), (after, entry, EPSILON, 0.0)]
+        self._single += [(before, entry, EPSILON, arc.cost + nothing), (after, entry, EPSILON, arc.cost)]
+        if not new:
+            return
+        loop, last, exit = (self._node("loop", key, place) for place in (1, 2, 3))
         before, after = self._node("end", arc.target, sil, sil), self._node("after", arc.target)
         self._single += [(exit, before, EPSILON, 0.0), (exit, after, EPSILON, nothing)]
         arcs, self.num_nodes = loop_arcs(
-            self.loop.phones, (entry, loop, last, exit), arc.label, (arc.cost, self.loop.cost), self.num_nodes
+            self.loop.phones, (entry, loop, last, exit), arc.label, self.loop.cost, self.num_nodes
         )
         self._single += arcs
 
@@ -202,13 +206,25 @@ class GrammarAcceptor(CrossWordAcceptor):
         if self._short:
             *places, cost = zip(*self._short)
             source, target, left, phone, right, label = np.array(places, np.int64)
-            heads, tails = self.table.split_models(left, phone, right)
-            before, after = self.nodes(len(source)), self.nodes(len(source))
-            self.add_chains(source, before, heads)
-            self.add_chains(after, target, tails)
+            before = self._halves(source, left, phone, right, into=True)
+            after = self._halves(target, left, phone, right, into=False)
             self.add_arcs(before, after, label, np.array(cost))
         source, target, label, cost = zip(*self._single)
         self.add_arcs(np.array(source), np.array(target), np.array(label), np.array(cost))
         self.table.check()
         self.table.finish()
         return super().arrays()
+
+    def _halves(self, node: np.ndarray, left: np.ndarray, phone: np.ndarray, right: np.ndarray, into: bool):
+        """Add the first states of phones after a node, or their other states before it; return the inner nodes.
+
+        Phones that are alike at the same node share their states.
+        """
+        rows, shared = np.unique(np.stack((node, left, phone, right)), axis=1, return_inverse=True)
+        heads, tails = self.table.split_models(*rows[1:])
+        inner = self.nodes(rows.shape[1])
+        if into:
+            self.add_chains(rows[0], inner, heads)
+        else:
+            self.add_chains(inner, rows[0], tails)
+        return inner[shared.ravel()]

@@ -12,9 +12,9 @@ from decoder.graph.lexicon import round_to_grid
 from decoder.graph.monophone import renumbered
 from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
 from readers.errors import GraphError
-from readers.language.grammars.network import MOST_ARCS, WordArc, WordNetwork
+from readers.language.grammars.network import WordArc, WordNetwork
 
-MOST_STEPS = 5 * MOST_ARCS  # of the removal of empty arcs
+FREE_STEPS, STEPS_PER_ARC = 50_000, 10  # of the removal of empty arcs: it may grow by as much
 GROWTH = 4  # a determinised network may have so many times the arcs
 
 
@@ -53,15 +53,15 @@ def _without_empty_arcs(network: WordNetwork, label: dict[str, int]) -> ArcArray
     number, waiting = {network.START: 0}, [network.START]
     rows: dict[tuple[int, int, int], float] = {}
     final: dict[int, float] = {}
-    steps = 0
+    steps, most = 0, FREE_STEPS + STEPS_PER_ARC * len(network.arcs)
     while waiting:
         node = waiting.pop()
         source = number[node]
         for reached, cost in _empty_closure(node, outgoing).items():
             steps += 1 + len(outgoing[reached])
-            if steps > MOST_STEPS:
+            if steps > most:
                 raise GraphError(
-                    f"{network.where}: more than {MOST_STEPS} steps to remove its empty arcs; expected fewer"
+                    f"{network.where}: more than {most} steps to remove its empty arcs; expected fewer"
                     " optional parts after each other"
                 )
             if reached == network.END:
