@@ -74,7 +74,9 @@ class Guesses:
         return f"{count} word{'' if count == 1 else 's'} guessed, see {path}"
 
 
-def complete_dictionary(dictionary: Iterable[Pronunciation], words: Iterable[str], model: G2P, n: int = 1) -> Guesses:
+def complete_dictionary(
+    dictionary: Iterable[Pronunciation], words: Iterable[str], model: G2P, n: int = 1, threads: int | None = None
+) -> Guesses:
     """Guess the pronunciations of the words that a dictionary lacks.
 
     Parameters
@@ -85,6 +87,8 @@ def complete_dictionary(dictionary: Iterable[Pronunciation], words: Iterable[str
     model : G2P
     n : int
         Pronunciations of each word, at most.
+    threads : int, optional
+        By default the available cores.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def complete_dictionary(dictionary: Iterable[Pronunciation], words: Iterable[str
     known = {entry.word for entry in dictionary}
     missing = [word for word in dict.fromkeys(words) if word not in known]
     guesses, found = Guesses(), []
-    for word, pronunciations in zip(missing, model.pronounce(missing, n)):
+    for word, pronunciations in zip(missing, model.pronounce(missing, n, threads)):
         if pronunciations:
             found.append((word, pronunciations))
         else:

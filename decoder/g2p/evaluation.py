@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from decoder.g2p.model import G2P
-from decoder.g2p.training import letters_of
+from decoder.g2p.training import NO_WORD, letters_of
 from decoder.scoring.error_counts import PENALTIES, Score, align, count
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
@@ -43,7 +43,7 @@ def count_errors(model: G2P, entries: Iterable[Pronunciation], threads: int | No
     ----------
     model : G2P
     entries : iterable of Pronunciation
-        Those without phones do not count.
+        Those without phones, and words in brackets such as <s>, do not count.
     threads : int, optional
         By default the available cores.
 
@@ -55,7 +55,7 @@ def count_errors(model: G2P, entries: Iterable[Pronunciation], threads: int | No
     """
     references: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
-        if entry.phones:
+        if entry.phones and not NO_WORD.fullmatch(entry.word):
             references.setdefault(entry.word, []).append(entry.phones)
     total = Score()
     for known, found in zip(references.values(), model.pronounce(list(references), threads=threads)):

@@ -31,6 +31,7 @@ BEAM = 8.0  # of -ln P
 MAX_TOKENS = 200
 BLOCK = 1000  # words that a thread takes at a time
 MOST_PRONUNCIATIONS = 1000
+MOST_ORDER = 20
 _ARRAYS = LMArrays._fields[:6]  # of a single model
 _TYPES = dict(zip(_ARRAYS, ("<i4", "<i4", "<f4", "<i4", "<f4", "<i4")), start="<i8", graphones="|u1", about="|u1")
 FORMAT = MappedFormat(b"ARGONG2P", 1, _TYPES, "pronunciation model", "argonaut g2p train makes one", "train it again")

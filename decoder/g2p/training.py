@@ -17,7 +17,7 @@ SEPARATOR = "\t"  # between the letter and the phones in the name of a graphone
 MOST_LETTERS = 100  # of a word
 FEWEST_PHONES, MOST_PHONES = 2, 5  # of a graphone, at most
 DIVISIBLE = 0.99  # part of the words for which the phones of a graphone must suffice
-_NO_WORD = re.compile(r"<.*>|\[.*\]|!(NULL|SENT_START|SENT_END)")
+NO_WORD = re.compile(r"<.*>|\[.*\]|!(NULL|SENT_START|SENT_END)")
 
 
 class TrainingWords(NamedTuple):
@@ -68,7 +68,7 @@ def select_words(entries: Iterable[Pronunciation]) -> TrainingWords:
     words, left_out = {}, []
     for entry in entries:
         letters = letters_of(entry.word)
-        if _NO_WORD.fullmatch(entry.word):
+        if NO_WORD.fullmatch(entry.word):
             left_out.append((entry.word, "no word of the language"))
         elif not entry.phones:
             left_out.append((entry.word, "no phones"))

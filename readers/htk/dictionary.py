@@ -207,10 +207,11 @@ def write_dictionary(path: str | os.PathLike, pronunciations: Iterable[Pronuncia
     """
     with atomic_write(path, "w") as file:
         for entry in pronunciations:
-            file.write(_format(entry, path) + "\n")
+            file.write(format_entry(entry, path) + "\n")
 
 
-def _format(entry: Pronunciation, path: str | os.PathLike) -> str:
+def format_entry(entry: Pronunciation, path: str | os.PathLike = "dictionary") -> str:
+    """Return the line of a pronunciation.  Raises FormatError for what a dictionary cannot hold."""
     if not entry.word or not all(entry.phones):
         raise FormatError(f"{path}: word {entry.word!r} with phones {entry.phones}; expected no empty names")
     fields = [f"{quote_name(entry.word):<15}"]

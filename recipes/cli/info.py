@@ -95,6 +95,7 @@ def _file_kind(path: str) -> Kind:
 
 
 def _binary_kind(path: str, head: bytes) -> Kind | None:
+    from decoder.g2p.model import FORMAT as G2P_FORMAT
     from decoder.graph.graph_file import MAGIC
     from decoder.lm.mapped_model import FORMAT
     from decoder.search.table_file import FORMAT as SEARCH_TABLES
@@ -105,6 +106,8 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
         return "audio", sound.audio
     if head.startswith(MAGIC):
         return "compiled decoding graph", graphs.graph
+    if head.startswith(G2P_FORMAT.magic):
+        return "pronunciation model", language.pronunciation_model
     if head.startswith(FORMAT.magic):
         return "mapped language model", language.mapped_model
     if head.startswith(SEARCH_TABLES.magic):

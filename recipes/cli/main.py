@@ -22,6 +22,7 @@ COMMANDS = {
     "flatstart": "train Gaussian monophones from features, transcripts and a dictionary, and align with them",
     "tie": "tie the states of triphones with decision trees, given alignments and features",
     "lm": "estimate an n-gram language model, compute perplexities, rescore n-best lists",
+    "g2p": "guess the pronunciations of words with a model trained on a dictionary",
     "argon": "decode features or audio to an MLF and lattices, or align known words",
     "align": "find the times of words and phones in a corpus, as TextGrids for Praat, CTM, JSON or CSV",
     "lattice": "compute confidences, consensus networks and oracle error rates; convert and rescore lattices",

@@ -34,6 +34,8 @@ def search(root: Path) -> list[Step]:
         argonaut("lm", "estimate", "--text", root / "text", "--order", 2, "--method", "wb", "-o", two),
         argonaut("lm", "estimate", "--text", root / "text", "--order", 3, "--classes", 2, "-o", root / "classes.arpa"),
         argonaut("lm", "perplexity", "--lm", lm, "--text", root / "text"),
+        argonaut("g2p", "train", root / "dict", "-o", root / "words.g2p", "--hold-out", 2),
+        argonaut("g2p", "apply", root / "words.g2p", *WORDS),
         argonaut("graph", *tables, "--lm", lm, "--out", root / "graph"),
         argonaut("graph", *tables, "--lm-collection", both, "--out", root / "mixed"),
         argonaut("graph", *tables, "--loop", "--out", root / "loop"),

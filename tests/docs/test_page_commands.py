@@ -46,6 +46,7 @@ NOT_RUN = {  # page and reason -> number of blocks
     "docs/getting_started/tour.md: long": 1,
     "docs/getting_started/warmup.md: long": 1,
     "docs/how_to/own_data/alignment.md: corpus": 1,
+    "docs/how_to/own_data/pronunciations.md: corpus": 1,
     "docs/how_to/checking.md: long": 1,
     "docs/how_to/graphs.md: corpus": 2,
     "docs/how_to/parallel.md: cluster": 2,

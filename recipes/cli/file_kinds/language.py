@@ -35,3 +35,17 @@ def mapped_model(path: str) -> Figures:
 
     model = load_language_model(path)
     return [("order", model.order), ("words", len(model.vocabulary)), ("n-grams", model.num_arcs)]
+
+
+def pronunciation_model(path: str) -> Figures:
+    from decoder.g2p.model import G2P
+
+    model = G2P.load(path)
+    return [
+        ("order", model.order),
+        ("graphones", f"{len(model.language_model.vocabulary) - 2} pairs of a letter and its phones"),
+        ("n-grams", model.language_model.num_arcs),
+        ("letters", f"{len(model.letters)}: {''.join(sorted(model.letters))[:40]}"),
+        ("phones", f"{len(model.phones)}: {' '.join(model.phones[:12])}" + (" ..." if len(model.phones) > 12 else "")),
+        *model.about.items(),
+    ]

@@ -6,6 +6,7 @@ import zlib
 
 import numpy as np
 
+from decoder.g2p.model import G2P
 from decoder.graph.compiled_graph import DecodingGraph, precompile
 from decoder.graph.graph_file import GraphDefaults, load_defaults, load_graph, save_defaults, save_graph
 from decoder.lm.collection import open_collection
@@ -14,6 +15,7 @@ from decoder.lm.language_model import LanguageModel
 from decoder.lm.mapped_model import load_language_model, open_language_model, save_language_model
 from decoder.search.decoder import Decoder, SearchOptions
 from readers.errors import ArgonautError
+from readers.htk.dictionary import Pronunciation
 from readers.language.arpa import read_arpa, write_arpa
 from readers.language.att import read_acceptor, read_symbols
 from tests.decoder import graphs, reference
@@ -117,6 +119,21 @@ def score_words(model: LanguageModel) -> None:
     perplexity(model, [words, words[::-1] * 3, ["nothing"], []])
 
 
+def train_pronunciations(path, rng: random.Random) -> None:
+    """A small pronunciation model."""
+    made = [
+        Pronunciation(word, None, None, tuple(rng.choices("XYZ", k=len(word)))) for word in ("ab", "ba", "bab", "a")
+    ]
+    G2P.train(made, rng.choice((1, 2, 3)), passes=2, threads=1).save(path)
+
+
+def use_pronunciations(path) -> None:
+    """Load the model, pronounce words, save it."""
+    model = G2P.load(path)
+    model.pronounce(["abba", "b", "c", "".join(sorted(model.letters))[:20]], 5, threads=1)
+    model.save(path.with_suffix(".out"))
+
+
 def use_graph(path) -> None:
     graph = load_graph(path)
     decode(graph, None)
@@ -188,6 +205,7 @@ FORMATS = (
         (sections,) * 3,
         True,
     ),
+    Format("pronunciation model", written(train_pronunciations), use_pronunciations, (sections,) * 3, True),
     Format("arpa", written(lambda path, rng: write_arpa(path, random_model(rng))), use_arpa, suffix=".arpa"),
     Format("collection of models", text("# models\na.arpa 0.25\nb.arpa 0.75\n"), use_collection),
 )

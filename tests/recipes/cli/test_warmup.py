@@ -73,6 +73,8 @@ run("cntk", "configFile=net.cntk", "command=Write")
 run("lattice", "words", "--lattices", "lat/l.index", "--by", "consensus", "--mlf", "consensus")
 run("lattice", "oracle", "--lattices", "lat/l.index", "--reference", "words.mlf")
 run("lm", "perplexity", "--lm", "lm.arpa", "--text", "text")
+run("g2p", "train", "dict", "-o", "words.g2p", "--hold-out", 2)
+run("g2p", "apply", "words.g2p", "BAA", "-o", "guessed.dict")
 run("score", "words.mlf", "h")
 run("pack", "--model", "model/net", "--graph", "graph/graph.dg", "--lm", "lm.arpa", "--features", "hcopy.config",
     "--dict", "dict", "--rate", 16000, "-o", "small.argo")
