@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from decoder.recognizer.front_end import FrontEnd, pcm_scale
-from readers.audio.audio_file import Channel, choose_channel
+from readers.audio.audio_file import Channel, choose_channel, read_audio
 from readers.audio.audio_stream import STANDARD_INPUT, open_audio
+from readers.audio.parts import audio_part
 from readers.audio.raw import RawFormat
 from readers.audio.resampling import Resampler, check_rate, resample
 from readers.errors import ArgonautError, ConfigError, FormatError
@@ -71,7 +72,7 @@ class AudioInput:
         self.channel = front_end.config.channel if options.channel is None else options.channel
 
     def open(self, audio: str | Path | np.ndarray, rate: float | None) -> "Recording":
-        """Open a file, `-` for standard input, or an array of samples, whose rate is required.
+        """Open a file or a part of one, `-` for standard input, or an array of samples, whose rate is required.
 
         Raises ConfigError for a sample rate that does not fit the model.
         """
@@ -79,13 +80,19 @@ class AudioInput:
             if rate is not None:
                 raise ConfigError(f"{audio}: a sample rate beside a file; expected that of its header")
             where = "standard input" if str(audio) == STANDARD_INPUT else str(audio)
-            opened = open_audio(audio, BLOCK, *(self.options.raw or (None,)), channel=self.channel)
-            rate, total, blocks = opened.rate, opened.num_samples, opened.blocks
+            part = audio_part(audio)
+            if part.last is None:
+                opened = open_audio(audio, BLOCK, *(self.options.raw or (None,)), channel=self.channel)
+                rate, total, blocks = opened.rate, opened.num_samples, opened.blocks
+            else:
+                channel = self.channel if part.channel is None else part.channel
+                samples, rate = read_audio(part.path, channel, self.options.raw, part.first, part.last)
+                total, blocks = len(samples), blocks_of(samples)
         else:
             if rate is None:
                 raise ConfigError("samples: no sample rate; expected rate=, in Hz")
             where, samples = "samples", one_channel(audio, self.channel)
-            total, blocks = len(samples), (samples[i : i + BLOCK] for i in range(0, len(samples), BLOCK))
+            total, blocks = len(samples), blocks_of(samples)
         return Recording(where, rate, self.target(rate, where), blocks, total)
 
     def target(self, rate: float, where: str) -> float:
@@ -107,6 +114,11 @@ class AudioInput:
         """Return the stages of a stream from samples at `rate`, as programs give them, to those of the front end."""
         target = self.target(rate, "stream")
         return [SampleStage(self.channel), *([] if rate == target else [Resampler(rate, target)])]
+
+
+def blocks_of(samples: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield samples in blocks."""
+    return (samples[i : i + BLOCK] for i in range(0, len(samples), BLOCK))
 
 
 class Recording:

@@ -160,6 +160,20 @@ def spoken_with_pauses(seeds) -> tuple[np.ndarray, list[float]]:
     return np.concatenate(parts), starts
 
 
+def test_a_part_of_a_recording(recognizer, samples, tmp_path):
+    expected = recognizer.transcribe(samples, RATE)
+    path = tmp_path / "long.flac"
+    padded = np.concatenate([silence(RATE), samples, silence(RATE)])
+    soundfile.write(path, np.stack([0 * padded, padded], axis=1), RATE, "PCM_24")
+    found = recognizer.transcribe(f"{path}[{RATE},{RATE + len(samples) - 1},1]")
+    assert [(word.text, word.start, word.end) for word in found.words] == [
+        (word.text, word.start, word.end) for word in expected.words
+    ]
+    assert found.seconds == len(samples) / RATE
+    with pytest.raises(FormatError, match="expected"):
+        recognizer.transcribe(f"{path}[0,{9 * len(padded)},1]")
+
+
 def test_a_long_recording_is_divided_at_pauses_and_its_times_are_those_of_the_whole(recognizer, tmp_path):
     long, starts = spoken_with_pauses((3, 4, 5))
     path, told = tmp_path / "long.wav", []
