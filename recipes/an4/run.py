@@ -26,6 +26,7 @@ from pathlib import Path
 
 from readers.common.environment import available_cores
 from readers.errors import ConfigError
+from recipes.evaluation import Evaluation, LanguageModel
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, is_done, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
@@ -243,49 +244,30 @@ class Recipe:
             f"randomSeed={self.seed}", "extendTraining=true", *self.overrides,
         ]  # fmt: skip
 
-    def tune(self) -> int:
+    @property
+    def evaluation(self) -> Evaluation:
         from recipes.an4.grid import GRID
-        from recipes.cli.score import read_words
-        from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
-        from recipes.tuning import Development
 
-        development = Development(
-            score_utterances(self.model, self.out / "lists" / "dev.scp", self.acoustic.window),
-            read_words(self.out / "labels" / "dev.words.mlf"),
-        )
-        for name, label in LMS.items():
-            # The language model used for tuning is trained without the sentences of the development speakers.
-            tuned = "tune-trained" if name == "trained" else name
-            decoder = open_decoder(self.graph_folder(tuned), self.lm_file(tuned))
-            chosen, score = choose_options(decoder, development, GRID, self.tuned_file(name), self.workers)
-            store_choice(self.graph_folder(name), chosen, self.model, self.lm_file(name))
-            shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
-            print(f"dev WER {score.word_error_rate:.1f}% ({score.num_words} words, {label}): {shown}", flush=True)
-        return 0
+        # The language model used for tuning is trained without the sentences of the development speakers.
+        tuned = {name: "tune-trained" if name == "trained" else name for name in LMS}
+        models = {
+            name: LanguageModel(
+                label, self.lm_file(name), self.graph_folder(name), self.lm_file(tuned[name]),
+                self.graph_folder(tuned[name]),
+            )
+            for name, label in LMS.items()
+        }  # fmt: skip
+        window = self.acoustic.window
+        return Evaluation(self.out, self.home, self.model, window, models, GRID, self.workers, "*-%%%%*-?")
+
+    def tune(self) -> int:
+        return self.evaluation.tune()
 
     def decode(self) -> int:
-        from recipes.decoding import read_choice, search_flags
-
-        lost = 0
-        for name in LMS:
-            lost |= command(
-                "argon", "-graph", self.graph_folder(name) / "graph.dg", "-lm", self.lm_file(name),
-                "-am", self.model, "-dnn_window_size", self.acoustic.window,
-                "-cntkmap", self.graph_folder(name) / "cntkmap",
-                "-infiles", self.out / "lists" / "test.scp", *search_flags(read_choice(self.tuned_file(name))),
-                "-outmlf", self.hypotheses(name),
-                "-lattice-prefix", self.home / "decode" / name / "lattices" / "test",
-            )  # fmt: skip
-        return lost
+        return self.evaluation.decode()
 
     def score(self) -> int:
-        lost = 0
-        for name in LMS:
-            lost |= command(
-                "score", self.references, self.hypotheses(name), "-k", "*-%%%%*-?",
-                "--picture", self.picture(name), "--report", self.home / "reports" / f"score.{name}",
-            )  # fmt: skip
-        return lost
+        return self.evaluation.score()
 
     def pack(self) -> int:
         return command(
@@ -293,38 +275,23 @@ class Recipe:
             "--window", self.acoustic.window, "--name", own_name("an4", self.network), "--language", "en",
             "-o", self.bundle,
         ) | command(
-            "calibrate", self.bundle, self.out / "labels" / "dev.words.mlf", "--test", self.references,
+            "calibrate", self.bundle, self.out / "labels" / "dev.words.mlf", "--test", self.evaluation.references,
             "--list", self.out / "lists" / "plain.hcopy.list", "-o", self.bundle,
         )  # fmt: skip
 
     def closing(self) -> None:
         if is_done(self.out, self.packing.name):
             print("bundle:", self.bundle)
-        print("pictures:", f"{self.model}.png", *(self.picture(name) for name in LMS))
-        for name, label in LMS.items():
-            total = self.total(name)
-            print(
-                f"WER {total.word_error_rate:.1f}% "
-                f"(test, {total.num_sentences} utterances, {total.num_words} words, {label})"
-            )
+        print("pictures:", f"{self.model}.png", *self.evaluation.pictures)
+        self.evaluation.print_results()
 
     def total(self, name: str):
         """Return the word errors on the test set with one of the language models."""
-        from decoder.scoring.error_counts import score
-        from recipes.cli.score import read_words
-
-        return score(read_words(self.references), read_words(self.hypotheses(name))).total
+        return self.evaluation.total(name)
 
     @property
     def bundle(self) -> Path:
         return self.out / f"{own_name('an4', self.network)}.argo"
-
-    @property
-    def references(self) -> Path:
-        return self.out / "labels" / "test.words.mlf"
-
-    def picture(self, name: str) -> Path:
-        return self.home / "decode" / name / "confusions.png"
 
     @property
     def model(self) -> Path:
@@ -340,9 +307,3 @@ class Recipe:
 
     def graph_folder(self, name: str) -> Path:
         return self.out / "graph" / name
-
-    def tuned_file(self, name: str) -> Path:
-        return self.home / "tune" / f"{name}.json"
-
-    def hypotheses(self, name: str) -> Path:
-        return self.home / "decode" / name / "test.mlf"

@@ -60,7 +60,15 @@ LAYOUTS = {
         "model/an4.dnn", "graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy", "data:align/an4.dict",
         "tune/trained.json", "labels/test.words.mlf", "decode/trained/test.mlf", "WER",
     ),
+    "own": Layout(
+        "final/model/own.dnn", "graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy", "words.dict",
+        "final/tune/trained.json", "labels/test.words.mlf", "final/decode/trained/test.mlf", "WER",
+    ),
 }  # fmt: skip
+LAYOUTS["own-given"] = replace(
+    LAYOUTS["own"], graph="graph/given/graph.dg", lm="lm/given.arpa", tuned="final/tune/given.json",
+    hypotheses="final/decode/given/test.mlf",
+)  # fmt: skip
 for _network in ("blstm", "dnn-blstm"):
     LAYOUTS[f"an4-{_network}"] = replace(
         LAYOUTS["an4"], model=f"{_network}/model/an4.{_network}", tuned=f"{_network}/tune/trained.json",

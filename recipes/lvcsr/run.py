@@ -123,7 +123,7 @@ class Tied(Recipe):
             "pack", self.out, "--recipe", "lvcsr", "--rate", RATE, "--window", WINDOW, "--name", "lvcsr",
             "--language", "en", "-o", self.bundle,
         ) | command(
-            "calibrate", self.bundle, self.out / "labels" / "dev.words.mlf", "--test", self.references,
+            "calibrate", self.bundle, self.out / "labels" / "dev.words.mlf", "--test", self.evaluation.references,
             "--list", self.out / "lists" / "plain.hcopy.list", "-o", self.bundle,
         )  # fmt: skip
 

@@ -1,0 +1,121 @@
+"""What recipes of words do with a trained network: choose search options, decode the test set, count the errors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from recipes.stages import command
+from recipes.tuning import Grid
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A language model that the test set is decoded with.
+
+    label: what it is called in results.
+    file: in ARPA format.
+    graph: directory of `argonaut graph`.
+    tuning_file, tuning_graph: those with which the search options are chosen; they do not know the sentences of the
+    development set.
+    """
+
+    label: str
+    file: Path
+    graph: Path
+    tuning_file: Path
+    tuning_graph: Path
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A trained network with its language models.
+
+    out: directory of the recipe, with lists/dev.scp, lists/test.scp, labels/dev.words.mlf and labels/test.words.mlf.
+    home: directory of the results of this network.
+    model: the network; window: frames in its input.
+    language_models: by name.
+    grid: of the search options.
+    speakers: mask of the part of an utterance's name that is its speaker, as in HResults.
+    """
+
+    out: Path
+    home: Path
+    model: Path
+    window: int
+    language_models: Mapping[str, LanguageModel]
+    grid: Grid
+    workers: int
+    speakers: str = ""
+
+    def tune(self) -> int:
+        from recipes.cli.score import read_words
+        from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
+        from recipes.tuning import Development
+
+        development = Development(
+            score_utterances(self.model, self.out / "lists" / "dev.scp", self.window),
+            read_words(self.out / "labels" / "dev.words.mlf"),
+        )
+        for name, lm in self.language_models.items():
+            decoder = open_decoder(lm.tuning_graph, lm.tuning_file)
+            chosen, score = choose_options(decoder, development, self.grid, self.tuned_file(name), self.workers)
+            store_choice(lm.graph, chosen, self.model, lm.file)
+            shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
+            print(f"dev WER {score.word_error_rate:.1f}% ({score.num_words} words, {lm.label}): {shown}", flush=True)
+        return 0
+
+    def decode(self) -> int:
+        from recipes.decoding import read_choice, search_flags
+
+        lost = 0
+        for name, lm in self.language_models.items():
+            lost |= command(
+                "argon", "-graph", lm.graph / "graph.dg", "-lm", lm.file, "-am", self.model,
+                "-dnn_window_size", self.window, "-cntkmap", lm.graph / "cntkmap",
+                "-infiles", self.out / "lists" / "test.scp", *search_flags(read_choice(self.tuned_file(name))),
+                "-outmlf", self.hypotheses(name), "-lattice-prefix", self.home / "decode" / name / "lattices" / "test",
+            )  # fmt: skip
+        return lost
+
+    def score(self) -> int:
+        mask = ("-k", self.speakers) if self.speakers else ()
+        lost = 0
+        for name in self.language_models:
+            lost |= command(
+                "score", self.references, self.hypotheses(name), *mask, "--picture", self.picture(name),
+                "--report", self.home / "reports" / f"score.{name}",
+            )  # fmt: skip
+        return lost
+
+    def total(self, name: str):
+        """Return the word errors on the test set with one of the language models."""
+        from decoder.scoring.error_counts import score
+        from recipes.cli.score import read_words
+
+        return score(read_words(self.references), read_words(self.hypotheses(name))).total
+
+    def print_results(self) -> None:
+        """Print the word error rates on the test set."""
+        for name, lm in self.language_models.items():
+            total = self.total(name)
+            print(
+                f"WER {total.word_error_rate:.1f}% "
+                f"(test, {total.num_sentences} utterances, {total.num_words} words, {lm.label})"
+            )
+
+    @property
+    def references(self) -> Path:
+        return self.out / "labels" / "test.words.mlf"
+
+    @property
+    def pictures(self) -> list[Path]:
+        return [self.picture(name) for name in self.language_models]
+
+    def picture(self, name: str) -> Path:
+        return self.home / "decode" / name / "confusions.png"
+
+    def tuned_file(self, name: str) -> Path:
+        return self.home / "tune" / f"{name}.json"
+
+    def hypotheses(self, name: str) -> Path:
+        return self.home / "decode" / name / "test.mlf"

@@ -1,0 +1,128 @@
+"""Turns an imported corpus into what the stages read: sets, dictionary, transcripts, lists and configurations."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.common.files import atomic_write, write_lines
+from readers.common.report import RunReport
+from readers.common.text import parse_json, read_lines, read_text
+from readers.corpora.corpus import Corpus, Utterance
+from readers.corpora.directory import AUDIO, SPEAKERS, WORDS
+from readers.errors import ConfigError, FormatError
+from readers.htk.dictionary import Pronunciation
+
+RATES = (16000, 8000)  # Hz, of which there are configurations, the best first
+LEAST_SHARE = 0.9  # of the speech that must have the sample rate of a configuration
+FRAMES_PER_SECOND = 100
+SMALL_DICTIONARY = 20_000  # words; a smaller dictionary is used as a whole, of a larger one the words of the texts
+NO_WORDS = ("<s>", "</s>", "!SIL", "<sil>", "<SIL>", "<eps>")
+CASES = {"keep": str, "upper": str.upper, "lower": str.lower}
+
+
+def is_imported(source: Path) -> bool:
+    """Whether a directory is one that `argonaut import` wrote."""
+    return all((source / name).is_file() for name in (AUDIO, WORDS, SPEAKERS))
+
+
+def guess_kind(source: Path) -> str:
+    """Return the kind of a corpus, for `argonaut import`."""
+    name = source.name.lower().removesuffix(".gz")
+    if name.endswith((".csv", ".tsv")):
+        return "table"
+    if name.endswith(".jsonl") or any(source.glob("*recordings*.jsonl*")):
+        return "lhotse"
+    return "kaldi" if any((source / name).exists() for name in ("wav.scp", "wav.scp.gz")) else "folder"
+
+
+def best_case(words: Counter[str], known: set[str]) -> str:
+    """Return the case of transcripts that leaves the fewest words without a pronunciation: keep, upper or lower."""
+    unknown = {
+        case: sum(count for word, count in words.items() if change(word) not in known) for case, change in CASES.items()
+    }
+    return min(CASES, key=unknown.__getitem__)
+
+
+def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable[str] | None) -> list[Pronunciation]:
+    """Return the pronunciations that the recipe uses: without marks of sentences and silence, and, of a large
+    dictionary, those of the words of the texts (None: all).
+
+    Raises ConfigError for phones that the name of a triphone cannot contain.
+    """
+    kept = [entry for entry in entries if entry.word not in NO_WORDS and entry.phones]
+    if texts is not None and len({entry.word for entry in kept}) > SMALL_DICTIONARY:
+        wanted = set(texts)
+        kept = [entry for entry in kept if entry.word in wanted]
+    for phone in sorted({phone for entry in kept for phone in entry.phones}):
+        if set(phone) & set("-+"):
+            raise ConfigError(
+                f"{path}: phone '{phone}'; expected names without - and +, which separate the phones of a triphone; "
+                "rename it with --map-phones"
+            )
+    return kept
+
+
+def sample_rate(corpus: Corpus, utterances: Sequence[Utterance]) -> int:
+    """Return the highest rate that nearly all of the audio reaches.  Raises FormatError if there is none."""
+    total = sum(corpus.seconds(one) for one in utterances)
+    for rate in RATES:
+        if sum(corpus.seconds(u) for u in utterances if corpus.headers[u.audio].rate >= rate) >= LEAST_SHARE * total:
+            return rate
+    rates = Counter(corpus.headers[u.audio].rate for u in utterances)
+    shown = ", ".join(f"{rate} Hz ({count} utterances)" for rate, count in rates.most_common(4))
+    raise FormatError(f"audio of {shown}; expected at least {RATES[-1]} Hz")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What later stages need to know about the data.
+
+    rate: sample rate of the features in Hz.
+    frames: of the training set.
+    """
+
+    rate: int
+    frames: int
+
+    def write(self, path: Path) -> None:
+        with atomic_write(path, "w") as file:
+            json.dump({"rate": self.rate, "frames": self.frames}, file)
+            file.write("\n")
+
+    @classmethod
+    def read(cls, path: Path) -> "Facts":
+        """Raises FormatError for other content."""
+        try:
+            found = parse_json(read_text(path))
+            return cls(int(found["rate"]), int(found["frames"]))
+        except (ValueError, TypeError, KeyError) as fault:
+            raise FormatError(f"{path}: {fault}; expected the result of stage lists; run with --from lists") from fault
+
+
+def without_unknown_words(utterances: Sequence[Utterance], known: set[str], report: RunReport) -> list[Utterance]:
+    """Return the utterances whose words all have a pronunciation; the report lists the others."""
+    kept = []
+    for utterance in utterances:
+        unknown = [word for word in dict.fromkeys(utterance.words or ()) if word not in known]
+        if unknown:
+            report.skip(utterance.name, f"no pronunciation of {', '.join(unknown)}; expected one in the dictionary")
+        else:
+            kept.append(utterance)
+            report.done()
+    return kept
+
+
+def write_unknown_words(utterances: Sequence[Utterance], known: set[str], path: Path) -> Counter[str]:
+    """Write the words without a pronunciation and how often they occur, the most frequent first; return them."""
+    counts = Counter(word for one in utterances for word in one.words or () if word not in known)
+    write_lines(path, (f"{word} {count}" for word, count in counts.most_common()))
+    return counts
+
+
+def sentences_of(path: Path, known: set[str]) -> list[list[str]]:
+    """Return the sentences of a text file, one per line, in the case of the dictionary."""
+    sentences = [line.split() for line in read_lines(path) if line.split()]
+    change = CASES[best_case(Counter(word for words in sentences for word in words), known)]
+    return [[change(word) for word in words] for words in sentences]

@@ -1,0 +1,142 @@
+"""The lists that the stages of the recipe read."""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from readers.common.files import write_lines
+from readers.common.report import RunReport
+from readers.corpora.directory import feature_pairs, read_corpus
+from readers.errors import FormatError
+from readers.htk.dictionary import Pronunciation, write_dictionary
+from readers.htk.mlf import read_mlf
+from readers.htk.scp import write_pairs
+from recipes.an4.prepare import WARPS, warp_name, write_warped_config, write_words
+from recipes.cli.console import show_losses
+from recipes.cli.dictionaries import open_dictionary
+from recipes.features import write_feature_list
+from recipes.own import data
+from recipes.own.sets import Sets, divide, read_names
+
+CEPSTRA = "cepstra"
+
+
+def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path, configs: Path) -> int:
+    """Divide the corpus and write everything that later stages read; return 1 if utterances are left out."""
+    corpus = read_corpus(corpus_directory)
+    spoken = [utterance for utterance in corpus.utterances if utterance.words]
+    if not spoken:
+        raise FormatError(f"{corpus_directory}: no transcripts; expected words of the utterances")
+    entries = open_dictionary(arguments)
+    sets = divide(spoken, read_names(arguments.dev_speakers), read_names(arguments.test_speakers))
+    known = {entry.word for entry in entries}
+    text = [] if arguments.text is None else data.sentences_of(arguments.text, known)
+    words = {word for one in (*sets.train, *sets.dev) for word in one.words or ()} | {w for line in text for w in line}
+    if arguments.g2p is not None:
+        entries += guessed_entries(arguments.g2p, entries, words, out / "guessed.dict")
+        known = {entry.word for entry in entries}
+    report = RunReport("utterances for training and tuning")
+    sets = replace(
+        sets,
+        **{name: tuple(data.without_unknown_words(getattr(sets, name), known, report)) for name in ("train", "dev")},
+    )
+    unknown = data.write_unknown_words(spoken, known, out / "reports" / "unknown_words")
+    if unknown:
+        some = ", ".join(word for word, _ in unknown.most_common(5))
+        print(f"{len(unknown)} words have no pronunciation, such as {some}; all are in {out / 'reports/unknown_words'}")
+    rate = arguments.rate or data.sample_rate(corpus, spoken)
+    seconds = {name: sum(map(corpus.seconds, utterances)) for name, utterances in sets.items()}
+    check_amount(corpus_directory, seconds, sets, arguments.min_minutes)
+    for name, utterances in sets.items():
+        print(f"{name}: {len(utterances)} utterances, {seconds[name] / 60:.1f} minutes")
+    print(f"{sets.by}; features of audio at {rate} Hz", flush=True)
+
+    used = data.usable_entries(entries, Path(arguments.dict), None if arguments.lm else words)
+    write_dictionary(out / "words.dict", used)
+    write_lines(out / "lm" / "vocabulary", dict.fromkeys(entry.word for entry in used))
+    known_sets = {"train": sets.train, "known": (*sets.train, *sets.dev)}
+    for name, utterances in ({"dev": sets.dev, "test": sets.test} | known_sets).items():
+        write_words(utterances, out / "labels" / f"{name}.words.mlf")
+    for name, utterances in known_sets.items():
+        lines = [one.words or () for one in utterances]
+        write_lines(out / "lm" / f"{name}.txt", (" ".join(line) for line in (*lines, *text)))
+    write_configs(configs, rate, out / "config")
+    write_hcopy_lists(corpus_directory, sets, out)
+    frames = round(seconds["train"] * data.FRAMES_PER_SECOND)
+    data.Facts(rate, frames).write(out / "data.json")
+    report.write(out / "reports" / "lists")
+    show_losses(report, out / "reports" / "lists", 0)
+    print(report.summary())
+    return report.exit_status
+
+
+def guessed_entries(model: Path, entries: list[Pronunciation], words: set[str], path: Path) -> list[Pronunciation]:
+    """Return guessed pronunciations of the words that a dictionary lacks, and write them to a file for review."""
+    from decoder.g2p import G2P, complete_dictionary
+
+    guesses = complete_dictionary(entries, sorted(words), G2P.load(model))
+    guesses.write(path)
+    print(guesses.summary(path))
+    return guesses.for_decoding()
+
+
+def check_amount(where: Path, seconds: dict[str, float], sets: Sets, least: float) -> None:
+    """Raise FormatError for too little speech."""
+    minutes = sum(seconds.values()) / 60
+    if minutes < least:
+        raise FormatError(
+            f"{where}: {minutes:.1f} minutes of speech with transcripts and pronunciations; expected at least "
+            f"{least:g}; --min-minutes accepts less"
+        )
+    empty = [name for name, utterances in sets.items() if not utterances]
+    if empty:
+        raise FormatError(
+            f"{where}: no utterance of the {empty[0]} set has pronunciations of all its words; expected some"
+        )
+
+
+def write_configs(configs: Path, rate: int, out: Path) -> None:
+    """Write the configurations of features for a sample rate: cepstra, and mel channels with each warp."""
+    kind = f"{rate // 1000}k.hcopy"
+    for warp in WARPS:
+        write_warped_config(configs / f"fbank{kind}", warp, out / f"{warp_name(warp)}.hcopy")
+    write_warped_config(configs / f"mfcc{kind}", 1.0, out / f"{CEPSTRA}.hcopy")
+
+
+def write_hcopy_lists(corpus: Path, sets: Sets, out: Path) -> None:
+    """Write a list for `argonaut hcopy` for each configuration."""
+    train = {utterance.name for utterance in sets.train}
+    known = train | {utterance.name for utterance in sets.dev}
+    everything = known | {utterance.name for utterance in sets.test}
+    lists = {warp_name(warp): ("fbank", everything if warp == 1.0 else train) for warp in WARPS}
+    for name, (extension, wanted) in (lists | {CEPSTRA: ("mfc", known)}).items():
+        pairs = feature_pairs(corpus, out / "features" / name, extension)
+        chosen = [(source, target) for source, target in pairs if Path(target).stem in wanted]
+        write_pairs(out / "lists" / f"{name}.hcopy.list", chosen)
+
+
+def write_feature_lists(out: Path) -> Iterator[tuple[str, RunReport]]:
+    """Write the lists of feature files that exist; yield the name and the report of each.
+
+    train, dev, test: for the network, train with all copies; known: training and development set without copies;
+    cepstra: the same in cepstra; train.cepstra: cepstra of the training set.
+    """
+    dev, test, known = (list(read_mlf(out / "labels" / f"{name}.words.mlf")) for name in ("dev", "test", "known"))
+    held_out = set(dev)
+    train = [name for name in known if name not in held_out]
+
+    def file(copy: str, name: str, extension: str = "fbank") -> Path:
+        return out / "features" / copy / f"{name}.{extension}"
+
+    copies = [warp_name(warp) for warp in WARPS]
+    lists = {
+        "train": [(f"{copy}/{name}", file(copy, name)) for copy in copies for name in train],
+        "dev": [(name, file(copies[0], name)) for name in dev],
+        "test": [(name, file(copies[0], name)) for name in test],
+        "known": [(name, file(copies[0], name)) for name in known],
+        "cepstra": [(name, file(CEPSTRA, name, "mfc")) for name in known],
+        "train.cepstra": [(name, file(CEPSTRA, name, "mfc")) for name in train],
+    }
+    for name, files in lists.items():
+        yield name, write_feature_list(out / "lists" / f"{name}.scp", files)

@@ -1,0 +1,93 @@
+"""The recipe for one's own corpus as a whole, on recordings of tones in folders of speakers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from decoder import Recognizer
+from readers.audio.audio_file import write_wav
+from readers.htk.mlf import read_mlf
+from recipes.cli.main import main
+from tests.recipes.systems.small_system import RATE, WORDS, speak
+
+NUM_SPEAKERS, PER_SPEAKER = 8, 6
+RECIPE = (
+    *("recipe", "own", "--data", "data", "--dict", "words.dict", "--out", "exp", "--min-minutes", "0.5"),
+    *("--set", "Hidden=48*1", "--set", "Epochs=4", "--workers", "1"),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A directory with recordings, lower-case transcripts and a dictionary in upper case."""
+    root = tmp_path_factory.mktemp("own")
+    rng = np.random.default_rng(0)
+    for speaker in range(NUM_SPEAKERS):
+        folder = root / "data" / f"speaker{speaker}"
+        folder.mkdir(parents=True)
+        for number in range(PER_SPEAKER):
+            words = [list(WORDS)[i] for i in rng.integers(0, len(WORDS), 4)]
+            samples, _ = speak(words, rng)
+            write_wav(folder / f"s{speaker}-{number}.wav", samples, RATE)
+            (folder / f"s{speaker}-{number}.txt").write_text(" ".join(words).lower() + ".\n")
+    (root / "words.dict").write_text("".join(f"{word} {' '.join(phones)}\n" for word, phones in WORDS.items()))
+    return root
+
+
+@pytest.fixture(scope="module")
+def finished(place) -> list[str]:
+    """The directory after a run, and its last lines."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        assert main([*RECIPE]) == 0
+    return place
+
+
+@pytest.mark.slow
+def test_recordings_become_a_bundle_that_recognises_the_held_out_speakers(finished, monkeypatch, capsys):
+    monkeypatch.chdir(finished)
+    assert main([*RECIPE]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.endswith(": done before") for line in lines) == 14
+    assert lines[-3] == "bundle: exp/own.argo"
+    references = read_mlf("exp/labels/test.words.mlf")
+    assert lines[-1].endswith("% (test, 6 utterances, 24 words, LM trained on the transcripts)")
+    assert float(lines[-1].split()[1].rstrip("%")) < 15  # two words in another order may sound alike
+    speakers = [{name[:2] for name in read_mlf(f"exp/labels/{part}.words.mlf")} for part in ("known", "dev", "test")]
+    assert [len(found) for found in speakers] == [NUM_SPEAKERS - 1, 1, 1]
+    assert speakers[0].isdisjoint(speakers[2])
+    recognizer = Recognizer.load("exp/own.argo")
+    name = min(references)
+    transcript = recognizer.transcribe(f"data/speaker{name[1]}/{name}.wav")
+    assert transcript.text.split() == [label.name for label in references.lookup(name)]
+
+
+@pytest.mark.slow
+def test_a_change_repeats_what_depends_on_it_and_from_a_stage_on(finished, monkeypatch, capsys):
+    monkeypatch.chdir(finished)
+    (finished / "text").write_text("ab ba ab\nba\n")
+    assert main([*RECIPE, "--text", "text", "--to", "lm"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    done = [line.split()[2].rstrip(":") for line in lines if line.endswith(": done before")]
+    assert done == ["import"]
+    assert "<UNK>" in (finished / "exp/lm/trained.arpa").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("--dict", "words.dict"), "recipe own: no --data DIR, a corpus; expected both"),
+        (("--data", "data"), "recipe own: no --dict FILE, a pronunciation dictionary; expected both"),
+        (("--data", "data", "--dict", "none"), "none: No such file or directory"),
+        (("--data", "data", "--dict", "words.dict"), "minutes of speech with transcripts and pronunciations; expected"),
+        (
+            ("--data", "data", "--dict", "words.dict", "--test-speakers", "x"),
+            "command line: speaker 'x' is not in the corpus; expected some of speaker0, speaker1",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_in_one_line(place, tmp_path, monkeypatch, capsys, arguments, fault):
+    monkeypatch.chdir(place)
+    assert main(["recipe", "own", *arguments, "--out", str(tmp_path / "exp")]) == 2
+    assert fault in capsys.readouterr().err.splitlines()[-1]
