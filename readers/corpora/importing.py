@@ -31,9 +31,10 @@ def import_corpus(
     punctuation: str | None = None,
     known: Collection[str] = (),
     speaker_characters: int = 0,
+    store: str | os.PathLike | None = None,
     progress: Callable[..., None] | None = None,
 ) -> Corpus:
-    """Import a corpus; nothing is written.
+    """Import a corpus; nothing is written, except audio that is in archives of Kaldi.
 
     Parameters
     ----------
@@ -51,6 +52,8 @@ def import_corpus(
     speaker_characters : int
         Of a folder: number of characters at the beginning of a file name that are the speaker; 0 for the name of
         its folder.
+    store : path, optional
+        Directory in which audio from archives of Kaldi is stored; without it, such audio is refused.
     progress : callable, optional
         Called as progress(done, total) when utterances have been checked.
 
@@ -78,7 +81,7 @@ def import_corpus(
     if kind == "folder":
         drafts = folder_drafts(source, report, speaker_characters)
     elif kind == "kaldi":
-        drafts = kaldi_drafts(source, report)
+        drafts = kaldi_drafts(source, report, None if store is None else Path(store))
     elif kind == "lhotse":
         drafts = lhotse_drafts(source, report)
     else:

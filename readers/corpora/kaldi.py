@@ -1,6 +1,7 @@
 """Kaldi's data directories: wav.scp, segments, text, utt2spk, spk2utt and reco2file_and_channel, plain or gzip.
 
-Every table has a key in each line, in the order of `LC_ALL=C sort`, each key once.  Commands are never run.
+Every table has a key in each line, in the order of `LC_ALL=C sort`, each key once.  Commands are never run.  Audio in
+archives, of which wav.scp gives the places, or in wav.ark without wav.scp, is stored in WAV files.
 Source: Kaldi's documentation, "Data preparation", and its program extract-segments.
 """
 
@@ -10,15 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from readers.common.files import atomic_write
 from readers.common.report import RunReport
 from readers.common.text import is_count, is_number, read_lines, to_number
-from readers.corpora.drafts import Draft, audio_path
+from readers.corpora.corpus import usable_name
+from readers.corpora.drafts import Draft, audio_path, reason
 from readers.errors import FormatError
+from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 
 TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "reco2file_and_channel")
 CHANNELS = {"A": 0, "B": 1, "1": 0, "2": 1}
-_AUDIO_WORD = re.compile(r"\S+\.(?:wav|flac|ogg|opus|mp3|sph|aiff?)", re.IGNORECASE)
-_OFFSET = re.compile(r".+:[0-9]{1,18}")
+_AUDIO_WORD = re.compile(r"\S+\.(?:wav|flac|ogg|opus|mp3|sph|aiff?)(?!\S)", re.IGNORECASE)
+_OFFSET = re.compile(r"(.+):([0-9]{1,18})")
 
 
 class Row(NamedTuple):
@@ -26,6 +30,14 @@ class Row(NamedTuple):
 
     where: str
     value: str
+
+
+class Recording(NamedTuple):
+    """A recording: its place, its file, and its offset if that is an archive."""
+
+    where: str
+    path: Path
+    offset: int | None = None
 
 
 class Segment(NamedTuple):
@@ -37,25 +49,38 @@ class Segment(NamedTuple):
     channel: int | None = None
 
 
-def kaldi_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
+def kaldi_drafts(source: Path, report: RunReport, store: Path | None = None) -> Iterator[Draft]:
     """Yield the utterances of a Kaldi data directory; lines of `text` without audio are listed in the report.
 
+    store: directory for the WAV files of audio in archives.
     Raises FormatError, with file and line, and OSError.
     """
     source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
     if not source.is_dir():
         source.stat()
         raise FormatError(f"{source}: a file; expected a Kaldi data directory, with wav.scp, text and utt2spk")
-    recordings = {key: _audio(key, row, source) for key, row in _required(source, "wav.scp").items()}
+    archive = None if _find(source, "wav.scp") else _find(source, "wav.ark")
+    if archive:
+        recordings = dict(_stored_archive(archive, store))
+    else:
+        recordings = {key: _recording(key, row, source) for key, row in _required(source, "wav.scp").items()}
     channels = _channels(source)
     segments = _segments(source, recordings)
     speakers = _speakers(source, segments)
     texts = _table(source, "text") or {}
+    files: dict[str, Path] = {}
     for key, (where, segment) in segments.items():
+        recording = segment.recording
+        try:
+            if recording not in files:
+                files[recording] = _file(recording, recordings[recording], store)
+        except (FormatError, OSError) as fault:
+            report.fail(key, reason(fault))
+            continue
         text = texts[key].value if key in texts else None
         yield Draft(
-            *(where, key, speakers[key], text, recordings[segment.recording]),
-            *(segment.start, segment.end, segment.channel, channels.get(segment.recording)),
+            *(where, key, speakers[key], text, files[recording]),
+            *(segment.start, segment.end, segment.channel, channels.get(recording)),
         )
     for key, row in texts.items():
         if key not in segments:
@@ -98,8 +123,8 @@ def _required(source: Path, name: str) -> dict[str, Row]:
     return rows
 
 
-def _audio(key: str, row: Row, source: Path) -> Path:
-    """Return the path of a line of wav.scp."""
+def _recording(key: str, row: Row, source: Path) -> Recording:
+    """Return the recording of a line of wav.scp."""
     if row.value.endswith("|") or row.value.startswith("|"):
         named = _AUDIO_WORD.search(row.value)
         way = f"name the file itself, `{key} {named[0]}`" if named else "store its output in a file and name that"
@@ -107,14 +132,41 @@ def _audio(key: str, row: Row, source: Path) -> Path:
             f"{row.where}: a command, which is not run; expected an audio file; {way} (WAV, FLAC, MP3, Ogg and "
             "uncompressed SPHERE are read directly)"
         )
-    return audio_path(row.value, source, row.where, also_here=True)
+    path = audio_path(row.value, source, row.where, also_here=True)
+    match = _OFFSET.fullmatch(row.value)
+    if match is None or os.path.lexists(path):
+        return Recording(row.where, path)
+    return Recording(row.where, audio_path(match[1], source, row.where, also_here=True), int(match[2]))
 
 
-def _segments(source: Path, recordings: dict[str, Path]) -> dict[str, tuple[str, Segment]]:
+def _file(key: str, recording: Recording, store: Path | None) -> Path:
+    """Return the file of a recording; one in an archive is stored first."""
+    if recording.offset is None:
+        return recording.path
+    return _store(key, read_wav_at(recording.path, recording.offset), store, recording.where)
+
+
+def _stored_archive(archive: Path, store: Path | None) -> Iterator[tuple[str, Recording]]:
+    """Store all recordings of an archive; yield them with their keys."""
+    for key, content in read_wav_archive(archive):
+        where = f"{archive}: {key}"
+        yield key, Recording(where, _store(key, content, store, where))
+
+
+def _store(key: str, content: bytes, store: Path | None, where: str) -> Path:
+    if store is None:
+        raise FormatError(f"{where}: audio in an archive; expected audio files; argonaut import stores it in files")
+    path = Path(os.path.abspath(store / f"{usable_name(key, where)}.wav"))  # noqa: PTH100
+    with atomic_write(path) as file:
+        file.write(content)
+    return path
+
+
+def _segments(source: Path, recordings: dict[str, Recording]) -> dict[str, tuple[str, Segment]]:
     """Return (place, segment) of each utterance; without segments, recordings are utterances."""
     rows = _table(source, "segments")
     if rows is None:
-        return {key: (row.where, Segment(key)) for key, row in (_table(source, "wav.scp") or {}).items()}
+        return {key: (recording.where, Segment(key)) for key, recording in recordings.items()}
     found = {}
     for key, (where, value) in rows.items():
         fields = value.split()

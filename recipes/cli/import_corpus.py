@@ -11,6 +11,7 @@ writes to exp/corpus
   hcopy.list    list for `argonaut hcopy -S`, with feature files in exp/corpus/features
   report.txt    durations, sample rates, speakers, and utterances that are lost, silent, clipped or too short
   report.json   the same for programs
+  audio         audio that was in archives of Kaldi
 and ends with
   utterances: 948 done, 0 skipped, 0 failed
 With --dict FILE, the words without a pronunciation are in the report and, most frequent first, in unknown.words.
@@ -91,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
             punctuation=arguments.punctuation,
             known=phones,
             speaker_characters=arguments.speaker_characters,
+            store=out / "audio",
             progress=show,
         )
     guesses = guess(corpus, entries, arguments.g2p) if arguments.g2p else None

@@ -38,7 +38,7 @@ def scp(path: str) -> Figures:
     from readers.htk.parameter_file import kind_name, read_htk_header
     from readers.htk.scp import read_scp
 
-    entries = read_scp(path)
+    entries = read_scp(path, channels=True)
     files = {entry.path for entry in entries}
     missing = sum(not Path(file).is_file() for file in files)
     keys = Counter(entry.key for entry in entries)

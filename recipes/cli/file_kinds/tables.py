@@ -115,10 +115,11 @@ def index(path: str) -> Figures:
 
 
 def pairs_of_files(path: str) -> Figures:
+    from readers.audio.parts import audio_part
     from readers.htk.scp import read_pairs
 
     pairs = read_pairs(path)
-    missing = sum(not Path(source).is_file() for source, _ in pairs)
+    missing = sum(not Path(audio_part(source).path).is_file() for source, _ in pairs)
     made = sum(Path(target).is_file() for _, target in pairs)
     return [
         ("entries", len(pairs)),

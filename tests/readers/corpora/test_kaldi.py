@@ -6,7 +6,7 @@ import pytest
 
 from readers.corpora import import_corpus, read_corpus, write_corpus
 from readers.errors import FormatError
-from tests.readers.corpora.conftest import expected, rows, tone
+from tests.readers.corpora.conftest import UTTERANCES, expected, rows, tone
 
 
 def test_a_directory_is_imported_and_read_back(kaldi, audio, tmp_path):
@@ -48,6 +48,62 @@ def test_relative_paths_begin_at_the_directory_or_at_the_current_one(kaldi, audi
     (kaldi / "wav.scp").write_text("anna-1 ../audio/anna/anna-1.wav\nbob-1 audio/bob/bob-1.wav\n")
     monkeypatch.chdir(tmp_path)
     assert [one.audio for one in import_corpus("kaldi", "data").utterances] == [row[3] for row in expected(audio)[::2]]
+
+
+def archive(path, audio, names=UTTERANCES):
+    """Write a Kaldi archive of WAV files; return the offset of each."""
+    content, offsets = b"", {}
+    for name in names:
+        content += f"{name} ".encode()
+        offsets[name] = len(content)
+        content += (audio / UTTERANCES[name][0] / f"{name}.wav").read_bytes()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return offsets
+
+
+def test_audio_in_archives_is_stored(kaldi, audio, tmp_path):
+    offsets = archive(tmp_path / "wav.ark", audio)
+    (kaldi / "wav.scp").write_text("".join(f"{name} ../wav.ark:{offset}\n" for name, offset in offsets.items()))
+    corpus = import_corpus("kaldi", kaldi, store=tmp_path / "stored")
+    assert rows(corpus) == [(*row[:3], tmp_path / f"stored/{row[0]}.wav") for row in expected(audio)]
+    for one, row in zip(corpus.utterances, expected(audio)):
+        assert one.audio.read_bytes() == row[3].read_bytes()
+    assert "audio in an archive; expected audio files" in import_corpus("kaldi", kaldi).report.lost[0][2]
+
+
+@pytest.mark.parametrize("name", ["wav.ark", "wav.ark.gz"])
+def test_an_archive_without_a_script(name, kaldi, audio, tmp_path):
+    archive(kaldi / name, audio)
+    (kaldi / "wav.scp").unlink()
+    corpus = import_corpus("kaldi", kaldi, store=tmp_path / "stored")
+    assert [one[:3] for one in rows(corpus)] == [one[:3] for one in expected(audio)]
+
+
+def test_broken_archives(kaldi, audio, tmp_path):
+    offsets = archive(tmp_path / "wav.ark", audio)
+    wrong = {"anna-1": 0, "anna-2": offsets["anna-2"], "bob-1": 10**9}
+    (kaldi / "wav.scp").write_text("".join(f"{name} ../wav.ark:{offset}\n" for name, offset in wrong.items()))
+    (tmp_path / "wav.ark").write_bytes((tmp_path / "wav.ark").read_bytes()[: offsets["anna-2"] + 100])
+    corpus = import_corpus("kaldi", kaldi, store=tmp_path / "stored")
+    messages = [reason for _, _, reason in corpus.report.lost]
+    assert not corpus.utterances
+    assert f"{tmp_path}/wav.ark:0: found b'anna-1 RIFFd'; expected a WAV file with its length" in messages
+    assert (
+        f"{tmp_path}/wav.ark:{offsets['anna-2']}: 100 bytes of a WAV file; expected 4844; the archive is truncated"
+        in (messages)
+    )
+    assert f"{tmp_path}/wav.ark:1000000000: found b''; expected a WAV file with its length" in messages
+    (kaldi / "wav.scp").unlink()
+    archive(kaldi / "wav.ark.gz", audio)
+    content = (kaldi / "wav.ark.gz").read_bytes()
+    for damaged, message in (
+        (content[:-200], "wav.ark.gz: damaged gzip data"),
+        (content[:40] + b"x" + content[41:], "wav.ark.gz"),
+        (gzip.compress(gzip.decompress(content) * 2), "wav.ark.gz: key 'anna-1' is repeated; expected each key once"),
+    ):
+        (kaldi / "wav.ark.gz").write_bytes(damaged)
+        with pytest.raises(FormatError, match=message):
+            import_corpus("kaldi", kaldi, store=tmp_path / "stored")
 
 
 BROKEN = [
