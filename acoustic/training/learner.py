@@ -135,7 +135,8 @@ class Learner:
     def _minibatches(self, epoch: int, values: EpochOptions) -> Any:
         """Yield the minibatches of an epoch, only full ones if the reader has minibatchMode=full."""
         size = values.minibatch_size
-        given = self.reader.minibatches(epoch=epoch, minibatch_size=size, epoch_size=self.options.epoch_size)
+        read = getattr(self.reader, "training_minibatches", self.reader.minibatches)
+        given = read(epoch=epoch, minibatch_size=size, epoch_size=self.options.epoch_size)
         return given if getattr(self.reader, "partial", True) else (one for one in given if one.num_frames == size)
 
     def _learn(self, epoch: int, index: int, minibatch: Any, values: EpochOptions, first: bool) -> dict[str, float]:

@@ -195,12 +195,23 @@ class Reader(ABC):
         Epoch e has the frames e * epoch_size to (e + 1) * epoch_size - 1 of an endless sequence of sweeps, so it may
         extend over several sweeps; epoch_size 0 means one sweep.  Only the last minibatch of an epoch can be shorter.
         """
+        for position, size in self._places(epoch, minibatch_size, epoch_size):
+            yield self.assemble(position, size)
+
+    def training_minibatches(
+        self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0
+    ) -> Iterator[Minibatch]:
+        """Yield the minibatches of an epoch of training, with the random masks of a reader that has any."""
+        return self.minibatches(epoch, minibatch_size, epoch_size)
+
+    def _places(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[tuple[int, int]]:
+        """Yield position and size of the minibatches of an epoch."""
         check_epoch(epoch, minibatch_size, epoch_size)
         epoch_size = epoch_size or self.num_frames
         position, end = epoch * epoch_size, (epoch + 1) * epoch_size
         while position < end:
             size = min(minibatch_size, end - position)
-            yield self.assemble(position, size)
+            yield position, size
             position += size
 
     def close(self) -> None:  # noqa: B027

@@ -24,6 +24,7 @@ class ChunkLoader:
     pages: a page file for each stream, to read instead of the feature files.
     sizes[stream]: (C,) rows of each chunk, with repeated frames.
     first_rows[stream]: (U,) row within its chunk where the window of the first frame of each utterance begins.
+    means[stream]: (U, dim) means over the utterances of the chunks loaded so far, of streams with masks; else (0, dim).
     """
 
     def __init__(
@@ -40,6 +41,8 @@ class ChunkLoader:
         self.sizes: list[np.ndarray] = []
         self.first_rows: list[np.ndarray] = []
         self._chunk_begins: list[np.ndarray] = []
+        num_means = {stream.name: len(corpus.lines) if stream.masks else 0 for stream in features}
+        self.means = [np.zeros((num_means[stream.name], stream.native_dim), np.float32) for stream in features]
         for stream in features:
             begins = np.insert(np.cumsum(corpus.num_frames + stream.left + stream.right), 0, 0)
             self._chunk_begins.append(begins[firsts])
@@ -51,13 +54,16 @@ class ChunkLoader:
         if self._pages is not None:
             for page, begins, out in zip(self._pages, self._chunk_begins, outs):
                 page.read(int(begins[chunk]), out)
-            return
-        for stream, first_rows, out in zip(self._features, self.first_rows, outs):
+        for stream, first_rows, means, out in zip(self._features, self.first_rows, self.means, outs):
+            if self._pages is not None and not stream.masks:
+                continue
             for utterance in range(self._firsts[chunk], self._firsts[chunk + 1]):
-                num_frames = int(self._corpus.num_frames[utterance])
-                frames = stream.read(stream.entries[self._corpus.lines[utterance]], num_frames)
-                begin = first_rows[utterance]
-                pad_edges(frames, out[begin : begin + stream.left + num_frames + stream.right], stream.left)
+                num_frames, begin = int(self._corpus.num_frames[utterance]), first_rows[utterance]
+                if self._pages is None:
+                    frames = stream.read(stream.entries[self._corpus.lines[utterance]], num_frames)
+                    pad_edges(frames, out[begin : begin + stream.left + num_frames + stream.right], stream.left)
+                if stream.masks:
+                    means[utterance] = out[begin + stream.left : begin + stream.left + num_frames].mean(axis=0)
 
 
 class PageFile:

@@ -18,6 +18,7 @@ from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
 from readers.minibatches.context import splice, windows
+from readers.minibatches.masks import SpecAugment, channels_of
 from readers.minibatches.randomisation import ChunkPlan, Sweep, divide
 from readers.sources.frames.chunks import ChunkLoader, PageFile, page_out
 from readers.sources.frames.corpus import Corpus, build_corpus, check_same_length, utterance_frames
@@ -126,6 +127,8 @@ class FrameReader(Reader):
         first_items = self._first_frame[firsts] if options.frame_mode else firsts
         self._plan = ChunkPlan(first_items, per_group, seed, options.shuffle)
         loader = ChunkLoader(self.features, corpus, firsts, self._pages)
+        self._means = loader.means
+        self._masks = self._make_masks(corpus, seed)
         dims = [stream.native_dim for stream in self.features]
         self._cache = ChunkCache(loader, loader.sizes, dims, num_slots, options.read_ahead)
         self._chunk_of = np.repeat(np.arange(self._plan.num_chunks), np.diff(firsts))
@@ -139,6 +142,16 @@ class FrameReader(Reader):
                 *(self.features, self.labels, corpus, order, self._cache, self._chunk_of, self._first_row),
                 *(options.parallel, options.truncated, options.ahead),
             )
+            self._sequences.masks = self._masks
+
+    def _make_masks(self, corpus: Corpus, seed: int) -> list[SpecAugment | None]:
+        """Return the masks of each stream, None for a stream without."""
+        keys = [self.features[0].entries[line].key for line in corpus.lines]
+        return [
+            stream.masks
+            and SpecAugment(stream.masks, keys, corpus.num_frames, channels_of(stream.record, stream.native_dim), seed)
+            for stream in self.features
+        ]
 
     def _check_memory(self, total: int) -> None:
         """Raise ConfigError if the user's memory limit is too small for the window; without a limit the window is
@@ -202,12 +215,22 @@ class FrameReader(Reader):
         With frameMode=false an epoch has the utterances that begin within its frames, and for truncated utterances
         minibatch_size is the number of steps of each parallel utterance.
         """
+        return self._deliver(epoch, minibatch_size, epoch_size, masked=False)
+
+    def training_minibatches(
+        self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0
+    ) -> Iterator[Minibatch]:
+        """Yield the minibatches of an epoch, with the masks of the streams that have a block specAugment."""
+        return self._deliver(epoch, minibatch_size, epoch_size, masked=True)
+
+    def _deliver(self, epoch: int, minibatch_size: int, epoch_size: int, masked: bool) -> Iterator[Minibatch]:
         if self.options.frame_mode:
-            yield from super().minibatches(epoch, minibatch_size, epoch_size)
+            for position, size in self._places(epoch, minibatch_size, epoch_size):
+                yield self._gather(position, size, masked)
             return
         check_epoch(epoch, minibatch_size, epoch_size)
         self._training_corpus()
-        yield from self._sequences.minibatches(epoch, minibatch_size, epoch_size)
+        yield from self._sequences.minibatches(epoch, minibatch_size, epoch_size, masked)
 
     def assemble(self, position: int, size: int) -> Minibatch:
         """Return the frames position..position+size-1 of the sequence of sweeps, joined from several blocks if
@@ -217,6 +240,10 @@ class FrameReader(Reader):
         """
         if not self.options.frame_mode:
             raise RuntimeError("the reader delivers utterances, whose minibatches cannot begin at any position")
+        return self._gather(position, size, masked=False)
+
+    def _gather(self, position: int, size: int, masked: bool) -> Minibatch:
+        """Return the minibatch of `assemble`, masked or not."""
         pieces: list[tuple[list[np.ndarray], np.ndarray]] = []
         while size:
             sweep, within = divmod(position, self.num_frames)
@@ -227,6 +254,8 @@ class FrameReader(Reader):
                 windows(buffer, 1 + stream.left + stream.right)[rows[begin:end]]
                 for buffer, stream, rows in zip(self._cache.buffers, self.features, block.rows)
             ]
+            if masked:
+                self._mask(columns, block, begin, end)
             pieces.append((columns, block.frames[begin:end]))
             position += end - begin
             size -= end - begin
@@ -241,6 +270,17 @@ class FrameReader(Reader):
             classes[stream.name] = numbers[frames]
             matrices[stream.name] = stream.matrix(classes[stream.name])
         return Minibatch(matrices, classes, len(frames))
+
+    def _mask(self, columns: list[np.ndarray], block: _Block, begin: int, end: int) -> None:
+        """Mask the windows of the frames begin..end-1 of a block, (n, rows) for each stream."""
+        frames = block.frames[begin:end]
+        utterances = np.searchsorted(self._first_frame, frames, side="right") - 1
+        offsets = frames - self._first_frame[utterances]
+        for stream, masks, column, means in zip(self.features, self._masks, columns, self._means):
+            if masks is not None:
+                context = np.arange(-stream.left, stream.right + 1)
+                found = column.reshape(len(frames), len(context), stream.native_dim)
+                masks.mask(found, utterances, offsets[:, None] + context, block.sweep, means[utterances])
 
     def _enter(self, number: int, position: int) -> _Block:
         """Return the block that contains a position of a sweep, load its chunks and start loading those of the next

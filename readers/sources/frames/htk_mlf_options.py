@@ -1,6 +1,6 @@
 """Options of an HTKMLFReader block, and its blocks of features and labels.
 
-Source: CNTK book 3.4.2; lookAheadFrames is an extension.
+Source: CNTK book 3.4.2; lookAheadFrames and specAugment are extensions.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from readers.config.config import Config
 from readers.config.option_check import at_least
 from readers.config.values import Schedule, did_you_mean
 from readers.errors import ConfigError
+from readers.minibatches.masks import MaskOptions
 from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels
 from readers.sources.records.records import parse_randomize
 
@@ -31,6 +32,7 @@ READER_NAMES = (
     # Extensions.
     *("lookAheadFrames", "maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction", "ignoreFeatureMismatch"),
 )
+HTK_FEATURE_NAMES = (*FEATURE_NAMES, "specAugment")
 ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
 SEQUENCE_NAMES = ("phoneFile", "transPFile", "denlatTocFile", "numLatTocFile")
 
@@ -118,7 +120,8 @@ def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], lis
         known = LABEL_NAMES
         if block.has_own("scpFile"):
             features.append(CorpusFeatures.from_config(name, block))
-            known = FEATURE_NAMES
+            features[-1].masks = read_masks(block, features[-1].expand)
+            known = HTK_FEATURE_NAMES
         elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
             refuse_block(block)
         elif write:
@@ -129,6 +132,16 @@ def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], lis
         warnings.extend(map(str, block.unknown(known)))
     check_streams(config, features, labels, write)
     return features, labels, warnings
+
+
+def read_masks(block: Config, expand: bool) -> MaskOptions | None:
+    """Return the options of the block specAugment of a feature stream, None without one."""
+    masks = MaskOptions.from_config(block)
+    if masks is not None and expand:
+        raise ConfigError(
+            f"{masks.where}: {block.full_name('specAugment')}: {block.full_name()} repeats one frame; expected none"
+        )
+    return masks
 
 
 def check_streams(config: Config, features: list[CorpusFeatures], labels: list[CorpusLabels], write: bool) -> None:

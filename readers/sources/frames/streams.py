@@ -23,6 +23,7 @@ from readers.htk.parameter_file import HAS_C, HAS_K, HTKHeader, kind_name, read_
 from readers.htk.scp import ScpEntry, read_list, read_scp
 from readers.minibatches.context import context_frames
 from readers.minibatches.indicators import one_hot
+from readers.minibatches.masks import MaskOptions
 
 FEATURE_NAMES = ("scpFile", "dim", "contextWindow", "type", "prefixPathInSCP", "expandToUtterance")
 LABEL_NAMES = (
@@ -57,6 +58,8 @@ class CorpusFeatures:
         How the features were computed, as far as it is known; None before the first header was read.
     ignores_mismatch : bool
         Whether files may have records that differ from each other, or from that of the model.
+    masks : MaskOptions or None
+        Random masks of training.
     """
 
     name: str
@@ -72,6 +75,7 @@ class CorpusFeatures:
     period: int = 0
     record: FeatureRecord | None = None
     ignores_mismatch: bool = False
+    masks: MaskOptions | None = None
     _compared: FeatureRecord | None = None  # the last one that was compared with the first
     _side_files: SideFiles = field(default_factory=SideFiles)
     _model: tuple[str, HTKHeader] | None = None
@@ -203,21 +207,16 @@ class CorpusFeatures:
 
     def _settle_context(self) -> None:
         native = self.native_dim
+        found = f"{self.where}: dim of {self.name} is {self.dim}, but {self._model[0]} has {native} values per frame"
         if self.context is not None:
             self.left, self.right = self.context
             if self.dim != native:
-                raise ShapeError(
-                    f"{self.where}: dim of {self.name} is {self.dim}, but {self._model[0]} has {native} values per "
-                    "frame; expected the same, because contextWindow is set"
-                )
+                raise ShapeError(f"{found}; expected the same, because contextWindow is set")
             self.dim *= 1 + self.left + self.right
             return
         width, rest = divmod(self.dim, native)
         if rest or width % 2 == 0:
-            raise ShapeError(
-                f"{self.where}: dim of {self.name} is {self.dim}, but {self._model[0]} has {native} values per frame; "
-                f"expected {native} times an odd number of frames of context"
-            )
+            raise ShapeError(f"{found}; expected {native} times an odd number of frames of context")
         if self.expand and width > 1:
             raise ShapeError(f"{self.where}: dim of {self.name} is {self.dim}; expected {native}, one frame repeated")
         self.left = self.right = width // 2

@@ -12,6 +12,7 @@ import numpy as np
 
 from readers.minibatches.base import Minibatch
 from readers.minibatches.context import windows
+from readers.minibatches.masks import SpecAugment
 from readers.minibatches.randomisation import ChunkPlan, Sweep
 from readers.minibatches.sequence_packing import PackedSequences, pack_truncated, pack_whole
 from readers.sources.frames.corpus import Corpus
@@ -79,7 +80,10 @@ class UtteranceMinibatches:
     parallel: number of parallel utterances, for each epoch.
     truncated: whether utterances are cut into pieces as long as a minibatch.
     ahead: frames that follow each piece as context.
+    masks[stream]: masks of training, None for a stream without.
     """
+
+    masks: Sequence[SpecAugment | None] = ()
 
     def __init__(
         self,
@@ -100,14 +104,16 @@ class UtteranceMinibatches:
         self._first_frame = corpus.first_frame
         self._entered: tuple[int, int] | None = None  # sweep and block whose chunks are in memory
 
-    def minibatches(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[Minibatch]:
-        """Yield the minibatches of an epoch; minibatch_size is the number of steps of truncated utterances, else
-        unused.
+    def minibatches(
+        self, epoch: int, minibatch_size: int, epoch_size: int, masked: bool = False
+    ) -> Iterator[Minibatch]:
+        """Yield the minibatches of an epoch, masked or not; minibatch_size is the number of steps of truncated
+        utterances, else unused.
         """
         row = self._order.epoch(epoch, epoch_size)
         buffers: dict[int, list[np.ndarray]] = {}  # frames of the utterances in progress
         for packed in self._pack(row, epoch, minibatch_size):
-            yield self._fill(packed, row, buffers)
+            yield self._fill(packed, row, buffers, masked)
 
     def _pack(self, row: _Row, epoch: int, num_steps: int) -> Iterator[PackedSequences]:
         lengths = self._corpus.num_frames[row.utterances].tolist()
@@ -116,7 +122,9 @@ class UtteranceMinibatches:
             return pack_truncated(lengths, parallel, num_steps, self._ahead)
         return pack_whole(lengths, parallel)
 
-    def _fill(self, packed: PackedSequences, row: _Row, buffers: dict[int, list[np.ndarray]]) -> Minibatch:
+    def _fill(
+        self, packed: PackedSequences, row: _Row, buffers: dict[int, list[np.ndarray]], masked: bool
+    ) -> Minibatch:
         layout, pieces = packed
         shape = (layout.num_steps, layout.num_sequences)
         columns = [np.zeros((*shape, stream.dim), np.float32) for stream in self._features]
@@ -125,6 +133,8 @@ class UtteranceMinibatches:
             utterance = int(row.utterances[sequence])
             if sequence not in buffers:
                 buffers[sequence] = self._read(utterance, int(row.sweeps[sequence]), int(row.places[sequence]))
+                if masked:
+                    self._mask(buffers[sequence], utterance, int(row.sweeps[sequence]))
             for out, stream, padded in zip(columns, self._features, buffers[sequence]):
                 out[step : step + count, slot] = windows(padded, 1 + stream.left + stream.right)[first : first + count]
             frames[step : step + count, slot] = np.arange(first, first + count) + self._first_frame[utterance]
@@ -164,3 +174,11 @@ class UtteranceMinibatches:
             end = begin + int(self._corpus.num_frames[utterance]) + edges
             found.append(self._cache.buffers[stream][begin:end].copy())
         return found
+
+    def _mask(self, found: list[np.ndarray], utterance: int, sweep: int) -> None:
+        """Mask the frames of an utterance, with repeated edges, for each stream (rows, native dim)."""
+        for stream, masks, padded in zip(self._features, self.masks, found):
+            if masks is not None:
+                frames = np.arange(-stream.left, len(padded) - stream.left)[None]
+                mean = padded[stream.left : len(padded) - stream.right].mean(axis=0)[None]
+                masks.mask(padded[None], np.array([utterance]), frames, sweep, mean)

@@ -120,7 +120,7 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(blocks, mode, tmp_pat
                 path = tmp_path / name / "model"
                 values = options(4, epoch_size=100)
                 if until < 4:
-                    reader.minibatches = stopped(reader.minibatches, until)
+                    reader.training_minibatches = stopped(reader.training_minibatches, until)
                     with pytest.raises(KeyboardInterrupt):
                         train(recurrent(), reader, values, model_path=path)
                 else:
