@@ -1,13 +1,14 @@
-"""The compiled loop of edit_loop."""
+"""The compiled loops of edit_loop."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from decoder.scoring.edit_loop import fill_last_edits
+from decoder.scoring.edit_loop import fill_edit_costs, fill_last_edits
 from readers.common.kernels import njit
 
 _fill_last_edits = njit(cache=True, nogil=True)(fill_last_edits)
+_fill_edit_costs = njit(cache=True, nogil=True)(fill_edit_costs)
 
 
 def last_edits(
@@ -18,3 +19,10 @@ def last_edits(
     costs = np.arange(len(guesses) + 1) * insertion
     _fill_last_edits(np.array(words), np.array(guesses), substitution, deletion, insertion, costs, edits)
     return edits
+
+
+def edit_costs(words: np.ndarray, guesses: np.ndarray, substitution: int, deletion: int, insertion: int) -> np.ndarray:
+    """Return the costs (m + 1) of `fill_edit_costs`; words and guesses are arrays of int64."""
+    costs = np.arange(len(guesses) + 1) * insertion
+    _fill_edit_costs(words, guesses, substitution, deletion, insertion, costs)
+    return costs

@@ -1,4 +1,4 @@
-"""The loop of the alignment of two word sequences, which edit_kernels compiles for long ones."""
+"""The loops of the alignment of two word sequences, which edit_kernels compiles for long ones."""
 
 PAIR, DELETION, INSERTION = range(3)
 
@@ -21,3 +21,14 @@ def fill_last_edits(words, guesses, substitution, deletion, insertion, costs, ed
                 best, edit = costs[j] + insertion, INSERTION
             diagonal, costs[j + 1] = costs[j + 1], best
             edits[i][j] = edit
+
+
+def fill_edit_costs(words, guesses, substitution, deletion, insertion, costs):
+    """Replace costs[j] by the cost of the cheapest alignment of all words with guesses[:j]; otherwise as above."""
+    for i in range(len(words)):
+        diagonal = costs[0]
+        costs[0] = (i + 1) * deletion
+        for j in range(len(guesses)):
+            best = diagonal if words[i] == guesses[j] else diagonal + substitution
+            best = min(best, costs[j + 1] + deletion, costs[j] + insertion)
+            diagonal, costs[j + 1] = costs[j + 1], best

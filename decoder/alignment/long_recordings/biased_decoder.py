@@ -1,0 +1,120 @@
+"""Recognition that expects the words of a transcript, but accepts other words and speech that is no word.
+
+The language model is an n-gram of the transcript; the other words of the vocabulary have the uniform probability to
+which it backs off.  Speech outside of the vocabulary is recognised as fillers, words of one phone each, at a fixed cost
+per phone.
+
+References
+----------
+Moreno, Joerg, Van Thong and Glickman, A recursive algorithm for the forced alignment of very long audio segments, ICSLP
+1998; Kaldi's steps/cleanup/segment_long_utterances.sh.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from decoder.alignment.long_recordings.options import LongOptions
+from decoder.graph.compiled_graph import DecodingGraph, precompile
+from decoder.graph.monophone import build_monophone_graph
+from decoder.graph.transcript import TranscriptGraphs
+from decoder.graph.triphone import build_triphone_graph
+from decoder.lm.estimation import estimate
+from decoder.lm.language_model import LN_10, SENTENCE_END, SENTENCE_START, LanguageModel
+from decoder.search.decoder import Decoder
+from decoder.search.options import SearchOptions
+from readers.errors import ConfigError, GraphError
+from readers.htk.dictionary import Pronunciation
+from readers.language.arpa import Arpa
+
+FILLER = "#"  # begins the names of fillers, which have a phone each
+
+
+class BiasedDecoders:
+    """Decoders over one graph, each with the language model of a part of a transcript.
+
+    Parameters
+    ----------
+    graphs : TranscriptGraphs
+        Models and dictionary.
+    words : sequence of str
+        The vocabulary: the transcript's words and those that compete with them.
+    search : SearchOptions
+    options : LongOptions
+
+    Attributes
+    ----------
+    graphs : TranscriptGraphs
+        Those given, with fillers in the dictionary, for alignment.
+
+    Raises
+    ------
+    ConfigError
+        For graphs without a dictionary or without silence.
+    GraphError
+        For words that are not in the dictionary.
+    """
+
+    def __init__(self, graphs: TranscriptGraphs, words: Sequence[str], search: SearchOptions, options: LongOptions):
+        if graphs.dictionary is None or graphs.silence is None:
+            raise ConfigError("alignment of a long recording: no dictionary or no silence model; expected both")
+        self.options = options
+        fillers = filler_entries(graphs) if options.filler_cost is not None else []
+        marks = (SENTENCE_START, SENTENCE_END)
+        self.vocabulary = [word for word in dict.fromkeys(words) if word not in marks]
+        missing = [word for word in self.vocabulary if word not in graphs.words]
+        if missing:
+            more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+            raise GraphError(f"transcript: words not in the dictionary: {', '.join(missing[:10])}{more}")
+        known = set(self.vocabulary)
+        entries = [entry._replace(output=None) for entry in graphs.dictionary if entry.word in known]
+        self.fillers = [entry.word for entry in fillers]
+        self.graphs = TranscriptGraphs(
+            graphs.models,
+            [*entries, *fillers],
+            graphs.rows,
+            replace(graphs.options, silence=graphs.silence),
+            graphs.silence_cost,
+        )
+        self._search = replace(search, lattice_beam=None, partial=True, lm_scale=options.lm_scale)
+        self._rows = graphs.rows
+        self._graph: DecodingGraph | None = None
+
+    def decoder(self, transcript: Sequence[str]) -> Decoder:
+        """Return the decoder for a part of the transcript."""
+        model = self._language_model(transcript)
+        if self._graph is None:
+            self._graph = self._compile(model)
+            used = [name for name in self._search.silence or () if name in self._graph.models]
+            self._search = replace(self._search, silence=tuple(used) or None)
+        rows = {state: self._rows[state] for state in self._graph.states if state in self._rows}
+        return Decoder(self._graph, LanguageModel.from_arpa(model), self._search, rows, "alignment")
+
+    def _compile(self, model: Arpa) -> DecodingGraph:
+        graphs = self.graphs
+        models, dictionary, options = graphs.models, graphs.dictionary, graphs.options
+        if graphs.context or models.topology:
+            built = build_triphone_graph(models, dictionary, model, options)
+        else:
+            built = build_monophone_graph(models.states, models.transitions, dictionary, model, options)
+        return precompile(
+            built.acceptor, models.transitions, built.lookahead, models.states, built.outputs, "biased graph"
+        )
+
+    def _language_model(self, transcript: Sequence[str]) -> Arpa:
+        arpa = estimate([transcript], self.options.order, "wb", [*self.vocabulary, *self.fillers])
+        if self.fillers:
+            unigrams, fillers = arpa.orders[0], set(self.fillers)
+            rows = [i for i, word in enumerate(unigrams.words[:, 0].tolist()) if arpa.vocabulary[word] in fillers]
+            log10 = unigrams.logprob.copy()
+            log10[rows] = -self.options.filler_cost / LN_10
+            arpa.orders[0] = replace(unigrams, logprob=log10)
+        return arpa
+
+
+def filler_entries(graphs: TranscriptGraphs) -> list[Pronunciation]:
+    """A filler for each phone of the dictionary's words, except for silence and short pause."""
+    pauses = {graphs.silence, graphs.pause}
+    phones = {phone for entry in graphs.dictionary for phone in entry.phones} - pauses
+    return [Pronunciation(FILLER + phone, None, None, (phone,)) for phone in sorted(phones)]

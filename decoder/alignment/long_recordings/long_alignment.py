@@ -1,0 +1,116 @@
+"""Alignment of a long recording with an imperfect transcript.
+
+1. The recording is recognised piece by piece with a language model biased to the transcript (biased_decoder.py).
+2. The recognised words are matched with the transcript; runs of equal words are anchors.
+3. Between anchors, recognition is repeated with the language model of those words of the transcript alone.
+4. Where the words still differ, the transcript's are kept if they fit the audio almost as well (damage.py).
+5. All words are aligned exactly, in windows that end at pauses (windows.py).
+
+References
+----------
+Moreno, Joerg, Van Thong and Glickman, A recursive algorithm for the forced alignment of very long audio segments, ICSLP
+1998; Kaldi's steps/cleanup/segment_long_utterances.sh.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from decoder.alignment.aligner import Aligner
+from decoder.alignment.long_recordings.biased_decoder import BiasedDecoders
+from decoder.alignment.long_recordings.damage import judge
+from decoder.alignment.long_recordings.options import LongOptions
+from decoder.alignment.long_recordings.results import LongAlignment
+from decoder.alignment.long_recordings.sources import ScoreSource
+from decoder.alignment.long_recordings.windows import align_windows
+from decoder.graph.transcript import TranscriptGraphs
+from decoder.scoring.matching import matching_words
+from decoder.search.batch import in_order
+from decoder.search.options import SearchOptions
+from decoder.search.path import WordTimes
+from readers.errors import ConfigError
+
+Progress = Callable[[int, int], None]
+CONTEXT = 2  # words of the anchors beside a stretch that is recognised again
+
+
+def align_long(
+    source: ScoreSource,
+    transcript: Sequence[str],
+    graphs: TranscriptGraphs,
+    competitors: Sequence[str] = (),
+    search: SearchOptions | None = None,
+    options: LongOptions | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> LongAlignment:
+    """Align a long recording with a transcript that may differ from it.
+
+    Parameters
+    ----------
+    source : ScoreSource
+        Scores of the recording.
+    transcript : sequence of str
+        Words of the dictionary.
+    graphs : TranscriptGraphs
+        Models and dictionary.
+    competitors : sequence of str
+        Other words of the dictionary that may have been said.  Speech that is no known word is recognised as phones.
+    search : SearchOptions, optional
+        Beams and weights.
+    options : LongOptions, optional
+    threads : int, optional
+        By default one per core.
+    progress : callable, optional
+        progress(done, total) is called with the frames that have been recognised, and with all.
+
+    Returns
+    -------
+    LongAlignment
+
+    Raises
+    ------
+    GraphError
+        For words without a pronunciation.
+    ConfigError
+        For an empty transcript, an empty recording, and graphs without dictionary or silence.
+    """
+    transcript, options, search = list(transcript), options or LongOptions(), search or SearchOptions()
+    if not transcript or not source.num_frames:
+        raise ConfigError("alignment of a long recording: no words or no frames; expected both")
+    decoders = BiasedDecoders(graphs, [*transcript, *competitors], search, options)
+    aligner = Aligner(decoders.graphs, search.acweight or 1.0)
+    heard = _recognise(source, decoders.decoder(transcript), source.pieces, threads, progress)
+    found = matching_words(transcript, [word.word for word in heard])
+    heard, found = _repeat(source, decoders, transcript, heard, found, threads)
+    items = judge(source, aligner, transcript, heard, found, options, threads)
+    return align_windows(source, aligner, transcript, items, threads)
+
+
+def _recognise(source, decoder, pieces, threads, progress) -> list[WordTimes]:
+    """The words of pieces, with times from the beginning of the recording."""
+    words: list[WordTimes] = []
+    for (first, last), result in in_order(lambda piece: decoder.decode(source.scores(*piece)), pieces, threads):
+        if isinstance(result, Exception):
+            raise result
+        words += [word._replace(start=word.start + first, end=word.end + first) for word in result.words]
+        if progress is not None:
+            progress(last, source.num_frames)
+    return words
+
+
+def anchors(found: np.ndarray, least: int) -> np.ndarray:
+    """(n,) bool: the words of the transcript in runs of at least `least` words that follow each other in both."""
+    sure = np.zeros(len(found), bool)
+    matched = found >= 0
+    follows = np.concatenate([[False], matched[1:] & matched[:-1] & (np.diff(found) == 1), [False]])
+    begins = np.flatnonzero(matched & ~follows[:-1])
+    ends = np.flatnonzero(matched & ~follows[1:]) + 1
+    for begin, end in zip(begins.tolist(), ends.tolist()):
+        sure[begin:end] = end - begin >= least
+    return sure
+
+
+def _repeat(source, decoders, transcript, heard, found, threads):
+    """Recognise the stretches between anchors again; returns the words and their matches."""
+    return heard, found

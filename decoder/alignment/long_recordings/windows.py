@@ -1,0 +1,109 @@
+"""Exact alignment of all that was said, in windows that end at pauses, and the list of what is damaged."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from decoder.alignment.aligner import Aligner, Alignment
+from decoder.alignment.long_recordings.damage import Item
+from decoder.alignment.long_recordings.results import (
+    DELETED,
+    INSERTED,
+    REPLACED,
+    DamagedStretch,
+    LongAlignment,
+    SpokenPhone,
+    SpokenWord,
+)
+from decoder.alignment.long_recordings.sources import ScoreSource
+from decoder.search.batch import in_order
+from readers.errors import ArgonautError, ShapeError
+
+PAUSE, SHORTEST, LONGEST = 20, 300, 2000  # frames: a pause at which a window may end, its least and largest length
+
+
+def align_windows(
+    source: ScoreSource, aligner: Aligner, transcript: Sequence[str], items: list[Item], threads: int | None
+) -> LongAlignment:
+    """Align the words that were said with their frames."""
+    words: list[SpokenWord] = []
+    phones: list[SpokenPhone] = []
+
+    def align(window: tuple[int, int, list[Item]]):
+        return _align(source, aligner, *window)
+
+    said: list[SpokenWord] = []  # all words, those outside of the transcript included
+    for _, found in in_order(align, _windows(items, source.num_frames), threads):
+        if isinstance(found, ArgonautError):
+            raise found
+        said += found[0]
+        phones += found[1]
+    words = [word for word in said if word.position >= 0]
+    damage = _damage(transcript, said, source.num_frames)
+    return LongAlignment(tuple(words), tuple(damage), tuple(phones), source.num_frames, source.period)
+
+
+def _windows(items: list[Item], num_frames: int) -> list[tuple[int, int, list[Item]]]:
+    """(first frame, last frame, words) of each window."""
+    windows, begin, first = [], 0, 0
+    for i, (item, following) in enumerate(itertools.pairwise(items), start=1):
+        length = item.end - first
+        if (following.start - item.end >= PAUSE and length >= SHORTEST) or length >= LONGEST:
+            last = (item.end + following.start) // 2
+            windows.append((first, last, items[begin:i]))
+            begin, first = i, last
+    return [*windows, (first, num_frames, items[begin:])]
+
+
+def _align(source, aligner: Aligner, first: int, last: int, items: list[Item]):
+    """The words and phones of a window."""
+    if not items:
+        return [], []
+    scores = source.scores(first, last)
+    try:
+        found = aligner.align([item.word for item in items], scores)
+    except ShapeError:  # no alignment in these frames: the times of the search stay
+        return [SpokenWord(item.position, item.word, item.start, item.end, 0.0) for item in items], []
+    gain = np.concatenate([[0.0], np.cumsum(_gain(found, scores))])
+    words = [
+        SpokenWord(
+            item.position,
+            item.word,
+            first + span.start,
+            first + span.end,
+            float(np.exp((gain[span.end] - gain[span.start]) / (span.end - span.start))),
+        )
+        for item, (_, span) in zip(items, found.words)
+    ]
+    phones = [
+        SpokenPhone(
+            unit.model, first + span.start, first + span.end, items[unit.word].position if unit.word >= 0 else -1
+        )
+        for unit, span in found.phones
+    ]
+    return words, phones
+
+
+def _gain(found: Alignment, scores: np.ndarray) -> np.ndarray:
+    """(T,) the log-likelihood of each frame's state less that of the frame's best state."""
+    rows = np.repeat(found.graph.row[found.position], found.end - found.start)
+    return (scores[rows, np.arange(scores.shape[1])] - scores.max(axis=0)).astype(np.float64)
+
+
+def _damage(transcript: Sequence[str], said: list[SpokenWord], num_frames: int) -> list[DamagedStretch]:
+    """The stretches between words of the transcript that were said."""
+    kept = [-1, *(i for i, word in enumerate(said) if word.position >= 0), len(said)]
+    found = []
+    for i, j in itertools.pairwise(kept):
+        first = said[i].position + 1 if i >= 0 else 0
+        last = said[j].position if j < len(said) else len(transcript)
+        other = said[i + 1 : j]
+        if first == last and not other:
+            continue
+        kind = DELETED if not other else INSERTED if first == last else REPLACED
+        start = other[0].start if other else said[i].end if i >= 0 else 0
+        end = other[-1].end if other else said[j].start if j < len(said) else num_frames
+        recognised = tuple(word.text for word in other)
+        found.append(DamagedStretch(kind, first, last, tuple(transcript[first:last]), start, end, recognised))
+    return found

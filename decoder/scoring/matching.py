@@ -1,0 +1,66 @@
+"""Matching words of two long sequences, by a minimum-cost alignment in linear memory."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from decoder.scoring.edit_kernels import edit_costs, last_edits
+from decoder.scoring.edit_loop import DELETION, INSERTION
+from decoder.scoring.error_counts import PENALTIES, EditPenalties
+
+MOST_PAIRS = 1 << 20  # of words that are aligned in one table; longer sequences are divided
+
+
+def matching_words(
+    words: Sequence[str], guesses: Sequence[str], penalties: EditPenalties = PENALTIES["htk"]
+) -> np.ndarray:
+    """Find which words of two sequences are the same in their minimum-cost alignment.
+
+    Parameters
+    ----------
+    words, guesses : sequence of str
+        n and m words.  The time is proportional to n * m, memory to n + m.
+    penalties : EditPenalties
+
+    Returns
+    -------
+    (n,) array, int64
+        For each word the index of the equal guess, or -1.  The indices that are not -1 rise.
+
+    References
+    ----------
+    Hirschberg, A linear space algorithm for computing maximal common subsequences, CACM 18(6), 1975.
+    """
+    number = {word: i for i, word in enumerate(dict.fromkeys((*words, *guesses)))}
+    left, right = (np.array([number[word] for word in some], np.int64) for some in (words, guesses))
+    found = np.full(len(words), -1, np.int64)
+    waiting = [(0, len(left), 0, len(right))]
+    while waiting:
+        first, last, begin, end = waiting.pop()
+        some, others = left[first:last], right[begin:end]
+        if len(some) * len(others) <= MOST_PAIRS or len(some) == 1:
+            _match(some, others, penalties, found[first:last], begin)
+            continue
+        middle = len(some) // 2
+        costs = (penalties.substitution, penalties.deletion, penalties.insertion)
+        before = edit_costs(some[:middle], others, *costs)
+        after = edit_costs(some[middle:][::-1].copy(), others[::-1].copy(), *costs)[::-1]
+        cut = int(np.argmin(before + after))
+        waiting += [(first, first + middle, begin, begin + cut), (first + middle, last, begin + cut, end)]
+    return found
+
+
+def _match(words: np.ndarray, guesses: np.ndarray, penalties: EditPenalties, found: np.ndarray, begin: int) -> None:
+    """Fill `found` with the indices of the guesses, counted from `begin`, that equal the words."""
+    edits = last_edits(words, guesses, penalties.substitution, penalties.deletion, penalties.insertion)
+    i, j = len(words), len(guesses)
+    while i and j:
+        edit = edits[i - 1, j - 1]
+        if edit == DELETION:
+            i -= 1
+        elif edit == INSERTION:
+            j -= 1
+        else:
+            i, j = i - 1, j - 1
+            if words[i] == guesses[j]:
+                found[i] = begin + j
