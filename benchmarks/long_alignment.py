@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from decoder import Recognizer
 from decoder.alignment.long_recordings import LongAlignment
+from decoder.recognizer import ForcedAligner
 from readers.audio.audio_file import read_audio, write_wav
 from readers.htk.mlf import read_mlf
 from recipes.an4.corpus import ALIGNMENT, find_sets
@@ -66,15 +66,15 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="list what went wrong")
     arguments = parser.parse_args()
-    recognizer = Recognizer.load(arguments.bundle)
-    samples, spoken = recording(recognizer, arguments.data, arguments.set, arguments.minutes)
+    aligner = ForcedAligner.load(arguments.bundle)
+    samples, spoken = recording(aligner, arguments.data, arguments.set, arguments.minutes)
     vocabulary = sorted({word.text for word in spoken})
     transcript, edits = damaged(spoken, vocabulary, arguments.damage, np.random.default_rng(arguments.seed))
     with TemporaryDirectory() as folder:
         audio = Path(folder) / "recording.wav"
         write_wav(audio, samples, RATE)
         begun, cpu = time.perf_counter(), time.process_time()
-        found = recognizer.align_long(audio, transcript, threads=arguments.threads)
+        found = aligner.align_long(audio, transcript, threads=arguments.threads)
         seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
     report(found, spoken, transcript, edits, arguments.list)
     minutes = len(samples) / RATE / 60
@@ -83,7 +83,7 @@ def main() -> None:
     print(f"memory           {getrusage(RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 
-def recording(recognizer: Recognizer, data: Path, which: str, minutes: float) -> tuple[np.ndarray, list[TrueWord]]:
+def recording(aligner: ForcedAligner, data: Path, which: str, minutes: float) -> tuple[np.ndarray, list[TrueWord]]:
     """Return joined audio and its words with their true times."""
     sets = find_sets(data)
     if which == "train":
@@ -99,7 +99,7 @@ def recording(recognizer: Recognizer, data: Path, which: str, minutes: float) ->
         if which == "train":
             found = timed(known[utterance.name])
         else:
-            aligned = recognizer.align(utterance.audio, list(utterance.words)).words
+            aligned = aligner.align(utterance.audio, list(utterance.words)).words
             found = [(word.text, word.start, word.end) for word in aligned]
         words += [TrueWord(text, start + offset, end + offset) for text, start, end in found]
         parts.append(audio)
@@ -205,7 +205,10 @@ def report(found: LongAlignment, spoken: list[TrueWord], transcript: list[str], 
             if not any(e.first - 1 <= one.last and one.first <= e.last + 1 for e in edits):
                 print(f"alarm: {one}")
     print(f"true words       {len(true)}; found {near / len(true):.2%}")
-    print(f"within 100 ms    {both / len(true):.2%} at both ends; start {starts / len(true):.2%}, end {ends / len(true):.2%}")
+    print(
+        f"within 100 ms    {both / len(true):.2%} at both ends; "
+        f"start {starts / len(true):.2%}, end {ends / len(true):.2%}"
+    )
     print(f"damage           {len(edits)} edits, {named} named, {len(found.damage)} stretches reported")
     print(f"false alarms     {len(alarms)} of {len(true)} undamaged words are in a reported stretch")
 

@@ -8,16 +8,24 @@ import numpy as np
 
 from decoder.alignment.aligner import Aligner, check_outputs
 from decoder.alignment.goodness import PhoneGoodness
+from decoder.alignment.long_recordings.audio_scores import AudioScores
+from decoder.alignment.long_recordings.long_alignment import align_long
+from decoder.alignment.long_recordings.options import LongOptions
+from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import open_bundle_scores, transcript_graphs
 from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.front_end import FrontEnd
-from decoder.recognizer.recording import AudioInput, AudioOptions, Recording
+from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
+from decoder.search.options import SearchOptions
 from readers.audio.audio_file import Channel
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
+from readers.htk.units import TICKS_PER_SECOND
+
+MOST_COMPETITORS = 5000  # words
 
 
 class ForcedAligner:
@@ -37,6 +45,8 @@ class ForcedAligner:
         Channel, and whether audio of a lower sample rate is accepted.
     name : str
         For messages.
+    search : SearchOptions, optional
+        Weights and beams of the recognition of long recordings.
 
     Raises
     ------
@@ -61,11 +71,12 @@ class ForcedAligner:
         beam: float | None = None,
         audio: AudioOptions | None = None,
         name: str = "aligner",
+        search: SearchOptions | None = None,
     ):
         check_outputs(graphs, front_end.scorer.num_outputs, name)
         self.name, self.front_end, self.graphs = name, front_end, graphs
         self.aligner, self.goodness = Aligner(graphs, beam=beam), PhoneGoodness(graphs)
-        self._audio = AudioInput(front_end, audio or AudioOptions())
+        self._audio, self._search = AudioInput(front_end, audio or AudioOptions()), search or SearchOptions()
 
     @property
     def channel(self) -> Channel:
@@ -108,7 +119,9 @@ class ForcedAligner:
         bundle = Bundle.open(path, verify=False)
         if isinstance(dictionary, (str, Path)):
             dictionary = read_any_dictionary(dictionary)
-        return cls(open_bundle_scores(bundle), transcript_graphs(bundle, dictionary), beam, audio, f"{path}")
+        search = SearchOptions(**bundle.description.options, silence=bundle.description.silence)
+        graphs = transcript_graphs(bundle, dictionary)
+        return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search)
 
     def align(self, audio: str | Path | np.ndarray, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Align one recording.
@@ -164,9 +177,83 @@ class ForcedAligner:
             As `align`.
         """
         words = self._words(words)
-        return self._align(
-            Recording(where, rate, self._audio.target(rate, where), iter([samples]), len(samples)), words
+        return self._align(self._recording(samples, rate, where), words)
+
+    def align_long(
+        self,
+        audio: str | Path | np.ndarray,
+        text: str | Sequence[str],
+        rate: float | None = None,
+        competitors: Sequence[str] | None = None,
+        options: LongOptions | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> LongAlignment:
+        """Align a long recording with a transcript that may differ from it.
+
+        Parameters
+        ----------
+        audio, text, rate
+            As for `align`.
+        competitors : sequence of str, optional
+            Other words of the dictionary that may have been said; by default all of them, if they are at most 5000.
+        options : LongOptions, optional
+        threads : int, optional
+            By default one per core.
+        progress : callable, optional
+            Called with the seconds that have been recognised, and those of the recording.
+
+        Returns
+        -------
+        LongAlignment
+            The words that were spoken, and the stretches where the transcript is damaged.
+
+        Raises
+        ------
+        ConfigError, GraphError, OSError
+            As `align`; ConfigError also for a dictionary without silence.
+
+        Examples
+        --------
+        >>> found = ForcedAligner.load("digits.argo").align_long("speech.wav", "AB BA C")
+        >>> [word.text for word in found.words]
+        ['AB', 'C']
+        >>> [(stretch.kind, stretch.words) for stretch in found.damage]
+        [('deleted', ('BA',))]
+        """
+        words = self._words(text)
+        return self._align_long(self._audio.open(audio, rate), words, competitors, options, threads, progress)
+
+    def align_long_samples(
+        self,
+        samples: np.ndarray,
+        rate: float,
+        words: Sequence[str],
+        where: str,
+        competitors: Sequence[str] | None = None,
+        options: LongOptions | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> LongAlignment:
+        """Do as `align_long` for samples as the readers of audio files return them; see `align_samples`."""
+        recording = self._recording(samples, rate, where)
+        return self._align_long(recording, self._words(words), competitors, options, threads, progress)
+
+    def _align_long(self, recording, words, competitors, options, threads, progress) -> LongAlignment:
+        options = options or LongOptions()
+        samples, front_end = recording.whole(), self.front_end
+        source = AudioScores(
+            samples, recording.target, front_end.config, front_end.scorer, options.shortest, options.longest
         )
+        if competitors is None:
+            known = list(self.graphs.words or ())
+            competitors = known if len(known) <= MOST_COMPETITORS else ()
+        seconds = source.period / TICKS_PER_SECOND
+        tell = None if progress is None else lambda done, total: progress(done * seconds, total * seconds)
+        return align_long(source, words, self.graphs, competitors, self._search, options, threads, tell)
+
+    def _recording(self, samples: np.ndarray, rate: float, where: str) -> Recording:
+        return Recording(where, rate, self._audio.target(rate, where), iter([samples]), len(samples))
 
     def _words(self, text: str | Sequence[str]) -> list[str]:
         words = text.split() if isinstance(text, str) else list(text)

@@ -13,8 +13,6 @@ Moreno, Joerg, Van Thong and Glickman, A recursive algorithm for the forced alig
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from decoder.alignment.long_recordings.options import LongOptions
 from decoder.graph.compiled_graph import DecodingGraph, precompile
 from decoder.graph.monophone import build_monophone_graph

@@ -102,10 +102,10 @@ def _better(source, aligner, transcript, items: list[Item], difference: _Differe
     """Return the items of a difference: the transcript's words unless those recognised are much better."""
     spoken = items[difference.begin : difference.end]
     words = transcript[difference.first : difference.last]
-    if not words:
-        return spoken
     before = items[max(difference.begin - 1, 0) : difference.begin]
     after = items[difference.end : difference.end + 1]
+    if not (words or spoken) or not (words or before or after):
+        return spoken
     first = before[0].start if before else 0
     last = after[0].end if after else source.num_frames
     if last - first > LONGEST:

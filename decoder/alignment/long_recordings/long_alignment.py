@@ -2,9 +2,8 @@
 
 1. The recording is recognised piece by piece with a language model biased to the transcript (biased_decoder.py).
 2. The recognised words are matched with the transcript; runs of equal words are anchors.
-3. Between anchors, recognition is repeated with the language model of those words of the transcript alone.
-4. Where the words still differ, the transcript's are kept if they fit the audio almost as well (damage.py).
-5. All words are aligned exactly, in windows that end at pauses (windows.py).
+3. Where the words still differ, the transcript's are kept if they fit the audio almost as well (damage.py).
+4. All words are aligned exactly, in windows that end at pauses (windows.py).
 
 References
 ----------
@@ -12,6 +11,7 @@ Moreno, Joerg, Van Thong and Glickman, A recursive algorithm for the forced alig
 1998; Kaldi's steps/cleanup/segment_long_utterances.sh.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -31,7 +31,7 @@ from decoder.search.path import WordTimes
 from readers.errors import ConfigError
 
 Progress = Callable[[int, int], None]
-CONTEXT = 2  # words of the anchors beside a stretch that is recognised again
+CHANCE = 10  # words of a stretch between anchors in which all matches count
 
 
 def align_long(
@@ -74,6 +74,11 @@ def align_long(
         For words without a pronunciation.
     ConfigError
         For an empty transcript, an empty recording, and graphs without dictionary or silence.
+
+    References
+    ----------
+    Moreno, Joerg, Van Thong and Glickman, A recursive algorithm for the forced alignment of very long audio segments,
+    ICSLP 1998.
     """
     transcript, options, search = list(transcript), options or LongOptions(), search or SearchOptions()
     if not transcript or not source.num_frames:
@@ -81,8 +86,8 @@ def align_long(
     decoders = BiasedDecoders(graphs, [*transcript, *competitors], search, options)
     aligner = Aligner(decoders.graphs, search.acweight or 1.0)
     heard = _recognise(source, decoders.decoder(transcript), source.pieces, threads, progress)
-    found = matching_words(transcript, [word.word for word in heard])
-    heard, found = _repeat(source, decoders, transcript, heard, found, threads)
+    names = [word.word for word in heard]
+    found = trusted(transcript, names, matching_words(transcript, names), options.anchor)
     items = judge(source, aligner, transcript, heard, found, options, threads)
     return align_windows(source, aligner, transcript, items, threads)
 
@@ -111,6 +116,23 @@ def anchors(found: np.ndarray, least: int) -> np.ndarray:
     return sure
 
 
-def _repeat(source, decoders, transcript, heard, found, threads):
-    """Recognise the stretches between anchors again; returns the words and their matches."""
-    return heard, found
+def trusted(transcript: Sequence[str], heard: Sequence[str], found: np.ndarray, least: int) -> np.ndarray:
+    """The matches without those that may be chance.
+
+    In a long stretch between anchors where less than half of the words match, only words that continue the anchors do.
+    """
+    result = found.copy()
+    sure = np.flatnonzero(anchors(found, least)).tolist()
+    places = [(-1, -1), *((i, int(found[i])) for i in sure), (len(transcript), len(heard))]
+    for (i, h), (k, j) in itertools.pairwise(places):
+        longer = max(k - i - 1, j - h - 1)
+        if longer <= CHANCE or 2 * np.count_nonzero(result[i + 1 : k] >= 0) >= longer:
+            continue
+        result[i + 1 : k] = -1
+        while i + 1 < k and h + 1 < j and transcript[i + 1] == heard[h + 1]:
+            i, h = i + 1, h + 1
+            result[i] = h
+        while k - 1 > i and j - 1 > h and transcript[k - 1] == heard[j - 1]:
+            k, j = k - 1, j - 1
+            result[k] = j
+    return result

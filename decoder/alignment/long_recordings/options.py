@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from readers.errors import ConfigError
 
+LIMITS = {"order": (1, 10), "lm_scale": (0, 1e6), "filler_cost": (0, 1e6), "anchor": (1, 100), "margin": (0, 1e6)}
+
 
 @dataclass(frozen=True)
 class LongOptions:
@@ -33,14 +35,14 @@ class LongOptions:
 
     order: int = 4
     lm_scale: float = 1.0
-    filler_cost: float | None = 3.0
+    filler_cost: float | None = 4.0
     anchor: int = 3
     margin: float = 1.0
     shortest: float = 10.0
     longest: float = 30.0
 
     def __post_init__(self):
-        for name, least, most in (("order", 1, 10), ("anchor", 1, 100), ("lm_scale", 0, 1e6), ("margin", 0, 1e6), ("filler_cost", 0, 1e6)):
+        for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
                 raise ConfigError(f"alignment option {name}: {value}; expected {least} to {most:g}")

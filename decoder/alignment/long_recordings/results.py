@@ -17,8 +17,7 @@ class SpokenWord(NamedTuple):
     start, end : int
         Frames, end exclusive.
     confidence : float
-        In (0, 1]: exp of the mean difference between the log-likelihood of the word's states and that of the best
-        state of each frame.
+        From 0 to 1: the geometric mean of those of its phones; 0 if no alignment was possible.
     """
 
     position: int
@@ -33,18 +32,20 @@ class SpokenPhone(NamedTuple):
 
     Attributes
     ----------
-    model : str
-        Phone model, a triphone with such models.
+    phone : str
     start, end : int
         Frames, end exclusive.
     position : int
         Index of its word in the transcript, -1 for silence and words that are not in the transcript.
+    confidence : float
+        See `PhoneGoodness`.
     """
 
-    model: str
+    phone: str
     start: int
     end: int
     position: int
+    confidence: float
 
 
 class DamagedStretch(NamedTuple):

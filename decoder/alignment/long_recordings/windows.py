@@ -1,11 +1,11 @@
 """Exact alignment of all that was said, in windows that end at pauses, and the list of what is damaged."""
 
 import itertools
+import math
 from collections.abc import Sequence
 
-import numpy as np
-
-from decoder.alignment.aligner import Aligner, Alignment
+from decoder.alignment.aligner import Aligner
+from decoder.alignment.goodness import PhoneGoodness
 from decoder.alignment.long_recordings.damage import Item
 from decoder.alignment.long_recordings.results import (
     DELETED,
@@ -19,6 +19,7 @@ from decoder.alignment.long_recordings.results import (
 from decoder.alignment.long_recordings.sources import ScoreSource
 from decoder.search.batch import in_order
 from readers.errors import ArgonautError, ShapeError
+from readers.htk.trees import phone_of
 
 PAUSE, SHORTEST, LONGEST = 20, 300, 2000  # frames: a pause at which a window may end, its least and largest length
 
@@ -27,11 +28,11 @@ def align_windows(
     source: ScoreSource, aligner: Aligner, transcript: Sequence[str], items: list[Item], threads: int | None
 ) -> LongAlignment:
     """Align the words that were said with their frames."""
-    words: list[SpokenWord] = []
     phones: list[SpokenPhone] = []
+    goodness = PhoneGoodness(aligner.graphs)
 
     def align(window: tuple[int, int, list[Item]]):
-        return _align(source, aligner, *window)
+        return _align(source, aligner, goodness, *window)
 
     said: list[SpokenWord] = []  # all words, those outside of the transcript included
     for _, found in in_order(align, _windows(items, source.num_frames), threads):
@@ -56,7 +57,7 @@ def _windows(items: list[Item], num_frames: int) -> list[tuple[int, int, list[It
     return [*windows, (first, num_frames, items[begin:])]
 
 
-def _align(source, aligner: Aligner, first: int, last: int, items: list[Item]):
+def _align(source, aligner: Aligner, goodness: PhoneGoodness, first: int, last: int, items: list[Item]):
     """The words and phones of a window."""
     if not items:
         return [], []
@@ -65,30 +66,17 @@ def _align(source, aligner: Aligner, first: int, last: int, items: list[Item]):
         found = aligner.align([item.word for item in items], scores)
     except ShapeError:  # no alignment in these frames: the times of the search stay
         return [SpokenWord(item.position, item.word, item.start, item.end, 0.0) for item in items], []
-    gain = np.concatenate([[0.0], np.cumsum(_gain(found, scores))])
+    phones, of_word = [], [[] for _ in items]
+    for (unit, span), good in zip(found.phones, goodness.of(found, scores).tolist()):
+        position = items[unit.word].position if unit.word >= 0 else -1
+        phones.append(SpokenPhone(phone_of(unit.model), first + span.start, first + span.end, position, math.exp(good)))
+        if unit.word >= 0:
+            of_word[unit.word].append(good)
     words = [
-        SpokenWord(
-            item.position,
-            item.word,
-            first + span.start,
-            first + span.end,
-            float(np.exp((gain[span.end] - gain[span.start]) / (span.end - span.start))),
-        )
-        for item, (_, span) in zip(items, found.words)
-    ]
-    phones = [
-        SpokenPhone(
-            unit.model, first + span.start, first + span.end, items[unit.word].position if unit.word >= 0 else -1
-        )
-        for unit, span in found.phones
+        SpokenWord(item.position, item.word, first + span.start, first + span.end, math.exp(sum(good) / len(good)))
+        for item, (_, span), good in zip(items, found.words, of_word)
     ]
     return words, phones
-
-
-def _gain(found: Alignment, scores: np.ndarray) -> np.ndarray:
-    """(T,) the log-likelihood of each frame's state less that of the frame's best state."""
-    rows = np.repeat(found.graph.row[found.position], found.end - found.start)
-    return (scores[rows, np.arange(scores.shape[1])] - scores.max(axis=0)).astype(np.float64)
 
 
 def _damage(transcript: Sequence[str], said: list[SpokenWord], num_frames: int) -> list[DamagedStretch]:

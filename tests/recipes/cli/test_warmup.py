@@ -38,6 +38,8 @@ USES = """
 import contextlib, io, os, sys
 from pathlib import Path
 from acoustic.training import trainer
+from decoder.recognizer import ForcedAligner
+from decoder.scoring import matching
 from recipes.cli.main import main
 from tests.recipes.systems.argon_system import decode, make_argon_system
 from tests.recipes.systems.cntk_corpus import make_corpus
@@ -80,6 +82,8 @@ run("pack", "--model", "model/net", "--graph", "graph/graph.dg", "--lm", "lm.arp
     "--dict", "dict", "--rate", 16000, "-o", "small.argo")
 run("transcribe", "small.argo", "audio", "--format", "json", "--nbest", 3, "-o", "words")
 run("transcribe", "small.argo", "audio/utt25.wav", "--stream", "--format", "json")
+matching.MOST_PAIRS = 1
+ForcedAligner.load("small.argo").align_long("audio/utt25.wav", "AB BA CAB C")
 Path("hotwords").write_text("BA :3\\n")
 run("transcribe", "small.argo", "audio/utt25.wav", "--hotwords", "hotwords")
 run("transcribe", "small.argo", "audio/utt25.wav", "--stream", "--hotwords", "hotwords")

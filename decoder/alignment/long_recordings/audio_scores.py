@@ -6,8 +6,9 @@ scores do not.
 
 import numpy as np
 
+from acoustic.scoring.scorer import WindowScorer
 from decoder.alignment.long_recordings.sources import divide
-from decoder.recognizer.front_end import FrontEnd
+from features import FeatureConfig, extract, frame_period
 from readers.errors import ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -20,27 +21,36 @@ class AudioScores:
 
     Parameters
     ----------
-    front_end : FrontEnd
     samples : (N,) array
         On the scale of 16-bit integers.
     rate : float
-        Sample rate in Hz, one that fits the model.
+        In Hz, one that fits the model.
+    config : FeatureConfig
+    scorer : WindowScorer
+        The network.
     shortest, longest : float
         Seconds of a piece.
     """
 
-    def __init__(self, front_end: FrontEnd, samples: np.ndarray, rate: float, shortest: float, longest: float):
-        self.period = front_end.period(rate)
-        self._scorer = front_end.scorer
+    def __init__(
+        self,
+        samples: np.ndarray,
+        rate: float,
+        config: FeatureConfig,
+        scorer: WindowScorer,
+        shortest: float,
+        longest: float,
+    ):
+        self.period, self._scorer = frame_period(config, rate), scorer
         hop = round(self.period * rate / TICKS_PER_SECOND)
-        window = round(front_end.config.window_size * rate / TICKS_PER_SECOND)
+        window = round(config.window_size * rate / TICKS_PER_SECOND)
         self.num_frames = (len(samples) - window) // hop + 1 if len(samples) >= window else 0
         per_second = TICKS_PER_SECOND / self.period
         quiet = _quietness(samples, self.num_frames, hop)
         self.pieces = divide(quiet, round(shortest * per_second), round(longest * per_second))
-        self._features = np.empty((front_end.config.dim, self.num_frames), np.float32, order="F")
+        self._features = np.empty((config.dim, self.num_frames), np.float32, order="F")
         for first, last in self.pieces:
-            part = front_end.features(samples[first * hop : (last - 1) * hop + window], rate)
+            part = extract(samples[first * hop : (last - 1) * hop + window], config, rate)
             if part.shape[1] != last - first:
                 raise ShapeError(f"features: {part.shape[1]} frames; expected {last - first}")
             self._features[:, first:last] = part
