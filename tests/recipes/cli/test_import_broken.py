@@ -18,14 +18,14 @@ def encoded(content):
 CASES = [
     *(("kaldi", name, encoded(content), message) for name, content, message in test_kaldi.BROKEN),
     *(
-        ("lhotse", f"{kind}.jsonl.gz", None if content is None else gzip.compress(encoded(content)), message)
+        ("lhotse", f"{kind}.jsonl.gz", None if content is None else gzip.compress(encoded(content), mtime=0), message)
         for kind, content, message in test_lhotse.BROKEN
     ),
     *(("table", "t.csv", encoded(content), message) for content, message in test_table.BROKEN),
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "content", "message"), CASES)
+@pytest.mark.parametrize(("kind", "name", "content", "message"), CASES, ids=map(str, range(len(CASES))))
 def test_broken_manifests(kind, name, content, message, tmp_path, capsys, request):
     """Status 2, one line on the terminal with file and line, and no results."""
     source = request.getfixturevalue(kind)
