@@ -11,7 +11,7 @@ __all__, __getattr__ = face(
         "config": ["FeatureConfig"],
         "extraction": ["extract", "frame_period"],
         "job": ["hcopy"],
-        "record": ["feature_record"],
+        "record": ["config_of", "feature_record"],
         "streaming": ["FeatureStream", "RunningMean"],
     },
 )

@@ -51,6 +51,32 @@ def feature_record(config: FeatureConfig, rates: Iterable[float] = ()) -> Featur
     return FeatureRecord({"TARGETKIND": plain_kind(config.target_kind), **settings}).with_rates(rates)
 
 
+def config_of(record: FeatureRecord) -> FeatureConfig:
+    """Return the configuration whose features a record describes.
+
+    Parameters
+    ----------
+    record : FeatureRecord
+        With its sample rate and all settings, as `hcopy` writes it.
+
+    Returns
+    -------
+    FeatureConfig
+
+    Raises
+    ------
+    FormatError
+        For a record without the settings that every kind of features has.
+    ConfigError
+        For settings out of range.
+    """
+    lacking = [name for name in ("TARGETKIND", *_ALWAYS) if name not in record.settings]
+    if lacking:
+        raise FormatError(f"record of features: no {', '.join(lacking)}; expected all settings, as hcopy writes them")
+    values = {SETTINGS[name][0]: value for name, value in record.settings.items()}
+    return FeatureConfig(**values)
+
+
 class SideFileWriter:
     """Writes the side files of a run of `hcopy`.
 

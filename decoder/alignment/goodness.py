@@ -33,6 +33,8 @@ class PhoneGoodness:
     ----------
     graphs : TranscriptGraphs
         From which the alignments come.
+    scale : float
+        Factor on the log-likelihoods; below 1 for Gaussian mixtures, whose posteriors are too sure.
 
     Attributes
     ----------
@@ -40,7 +42,8 @@ class PhoneGoodness:
         Phone -> row of the posteriors.
     """
 
-    def __init__(self, graphs: TranscriptGraphs):
+    def __init__(self, graphs: TranscriptGraphs, scale: float = 1.0):
+        self.scale = scale
         rows: dict[str, set[int]] = {}
         for model, states in graphs.models.states.items():
             rows.setdefault(phone_of(model), set()).update(graphs.rows[state] for state in states)
@@ -67,7 +70,7 @@ class PhoneGoodness:
         for begin in range(0, scores.shape[1], BLOCK):
             block = scores[self._rows, begin : begin + BLOCK].astype(np.float64)
             block -= block.max(axis=0)
-            likelihood = np.add.reduceat(np.exp(block), self._first, axis=0)
+            likelihood = np.add.reduceat(np.exp(self.scale * block), self._first, axis=0)
             found[:, begin : begin + BLOCK] = likelihood / likelihood.sum(axis=0)
         return np.log(np.maximum(found, np.exp(LEAST)))
 

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from decoder.gaussians.models import GaussianModels
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.graph_file import load_graph
+from decoder.graph.phone_models import distil
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.collection import open_collection
 from decoder.lm.language_model import LanguageModel
@@ -20,10 +22,13 @@ from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import SearchOptions
 from decoder.search.table_file import load_search_tables
 from readers.common.file_part import FilePart
+from readers.config.feature_record import read_side_file
 from readers.config.hcopy import read_hcopy_config
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
+from readers.htk.frame_labels import read_state_list
+from readers.htk.mmf import read_mmf
 from readers.tables import hmm_tables
 from readers.tables.priors import read_priors
 
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from decoder.recognizer.front_end import FrontEnd
 
 LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
+MMF, STATES, FEATURES = "hmmdefs", "states.list", "features.json"  # of a flat start
 OUTPUT = "ScaledLogLikelihood"  # node of a network, unless another one is named
 
 
@@ -145,3 +151,20 @@ def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None
     options = GraphOptions(silence=silence, silence_topology=topology)
     dictionary = read_any_dictionary(parts[DICTIONARY]) if dictionary is None else dictionary
     return TranscriptGraphs(models, dictionary, hmm_tables.read_cntkmap(parts[CNTKMAP]), options)
+
+
+def open_flat_start(directory: Path, dictionary: Sequence[Pronunciation]) -> tuple["FrontEnd", TranscriptGraphs]:
+    """Return the front end and what alignment needs, from a directory of `argonaut flatstart`.
+
+    Raises FormatError for damaged files, GraphError for models that do not fit together, and OSError.
+    """
+    from decoder.gaussians.scorer import GaussianScorer
+    from decoder.recognizer.front_end import FrontEnd
+    from features import config_of
+
+    mmf, features = directory / MMF, directory / FEATURES
+    donor, states = read_mmf(mmf), read_state_list(directory / STATES)
+    record = read_side_file(features)
+    scorer = GaussianScorer(GaussianModels.of_hmm_set(donor, states, f"{mmf}"), record, f"{mmf}")
+    graphs = TranscriptGraphs(distil(donor), dictionary, {name: row for row, name in enumerate(states)})
+    return FrontEnd(config_of(record), scorer, f"{features}"), graphs

@@ -13,7 +13,7 @@ from decoder.alignment.long_recordings.long_alignment import align_long
 from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.recognizer.assembly import open_bundle_scores, transcript_graphs
+from decoder.recognizer.assembly import MMF, open_bundle_scores, open_flat_start, transcript_graphs
 from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording
@@ -26,6 +26,7 @@ from readers.htk.dictionary import Pronunciation
 from readers.htk.units import TICKS_PER_SECOND
 
 MOST_COMPETITORS = 5000  # words
+GAUSSIAN_SCALE = 0.4  # by which confidences of Gaussians and of networks have about the same values
 
 
 class ForcedAligner:
@@ -47,6 +48,8 @@ class ForcedAligner:
         For messages.
     search : SearchOptions, optional
         Weights and beams of the recognition of long recordings.
+    goodness_scale : float
+        Of the log-likelihoods in confidences, see `PhoneGoodness`.
 
     Raises
     ------
@@ -72,10 +75,11 @@ class ForcedAligner:
         audio: AudioOptions | None = None,
         name: str = "aligner",
         search: SearchOptions | None = None,
+        goodness_scale: float = 1.0,
     ):
         check_outputs(graphs, front_end.scorer.num_outputs, name)
         self.name, self.front_end, self.graphs = name, front_end, graphs
-        self.aligner, self.goodness = Aligner(graphs, beam=beam), PhoneGoodness(graphs)
+        self.aligner, self.goodness = Aligner(graphs, beam=beam), PhoneGoodness(graphs, goodness_scale)
         self._audio, self._search = AudioInput(front_end, audio or AudioOptions()), search or SearchOptions()
 
     @property
@@ -91,14 +95,14 @@ class ForcedAligner:
         beam: float | None = None,
         audio: AudioOptions | None = None,
     ) -> Self:
-        """Open a bundle, without its graph and language model.
+        """Open a bundle, without its graph and language model, or the models of `argonaut flatstart`.
 
         Parameters
         ----------
         path : str or Path
-            A file NAME.argo or a directory, which `argonaut pack` made.
+            A file NAME.argo or a directory, which `argonaut pack` made, or a directory of `argonaut flatstart`.
         dictionary : str, Path or sequence of Pronunciation, optional
-            A file of any form; by default the dictionary of the bundle.
+            A file of any form; by default the dictionary of the bundle.  Models of a flat start need one.
         beam, audio : optional
             As for the constructor.
 
@@ -116,9 +120,14 @@ class ForcedAligner:
             For tables that do not fit together.
         OSError
         """
-        bundle = Bundle.open(path, verify=False)
         if isinstance(dictionary, (str, Path)):
             dictionary = read_any_dictionary(dictionary)
+        if (Path(path) / MMF).is_file():
+            if dictionary is None:
+                raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
+            parts = open_flat_start(Path(path), dictionary)
+            return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE)
+        bundle = Bundle.open(path, verify=False)
         search = SearchOptions(**bundle.description.options, silence=bundle.description.silence)
         graphs = transcript_graphs(bundle, dictionary)
         return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search)

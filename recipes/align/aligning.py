@@ -1,12 +1,15 @@
 """Aligns the utterances of a recording."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 
 from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.transcript import Word
 from readers.audio.audio_file import Channel, read_audio
+from readers.audio.header import AudioHeader, read_audio_header
+from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
 from readers.corpora.corpus import Utterance
 from readers.errors import ArgonautError
 from readers.results.timed_words import TimedWord
@@ -31,31 +34,49 @@ class RecordingAligner:
 
         Utterances that cannot be aligned have a reason.  Raises ArgonautError or OSError if the audio cannot be read.
         """
-        audio: dict[Channel, tuple[np.ndarray, int]] = {}
-        for channel in dict.fromkeys(self._channel(one) for one in recording.utterances):
-            audio[channel] = read_audio(recording.audio, channel)
-        samples, rate = next(iter(audio.values()))
-        found = [self._utterance(one, *audio[self._channel(one)]) for one in recording.utterances]
-        return AlignedRecording(recording.name, str(recording.audio), len(samples) / rate, tuple(found))
+        header = read_audio_header(recording.audio)
+        audio = _Audio(recording.audio, header)
+        found = [self._utterance(one, audio, header.seconds) for one in recording.utterances]
+        return AlignedRecording(recording.name, str(recording.audio), header.seconds, tuple(found))
 
     def _channel(self, utterance: Utterance) -> Channel:
         return self.aligner.channel if utterance.channel is None else utterance.channel
 
-    def _utterance(self, utterance: Utterance, samples: np.ndarray, rate: int) -> AlignedUtterance:
-        start = utterance.start
-        end = len(samples) / rate if utterance.end is None else min(utterance.end, len(samples) / rate)
+    def _utterance(self, utterance: Utterance, audio: "_Audio", seconds: float) -> AlignedUtterance:
+        start, end = utterance.start, seconds if utterance.end is None else min(utterance.end, seconds)
         place = utterance.name, utterance.speaker, utterance.channel, round(start, DECIMALS), round(end, DECIMALS)
-        part = samples[round(start * rate) : round(end * rate)]
         try:
             if not utterance.words:
                 return AlignedUtterance(*place, (), (), "no transcript")
-            if not part.size:
+            if start >= end:
                 return AlignedUtterance(*place, (), (), f"begins at {start:g} s, after the end of the recording")
-            aligned = self.aligner.align_samples(part, rate, utterance.words, utterance.name)
+            samples, rate = audio.read(start, end, self._channel(utterance))
+            aligned = self.aligner.align_samples(samples, rate, utterance.words, utterance.name)
         except ArgonautError as fault:
             return AlignedUtterance(*place, (), (), str(fault).removeprefix(f"{utterance.name}: "))
         spoken = [phone for phone in aligned.phones if phone.confidence is not None]  # without inserted silence
         return AlignedUtterance(*place, _timed(aligned.words, start), _timed(spoken, start))
+
+
+class _Audio:
+    """Reads parts of a recording; MP3, of which only the whole can be decoded, is decoded once for each channel."""
+
+    def __init__(self, path: Path, header: AudioHeader):
+        with path.open("rb") as file:
+            self.divides = audio_format(file.read(HEAD_SIZE)) != MP3
+        self.path, self.header = path, header
+        self.whole: dict[Channel, np.ndarray] = {}
+
+    def read(self, start: float, end: float, channel: Channel) -> tuple[np.ndarray, int]:
+        """Return samples and rate of a part, in seconds.  Raises FormatError and OSError as `read_audio`."""
+        rate = self.header.rate
+        first, stop = round(start * rate), min(round(end * rate), self.header.num_samples)
+        if self.divides:
+            whole = first == 0 and stop == self.header.num_samples
+            return read_audio(self.path, channel, None, first, None if whole else max(first, stop - 1))
+        if channel not in self.whole:
+            self.whole[channel], _ = read_audio(self.path, channel)
+        return self.whole[channel][first:stop], rate
 
 
 def _timed(words: Iterable[Word], start: float) -> tuple[TimedWord, ...]:

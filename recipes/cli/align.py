@@ -13,6 +13,10 @@ CORPUS is a folder of recordings, a Kaldi data directory, another form that `arg
 `argonaut import` has written.  Results are also written as CTM, JSON, CSV and MLF:
   argonaut align corpus words.dict english.argo aligned --format textgrid,ctm,json,csv,mlf
 
+Without a model, train one on the very corpus first, 20 minutes of speech or more:
+  argonaut align --train corpus words.dict aligned
+writes it to aligned/training/models, the MODEL for later recordings.
+
 A second run aligns only recordings that are new or have changed, together with their transcripts, the pronunciations of
 their words, the model and the options; other TextGrids stay as they are, even if they were edited.
 """
@@ -24,7 +28,7 @@ from readers.errors import ConfigError
 from recipes.cli.dictionaries import add_dictionary_options
 
 MIXED = True  # options may stand between the positional arguments
-REPORT = "report"
+REPORT, GUESSED = "report", "guessed.dict"
 THRESHOLD = 0.1
 
 
@@ -33,8 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("corpus", metavar="CORPUS", help="recordings with transcripts")
     parser.add_argument("dict", metavar="DICT", help="dictionary of any form, with the phones of MODEL")
-    parser.add_argument("model", metavar="MODEL", help="bundle, which argonaut pack has made")
+    parser.add_argument(
+        "model", metavar="MODEL", nargs="?", help="bundle, or directory of argonaut flatstart; none with --train"
+    )
     parser.add_argument("out", metavar="OUT", help="directory for the results")
+    parser.add_argument("--train", action="store_true", help="train Gaussian models of phones on the corpus first")
     results = parser.add_argument_group("results")
     results.add_argument(
         "--format",
@@ -55,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--case", choices=("keep", "upper", "lower"), default="keep", help="change the case of transcripts (keep)"
     )
     add_dictionary_options(words)
+    words.add_argument(
+        "--g2p", metavar="MODEL", help="guess the pronunciations of words that DICT lacks; write OUT/guessed.dict"
+    )
     audio = parser.add_argument_group("audio")
     audio.add_argument(
         "--channel", metavar="N", help="channel of recordings with several, counted from 0, or mix for their mean"
@@ -72,10 +82,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from decoder.recognizer.forced_aligner import ForcedAligner
     from decoder.recognizer.recording import AudioOptions
+    from readers.audio.audio_file import MIX
     from readers.common.environment import available_cores, using_cores
     from readers.common.files import require_writable
-    from recipes.align.corpora import open_corpus
+    from recipes.align.corpora import open_corpus, with_channel
     from recipes.align.recordings import recordings_of
+    from recipes.align.training import Training
     from recipes.cli.dictionaries import open_dictionary
     from recipes.cli.transcribe import channel_of
 
@@ -83,16 +95,35 @@ def run(arguments: argparse.Namespace) -> int:
     channel, out = channel_of(arguments.channel), Path(arguments.out)
     require_writable(out / REPORT)
     dictionary = open_dictionary(arguments)
-    with using_cores(available_cores() if arguments.threads is None else arguments.threads):
-        audio = AudioOptions(channel=channel, upsample=arguments.upsample)
-        aligner = ForcedAligner.load(arguments.model, dictionary, arguments.beam, audio)
+    cores = available_cores() if arguments.threads is None else arguments.threads
+    with using_cores(cores):
         corpus = open_corpus(Path(arguments.corpus), {entry.word for entry in dictionary}, arguments.case)
+        corpus = with_channel(corpus, channel)
         recordings = recordings_of(corpus, Path(arguments.corpus))
+        if arguments.g2p:
+            dictionary += guessed(corpus, dictionary, arguments.g2p, out)
+        if arguments.train:
+            arguments.model = Training(corpus, dictionary, out, cores).run()
+        # A number is the channel of recordings with several; the others keep theirs.
+        audio = AudioOptions(channel=channel if channel == MIX else None, upsample=arguments.upsample)
+        aligner = ForcedAligner.load(arguments.model, dictionary, arguments.beam, audio)
         return Run(arguments, formats, aligner, recordings, corpus.report.lost).run()
+
+
+def guessed(corpus, dictionary: list, model: str, out: Path) -> list:
+    """Return pronunciations of the words that the dictionary lacks, and write them for review."""
+    from decoder.g2p import G2P, complete_dictionary
+
+    words = [word for utterance in corpus.utterances for word in utterance.words or ()]
+    guesses = complete_dictionary(dictionary, words, G2P.load(model))
+    guesses.write(out / GUESSED)
+    print(guesses.summary(out / GUESSED))
+    return guesses.for_decoding()
 
 
 def check_options(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the formats.  Raises ConfigError for options out of range and an output directory in the corpus."""
+    from readers.audio.audio_file import MIX
     from recipes.align.output import FORMATS
 
     formats = tuple(dict.fromkeys(filter(None, arguments.format.lower().split(","))))
@@ -104,6 +135,11 @@ def check_options(arguments: argparse.Namespace) -> tuple[str, ...]:
         raise ConfigError(f"command line: --doubtful {arguments.doubtful:g}; expected a confidence from 0 to 1")
     if arguments.threads is not None and arguments.threads < 1:
         raise ConfigError(f"command line: -j {arguments.threads}; expected at least 1")
+    if arguments.train and (arguments.model or arguments.channel == MIX):
+        found = f"MODEL {arguments.model}" if arguments.model else "--channel mix"
+        raise ConfigError(f"command line: --train with {found}; expected only one of them")
+    if not arguments.train and not arguments.model:
+        raise ConfigError("command line: three names; expected CORPUS DICT MODEL OUT, or --train CORPUS DICT OUT")
     if not arguments.out:
         raise ConfigError("command line: an empty name; expected a directory OUT for the results")
     corpus, out = Path(arguments.corpus).resolve(), Path(arguments.out).resolve()

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from features import FeatureConfig, feature_record, hcopy
+from features import FeatureConfig, config_of, extract, feature_record, hcopy
 from readers.audio.audio_file import write_wav
 from readers.config import read_side_file
+from readers.errors import FormatError
 
 CONFIG = FeatureConfig(
     target_kind="FBANK_Z_D", num_channels=12, save_compressed=True, warp=1.1, warp_low_cutoff=100, warp_high_cutoff=3000
@@ -70,3 +71,16 @@ def test_audio_of_several_rates_without_a_limit_is_noted(tmp_path):
 def test_no_file_no_record(tmp_path):
     assert hcopy([(tmp_path / "absent.wav", tmp_path / "deep" / "feat" / "a.fb")], CONFIG, 1).exit_status == 2
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["FBANK_Z_D", "MFCC_0_D_A_Z", "PLP_E_D_A_T"])
+def test_a_record_is_enough_to_compute_the_features_again(tmp_path, kind):
+    config = FeatureConfig(target_kind=kind, num_channels=20, low_frequency=80, use_power=True, delta_window=1)
+    (tmp_path / "one").mkdir()
+    record = read_side_file(copy(tmp_path / "one", "a", config=config))
+    again = config_of(record)
+    samples = np.random.default_rng(2).normal(0, 1000, 4000).astype(np.float32)
+    np.testing.assert_array_equal(extract(samples, again, 16000), extract(samples, config, 16000))
+    del record.settings["NUMCHANS"]
+    with pytest.raises(FormatError, match="no NUMCHANS; expected all settings"):
+        config_of(record)

@@ -12,23 +12,23 @@ from readers.htk.trees import phone_of
 from tests.decoder.alignment.test_aligner import DICTIONARY, monophones, scores_for, triphones
 
 
-def plain_posteriors(models, rows, frame):
+def plain_posteriors(models, rows, frame, scale=1.0):
     """Phone -> ln posterior of one frame."""
     of_phone = {}
     for model, states in models.states.items():
         of_phone.setdefault(phone_of(model), set()).update(rows[state] for state in states)
-    likelihood = {phone: sum(math.exp(frame[row]) for row in rows) for phone, rows in of_phone.items()}
+    likelihood = {phone: sum(math.exp(scale * frame[row]) for row in rows) for phone, rows in of_phone.items()}
     return {phone: math.log(one / sum(likelihood.values())) for phone, one in likelihood.items()}
 
 
-@pytest.mark.parametrize("make", [monophones, triphones])
-def test_goodness_is_that_of_the_definition(make):
+@pytest.mark.parametrize(("make", "scale"), [(monophones, 1.0), (triphones, 1.0), (monophones, 0.3)])
+def test_goodness_is_that_of_the_definition(make, scale):
     rng = np.random.default_rng(4)
     models = make(rng)
     graphs = TranscriptGraphs(models, DICTIONARY)
     scores = 3 * scores_for(models, 17, rng)
-    alignment, goodness = Aligner(graphs).align(["X", "Y"], scores), PhoneGoodness(graphs)
-    frames = [plain_posteriors(models, graphs.rows, frame) for frame in scores.T.astype(float)]
+    alignment, goodness = Aligner(graphs).align(["X", "Y"], scores), PhoneGoodness(graphs, scale)
+    frames = [plain_posteriors(models, graphs.rows, frame, scale) for frame in scores.T.astype(float)]
     posteriors = goodness.log_posteriors(scores)
     for phone, row in goodness.phones.items():
         np.testing.assert_allclose(posteriors[row], [frame[phone] for frame in frames], rtol=1e-6)

@@ -3,51 +3,18 @@
 import csv
 import itertools
 import json
-import shutil
 
 import numpy as np
 import pytest
-from praatio import textgrid
+import soundfile
 
-from decoder.recognizer import ForcedAligner, pack
+from decoder.recognizer import ForcedAligner
 from readers.audio.audio_file import write_wav
+from readers.dictionaries.forms import read_any_dictionary
 from readers.htk.mlf import read_mlf
 from readers.results.timed_words import read_ctm
-from tests.recipes.cli.bundle.conftest import parts_of
+from tests.recipes.align.conftest import RUN, SPOKEN, grid, spoken
 from tests.recipes.systems.small_system import RATE, User, speak
-
-RUN = ("corpus", "dict", "tones.argo", "aligned", "-j", "1")
-SPOKEN = {"anna/one": "AB C", "anna/two": "CAB", "otto/three": "BA BA C"}
-
-
-@pytest.fixture(scope="session")
-def speakers(small_system, tmp_path_factory):
-    """A directory with a bundle, a dictionary, and a corpus in folders of two speakers; not to be written to."""
-    root = tmp_path_factory.mktemp("speakers")
-    pack(parts_of(small_system), root / "tones.argo")
-    shutil.copy(small_system / "dict", root / "dict")
-    for number, (name, words) in enumerate(SPOKEN.items()):
-        path = root / "corpus" / f"{name}.wav"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        samples, _ = speak(words.split(), np.random.default_rng(number))
-        write_wav(path, np.append(samples, np.zeros(37)), RATE)
-        path.with_suffix(".txt").write_text(f"{words}\n")
-    return root
-
-
-@pytest.fixture
-def phonetician(speakers, tmp_path, monkeypatch, capsys) -> User:
-    shutil.copytree(speakers, tmp_path / "own")
-    monkeypatch.chdir(tmp_path / "own")
-    return User(tmp_path / "own", capsys)
-
-
-def grid(user: User, name: str):
-    return textgrid.openTextgrid(str(user.root / f"aligned/{name}.TextGrid"), includeEmptyIntervals=True)
-
-
-def spoken(tier) -> list[str]:
-    return [one.label for one in tier.entries if one.label]
 
 
 def test_textgrids_lie_beside_the_recordings_and_have_no_gaps(phonetician):
@@ -173,6 +140,67 @@ def test_a_second_run_aligns_only_what_has_changed(phonetician):
     assert {name for name in changed if name.endswith(".TextGrid")} == {f"aligned/{name}.TextGrid" for name in SPOKEN}
     assert spoken(grid(phonetician, "anna/one").getTier("words")) == ["AB", "C"]
     assert spoken(grid(phonetician, "otto/three").getTier("phones")) == list("baabaac")
+
+
+def test_pronunciations_of_unknown_words_are_guessed(phonetician):
+    words = ["".join(letters) for n in (1, 2, 3) for letters in itertools.product("ABC", repeat=n)]
+    phonetician.write("large.dict", "".join(f"{word} {' '.join(word.lower())}\n" for word in words))
+    assert phonetician.run("g2p", "train", "large.dict", "-o", "tones.g2p", "--threads", "1").status == 0
+    phonetician.write("corpus/otto/three.txt", "BAB AC")
+    assert phonetician.run("align", *RUN).status == 1
+    done = phonetician.run("align", *RUN, "--g2p", "tones.g2p")
+    assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
+    assert "2 words guessed, see aligned/guessed.dict" in done.out
+    guessed = {entry.word: entry.phones for entry in read_any_dictionary("aligned/guessed.dict")}
+    assert guessed == {"BAB": tuple("bab"), "AC": tuple("ac")}
+    found = grid(phonetician, "otto/three")
+    assert spoken(found.getTier("words")) == ["BAB", "AC"]
+    assert spoken(found.getTier("phones")) == list("babac")
+
+
+def test_corpora_of_other_kinds_are_recognised(phonetician):
+    audio = {name: phonetician.root / f"corpus/{name}.wav" for name in SPOKEN}
+    ids = {name: name.replace("/", "-") for name in SPOKEN}
+    ordered = sorted(SPOKEN, key=ids.__getitem__)
+    for file, row in (
+        ("wav.scp", lambda name: audio[name]),
+        ("text", SPOKEN.__getitem__),
+        ("utt2spk", lambda name: name.partition("/")[0]),
+    ):
+        phonetician.write(f"kaldi/{file}", "".join(f"{ids[name]} {row(name)}\n" for name in ordered))
+    rows = "".join(f"{audio[name]}\t{words}\t{name[:4]}\n" for name, words in SPOKEN.items())
+    phonetician.write("table.tsv", f"path\ttext\tspeaker\n{rows}")
+    assert phonetician.run("import", "folder", "corpus", "--out", "lists").status == 0
+    assert phonetician.run("align", *RUN).status == 0
+    for source in ("kaldi", "table.tsv", "lists"):
+        done = phonetician.run("align", source, *RUN[1:3], f"from-{source}", "-j", "1")
+        assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
+        for name in SPOKEN:
+            expected = (phonetician.root / f"aligned/{name}.TextGrid").read_bytes()
+            assert (phonetician.root / f"from-{source}/{name}.TextGrid").read_bytes() == expected
+
+
+def test_parts_of_mp3_are_aligned(phonetician):
+    two_speakers(phonetician, ("AB C", "BA"))
+    samples, rate = soundfile.read("both.wav")
+    soundfile.write("both.mp3", samples, rate)
+    phonetician.replace("lists/audio.scp", "both.wav", "both.mp3")
+    assert phonetician.run("align", "lists", *RUN[1:]).status == 0
+    found = grid(phonetician, "both")
+    assert (spoken(found.tiers[0]), spoken(found.tiers[2])) == (["AB", "C"], ["BA"])
+
+
+def test_a_channel_is_chosen(phonetician):
+    samples, rate = soundfile.read("corpus/otto/three.wav")
+    noise = np.random.default_rng(1).normal(0, 0.01, len(samples))
+    assert phonetician.run("align", *RUN).status == 0
+    expected = (phonetician.root / "aligned/otto/three.TextGrid").read_bytes()
+    soundfile.write("corpus/otto/three.wav", np.column_stack([noise, samples]), rate, subtype="PCM_16")
+    refused = phonetician.run("align", *RUN)
+    assert refused.status == 1
+    assert any("2 channels; expected one" in line for line in refused.err)
+    assert phonetician.run("align", *RUN, "--channel", "1").status == 0
+    assert (phonetician.root / "aligned/otto/three.TextGrid").read_bytes() == expected
 
 
 @pytest.mark.parametrize(

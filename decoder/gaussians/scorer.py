@@ -1,0 +1,28 @@
+"""Gaussian mixtures in place of a network: the scorer of front ends."""
+
+import numpy as np
+
+from acoustic.scoring.scorer import STEP, WindowScorer
+from decoder.gaussians.models import GaussianModels
+from readers.config.feature_record import FeatureRecord
+
+
+class GaussianScorer(WindowScorer):
+    """Scores frames by Gaussian mixtures.
+
+    Parameters
+    ----------
+    models : GaussianModels
+    record : FeatureRecord
+        How the features of the training were computed.
+    source : str
+        The name of the models in messages.
+    """
+
+    def __init__(self, models: GaussianModels, record: FeatureRecord, source: str = "Gaussian models"):
+        self.models, self.record, self.source = models, record, source
+        self.window, self.dim, self.num_outputs = 1, models.dim, len(models.states)
+
+    def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
+        """Return scores (num_outputs, T), float32 in Fortran order, for frames (T, dim)."""
+        return self.models.log_likelihoods(stacked.T)

@@ -1,0 +1,73 @@
+"""`argonaut align --train`: models trained on the very corpus, and used for another one."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from decoder.recognizer import ForcedAligner
+from readers.audio.audio_file import write_wav
+from readers.errors import ConfigError
+from tests.recipes.align.conftest import SPOKEN, grid
+
+TRAIN = ("--train", "corpus", "dict", "aligned", "-j", "1")
+
+
+@pytest.fixture
+def longer(phonetician, small_system):
+    """The corpus of two speakers with a third one, who has said more."""
+    for number, words in enumerate((small_system / "text").read_text().splitlines()):
+        phonetician.write(f"corpus/tom/utt{number:02}.txt", words)
+        shutil.copy(small_system / f"audio/utt{number:02}.wav", phonetician.root / "corpus/tom")
+    return phonetician
+
+
+@pytest.mark.slow
+def test_a_corpus_is_aligned_by_models_trained_on_it(longer):
+    done = longer.run("align", *TRAIN)
+    assert done.status == 0
+    assert done.out[-1].startswith("utterances: 27 done, 0 skipped, 0 failed")
+    by_network = ForcedAligner.load("tones.argo", "dict")
+    off = []
+    for name, words in SPOKEN.items():
+        found = [one for one in grid(longer, name).getTier("words").entries if one.label]
+        expected = by_network.align(f"corpus/{name}.wav", words).words
+        assert [one.label for one in found] == words.split()
+        off += [abs(one.start - other.start) for one, other in zip(found, expected, strict=True)]
+    assert sorted(off)[len(off) // 2] <= 0.03
+
+    again = longer.run("align", *TRAIN)
+    assert again.out[:3] == [f"stage {i}/3 {name}: done before" for i, name in enumerate(STAGES, 1)]
+    assert "27 of 27 recordings are unchanged and were not aligned again" in again.out
+    assert not [name for name in again.changed if name.endswith((".TextGrid", "hmmdefs"))]
+
+    models = "aligned/training/models"
+    other = longer.run("align", "corpus/anna", "dict", models, "other", "-j", "1")
+    assert other.out[-1].startswith("utterances: 2 done, 0 skipped, 0 failed")
+    assert (longer.root / "other/one.TextGrid").read_bytes() == (longer.root / "aligned/anna/one.TextGrid").read_bytes()
+    right = ForcedAligner.load(models, "dict").align("corpus/anna/one.wav", SPOKEN["anna/one"]).words
+    wrong = ForcedAligner.load(models, "dict").align("corpus/anna/one.wav", "BA C").words
+    assert wrong[0].confidence < 0.1 < right[0].confidence
+    with pytest.raises(ConfigError, match="models without a dictionary; expected one"):
+        ForcedAligner.load(models)
+
+
+STAGES = ("lists", "features", "flatstart")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--train", "corpus", "dict", "tones.argo", "aligned"), "--train with MODEL tones.argo; expected only one"),
+        ((*TRAIN, "--channel", "mix"), "--train with --channel mix; expected only one of them"),
+        (("corpus", "dict", "aligned"), "three names; expected CORPUS DICT MODEL OUT, or --train CORPUS DICT OUT"),
+    ],
+)
+def test_a_model_is_given_or_trained(phonetician, arguments, message):
+    assert message in phonetician.run("align", *arguments).fault
+
+
+def test_the_audio_to_train_on_is_checked(phonetician):
+    for name in SPOKEN:
+        write_wav(phonetician.root / f"corpus/{name}.wav", np.ones(9000), 6000)
+    assert "training: audio of 6000 Hz; expected at least 8000 Hz" in phonetician.run("align", *TRAIN).fault
