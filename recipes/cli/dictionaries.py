@@ -2,8 +2,12 @@
 
 import argparse
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 
 from readers.errors import ConfigError, FormatError, ManyFaults
+
+SHOWN_WORDS = 5  # of those without a guess
 
 
 def add_dictionary_options(group, phones: bool = True) -> None:
@@ -30,6 +34,41 @@ def add_dictionary_options(group, phones: bool = True) -> None:
             help="replace phones of --dict, after --strip-stress: lines `phone new-phone ...`; a phone alone is "
             "deleted",
         )
+
+
+def add_guess_option(group, words: str) -> None:
+    """Add --g2p to a parser or a group of its arguments; words: which words need pronunciations."""
+    group.add_argument(
+        "--g2p",
+        default="",
+        metavar="MODEL",
+        help=f"guess the pronunciations of {words} that --dict lacks, with a model of `argonaut g2p train`, and write "
+        "them to a dictionary for review",
+    )
+
+
+def with_guesses(arguments: argparse.Namespace, dictionary: list | None, words: Iterable[str], path: Path) -> list:
+    """Return a dictionary with guesses of --g2p for the words that it lacks, and write these to `path` for review.
+
+    Prints how many words were guessed, and which could not be.  Raises ConfigError for --g2p without --dict.
+    """
+    from decoder.g2p.completion import complete_dictionary
+    from decoder.g2p.model import G2P
+    from decoder.g2p.training import NO_WORD
+    from readers.common.files import require_writable
+
+    if dictionary is None:
+        raise ConfigError("command line: --g2p without --dict; expected both")
+    require_writable(path, [arguments.dict, arguments.g2p])
+    spoken = (word for word in words if not NO_WORD.fullmatch(word))
+    guesses = complete_dictionary(dictionary, spoken, G2P.load(arguments.g2p))
+    guesses.write(path)
+    print(guesses.summary(path), flush=True)
+    for word, reason in guesses.without if arguments.verbose else guesses.without[:SHOWN_WORDS]:
+        print(f"not guessed: {word}: {reason}")
+    if len(guesses.without) > SHOWN_WORDS and not arguments.verbose:
+        print(f"and {len(guesses.without) - SHOWN_WORDS} more words not guessed, shown with -v")
+    return [*dictionary, *guesses.for_decoding()]
 
 
 def open_dictionary(arguments: argparse.Namespace) -> list | None:

@@ -10,6 +10,7 @@ prints the size of the graph after each step and writes to exp/graph
   state_map, transitions, cntkmap, silence
   outputs        output symbol of each word, if the dictionary has output symbols
   report         sizes, and the words that were left out
+  guessed.dict   with --g2p: guessed pronunciations, the most doubtful word first
 After editing the text by hand, compile it again:
   argon -precompile -infsm graph.fsa.gz -lookahead-file lookahead -transition-file transitions -graph g.dg
 
@@ -32,11 +33,12 @@ A --states file with names of triphones (l-c+r) can replace the model set.
 
 import argparse
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.errors import ConfigError, GraphError
-from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
+from recipes.cli.dictionaries import add_dictionary_options, add_guess_option, open_dictionary, with_guesses
 
 SHOWN_WORDS = 5  # of the words that are left out; the report lists all
 
@@ -53,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--alignment", metavar="MLF", help="estimate the transitions from this state alignment instead")
     files.add_argument("--dict", metavar="FILE", help="dictionary (default: loop over all phones)")
     add_dictionary_options(files)
+    add_guess_option(files, "words of the language model or grammar")
     files.add_argument("--lm", metavar="FILE", help="ARPA language model, plain or .gz")
     files.add_argument(
         "--lm-collection", metavar="FILE", help="instead of --lm: lines `ARPA-file weight`, interpolated"
@@ -121,6 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.out:
             raise ConfigError("command line: --out is missing; expected a directory for the graph")
         require_writable(Path(arguments.out) / "graph.dg")
+        require_writable(Path(arguments.out) / "guessed.dict", [arguments.dict, arguments.g2p])
     if arguments.mmf and arguments.hmms:
         require_writable(Path(arguments.hmms) / "state_map")
     models = phone_models(arguments)
@@ -186,13 +190,19 @@ def build(arguments: argparse.Namespace, models, from_model_set: bool) -> int:
         words = [phone for phone in models.states if phone not in pauses]
     else:
         words = [entry.word for entry in dictionary]
+    if arguments.g2p and arguments.loop:
+        raise ConfigError("command line: --g2p with --loop, whose words are those of --dict; expected one of them")
     if arguments.grammar and dictionary is None:
         raise ConfigError("command line: --grammar without --dict; expected a dictionary, which a grammar needs")
     model = None if arguments.grammar else open_model(arguments, words)
+    network = open_grammar(arguments.grammar) if arguments.grammar else None
+    if arguments.g2p:
+        words = words_to_pronounce(model, network, dictionary or ())
+        dictionary = with_guesses(arguments, dictionary, words, Path(arguments.out) / "guessed.dict")
     source = arguments.hmms or " + ".join(arguments.mmf or [arguments.states or arguments.state_list])
     try:
         if arguments.grammar:
-            network, grammar = open_grammar(arguments.grammar), GrammarOptions(drop_missing=options.drop_missing)
+            grammar = GrammarOptions(drop_missing=options.drop_missing)
             graph = build_grammar_graph(network, models, dictionary, options, grammar, progress)
         elif from_model_set or has_context(models):
             if dictionary is None:
@@ -209,6 +219,14 @@ def build(arguments: argparse.Namespace, models, from_model_set: bool) -> int:
     print(f"graph: {arguments.out}: {graph.acceptor.num_states} states, {graph.acceptor.num_arcs} arcs")
     print(report.summary())
     return report.exit_status
+
+
+def words_to_pronounce(model, network, dictionary: list) -> Iterable[str]:
+    """Return the words of a language model or grammar; those of a grammar may differ in case from the dictionary."""
+    if network is None:
+        return model.vocabulary
+    known = {entry.word.casefold() for entry in dictionary}
+    return [word for word in network.words if word.casefold() not in known]
 
 
 def show_dropped(dropped: list[tuple[str, str]], what: str, verbose: int) -> None:

@@ -7,7 +7,7 @@ from readers.errors import ArgonautError, ConfigError, GraphError
 from recipes.cli.argon.decoding import Decoded, timed, wider_beam
 from recipes.cli.argon.options import spelled
 from recipes.cli.argon.scores import naming, open_source
-from recipes.cli.dictionaries import open_dictionary
+from recipes.cli.dictionaries import open_dictionary, with_guesses
 
 
 class AlignmentPipeline:
@@ -26,12 +26,20 @@ class AlignmentPipeline:
             )
         self.level = arguments.level or ("state" if arguments.detailed_alignment else "word")
         self.where = arguments.alignmlf
-        graphs = open_graphs(arguments)
-        self.aligner = Aligner(graphs, arguments.acweight, arguments.beam, arguments.widenings)
+        dictionary = open_dictionary(arguments)
+        graphs = None if arguments.g2p else open_graphs(arguments, dictionary)
         self.source, self.words = open_source(arguments), arguments.words
         self.transcripts = read_transcripts(arguments.alignmlf, self.source.entries(), self.source.list)
+        if graphs is None:
+            path = Path(f"{arguments.outmlf or arguments.words}.guessed.dict")
+            graphs = open_graphs(arguments, with_guesses(arguments, dictionary, self.words_of_transcripts(), path))
+        self.aligner = Aligner(graphs, arguments.acweight, arguments.beam, arguments.widenings)
         if self.source.num_outputs is not None:
             check_outputs(graphs, self.source.num_outputs, self.source.name)
+
+    def words_of_transcripts(self) -> list[str]:
+        found = (self.transcripts.lookup(f"{entry.key}.lab") or () for entry in self.source.entries())
+        return list(dict.fromkeys(label.name for labels in found for label in labels))
 
     def __call__(self, numbered) -> Decoded:
         from decoder.outputs import alignment_labels
@@ -61,7 +69,7 @@ class AlignmentPipeline:
         return Decoded(scores.shape[1], period, "", labels_at(self.level), 0.0, words, phones, seconds, wider=wider)
 
 
-def open_graphs(arguments: argparse.Namespace):
+def open_graphs(arguments: argparse.Namespace, dictionary: list | None):
     """Return the builders of alignment graphs, from the tables beside -graph or those given as options."""
     from decoder.graph import GraphOptions, PhoneModels
     from decoder.graph.transcript import TranscriptGraphs
@@ -91,7 +99,6 @@ def open_graphs(arguments: argparse.Namespace):
         silence_topology=arguments.sil_topology or topology,
         pronunciation_scale=arguments.pron_scale,
     )
-    dictionary = open_dictionary(arguments)
     try:
         return TranscriptGraphs(models, dictionary, read_cntkmap(arguments.cntkmap), options, arguments.sil_cost)
     except GraphError as fault:

@@ -81,6 +81,8 @@ def run_mode(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> 
 
         return stream(arguments)
     refuse_streaming(arguments, parser)
+    if arguments.g2p and not arguments.alignmlf:
+        raise ConfigError("command line: --g2p without -alignmlf; expected transcripts whose words need pronunciations")
     if arguments.precompile:
         return precompile_graph(arguments)
     if arguments.alignmlf:

@@ -3,7 +3,7 @@
 import argparse
 
 from readers.errors import ConfigError
-from recipes.cli.dictionaries import add_dictionary_options
+from recipes.cli.dictionaries import add_dictionary_options, add_guess_option
 from recipes.cli.hotwords import add_hotword_options
 from recipes.cli.parser import Parser
 from recipes.cli.raw_audio import add_audio_options, add_raw_options
@@ -90,6 +90,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         help="dictionary with the [output symbols] of -precompile and the words of -alignmlf",
     )
     add_dictionary_options(compiling)
+    add_guess_option(compiling, "words of -alignmlf")
 
     inputs = parser.add_argument_group("inputs (6.1.3.2)")
     add(inputs, "infiles", "LIST", "list of feature files, one per line: FILE or NAME=FILE[first,last]")

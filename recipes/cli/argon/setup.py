@@ -10,7 +10,7 @@ from recipes.cli.argon.options import spelled
 from recipes.cli.dictionaries import open_dictionary
 from recipes.cli.hotwords import with_hotwords
 
-INPUT_FILES = ("infiles", "am", "cntkmap", "graph", "lm", "dict", "scores", "alignmlf", "hotwords")
+INPUT_FILES = ("infiles", "am", "cntkmap", "graph", "lm", "dict", "g2p", "scores", "alignmlf", "hotwords")
 
 
 def precompile_graph(arguments: argparse.Namespace) -> int:
