@@ -189,7 +189,14 @@ def _speakers(source: Path, segments: dict[str, tuple[str, Segment]]) -> dict[st
     lists = _table(source, "spk2utt")
     if rows is None and lists is None:
         raise FormatError(f"{source / 'utt2spk'}: missing; expected the speaker of each utterance")
-    by_list = {one: (speaker, row.where) for speaker, row in (lists or {}).items() for one in row.value.split()}
+    by_list: dict[str, tuple[str, str]] = {}
+    for speaker, row in (lists or {}).items():
+        for one in row.value.split():
+            if one in by_list:
+                raise FormatError(f"{row.where}: {one!r} is already at {by_list[one][1]}; expected each utterance once")
+            if rows is not None and one not in rows:
+                raise FormatError(f"{row.where}: {one!r} is not in utt2spk; expected the same utterances in both")
+            by_list[one] = (speaker, row.where)
     if rows is None:
         speakers = {utterance: speaker for utterance, (speaker, _) in by_list.items()}
     else:

@@ -1,5 +1,6 @@
 """Splits transcripts into words and changes them to the form that a dictionary uses."""
 
+import re
 import unicodedata
 from collections.abc import Collection
 
@@ -8,6 +9,8 @@ from readers.errors import ConfigError
 CASES = ("keep", "upper", "lower")
 PUNCTUATION = ("strip", "keep")
 _BRACKETS = ("[]", "<>", "()", "{}")  # around noises, such as [laughter]
+_ANNOTATIONS = re.compile(r"\[[^\[\]]*\]|<[^<>]*>|\{[^{}]*\}")
+_DASHES = re.compile("[\u2013\u2014\u2026]|--+")  # dashes and an ellipsis between words
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u02bc\uff07", "'"))
 
 
@@ -19,10 +22,11 @@ class WordForms:
     case : {"keep", "upper", "lower"}
         Case of the words.
     punctuation : {"strip", "keep"}
-        With "strip", punctuation marks at both ends of a word are removed, except an apostrophe on one side only, and
-        typographic apostrophes become `'`.  Words in brackets, such as `[noise]` and `<unk>`, stay as they are.
+        With "strip", punctuation marks at both ends of a word are removed, except an apostrophe on one side only;
+        dashes separate words, typographic apostrophes become `'`, and letters with separate accents become one
+        character.  Text in brackets, such as `[noise]` and `<unk>`, is one word with its brackets.
     known : collection of str
-        Words, for instance of a dictionary, whose punctuation is never removed.
+        Words, for instance of a dictionary, which "strip" does not change.
 
     Raises
     ------
@@ -40,15 +44,18 @@ class WordForms:
 
     def split(self, text: str) -> tuple[str, ...]:
         """Return the words of a text."""
-        return tuple(word for token in text.split() if (word := self._word(token)))
+        if self.punctuation == "strip":
+            text = _ANNOTATIONS.sub(lambda match: f" {'_'.join(match[0].split())} ", text)
+        return tuple(word for token in text.split() for word in self._words(self._with_case(token)))
 
-    def _word(self, token: str) -> str:
-        """Return a word, empty for a token that is only punctuation."""
-        token = self._with_case(token)
+    def _words(self, token: str) -> list[str]:
+        """Return the words of a token, none if it is only punctuation."""
         if self.punctuation == "keep" or token in self.known or _in_brackets(token):
-            return token
-        token = token.translate(_APOSTROPHES)
-        return token if token in self.known else _stripped(token)
+            return [token]
+        token = unicodedata.normalize("NFC", token).translate(_APOSTROPHES)
+        parts = [token] if token in self.known else _DASHES.split(token)
+        words = [part if part in self.known else _stripped(part) for part in parts]
+        return [word for word in words if word]
 
     def _with_case(self, token: str) -> str:
         return token.upper() if self.case == "upper" else token.lower() if self.case == "lower" else token

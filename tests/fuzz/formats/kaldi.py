@@ -8,6 +8,7 @@ import numpy as np
 from readers.errors import ArgonautError
 from readers.kaldi.alignments import parse_tokens, read_alignment, read_alignments
 from readers.kaldi.ark import read_ark_scp, read_matrix, read_matrix_header, scan_ark, write_matrix
+from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 from readers.kaldi.lattice import read_word_table
 from tests.fuzz.format import Format, text, written
 
@@ -90,7 +91,26 @@ def use_alignments(path) -> None:
         return
 
 
+def audio_archive(path, rng: random.Random) -> None:
+    import wave
+
+    with path.open("wb") as file:
+        for key in ("u1", "u2"):
+            file.write(f"{key} ".encode())
+            with wave.open(file, "wb") as sound:
+                sound.setparams((1, 2, 8000, 0, "NONE", ""))
+                sound.writeframes(rng.randbytes(2 * rng.choice((0, 1, 50))))
+            file.seek(0, 2)
+
+
+def use_audio_archive(path) -> None:
+    for _key, _content in read_wav_archive(path):
+        pass
+    read_wav_at(path, 3)
+
+
 FORMATS = (
+    Format("kaldi audio archive", written(audio_archive), use_audio_archive, (), True),
     Format("kaldi archive", written(archive), read_archive, (header_sizes,), True),
     Format("kaldi text archive", written(text_archive), read_archive),
     Format("kaldi scp", text("u1 a.ark:3\nu2 a.ark:3[0:1]\nu3 a.ark:3[1:2]\n", "u a.ark:3\n"), read_script),

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from readers.corpora import import_corpus, read_corpus, write_corpus
+from readers.corpora.words import WordForms
 from readers.errors import ConfigError, FormatError
 from tests.readers.corpora.conftest import expected, rows, tone
 
@@ -85,6 +86,24 @@ def test_words(options, words, tmp_path):
     tone(tmp_path / "s/a.wav", 800)
     (tmp_path / "s/a.txt").write_text("“Hello, 'world'!\ndon’t\t'tis [noise] -- self-made 50%\n")
     assert import_corpus("folder", tmp_path, **options).utterances[0].words == words
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "words"),
+    [
+        ("yes—no... well--maybe", (), "yes no well maybe"),
+        ("''quoted'' (aside) rock 'n' roll's", (), "quoted (aside) rock n roll's"),
+        ("(two words) ¿qué? «sí»", (), "two words qué sí"),
+        ("cafe\u0301", (), "caf\u00e9"),
+        ("cafe\u0301", ("cafe\u0301",), "cafe\u0301"),
+        ("it’s Mr. Smith.", ("it’s", "Mr."), "it’s Mr. Smith"),
+        ("A.M. U.S.A., AT&T @home", (), "A.M U.S.A AT&T @home"),
+        ("- … ' ''", (), ""),
+        ("so [door slam]then <unk>. {x} [] a < b", (), "so [door_slam] then <unk> {x} a b"),
+    ],
+)
+def test_punctuation(text, known, words):
+    assert WordForms(known=known).split(text) == tuple(words.split())
 
 
 @pytest.mark.parametrize(

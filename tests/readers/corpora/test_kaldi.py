@@ -130,6 +130,8 @@ BROKEN = [
     ("utt2spk", "anna-2 a\nanna-1 a\n", "utt2spk:2: 'anna-1' after 'anna-2'; expected the keys in order"),
     ("utt2spk", "anna-1 a\nanna-1 b\n", "utt2spk:2: 'anna-1' is already at"),
     ("spk2utt", "anna anna-1 bob-1\nbob anna-2\n", "utt2spk:2: 'anna-2' is of speaker 'anna', but not in"),
+    ("spk2utt", "anna anna-1 anna-2\nbob bob-1 anna-2\n", "spk2utt:2: 'anna-2' is already at"),
+    ("spk2utt", "anna anna-1 anna-2 anna-3\nbob bob-1\n", "spk2utt:1: 'anna-3' is not in utt2spk"),
     ("text", "bob-1 x\nanna-1 y\n", "text:2: 'anna-1' after 'bob-1'; expected the keys in order"),
     ("reco2file_and_channel", "anna-1 f C\n", "reco2file_and_channel:1: 'f C'; expected `recording file channel`"),
 ]  # fmt: skip
