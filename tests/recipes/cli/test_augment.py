@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from readers.audio.audio_file import write_wav
+from readers.corpora import read_corpus
 from readers.htk.frame_labels import frame_labels
 from readers.htk.mlf import read_mlf
 from readers.htk.parameter_file import read_htk_header
@@ -60,6 +61,8 @@ def test_lists_are_those_of_a_corpus(corpus):
     assert [label.name for label in words["sp0.9-utt02"]] == ["AB", "C"]
     speakers = dict(line.split() for line in (corpus.root / "aug/speakers").read_text().splitlines())
     assert [speakers[name] for name in ("utt01", "sp0.9-utt01", "noise1-utt01")] == ["bob", "sp0.9-bob", "bob"]
+    copy = next(one for one in read_corpus("aug").utterances if one.name == "sp0.9-utt02")
+    assert (copy.speaker, copy.words, f"{copy.audio}") == ("sp0.9-ann", ("AB", "C"), "aug/audio/sp0.9-utt02.flac")
     corpus.run(*AUGMENT, "--speed", "0.9", "--copies-only")
     assert [entry.key for entry in read_scp("aug/audio.scp")] == [f"sp0.9-{name}" for name in NAMES]
     again = ("augment", "aug", "--out", "twice", "-j", 1, "--noise", "noises", "--copies-only")
