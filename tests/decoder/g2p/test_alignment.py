@@ -89,3 +89,15 @@ def test_the_number_of_threads_does_not_change_the_result():
     one, two = (align(words, 2, passes=5, threads=threads) for threads in (1, 3))
     assert one.probability.tobytes() == two.probability.tobytes()
     assert one.log_likelihoods == two.log_likelihoods
+
+
+def test_more_graphones_than_the_table_holds_at_first():
+    rng = np.random.default_rng(1)
+    letters, phones = [chr(ord("A") + n) for n in range(58)], [f"P{n}" for n in range(50)]
+    words = [("".join(rng.choice(letters, 3)), tuple(rng.choice(phones, 3))) for _ in range(500)]
+    expected, likelihoods = plain_em(words, 2, 3)
+    found = align(words, 2, passes=3, threads=2)
+    assert len(found.graphones) > 2048
+    assert np.allclose(found.log_likelihoods, likelihoods)
+    got = {tuple(graphone): p for graphone, p in zip(found.graphones, found.probability)}
+    assert got == pytest.approx(expected)
