@@ -1,20 +1,22 @@
 """Aligns the utterances of a recording."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from decoder.recognizer.forced_aligner import ForcedAligner
+from decoder.recognizer.recording import LONGEST
 from decoder.recognizer.transcript import Word
 from readers.audio.audio_file import Channel, read_audio
 from readers.audio.header import AudioHeader, read_audio_header
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
 from readers.corpora.corpus import Utterance
 from readers.errors import ArgonautError
+from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord
 from recipes.align.recordings import Recording
-from recipes.align.results import DECIMALS, AlignedRecording, AlignedUtterance
+from recipes.align.results import DECIMALS, AlignedRecording, AlignedUtterance, Damage
 
 
 class RecordingAligner:
@@ -24,10 +26,22 @@ class RecordingAligner:
     ----------
     aligner : ForcedAligner
         Its channel is that of recordings whose utterances name none.
+    longest : float
+        Seconds; transcripts of longer utterances may differ from the recording.
+    threads : int
+        For each long utterance.
+    progress : callable, optional
+        Called with a name and the seconds of a long utterance that have been recognised.
     """
 
-    def __init__(self, aligner: ForcedAligner):
-        self.aligner = aligner
+    def __init__(
+        self,
+        aligner: ForcedAligner,
+        longest: float = LONGEST,
+        threads: int = 1,
+        progress: Callable[[str, float], None] | None = None,
+    ):
+        self.aligner, self.longest, self.threads, self.progress = aligner, longest, threads, progress
 
     def __call__(self, recording: Recording) -> AlignedRecording:
         """Align a recording.
@@ -51,11 +65,43 @@ class RecordingAligner:
             if start >= end:
                 return AlignedUtterance(*place, (), (), f"begins at {start:g} s, after the end of the recording")
             samples, rate = audio.read(start, end, self._channel(utterance))
+            if end - start > self.longest:
+                return self._long(AlignedUtterance(*place, (), ()), utterance.words, samples, rate)
             aligned = self.aligner.align_samples(samples, rate, utterance.words, utterance.name)
         except ArgonautError as fault:
             return AlignedUtterance(*place, (), (), str(fault).removeprefix(f"{utterance.name}: "))
         spoken = [phone for phone in aligned.phones if phone.confidence is not None]  # without inserted silence
         return AlignedUtterance(*place, _timed(aligned.words, start), _timed(spoken, start))
+
+    def _long(
+        self, utterance: AlignedUtterance, words: Sequence[str], samples: np.ndarray, rate: int
+    ) -> AlignedUtterance:
+        """Align a long utterance with the words of its transcript that were spoken."""
+
+        def tell(done: float, _: float) -> None:
+            if self.progress is not None:
+                self.progress(utterance.name, done)
+
+        found = self.aligner.align_long_samples(
+            samples, rate, words, utterance.name, threads=self.threads, progress=tell
+        )
+        second = found.period / TICKS_PER_SECOND
+
+        def at(frame: int) -> float:
+            return round(utterance.start + frame * second, DECIMALS)
+
+        return utterance._replace(
+            words=tuple(TimedWord(one.text, at(one.start), at(one.end), one.confidence) for one in found.words),
+            phones=tuple(
+                TimedWord(one.phone, at(one.start), at(one.end), one.confidence)
+                for one in found.phones
+                if one.position >= 0
+            ),
+            damage=tuple(
+                Damage(at(one.start), at(one.end), one.kind, " ".join(one.words), " ".join(one.recognised))
+                for one in found.damage
+            ),
+        )
 
 
 class _Audio:

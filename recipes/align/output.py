@@ -9,12 +9,12 @@ from readers.common.files import atomic_write, write_lines
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord, ctm_lines, write_tiers
-from recipes.align.results import AlignedRecording, AlignedUtterance, DoubtfulStretch, doubtful_stretches
+from recipes.align.results import AlignedRecording, AlignedUtterance, Damage, DoubtfulStretch, doubtful_stretches
 
 SEPARATE = {"textgrid": "TextGrid", "json": "json"}  # formats with a file for each recording, and its extension
 CTM, CSV, MLF = ("words.ctm", "phones.ctm"), "alignment.csv", "alignment.mlf"  # of all recordings
 FORMATS = (*SEPARATE, "ctm", "csv", "mlf")
-DOUBTFUL = "doubtful.csv"
+DOUBTFUL, DAMAGE = "doubtful.csv", "damage.csv"
 COLUMNS = ("recording", "speaker", "utterance", "type", "start", "end", "label", "confidence")
 
 
@@ -43,6 +43,16 @@ def write_together(
     """Write the files of all recordings, and return the doubtful stretches."""
     doubtful = [stretch for result in results for stretch in doubtful_stretches(result, threshold)]
     write_table(out / DOUBTFUL, DoubtfulStretch._fields, ((*one[:-1], _confidence(one.confidence)) for one in doubtful))
+    damage = [
+        (result.name, one.speaker, one.name, *stretch)
+        for result in results
+        for one in result.utterances
+        for stretch in one.damage
+    ]
+    if damage:
+        write_table(out / DAMAGE, (*COLUMNS[:3], *Damage._fields), damage)
+    else:
+        (out / DAMAGE).unlink(missing_ok=True)
     if "ctm" in formats:
         for name, level in zip(CTM, ("words", "phones")):
             write_lines(out / name, (line for result in results for line in _ctm(result, level)))
@@ -57,7 +67,8 @@ def write_together(
 def tiers_of(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch] | None = None) -> dict[str, list[TimedWord]]:
     """Return the tiers of a TextGrid: `words` and `phones`, of each speaker if there are several.
 
-    doubtful: stretches for a third tier.  An utterance that could not be aligned is an empty interval.
+    doubtful: stretches for a third tier, which also has those of damage.  An utterance that could not be aligned is an
+    empty interval.
     """
     speakers = list(dict.fromkeys(one.speaker for one in result.utterances))
     tiers: dict[str, list[TimedWord]] = {}
@@ -67,12 +78,19 @@ def tiers_of(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch] | Non
         for level in ("words", "phones"):
             tiers[prefix + level] = [label for one in own for label in _labels(one, level)]
         if doubtful is not None:
-            tiers[prefix + "doubtful"] = [
+            stretches = [
                 TimedWord(f"{one.words} ({one.confidence:.2f})", one.start, one.end)
                 for one in doubtful
                 if one.speaker == speaker
             ]
+            stretches += [_damage_label(stretch) for one in own for stretch in one.damage]
+            tiers[prefix + "doubtful"] = sorted(stretches, key=lambda one: one.start)
     return tiers
+
+
+def _damage_label(damage: Damage) -> TimedWord:
+    difference = " -> ".join(filter(None, (damage.words, damage.recognised)))
+    return TimedWord(f"{damage.kind}: {difference}", damage.start, damage.end)
 
 
 def _labels(utterance: AlignedUtterance, level: str) -> tuple[TimedWord, ...]:
@@ -88,7 +106,9 @@ def as_json(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch]) -> di
         content = one._asdict() | {
             "words": [_object("word", word) for word in one.words],
             "phones": [_object("phone", phone) for phone in one.phones],
+            "damage": [stretch._asdict() for stretch in one.damage],
         }
+        content |= {} if one.damage else {"damage": None}
         utterances.append({name: value for name, value in content.items() if value not in ("", None)})
     stretches = [one._asdict() | {"confidence": _confidence(one.confidence)} for one in doubtful]
     for stretch in stretches:

@@ -14,8 +14,21 @@ KEPT = ".results"  # folder of the output directory
 DECIMALS = 6  # of seconds
 
 
+class Damage(NamedTuple):
+    """A stretch where transcript and recording differ: `words` of the transcript, and what was recognised there."""
+
+    start: float
+    end: float
+    kind: str
+    words: str
+    recognised: str
+
+
 class AlignedUtterance(NamedTuple):
-    """The words and phones of an utterance, in seconds of the recording; `reason` says why there are none."""
+    """The words and phones of an utterance, in seconds of the recording; `reason` says why there are none.
+
+    damage: of a long utterance, whose transcript may differ from the recording.
+    """
 
     name: str
     speaker: str
@@ -25,6 +38,7 @@ class AlignedUtterance(NamedTuple):
     words: tuple[TimedWord, ...]
     phones: tuple[TimedWord, ...]
     reason: str = ""
+    damage: tuple[Damage, ...] = ()
 
 
 class AlignedRecording(NamedTuple):
@@ -124,7 +138,11 @@ def _fields(result: AlignedRecording) -> dict[str, Any]:
 
 def _parse(content: dict[str, Any]) -> AlignedRecording:
     utterances = [
-        AlignedUtterance(**one | {"words": _timed(one["words"]), "phones": _timed(one["phones"])})
+        AlignedUtterance(
+            **one
+            | {"words": _timed(one["words"]), "phones": _timed(one["phones"])}
+            | {"damage": tuple(Damage(*stretch) for stretch in one["damage"])}
+        )
         for one in content["utterances"]
     ]
     return AlignedRecording(**content | {"utterances": tuple(utterances)})

@@ -6,6 +6,7 @@ words or .TextGrid files with utterances; words.dict has their pronunciations; e
 writes to aligned
   SPEAKER/RECORDING.TextGrid  tiers `words` and `phones`; of several speakers `SPEAKER - words`, `SPEAKER - phones`
   doubtful.csv                stretches of words that match the audio badly
+  damage.csv                  if utterances of more than two minutes differ from their transcripts: where
   report                      utterances that could not be aligned, and why
 and ends with
   utterances: 130 done, 0 skipped, 0 failed; 4 doubtful
@@ -25,11 +26,12 @@ import argparse
 from pathlib import Path
 
 from readers.errors import ConfigError
-from recipes.cli.dictionaries import add_dictionary_options
+from recipes.cli.dictionaries import add_dictionary_options, add_guess_option
 
 MIXED = True  # options may stand between the positional arguments
 REPORT, GUESSED = "report", "guessed.dict"
 THRESHOLD = 0.1
+LONG = 120.0  # seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,9 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--case", choices=("keep", "upper", "lower"), default="keep", help="change the case of transcripts (keep)"
     )
     add_dictionary_options(words)
-    words.add_argument(
-        "--g2p", metavar="MODEL", help="guess the pronunciations of words that DICT lacks; write OUT/guessed.dict"
-    )
+    add_guess_option(words, "words of the transcripts")
     audio = parser.add_argument_group("audio")
     audio.add_argument(
         "--channel", metavar="N", help="channel of recordings with several, counted from 0, or mix for their mean"
@@ -75,6 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search = parser.add_argument_group("search")
     search.add_argument(
         "--beam", type=float, metavar="X", help="beam of the search, doubled while no path survives (default: exact)"
+    )
+    search.add_argument(
+        "--long",
+        type=float,
+        default=LONG,
+        metavar="X",
+        help=f"transcripts of utterances of more than X seconds may differ from the recording ({LONG:g})",
     )
     parser.add_argument("-j", "--threads", type=int, metavar="N", help="number of threads (default: one per core)")
 
@@ -88,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     from recipes.align.corpora import open_corpus, with_channel
     from recipes.align.recordings import recordings_of
     from recipes.align.training import Training
-    from recipes.cli.dictionaries import open_dictionary
+    from recipes.cli.dictionaries import open_dictionary, with_guesses
     from recipes.cli.transcribe import channel_of
 
     formats = check_options(arguments)
@@ -101,24 +108,14 @@ def run(arguments: argparse.Namespace) -> int:
         corpus = with_channel(corpus, channel)
         recordings = recordings_of(corpus, Path(arguments.corpus))
         if arguments.g2p:
-            dictionary += guessed(corpus, dictionary, arguments.g2p, out)
+            spoken = [word for utterance in corpus.utterances for word in utterance.words or ()]
+            dictionary = with_guesses(arguments, dictionary, spoken, out / GUESSED)
         if arguments.train:
             arguments.model = Training(corpus, dictionary, out, cores).run()
         # A number is the channel of recordings with several; the others keep theirs.
         audio = AudioOptions(channel=channel if channel == MIX else None, upsample=arguments.upsample)
         aligner = ForcedAligner.load(arguments.model, dictionary, arguments.beam, audio)
         return Run(arguments, formats, aligner, recordings, corpus.report.lost).run()
-
-
-def guessed(corpus, dictionary: list, model: str, out: Path) -> list:
-    """Return pronunciations of the words that the dictionary lacks, and write them for review."""
-    from decoder.g2p import G2P, complete_dictionary
-
-    words = [word for utterance in corpus.utterances for word in utterance.words or ()]
-    guesses = complete_dictionary(dictionary, words, G2P.load(model))
-    guesses.write(out / GUESSED)
-    print(guesses.summary(out / GUESSED))
-    return guesses.for_decoding()
 
 
 def check_options(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -135,6 +132,8 @@ def check_options(arguments: argparse.Namespace) -> tuple[str, ...]:
         raise ConfigError(f"command line: --doubtful {arguments.doubtful:g}; expected a confidence from 0 to 1")
     if arguments.threads is not None and arguments.threads < 1:
         raise ConfigError(f"command line: -j {arguments.threads}; expected at least 1")
+    if not arguments.long >= 0:
+        raise ConfigError(f"command line: --long {arguments.long:g}; expected seconds, at least 0")
     if arguments.train and (arguments.model or arguments.channel == MIX):
         found = f"MODEL {arguments.model}" if arguments.model else "--channel mix"
         raise ConfigError(f"command line: --train with {found}; expected only one of them")
@@ -158,14 +157,14 @@ class Run:
 
     def __init__(self, arguments: argparse.Namespace, formats: tuple[str, ...], aligner, recordings: list, lost: list):
         from readers.common.report import RunReport
-        from recipes.align.aligning import RecordingAligner
         from recipes.align.results import KeptResults, file_marks
 
         self.arguments, self.formats, self.out = arguments, formats, Path(arguments.out)
         self.recordings, self.report = recordings, RunReport("utterances")
         self.report.lost.extend(lost)
-        self.align = RecordingAligner(aligner)
-        common = (file_marks(Path(arguments.model)), arguments.beam, arguments.channel, arguments.upsample)
+        self.aligner = aligner
+        options = (arguments.beam, arguments.channel, arguments.upsample, arguments.long)
+        common = (file_marks(Path(arguments.model)), *options)
         self.kept = KeptResults(self.out, common, aligner.graphs.words)
         self.shown = [arguments.doubtful, arguments.doubtful_tier]
 
@@ -188,7 +187,8 @@ class Run:
                 missing = [form for form, path in files.items() if not path.exists()]
                 write_recording(found[recording.name], missing, self.out, *self.shown)
         with progress_display("align", "recordings") as show:
-            for number, (recording, result) in enumerate(in_order(self.align, waiting, self.arguments.threads), 1):
+            align = self._recording_aligner(len(waiting), show)
+            for number, (recording, result) in enumerate(in_order(align, waiting, self.arguments.threads), 1):
                 if isinstance(result, Exception):
                     faults[recording.name] = one_line(result)
                 else:
@@ -208,6 +208,16 @@ class Run:
         print(self.report.summary())
         return self.report.exit_status
 
+    def _recording_aligner(self, num_recordings: int, show):
+        from readers.common.environment import available_cores
+        from recipes.align.aligning import RecordingAligner
+
+        def progress(name: str, seconds: float) -> None:
+            show(0, num_recordings, **{name: f"{seconds / 60:.1f} minutes"})
+
+        threads = max(1, available_cores() // max(1, num_recordings))
+        return RecordingAligner(self.aligner, self.arguments.long, threads, progress if num_recordings == 1 else None)
+
     def _write(self, recording, result) -> None:
         from recipes.align.output import write_recording
 
@@ -216,6 +226,8 @@ class Run:
 
     def _count(self, found: dict, faults: dict[str, str], stretches: list) -> None:
         """Enter every utterance into the report."""
+        from recipes.align.output import DAMAGE
+
         doubtful: dict[str, list[str]] = {}
         for one in stretches:
             doubtful.setdefault(one.utterance, []).append(f"{one.start:.2f}-{one.end:.2f} s {one.words}")
@@ -227,6 +239,10 @@ class Run:
             for one in found[recording.name].utterances:
                 if one.reason:
                     self.report.fail(one.name, one.reason)
+                elif one.damage:
+                    first, more = one.damage[0], len(one.damage) - 1
+                    text = f"{first.start:.2f}-{first.end:.2f} s {first.kind} {first.words}".rstrip()
+                    self.report.mark(one.name, "damaged", text + (f" and {more} more, see {DAMAGE}" if more else ""))
                 elif one.name in doubtful:
                     self.report.mark(one.name, "doubtful", "; ".join(doubtful[one.name]))
                 else:

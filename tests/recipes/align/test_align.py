@@ -124,6 +124,33 @@ def test_words_that_were_not_spoken_are_doubtful(phonetician):
     assert phonetician.run("align", *RUN, "--doubtful", "0").out[-1] == "utterances: 3 done, 0 skipped, 0 failed"
 
 
+def test_differences_of_long_recordings_from_their_transcripts_are_named(phonetician):
+    phonetician.write("corpus/anna/one.txt", "AB BA C")
+    formats = ("--format", "textgrid,json", "--doubtful-tier")
+    done = phonetician.run("align", *RUN, *formats, "--long", "0")
+    assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed; 1 damaged")
+    assert any(line.startswith("damaged: one: ") and line.endswith(" deleted BA") for line in done.err)
+    with (phonetician.root / "aligned/damage.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert (row["recording"], row["kind"], row["words"], row["recognised"]) == ("anna/one", "deleted", "BA", "")
+    found = grid(phonetician, "anna/one")
+    assert [spoken(tier) for tier in found.tiers[:2]] == [["AB", "C"], ["a", "b", "c"]]
+    content = json.loads((phonetician.root / "aligned/anna/one.json").read_text())
+    (utterance,) = content["utterances"]
+    assert [one["kind"] for one in utterance["damage"]] == ["deleted"]
+    assert all(one["confidence"] > 0.5 for one in (*utterance["words"], *utterance["phones"]))
+    by_force = ForcedAligner.load("tones.argo", "dict").align("corpus/otto/three.wav", SPOKEN["otto/three"]).words
+    starts = [one.start for one in grid(phonetician, "otto/three").tiers[0].entries if one.label]
+    assert starts == pytest.approx([word.start for word in by_force], abs=0.011)
+
+    again = phonetician.run("align", *RUN, *formats, "--long", "0")
+    assert again.out[-1] == done.out[-1]
+    assert again.changed == set()
+    phonetician.write("corpus/anna/one.txt", "AB C")
+    assert phonetician.run("align", *RUN, *formats, "--long", "0").status == 0
+    assert not (phonetician.root / "aligned/damage.csv").exists()
+
+
 def test_a_second_run_aligns_only_what_has_changed(phonetician):
     assert phonetician.run("align", *RUN).status == 0
     edited = phonetician.root / "aligned/anna/one.TextGrid"
@@ -209,6 +236,7 @@ def test_a_channel_is_chosen(phonetician):
         ((*RUN, "--format", "textgrid,praat"), "--format: praat; expected textgrid, json, ctm, csv, mlf"),
         ((*RUN, "--format", ","), "--format: no format"),
         ((*RUN, "--doubtful", "2"), "--doubtful 2; expected a confidence from 0 to 1"),
+        ((*RUN, "--long", "-1"), "--long -1; expected seconds, at least 0"),
         ((*RUN, "-j", "0"), "-j 0; expected at least 1"),
         ((*RUN, "--beam", "-1"), "beam -1.0; expected a number above 0"),
         (
