@@ -3,7 +3,8 @@
 SPEAKER/NAME.wav has its words in SPEAKER/NAME.lab, NAME.txt or NAME.TextGrid, in this order of preference.  In a
 TextGrid, each tier is a speaker and each interval with text an utterance, with these exceptions: a tier with a general
 name, such as `utterances`, is of the speaker whom the folder names; a tier `words`, or `SPEAKER - words`, of an aligner
-is one utterance; tiers of points and those called `phones` or `notes` are ignored.
+is one utterance, unless the speaker has a tier of utterances; tiers of points and those called `phones` or `notes` are
+ignored.
 """
 
 import os
@@ -68,6 +69,8 @@ def _textgrid_drafts(path: Path, audio: Path, name: str, folder: str, is_certain
     """
     tiers = [(tier, *_role(tier)) for tier in read_textgrid(path)]
     tiers = [(tier, role, "" if is_certain else speaker) for tier, role, speaker in tiers if role]
+    divided = {speaker for _, role, speaker in tiers if role == "utterances"}
+    tiers = [(tier, role, speaker) for tier, role, speaker in tiers if role == "utterances" or speaker not in divided]
     if not tiers:
         raise FormatError(f"{path}: no tier of utterances; expected a tier for each speaker")
     speakers = list(dict.fromkeys(speaker or folder for _, _, speaker in tiers))

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readers.audio.header import AudioHeader
-from readers.corpora import Corpus, Utterance, feature_pairs, import_corpus, read_corpus, write_corpus
+from readers.corpora import KINDS, Corpus, Utterance, feature_pairs, import_corpus, read_corpus, write_corpus
 from readers.corpora.corpus import by_name, usable_name
 from readers.errors import FormatError
 from tests.readers.corpora.conftest import RATE, tone
@@ -73,3 +73,11 @@ def test_broken_directories(name, content, message, folder, tmp_path):
     with pytest.raises(FormatError) as fault:
         read_corpus(tmp_path / "out")
     assert message in str(fault.value)
+
+
+def test_every_kind_gives_the_same_corpus(folder, kaldi, lhotse, table, table_tsv):
+    sources = {"folder": folder, "kaldi": kaldi, "lhotse": lhotse, "table": table}
+    corpora = [import_corpus(kind, source) for kind, source in sources.items()]
+    assert len(corpora[0].utterances) == 3
+    assert all(corpus == corpora[0] for corpus in (*corpora, import_corpus("table", table_tsv)))
+    assert set(sources) == set(KINDS)

@@ -54,6 +54,14 @@ def test_facts(data):
     assert corpus.report.remarks["case"].endswith("use --case lower")
 
 
+def test_a_few_samples_at_full_scale_are_no_clipping_in_a_long_recording(tmp_path):
+    samples = np.arange(200_000) % 5000
+    samples[:15] = 32767
+    write(tmp_path / "s/long.wav", samples)
+    write(tmp_path / "s/short.wav", samples[:100_000])
+    assert list(examine(import_corpus("folder", tmp_path))[1].clipped) == ["short"]
+
+
 def test_words_need_time(data):
     corpus = import_corpus("folder", data, case="lower")
     assert examine(corpus, {"one": 3, "two": 1})[1].too_short == {

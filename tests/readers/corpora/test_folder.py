@@ -169,6 +169,10 @@ def textgrid(path, tiers, end=1.0, points=()):
             [("a-Ann-0000000-0000750", "Ann", "one", 0.0, 0.75), ("a-Bob-0000500-0001000", "Bob", "hi", 0.5, None)],
         ),
         ({"utterances": [(0.25, 0.5, "one")]}, [("a", "s", "one", 0.25, 0.5)]),
+        (
+            {"utterance": [(0, 0.5, "one two")], "words": [(0, 0.25, "one"), (0.25, 0.5, "two")]},
+            [("a", "s", "one two", 0.0, 0.5)],
+        ),
         ({"words": [(0, 0.5, "one"), (0.5, 0.75, "two")], "phones": [(0, 1, "w")]}, [("a", "s", "one two", 0.0, None)]),
         (
             {"Ann - words": [(0.25, 0.5, "one")], "Ann - phones": [(0, 1, "w")], "Bob - words": [(0.5, 0.75, "two")]},

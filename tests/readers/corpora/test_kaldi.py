@@ -29,7 +29,7 @@ def test_segments_channels_and_ends(tmp_path):
     tone(tmp_path / "wav/stereo.wav", 16000, channels=2)
     tone(tmp_path / "wav/mono.wav", 8000)
     (tmp_path / "wav.scp").write_text("m wav/mono.wav\ns wav/stereo.wav\n")
-    (tmp_path / "segments").write_text("m-1 m 0 1.2\nm-2 m 0.25 0.75\ns-1 s 0.5 -1\ns-2 s 0 1 0\n")
+    (tmp_path / "segments").write_text("m-1 m 0 1.2\nm-2 m 0.25 0.75 0\ns-1 s 0.5 -1\ns-2 s 0 1 0\n")
     (tmp_path / "utt2spk").write_text("m-1 a\nm-2 a\ns-1 b\ns-2 b\n")
     (tmp_path / "text").write_text("m-1 X, Y\nm-2\n")
     (tmp_path / "reco2file_and_channel").write_text("m m B\ns s B\n")
