@@ -58,6 +58,10 @@ class CopyMaker:
     def __init__(self, settings: Augmentation):
         self.settings = settings
         self._load = functools.lru_cache(KEPT_FILES)(self._load_at)
+        self._talkers: dict[tuple, list[int]] = {}
+        for index, talker in enumerate(settings.talkers):
+            for key in _voices(talker):
+                self._talkers.setdefault(key, []).append(index)
 
     @staticmethod
     def _load_at(recording: Recording, rate: int) -> np.ndarray:
@@ -126,14 +130,17 @@ class CopyMaker:
         return made.astype(np.float32)
 
     def _babble(self, copy, recording, samples, rate, rng) -> np.ndarray:
-        others = [one for one in self.settings.talkers if not _same_voice(one, recording)]
+        same = sorted({index for key in _voices(recording) for index in self._talkers.get(key, ())})
+        others = len(self.settings.talkers) - len(same)
         fewest, most = self.settings.num_talkers
-        if len(others) < fewest:
-            raise FormatError(
-                f"{len(others)} recordings of other speakers to make babble of; expected at least {fewest}"
-            )
-        number = int(rng.integers(fewest, min(most, len(others)) + 1))
-        chosen = [others[index] for index in rng.choice(len(others), number, replace=False)]
+        if others < fewest:
+            raise FormatError(f"{others} recordings of other speakers to make babble of; expected at least {fewest}")
+        number = int(rng.integers(fewest, min(most, others) + 1))
+        chosen = []
+        for index in map(int, rng.choice(others, number, replace=False)):
+            for skipped in same:
+                index += skipped <= index
+            chosen.append(self.settings.talkers[index])
         talkers = [self._load(one, rate) for one in chosen]
         for one, talker in zip(chosen, talkers):
             if not mean_power(talker) > 0:
@@ -165,8 +172,9 @@ def _pick(recordings: tuple[Recording, ...], rng: np.random.Generator) -> Record
     return recordings[int(rng.integers(len(recordings)))]
 
 
-def _same_voice(one: Recording, other: Recording) -> bool:
-    """Whether both are the same recording or known to be of the same speaker."""
-    if one.speaker is not None and one.speaker == other.speaker:
-        return True
-    return one.name == other.name or (one.path, one.first, one.channel) == (other.path, other.first, other.channel)
+def _voices(recording: Recording) -> Iterator[tuple]:
+    """Yield keys that recordings with the same voice share: speaker, name, audio."""
+    if recording.speaker is not None:
+        yield "speaker", recording.speaker
+    yield "name", recording.name
+    yield "audio", recording.path, recording.first, recording.channel

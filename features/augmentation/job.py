@@ -9,6 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from features.augmentation.copies import CopyMaker, load
 from features.augmentation.settings import Augmentation, Copy, Recording
 from readers.audio.audio_file import write_flac
@@ -128,24 +130,37 @@ def augment(
 def _copies_of(recording: Recording, plan: list[Copy], maker: CopyMaker, directory: Path) -> Outcome:
     """Make the missing copies of one recording.  Only a failure to write raises an error."""
     outcome = Outcome()
-    samples = rate = None
-    for copy in plan:
-        path, name = _file(directory, copy, recording), copy.prefix + recording.name
+    files = {copy: _file(directory, copy, recording) for copy in plan}
+    try:
+        samples, length, rate = _opened(recording, needed=not all(path.exists() for path in files.values()))
+    except (ArgonautError, OSError) as fault:
+        outcome.losses = [(copy.prefix + recording.name, _reason(fault)) for copy in plan]
+        return outcome
+    for copy, path in files.items():
+        name, made = copy.prefix + recording.name, None
         try:
-            if samples is None:
-                samples, rate = load(recording)
             if path.exists():
-                length = read_audio_header(path).num_samples
+                new_length = read_audio_header(path).num_samples
             else:
                 made = maker.make(copy, recording, samples, rate)
-                length = len(made)
+                new_length = len(made)
         except (ArgonautError, OSError) as fault:
             outcome.losses.append((name, _reason(fault)))
             continue
-        if not path.exists():
+        if made is not None:
             write_flac(path, made, rate)
-        outcome.made.append(Made(recording, copy, name, path, rate, (len(samples), length)))
+        outcome.made.append(Made(recording, copy, name, path, rate, (length, new_length)))
     return outcome
+
+
+def _opened(recording: Recording, needed: bool) -> tuple[np.ndarray | None, int, int]:
+    """Return the samples of a recording, None unless they are needed, their number and their rate in Hz."""
+    if needed:
+        samples, rate = load(recording)
+        return samples, len(samples), rate
+    header = read_audio_header(recording.path)
+    length = header.num_samples if recording.last is None else recording.last + 1 - recording.first
+    return None, length, header.rate
 
 
 def _reason(fault: Exception) -> str:

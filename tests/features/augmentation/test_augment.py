@@ -74,8 +74,9 @@ def test_an_interrupted_run_continues_to_the_same_bits(tmp_path, recordings, set
     for path in files[::2]:
         path.unlink()
     kept = {path: path.stat().st_mtime_ns for path in files[1::2]}
-    made, _ = augment(recordings, settings, tmp_path / "a")
+    made, report = augment(recordings, settings, tmp_path / "a")
     assert contents(tmp_path / "a") == expected
+    assert (made, report) == augment(recordings, settings, tmp_path / "a")  # nothing is left to do
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert [one.num_samples for one in made] == [(one.num_samples[0], len(read_audio(one.path)[0])) for one in made]
 
@@ -125,6 +126,23 @@ def test_babble_has_no_voice_of_the_speaker(recordings):
     samples, rate = read_audio(recordings[0].path)
     with pytest.raises(ValueError, match="0 recordings of other speakers to make babble of; expected at least 1"):
         CopyMaker(settings).make(next(settings.plan()), recordings[0], samples, rate)
+
+
+def test_babble_is_drawn_from_all_other_speakers(tmp_path):
+    talkers = []
+    for number in range(8):  # every voice is a sine of its own
+        write_wav(tmp_path / f"t{number}.wav", 5000 * np.sin(2 * np.pi * (number + 3) / 80 * np.arange(800)), RATE)
+        talkers.append(Recording(f"t{number}", tmp_path / f"t{number}.wav", speaker=f"s{number // 3}"))
+    samples, rate = read_audio(talkers[4].path)
+    settings = Augmentation(talkers=tuple(talkers), num_talkers=(2, 3), snr=(0, 0), copies=60)
+    counts = np.zeros(8, int)
+    for copy in settings.plan():
+        added = CopyMaker(settings).make(copy, talkers[4], samples, rate) - samples
+        spectrum = np.abs(np.fft.rfft(added))[30:110:10]
+        heard = spectrum > 0.5 * spectrum.max()
+        assert heard.sum() in (2, 3)
+        counts += heard
+    assert (counts > 0).tolist() == [True] * 3 + [False] * 3 + [True] * 2
 
 
 def test_the_volume_of_all_copies_is_in_the_range(recordings):
