@@ -46,6 +46,8 @@ class Examination:
         In the order of their names.
     rates, channels : dict of int to int
         Number of audio files by sample rate in Hz, and by number of channels.
+    no_channel : int
+        Number of utterances in files with several channels of which none is chosen.
     no_transcript, no_words : tuple of str
         Utterances without a transcript, and with an empty one.
     clipped, silent, too_short : dict of str to str
@@ -62,6 +64,7 @@ class Examination:
     speakers: dict[str, Share]
     rates: dict[int, int]
     channels: dict[int, int]
+    no_channel: int
     no_transcript: tuple[str, ...]
     no_words: tuple[str, ...]
     clipped: dict[str, str]
@@ -86,8 +89,9 @@ class Examination:
             "channels": ", ".join(f"{number} ({counted(count, 'file')})" for number, count in self.channels.items()),
             "words": f"{self.total.words}, {self.num_words} different",
         }
-        if len(self.channels) > 1 or next(iter(self.channels), 1) > 1:
-            lines["channels"] += "; choose one of several with argonaut hcopy --channel"
+        if self.no_channel:
+            count = counted(self.no_channel, "utterance")
+            lines["channels"] += f"; choose one for {count} with argonaut hcopy --channel"
         if self.unknown is not None:
             count = sum(self.unknown.values())
             lines["without a pronunciation"] = (
@@ -223,6 +227,7 @@ def _examination(
         speakers=speakers,
         rates=dict(sorted(Counter(header.rate for header in headers).items())),
         channels=dict(sorted(Counter(header.channels for header in headers).items())),
+        no_channel=sum(one.channel is None and corpus.headers[one.audio].channels > 1 for one in corpus.utterances),
         no_transcript=tuple(one.name for one in corpus.utterances if one.words is None),
         no_words=tuple(one.name for one in corpus.utterances if one.words == ()),
         clipped=clipped,

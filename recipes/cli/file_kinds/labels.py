@@ -43,22 +43,39 @@ def scp(path: str) -> Figures:
     missing = sum(not Path(file).is_file() for file in files)
     keys = Counter(entry.key for entry in entries)
     frames = [entry.num_frames for entry in entries if entry.num_frames is not None]
+    audio = _audio(entries[0].path)
     figures: Figures = [
         ("entries", len(entries)),
         ("files", f"{len(files)}" + (f", {missing} of them not there" if missing else "")),
-        ("ranges", f"{len(frames)} entries give one, {sum(frames)} frames" if frames else "none"),
+        (
+            "ranges",
+            f"{len(frames)} entries give one, {sum(frames)} {'samples' if audio else 'frames'}" if frames else "none",
+        ),
         ("first key", entries[0].key),
     ]
     repeated = sum(count > 1 for count in keys.values())
     if repeated:
         figures.append(("repeated", f"{repeated} keys come more than once"))
-    if Path(entries[0].path).is_file():
+    if audio:
+        channels = f", {audio.channels} channels" if audio.channels > 1 else ""
+        figures.append(("first file", f"audio, {audio.rate} Hz{channels}"))
+    elif Path(entries[0].path).is_file():
         try:
             header = read_htk_header(entries[0].path)
             figures.append(("first file", f"{kind_name(header.kind)}, {header.dim} values per frame"))
         except FormatError:
             figures.append(("first file", "no HTK parameter file"))
     return figures
+
+
+def _audio(path: str):
+    """Return the AudioHeader of a file, None if it is no audio."""
+    from readers.audio.header import read_audio_header
+
+    try:
+        return read_audio_header(path)
+    except (FormatError, OSError):
+        return None
 
 
 def names(path: str) -> Figures:

@@ -48,7 +48,7 @@ def test_facts(data):
     assert corpus.report.summary() == (
         "utterances: 7 done, 0 skipped, 0 failed; 1 clipped; 1 no-transcript; 1 no-words; 1 silent"
     )
-    assert corpus.report.remarks["channels"] == "1 (6 files), 2 (1 file); choose one of several with " + (
+    assert corpus.report.remarks["channels"] == "1 (6 files), 2 (1 file); choose one for 1 utterance with " + (
         "argonaut hcopy --channel"
     )
     assert corpus.report.remarks["case"].endswith("use --case lower")
@@ -111,6 +111,15 @@ def test_long_recordings_are_read_in_pieces(name, tmp_path, monkeypatch):
     _, found = examine(import_corpus("folder", tmp_path))
     assert found.silent == {}
     assert calls == ([(0, 15999), (16000, 31999), (32000, 39999)] if name == "long.wav" else [()])
+
+
+def test_chosen_channels_need_no_choice(tmp_path):
+    tone(tmp_path / "a.wav", 8000, channels=2)
+    (tmp_path / "wav.scp").write_text("a a.wav\n")
+    (tmp_path / "segments").write_text("a-1 a 0 0.5 0\na-2 a 0.5 1 1\n")
+    (tmp_path / "utt2spk").write_text("a-1 x\na-2 y\n")
+    _, found = examine(import_corpus("kaldi", tmp_path))
+    assert (found.no_channel, found.remarks()["channels"]) == (0, "2 (1 file)")
 
 
 def test_only_the_part_of_an_utterance_counts(tmp_path):

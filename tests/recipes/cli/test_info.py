@@ -372,3 +372,16 @@ def test_lattices_show_their_header(tmp_path):
     write_slf(tmp_path / "l", lattice)
     figures = figures_of(tmp_path / "l")[1]
     assert (figures["ends at"], figures["lmscale"], figures["utterance"]) == ("1.25 s", "12", "not named")
+
+
+def test_a_list_of_audio_files(tmp_path):
+    import numpy as np
+    import soundfile
+
+    soundfile.write(tmp_path / "a.wav", np.zeros((400, 2), np.int16), 8000)
+    lines = f"a-1={tmp_path}/a.wav[0,99,0]\na-2={tmp_path}/a.wav[100,399,1]\n"
+    figures = figures_of(put(tmp_path / "audio.scp", lines))[1]
+    assert figures["ranges"] == "2 entries give one, 400 samples"
+    assert figures["first file"] == "audio, 8000 Hz, 2 channels"
+    pairs = figures_of(put(tmp_path / "hcopy.list", f"{tmp_path}/a.wav[0,99,0] {tmp_path}/a-1.htk\n"))[1]
+    assert pairs["sources"] == "1"
