@@ -156,13 +156,19 @@ def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None
 def open_flat_start(directory: Path, dictionary: Sequence[Pronunciation]) -> tuple["FrontEnd", TranscriptGraphs]:
     """Return the front end and what alignment needs, from a directory of `argonaut flatstart`.
 
-    Raises FormatError for damaged files, GraphError for models that do not fit together, and OSError.
+    Raises FormatError for damaged files, GraphError for models that do not fit together, ConfigError without a record
+    of the features, and OSError.
     """
     from decoder.gaussians.scorer import GaussianScorer
     from decoder.recognizer.front_end import FrontEnd
     from features import config_of
 
     mmf, features = directory / MMF, directory / FEATURES
+    if not features.is_file():
+        raise ConfigError(
+            f"{features}: missing; expected how the features are computed, which argonaut flatstart writes if argonaut "
+            "hcopy has made them"
+        )
     donor, states = read_mmf(mmf), read_state_list(directory / STATES)
     record = read_side_file(features)
     scorer = GaussianScorer(GaussianModels.of_hmm_set(donor, states, f"{mmf}"), record, f"{mmf}")

@@ -137,16 +137,31 @@ def _fields(result: AlignedRecording) -> dict[str, Any]:
 
 
 def _parse(content: dict[str, Any]) -> AlignedRecording:
-    utterances = [
-        AlignedUtterance(
-            **one
-            | {"words": _timed(one["words"]), "phones": _timed(one["phones"])}
-            | {"damage": tuple(Damage(*stretch) for stretch in one["damage"])}
-        )
-        for one in content["utterances"]
-    ]
-    return AlignedRecording(**content | {"utterances": tuple(utterances)})
+    return AlignedRecording(
+        str(content["name"]),
+        str(content["audio"]),
+        float(content["seconds"]),
+        tuple(_parse_utterance(one) for one in content["utterances"]),
+    )
+
+
+def _parse_utterance(content: dict[str, Any]) -> AlignedUtterance:
+    channel = content["channel"]
+    return AlignedUtterance(
+        str(content["name"]),
+        str(content["speaker"]),
+        None if channel is None else int(channel),
+        float(content["start"]),
+        float(content["end"]),
+        _timed(content["words"]),
+        _timed(content["phones"]),
+        str(content["reason"]),
+        tuple(Damage(float(start), float(end), *map(str, texts)) for start, end, *texts in content["damage"]),
+    )
 
 
 def _timed(rows: Iterable[Sequence[Any]]) -> tuple[TimedWord, ...]:
-    return tuple(TimedWord(str(word), float(start), float(end), confidence) for word, start, end, confidence in rows)
+    return tuple(
+        TimedWord(str(word), float(start), float(end), None if confidence is None else float(confidence))
+        for word, start, end, confidence in rows
+    )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from readers.common.files import write_lines
-from readers.config.feature_record import read_side_file, side_file, write_side_file
 from readers.corpora.corpus import Corpus
 from readers.corpora.directory import WORDS, feature_pairs, write_corpus
 from readers.errors import ArgonautError, ConfigError
@@ -103,16 +102,13 @@ class Training:
         )
 
     def train(self) -> int:
-        """Train the models, and keep with them how their features are computed."""
+        """Train the models."""
         frames = round(self.seconds * FRAMES_PER_SECOND)
-        lost = command(
+        return command(
             *("flatstart", "--features", self.scp, "--words", self.lists / WORDS, "--dict", self.words),
             *("--gaussians", max(1, min(GAUSSIANS, frames // FRAMES_PER_GAUSSIAN))),
             *("--out", self.models, "-j", self.threads),
         )
-        record = read_side_file(side_file(self.features / f"any.{EXTENSION}"))
-        write_side_file(self.models / "features.json", record)
-        return lost
 
     def _rate_and_seconds(self) -> tuple[int, float]:
         """Return the sample rate of the features, and the duration of the utterances with words."""

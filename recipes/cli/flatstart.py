@@ -8,6 +8,7 @@ writes to exp/flat
   states.list   names of the states
   transitions   transition probabilities of the states
   phones.list   names of the models
+  features.json how the features are computed from audio, if hcopy made them; so exp/flat is a MODEL for argonaut align
   passes.jsonl  method, number of Gaussians and log-likelihood of each pass
   passes.png    a picture of them
   report        utterances that could not be used, with reasons
@@ -28,7 +29,11 @@ from recipes.cli.console import progress_display, show_losses
 from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
 
 STATE, PASSES, PICTURE = "passes.safetensors", "passes.jsonl", "passes.png"
-RESULTS = ("hmmdefs", "states.mlf", "states.list", "transitions", "phones.list", PASSES, PICTURE, "report", STATE)
+FEATURES = "features.json"
+RESULTS = (
+    *("hmmdefs", "states.mlf", "states.list", "transitions", "phones.list", FEATURES, PASSES, PICTURE, "report"),
+    STATE,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,6 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
             if job.num_used:
                 training = train(job, out)
                 write_results(job, training, out)
+                write_feature_record(Path(utterances[0].path), out / FEATURES)
         finally:
             runner.close()
     report.write(out / "report")
@@ -191,6 +197,19 @@ def train(job, out: Path):
     write_lines(out / PASSES, map(json.dumps, training.history))
     draw_passes(training.history, out / PICTURE)
     return training
+
+
+def write_feature_record(features: Path, path: Path) -> None:
+    """Write how a feature file was computed, if more is known than its header says."""
+    from readers.config.feature_record import SideFiles, write_side_file
+    from readers.htk.parameter_file import kind_name, read_htk_header
+
+    header = read_htk_header(features)
+    record = SideFiles().record(features, kind_name(header.kind), header.period)
+    if record.is_detailed:
+        write_side_file(path, record)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_results(job, training, out: Path) -> None:

@@ -230,6 +230,21 @@ def test_a_channel_is_chosen(phonetician):
     assert (phonetician.root / "aligned/otto/three.TextGrid").read_bytes() == expected
 
 
+@pytest.mark.parametrize("damage", ["{", "[]", '{"seconds": "x"}', '"words": [["AB"'])
+def test_damaged_results_of_an_earlier_run_are_made_again(phonetician, damage):
+    assert phonetician.run("align", *RUN).status == 0
+    kept = phonetician.root / "aligned/.results/anna/one.json"
+    content = json.loads(kept.read_text())
+    if damage == '{"seconds": "x"}':
+        content["recording"]["seconds"] = "x"
+    elif damage == '"words": [["AB"':
+        content["recording"]["utterances"][0]["words"][0] = ["AB", 0.1]
+    kept.write_text(json.dumps(content) if '"' in damage else damage)
+    again = phonetician.run("align", *RUN)
+    assert (again.status, again.changed) == (0, {"aligned/.results/anna/one.json"})
+    assert "2 of 3 recordings are unchanged and were not aligned again" in again.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -50,6 +50,9 @@ def test_a_corpus_is_aligned_by_models_trained_on_it(longer):
     assert wrong[0].confidence < 0.1 < right[0].confidence
     with pytest.raises(ConfigError, match="models without a dictionary; expected one"):
         ForcedAligner.load(models)
+    (longer.root / models / "features.json").unlink()
+    refused = longer.run("align", "corpus/anna", "dict", models, "other")
+    assert "features.json: missing; expected how the features are computed" in refused.fault
 
 
 STAGES = ("lists", "features", "flatstart")
