@@ -111,9 +111,10 @@ def examine(
     corpus: Corpus,
     phones: Mapping[str, int] | None = None,
     guessed: Mapping[str, int] | None = None,
+    decode: bool = True,
     progress: Progress | None = None,
 ) -> tuple[Corpus, Examination]:
-    """Read all audio of a corpus and compare its words with a dictionary.
+    """Decode all audio of a corpus, and compare its words with a dictionary.
 
     Parameters
     ----------
@@ -122,6 +123,8 @@ def examine(
         Words of a dictionary and the number of phones of their shortest pronunciations.
     guessed : mapping of str to int, optional
         The same for words whose pronunciation was guessed; they count as words without one.
+    decode : bool
+        Whether the audio is decoded; without it, clipped, silent and damaged recordings are not found.
     progress : callable, optional
         Called as progress(done, total) for utterances.
 
@@ -133,7 +136,8 @@ def examine(
     """
     levels: dict[str, _Levels] = {}
     report = RunReport(corpus.report.what, 0, list(corpus.report.lost), dict(corpus.report.remarks))
-    for number, (utterance, found) in enumerate(zip(corpus.utterances, _all_levels(corpus), strict=True), 1):
+    all_levels = _all_levels(corpus) if decode else [_UNKNOWN] * len(corpus.utterances)
+    for number, (utterance, found) in enumerate(zip(corpus.utterances, all_levels, strict=True), 1):
         if isinstance(found, Exception):
             report.fail(utterance.name, reason(found))
         else:
@@ -157,6 +161,9 @@ class _Levels(NamedTuple):
     samples: int
     at_full_scale: int
     peak: float
+
+
+_UNKNOWN = _Levels(1, 0, FULL_SCALE)
 
 
 def _all_levels(corpus: Corpus) -> Iterator["_Levels | Exception"]:

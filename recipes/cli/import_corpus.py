@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", metavar="KIND", choices=tuple(KINDS), help=f"kind of corpus: {', '.join(KINDS)}")
     parser.add_argument("source", metavar="SOURCE", help="the folder, directory or manifest")
     parser.add_argument("--out", metavar="DIR", required=True, help="directory for the lists and the report")
+    parser.add_argument(
+        "--headers",
+        action="store_true",
+        help="read only the headers of audio files; damaged, clipped and silent ones are not found",
+    )
     words = parser.add_argument_group("words")
     words.add_argument("--case", choices=CASES, default="keep", help="case of the words (keep)")
     words.add_argument(
@@ -98,7 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
     guesses = guess(corpus, entries, arguments.g2p) if arguments.g2p else None
     guessed = fewest_phones(guesses.entries) if guesses else {}
     with progress_display("read audio") as show:
-        corpus, examination = examine(corpus, phones if arguments.dict else None, guessed, show)
+        known = phones if arguments.dict else None
+        corpus, examination = examine(corpus, known, guessed, not arguments.headers, show)
     report = corpus.report
     if report.num_done:
         directory.write_corpus(corpus, out)

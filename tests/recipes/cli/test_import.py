@@ -78,6 +78,18 @@ def test_features_of_an_imported_corpus(tmp_path, capsys):
     )
 
 
+def test_headers_alone(folder, tmp_path, capsys):  # noqa: F811
+    path = folder / "bob/bob-1.flac"
+    tone(path, 4000)
+    (folder / "bob/bob-1.wav").unlink()
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])  # its header is complete
+    command = ["import", "folder", str(folder), "--out", str(tmp_path / "out")]
+    assert main(command) == 1
+    assert capsys.readouterr().out.endswith("utterances: 2 done, 0 skipped, 1 failed\n")
+    assert main([*command, "--headers"]) == 0
+    assert capsys.readouterr().out.endswith("utterances: 3 done, 0 skipped, 0 failed\n")
+
+
 def test_inputs_are_not_overwritten(table, tmp_path, capsys):  # noqa: F811
     table.rename(tmp_path / "report.txt")
     assert main(["import", "table", str(tmp_path / "report.txt"), "--out", str(tmp_path)]) == 2
