@@ -128,13 +128,22 @@ def test_unknown_letters_are_named(model):
 
 
 def test_what_a_model_is_not_trained_on():
-    words = {"<s>": ["sil"], "!NULL": [], "pause": [], "bmw": "BIYEHMDBL", "a" * 101: ["A"], "ab": "AB", "AB": "AB"}
+    words = {
+        "<s>": ["sil"],
+        "!SIL": ["sil"],
+        "!NULL": [],
+        "pause": [],
+        "bmw": "BIYEHMDBL",
+        "a" * 101: ["A"],
+        "ab": "AB",
+        "AB": "AB",
+    }
     made = [Pronunciation(word, None, None, tuple(phones)) for word, phones in words.items()]
     many = [Pronunciation("a" * n, None, None, ("A",) * m) for n in range(1, 100) for m in range(1, n)]
     selected = select_words([*made, *many])
     assert (selected.most_phones, len(selected.words)) == (2, 1 + len(many))
     assert selected.words[0] == ("ab", ("A", "B"))
-    assert [word for word, _ in selected.left_out] == ["<s>", "!NULL", "pause", "a" * 101, "bmw"]
+    assert [word for word, _ in selected.left_out] == ["<s>", "!SIL", "!NULL", "pause", "a" * 101, "bmw"]
     assert "9 phones; expected at most 2 for each of 3 letters" in selected.left_out[-1][1]
     with pytest.raises(FormatError, match="no words to train on"):
         G2P.train(made[:3])
