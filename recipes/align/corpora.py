@@ -1,39 +1,38 @@
 """Opens a corpus of any form that `argonaut import` reads."""
 
-from collections.abc import Collection
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 from readers.audio.audio_file import Channel
 from readers.corpora.corpus import Corpus, Utterance
-from readers.corpora.directory import AUDIO, read_corpus
+from readers.corpora.directory import read_corpus
 from readers.corpora.importing import import_corpus
 from readers.errors import ArgonautError
+from recipes.own.data import CASES, best_case, guess_kind, is_imported
 
-DIRECTORY = "directory"  # one that `argonaut import` has written
-
-
-def kind_of(source: Path) -> str:
-    """Return the kind of a corpus by its files, as `argonaut import` calls it, or DIRECTORY."""
-    if (source / AUDIO).is_file():
-        return DIRECTORY
-    name = source.name.lower().removesuffix(".gz")
-    if name.endswith((".csv", ".tsv")):
-        return "table"
-    if name.endswith(".jsonl") or any(source.glob("*recordings*.jsonl*")):
-        return "lhotse"
-    return "kaldi" if any(source.glob("wav.scp*")) else "folder"
+AUTO = "auto"  # the case of which the dictionary lacks the fewest words
 
 
-def open_corpus(source: Path, words: Collection[str], case: str = "keep") -> Corpus:
-    """Read a corpus; words: those of the dictionary, of which punctuation is a part; case: of its transcripts.
+def open_corpus(source: Path, words: set[str], case: str = AUTO) -> tuple[Corpus, str]:
+    """Read a corpus; return it, and the case to which its transcripts were changed: keep, upper or lower.
 
-    Raises ArgonautError and OSError as `readers.corpora.import_corpus`.
+    words: those of the dictionary, of which punctuation is a part.  Raises ArgonautError and OSError as
+    `readers.corpora.import_corpus`.
     """
-    kind = kind_of(source)
-    if kind == DIRECTORY:
-        return read_corpus(source)
-    return import_corpus(kind, source, case=case, known=words)
+    imported = is_imported(source)
+    corpus = read_corpus(source) if imported else import_corpus(guess_kind(source), source, known=words)
+    if case == AUTO:
+        case = best_case(Counter(word for one in corpus.utterances for word in one.words or ()), words)
+    if case == "keep":
+        return corpus, case
+    if not imported:
+        return import_corpus(guess_kind(source), source, case=case, known=words), case
+    change = CASES[case]
+    found = (
+        one if one.words is None else replace(one, words=tuple(map(change, one.words))) for one in corpus.utterances
+    )
+    return replace(corpus, utterances=tuple(found)), case
 
 
 def with_channel(corpus: Corpus, channel: Channel) -> Corpus:

@@ -61,7 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     results.add_argument("--doubtful-tier", action="store_true", help="add a tier of doubtful stretches to TextGrids")
     words = parser.add_argument_group("words and pronunciations")
     words.add_argument(
-        "--case", choices=("keep", "upper", "lower"), default="keep", help="change the case of transcripts (keep)"
+        "--case",
+        choices=("auto", "keep", "upper", "lower"),
+        default="auto",
+        help="change the case of transcripts (auto: as DICT has the most words)",
     )
     add_dictionary_options(words)
     add_guess_option(words, "words of the transcripts")
@@ -104,7 +107,10 @@ def run(arguments: argparse.Namespace) -> int:
     dictionary = open_dictionary(arguments)
     cores = available_cores() if arguments.threads is None else arguments.threads
     with using_cores(cores):
-        corpus = open_corpus(Path(arguments.corpus), {entry.word for entry in dictionary}, arguments.case)
+        known = {entry.word for entry in dictionary}
+        corpus, case = open_corpus(Path(arguments.corpus), known, arguments.case)
+        if case not in ("keep", arguments.case):
+            print(f"{arguments.corpus}: transcripts in {case} case, as the dictionary has more of these words")
         corpus = with_channel(corpus, channel)
         recordings = recordings_of(corpus, Path(arguments.corpus))
         if arguments.g2p:

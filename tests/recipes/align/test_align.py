@@ -207,6 +207,21 @@ def test_corpora_of_other_kinds_are_recognised(phonetician):
             assert (phonetician.root / f"from-{source}/{name}.TextGrid").read_bytes() == expected
 
 
+def test_transcripts_get_the_case_of_the_dictionary(phonetician):
+    for name, words in SPOKEN.items():
+        phonetician.write(f"corpus/{name}.txt", f"{words.capitalize()},\n")
+    assert phonetician.run("import", "folder", "corpus", "--out", "lists").status == 0
+    for source, out in (("corpus", "aligned"), ("lists", "other")):
+        done = phonetician.run("align", source, *RUN[1:3], out, "-j", "1")
+        assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
+        assert done.out[0] == f"{source}: transcripts in upper case, as the dictionary has more of these words"
+    assert spoken(grid(phonetician, "anna/one").tiers[0]) == ["AB", "C"]
+    files = [phonetician.root / out / "anna/one.TextGrid" for out in ("aligned", "other")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    kept = phonetician.run("align", *RUN, "--case", "keep")
+    assert kept.status == 2
+
+
 def test_parts_of_mp3_are_aligned(phonetician):
     two_speakers(phonetician, ("AB C", "BA"))
     samples, rate = soundfile.read("both.wav")
