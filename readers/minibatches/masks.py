@@ -76,6 +76,22 @@ def channels_of(record: FeatureRecord | None, dim: int) -> np.ndarray | None:
     return rows if absolute else np.delete(rows, size - 1)
 
 
+def check_channels(options: MaskOptions, channels: np.ndarray | None) -> None:
+    """Raise ConfigError for frequency masks of features without channels, or wider than the number of channels."""
+    if not options.frequency_masks:
+        return
+    if channels is None:
+        raise ConfigError(
+            f"{options.where}: frequencyMasks is {options.frequency_masks}, but the rows of the features are not "
+            f"channels of a spectrum; expected features of kind {' or '.join(SPECTRA)}, or frequencyMasks=0"
+        )
+    if options.frequency_width > channels.max() + 1:
+        raise ConfigError(
+            f"{options.where}: frequencyWidth is {options.frequency_width}; expected at most {channels.max() + 1}, "
+            "the number of channels"
+        )
+
+
 class SpecAugment:
     """Masks the frames of one stream.
 
@@ -100,16 +116,7 @@ class SpecAugment:
     ):
         self.options, self._num_frames, self._channels = options, num_frames, channels
         self._num_channels = 0 if channels is None else int(channels.max()) + 1
-        if options.frequency_masks and channels is None:
-            raise ConfigError(
-                f"{options.where}: frequencyMasks is {options.frequency_masks}, but the rows of the features are not "
-                f"channels of a spectrum; expected features of kind {' or '.join(SPECTRA)}, or frequencyMasks=0"
-            )
-        if options.frequency_masks and options.frequency_width > self._num_channels:
-            raise ConfigError(
-                f"{options.where}: frequencyWidth is {options.frequency_width}; expected at most "
-                f"{self._num_channels}, the number of channels"
-            )
+        check_channels(options, channels)
         digests = [hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()[:8] for key in keys]
         self._hashes = np.frombuffer(b"".join(digests), "<u8")
         self._seed = seed

@@ -20,10 +20,11 @@ from readers.errors import ArgonautError, FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, kind_name
 from readers.htk.units import TICKS_PER_FRAME
 from readers.minibatches.base import Reader, Utterance, open_reader, reader_class
+from readers.minibatches.masks import MaskOptions, channels_of, check_channels
 from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
-from readers.sources.frames.htk_mlf_options import READER_NAMES, ReaderOptions, find_streams
+from readers.sources.frames.htk_mlf_options import HTK_FEATURE_NAMES, READER_NAMES, ReaderOptions, find_streams
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
-from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels, describe
+from readers.sources.frames.streams import LABEL_NAMES, CorpusFeatures, CorpusLabels, describe
 
 Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame)
 
@@ -203,7 +204,7 @@ class _HTKMLFCheck:
         for name in names:
             inner = block.block(name)
             if inner.has_own("scpFile"):
-                kind, known, streams = CorpusFeatures, FEATURE_NAMES, self.features
+                kind, known, streams = CorpusFeatures, HTK_FEATURE_NAMES, self.features
             elif inner.has_own("mlfFile") or inner.has_own("mlfFileList"):
                 kind, known, streams = CorpusLabels, LABEL_NAMES, self.labels
             else:
@@ -354,6 +355,9 @@ class _HTKMLFCheck:
                 continue
             if header.base_kind == WAVEFORM:
                 self.findings.add(f"{entry.path}: kind {kind_name(header.kind)}; expected features")
+            elif (masks := self.config.check(lambda: MaskOptions.from_config(self._block(stream.name)))) is not None:
+                with self.findings.catch():
+                    check_channels(masks, channels_of(stream.record, stream.native_dim))
             return
 
     def _check_frames(self, line: int) -> bool:

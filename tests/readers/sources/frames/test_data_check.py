@@ -172,3 +172,23 @@ def test_progress_counts_utterances(tiny):
     seen = []
     check_reader(config, ["reader"], False, None, lambda done, total, **figures: seen.append((done, total)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("masks", "faults"),
+    [
+        ("timeWidth=5;frequencyWidth=2", []),
+        ("frequencyWidth=4", ["frequencyWidth is 4; expected at most 3, the number of channels"]),
+        ("timeMaks=3;frequencyWidth=2", ["specAugment.timeMaks is not known here; did you mean timeMasks"]),
+        ("timeMasks=-1;frequencyWidth=2", ["timeMasks: -1; expected 0 to 100"]),
+    ],
+)
+def test_masks_are_checked(tiny, masks, faults):
+    corpus = tiny((5, 4))
+    for number, frames in enumerate(corpus.frames["features"]):
+        write_htk(corpus.directory / "features" / f"u{number}.htk", frames, FBANK)
+    corpus.blocks["features"] = corpus.blocks["features"].removesuffix("]") + f"specAugment=[{masks}]\n]"
+    found = check(corpus)[0]
+    assert len(found) == len(faults)
+    for one, expected in zip(found, faults):
+        assert expected in one
