@@ -64,7 +64,7 @@ def test_kernel_equals_its_python(model):
     lm, first = model.language_model, np.cumsum([0, *map(len, words)])
     for beam, most_tokens, n in ((3.0, 5, 2), (20.0, 100, 5)):
         given = (lm.arrays, lm.start_state, lm.end_id, model._phones_of, ranges, first, beam, most_tokens, n)
-        for one, two in zip(search(*given), search.py_func(*given), strict=True):
+        for one, two in zip(search(*given), getattr(search, "py_func", search)(*given), strict=True):
             assert one.dtype == two.dtype
             np.testing.assert_allclose(one, two, rtol=1e-12)
 
