@@ -151,20 +151,29 @@ def damaged(spoken: list[TrueWord], vocabulary: list[str], share: float, rng) ->
     return transcript, edits
 
 
-def widened(edit: Edit, spoken: list[TrueWord], transcript: list[str]) -> Edit:
-    """Return a deletion or insertion with all places where it gives the same transcript, as in `TWO TWO`."""
+def widened(edit: Edit, edits: list[Edit], spoken: list[TrueWord], transcript: list[str]) -> Edit:
+    """Return a deletion or insertion with all places where it gives the same transcript, as in `TWO TWO`.
+
+    Adjacent edits of the kind count together: without EIGHT SIX, `EIGHT SIX EIGHT` is `EIGHT` in two ways.
+    """
     if edit.kind == "replaced":
         return edit
-    names = [word.text for word in spoken] if edit.kind == "deleted" else transcript
-    low, high = (edit.begin, edit.end) if edit.kind == "deleted" else (edit.first, edit.last)
+    deleted = edit.kind == "deleted"
+    names = [word.text for word in spoken] if deleted else transcript
+    low, high = (edit.begin, edit.end) if deleted else (edit.first, edit.last)
+    same = {one.begin if deleted else one.first for one in edits if one.kind == edit.kind}
+    while low - 1 in same:
+        low -= 1
+    while high in same:
+        high += 1
     size, first, last = high - low, low, high
     while first and names[first - 1] == names[first - 1 + size]:
         first -= 1
     while last < len(names) and names[last] == names[last - size]:
         last += 1
-    if edit.kind == "deleted":
-        return Edit(edit.kind, edit.first, edit.last, first, last)
-    return Edit(edit.kind, first, last, edit.begin, edit.end)
+    if first == low and last == high:
+        return edit
+    return Edit(edit.kind, edit.first, edit.last, first, last) if deleted else Edit(edit.kind, first, last, 0, 0)
 
 
 def report(found: LongAlignment, spoken: list[TrueWord], transcript: list[str], edits: list[Edit], show: bool) -> None:
@@ -183,7 +192,7 @@ def report(found: LongAlignment, spoken: list[TrueWord], transcript: list[str], 
         if show and not (start and end):
             print(f"late: {word} {got.start * second:.2f} {got.end * second:.2f}")
     named = 0
-    for edit in (widened(one, spoken, transcript) for one in edits):
+    for edit in (widened(one, edits, spoken, transcript) for one in edits):
         begin, end = spoken[edit.begin].start, spoken[max(edit.begin, edit.end - 1)].end
         inside = [
             one

@@ -26,6 +26,7 @@ from readers.errors import ConfigError, GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.language.arpa import Arpa
 
+WORD_COST = 2.0  # of each word without a language model
 FILLER = "#"  # begins the names of fillers, which have a phone each
 
 
@@ -88,6 +89,11 @@ class BiasedDecoders:
             self._search = replace(self._search, silence=tuple(used) or None)
         rows = {state: self._rows[state] for state in self._graph.states if state in self._rows}
         return Decoder(self._graph, LanguageModel.from_arpa(model), self._search, rows, "alignment")
+
+    def neutral(self) -> Decoder:
+        """Return a decoder in which all words and fillers cost the same, after `decoder`."""
+        decoder = self.decoder([*self.vocabulary[:1]])
+        return decoder.with_options(lm_scale=0.0, word_penalty=WORD_COST)
 
     def _compile(self, model: Arpa) -> DecodingGraph:
         graphs = self.graphs

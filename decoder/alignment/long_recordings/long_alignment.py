@@ -3,7 +3,8 @@
 1. The recording is recognised piece by piece with a language model biased to the transcript (biased_decoder.py).
 2. The recognised words are matched with the transcript; runs of equal words are anchors.
 3. Where the words still differ, the transcript's are kept if they fit the audio almost as well (damage.py).
-4. All words are aligned exactly, in windows that end at pauses (windows.py).
+4. All words are aligned exactly, in windows that end at pauses (windows.py).  Words that fit the audio badly are
+   recognised again without the transcript (opinion.py).
 
 References
 ----------
@@ -19,6 +20,7 @@ import numpy as np
 from decoder.alignment.aligner import Aligner
 from decoder.alignment.long_recordings.biased_decoder import BiasedDecoders
 from decoder.alignment.long_recordings.damage import judge
+from decoder.alignment.long_recordings.opinion import SecondOpinion
 from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.alignment.long_recordings.sources import ScoreSource
@@ -89,7 +91,8 @@ def align_long(
     names = [word.word for word in heard]
     found = trusted(transcript, names, matching_words(transcript, names), options.anchor)
     items = judge(source, aligner, transcript, heard, found, options, threads)
-    return align_windows(source, aligner, transcript, items, threads)
+    opinion = SecondOpinion(decoders.neutral(), aligner, options)
+    return align_windows(source, aligner, opinion, transcript, items, threads)
 
 
 def _recognise(source, decoder, pieces, threads, progress) -> list[WordTimes]:

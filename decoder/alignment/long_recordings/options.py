@@ -4,7 +4,14 @@ from dataclasses import dataclass
 
 from readers.errors import ConfigError
 
-LIMITS = {"order": (1, 10), "lm_scale": (0, 1e6), "filler_cost": (0, 1e6), "anchor": (1, 100), "margin": (0, 1e6)}
+LIMITS = {
+    "order": (1, 10),
+    "lm_scale": (0, 1e6),
+    "filler_cost": (0, 1e6),
+    "anchor": (1, 100),
+    "margin": (0, 1e6),
+    "doubt": (0, 1),
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,8 @@ class LongOptions:
     margin : float
         A stretch that was recognised differently still counts as undamaged if the transcript's words cost at most so
         much more per word than those recognised, in weighted log-likelihood.
+    doubt : float
+        Words of a lower confidence are recognised again, without the transcript.
     shortest, longest : float
         Seconds of the pieces in which the recording is recognised; it is divided at the clearest pause between.
 
@@ -37,7 +46,8 @@ class LongOptions:
     lm_scale: float = 1.0
     filler_cost: float | None = 4.0
     anchor: int = 3
-    margin: float = 1.0
+    margin: float = 3.0
+    doubt: float = 0.7
     shortest: float = 10.0
     longest: float = 30.0
 

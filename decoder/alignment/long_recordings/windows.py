@@ -4,9 +4,12 @@ import itertools
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from decoder.alignment.aligner import Aligner
 from decoder.alignment.goodness import PhoneGoodness
 from decoder.alignment.long_recordings.damage import Item
+from decoder.alignment.long_recordings.opinion import SecondOpinion
 from decoder.alignment.long_recordings.results import (
     DELETED,
     INSERTED,
@@ -25,14 +28,25 @@ PAUSE, SHORTEST, LONGEST = 20, 300, 2000  # frames: a pause at which a window ma
 
 
 def align_windows(
-    source: ScoreSource, aligner: Aligner, transcript: Sequence[str], items: list[Item], threads: int | None
+    source: ScoreSource,
+    aligner: Aligner,
+    opinion: SecondOpinion,
+    transcript: Sequence[str],
+    items: list[Item],
+    threads: int | None,
 ) -> LongAlignment:
-    """Align the words that were said with their frames."""
+    """Align the words that were said with their frames; what is doubtful is recognised again."""
     phones: list[SpokenPhone] = []
     goodness = PhoneGoodness(aligner.graphs)
 
     def align(window: tuple[int, int, list[Item]]):
-        return _align(source, aligner, goodness, *window)
+        first, last, items = window
+        if not items:
+            return [], []
+        scores = source.scores(first, last)
+        words, phones = _align(aligner, goodness, first, scores, items)
+        revised = opinion.revised(first, scores, words)
+        return (words, phones) if revised is None else _align(aligner, goodness, first, scores, revised)
 
     said: list[SpokenWord] = []  # all words, those outside of the transcript included
     for _, found in in_order(align, _windows(items, source.num_frames), threads):
@@ -57,11 +71,8 @@ def _windows(items: list[Item], num_frames: int) -> list[tuple[int, int, list[It
     return [*windows, (first, num_frames, items[begin:])]
 
 
-def _align(source, aligner: Aligner, goodness: PhoneGoodness, first: int, last: int, items: list[Item]):
-    """The words and phones of a window."""
-    if not items:
-        return [], []
-    scores = source.scores(first, last)
+def _align(aligner: Aligner, goodness: PhoneGoodness, first: int, scores: np.ndarray, items: list[Item]):
+    """The words and phones of a window of frames from `first` on."""
     try:
         found = aligner.align([item.word for item in items], scores)
     except ShapeError:  # no alignment in these frames: the times of the search stay

@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from decoder.alignment.long_recordings import ArrayScores, LongOptions, align_long, divide
+from decoder.alignment.long_recordings import ArrayScores, LongOptions, SpokenWord, align_long, divide
 from decoder.alignment.long_recordings.long_alignment import anchors, trusted
+from decoder.alignment.long_recordings.opinion import SecondOpinion
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.search.options import SearchOptions
@@ -166,8 +167,38 @@ def test_homophones_of_the_transcript_are_no_damage():
 def test_a_word_that_fits_nowhere_is_not_believed():
     """With a language model that overrules the audio, the word is recognised in a few frames."""
     without = SENTENCE[:4] + SENTENCE[5:]
-    found, _ = aligned(monophones(), without, SENTENCE, options=LongOptions(lm_scale=50.0))
+    found, _ = aligned(monophones(), without, SENTENCE, options=LongOptions(lm_scale=50.0, doubt=0.0))
     assert ("deleted", 4, 5, ()) in damage_of(found)
+
+
+@pytest.mark.parametrize("models", [monophones(), triphones()], ids=("monophones", "triphones"))
+def test_words_that_the_language_model_has_suppressed_are_found_by_a_second_opinion(models):
+    without = SENTENCE[:4] + SENTENCE[5:]
+    found, times = aligned(models, SENTENCE, without, options=LongOptions(lm_scale=50.0))
+    assert damage_of(found) == [("inserted", 4, 4, ("EGG",))]
+    assert [(one.text, one.start, one.end) for one in found.words] == times[:4] + times[5:]
+    found, _ = aligned(models, SENTENCE, without, options=LongOptions(lm_scale=50.0, doubt=0.0))
+    assert found.damage == ()
+    replaced = [*SENTENCE[:4], "GAGE", *SENTENCE[5:]]
+    found, times = aligned(models, SENTENCE, replaced, options=LongOptions(lm_scale=50.0))
+    assert damage_of(found) == [("replaced", 4, 5, ("EGG",))]
+    assert ("EGG", found.damage[0].start, found.damage[0].end) == times[4]
+
+
+@pytest.mark.parametrize(
+    ("doubtful", "expected"),
+    [
+        ((), []),
+        ((0,), [(0, 2)]),
+        ((9,), [(8, 10)]),
+        ((2, 4), [(1, 6)]),
+        ((2, 5), [(1, 4), (4, 7)]),
+        ((1, 8), [(0, 3), (7, 10)]),
+    ],
+)
+def test_stretches_of_doubtful_words_have_a_word_on_each_side(doubtful, expected):
+    words = [SpokenWord(i, "AB", 10 * i, 10 * i + 9, 0.1 if i in doubtful else 0.9) for i in range(10)]
+    assert SecondOpinion(None, None, LongOptions()).stretches(words) == expected
 
 
 def test_results_do_not_depend_on_threads():
@@ -197,7 +228,7 @@ def test_what_cannot_be_aligned_is_refused():
         align_long(ArrayScores(scores[:, :0], []), ["AB"], graphs_of(models))
     with pytest.raises(ConfigError, match="no dictionary or no silence model"):
         align_long(source, ["a"], TranscriptGraphs(models))
-    for wrong in ({"order": 0}, {"margin": -1.0}, {"shortest": 30.0}, {"filler_cost": float("nan")}):
+    for wrong in ({"order": 0}, {"margin": -1.0}, {"doubt": 2.0}, {"shortest": 30.0}, {"filler_cost": float("nan")}):
         with pytest.raises(ConfigError):
             LongOptions(**wrong)
 

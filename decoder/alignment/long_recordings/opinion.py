@@ -1,0 +1,89 @@
+"""A second opinion on words that fit the audio badly: they are recognised again, without the transcript.
+
+Recognition with a language model of the transcript may miss a short word between two words that follow each other in
+the transcript: its frames then belong to its neighbours, whose confidences are lower.
+"""
+
+import itertools
+
+import numpy as np
+
+from decoder.alignment.aligner import Aligner
+from decoder.alignment.long_recordings.damage import Item
+from decoder.alignment.long_recordings.options import LongOptions
+from decoder.alignment.long_recordings.results import SpokenWord
+from decoder.scoring.matching import matching_words
+from decoder.search.decoder import Decoder
+from readers.errors import ShapeError
+
+
+class SecondOpinion:
+    """Recognises doubtful words again.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        Without a preference for the words of the transcript.
+    aligner : Aligner
+        With the words of the decoder.
+    options : LongOptions
+    """
+
+    def __init__(self, decoder: Decoder, aligner: Aligner, options: LongOptions):
+        self.decoder, self.aligner, self.options = decoder, aligner, options
+
+    def revised(self, first: int, scores: np.ndarray, words: list[SpokenWord]) -> list[Item] | None:
+        """Return what was said in a window, or None if nothing else than these words.
+
+        Parameters
+        ----------
+        first : int
+            The first frame of the window.
+        scores : (K, T) array
+        words : list of SpokenWord
+            Those of the window; position -1: a word that is not in the transcript.
+        """
+        items = [Item(word.position, word.text, word.start, word.end) for word in words]
+        result: list[Item] = []
+        done, changed = 0, False
+        for begin, end in self.stretches(words):
+            better = self._recognised(first, scores, items[begin:end])
+            if better is not None:
+                result += items[done:begin] + better
+                done, changed = end, True
+        return result + items[done:] if changed else None
+
+    def stretches(self, words: list[SpokenWord]) -> list[tuple[int, int]]:
+        """(begin, end) of runs of doubtful words with a word before and a word after them."""
+        doubtful = [i for i, word in enumerate(words) if word.confidence < self.options.doubt]
+        runs: list[list[int]] = []
+        for i in doubtful:
+            if runs and i - runs[-1][-1] <= 2:
+                runs[-1].append(i)
+            else:
+                runs.append([i])
+        spans = [(max(run[0] - 1, 0), min(run[-1] + 2, len(words))) for run in runs]
+        shared = [(left[0], min(left[1], right[0])) for left, right in itertools.pairwise(spans)]
+        return [*shared, *spans[-1:]]
+
+    def _recognised(self, first: int, scores: np.ndarray, items: list[Item]) -> list[Item] | None:
+        """The words of a stretch if others fit better by the margin."""
+        part = scores[:, items[0].start - first : items[-1].end - first]
+        names = [item.word for item in items]
+        heard = self.decoder.decode(part).words
+        others = [word.word for word in heard]
+        found = matching_words(names, others)
+        changes = max(len(names), len(others)) - int(np.count_nonzero(found >= 0))
+        if not others or not changes:
+            return None
+        try:
+            gain = self.aligner.align(names, part).total - self.aligner.align(others, part).total
+        except ShapeError:
+            return None
+        if gain <= self.options.margin * changes:
+            return None
+        begin = items[0].start
+        result = [Item(-1, word.word, begin + word.start, begin + word.end) for word in heard]
+        for i in np.flatnonzero(found >= 0).tolist():
+            result[found[i]] = result[found[i]]._replace(position=items[i].position)
+        return result
