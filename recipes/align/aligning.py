@@ -18,6 +18,8 @@ from readers.results.timed_words import TimedWord
 from recipes.align.recordings import Recording
 from recipes.align.results import DECIMALS, AlignedRecording, AlignedUtterance, Damage
 
+NO_TRANSCRIPT = "no transcript"
+
 
 class RecordingAligner:
     """Aligns recordings; any number of threads may call it.
@@ -61,7 +63,7 @@ class RecordingAligner:
         place = utterance.name, utterance.speaker, utterance.channel, round(start, DECIMALS), round(end, DECIMALS)
         try:
             if not utterance.words:
-                return AlignedUtterance(*place, (), (), "no transcript")
+                return AlignedUtterance(*place, (), (), NO_TRANSCRIPT)
             if start >= end:
                 return AlignedUtterance(*place, (), (), f"begins at {start:g} s, after the end of the recording")
             samples, rate = audio.read(start, end, self._channel(utterance))

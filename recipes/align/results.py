@@ -11,7 +11,7 @@ from readers.results.timed_words import TimedWord
 from recipes.align.recordings import Recording
 
 KEPT = ".results"  # folder of the output directory
-DECIMALS = 6  # of seconds
+DECIMALS = 9  # of seconds, as in TextGrids
 
 
 class Damage(NamedTuple):

@@ -232,6 +232,7 @@ class Run:
 
     def _count(self, found: dict, faults: dict[str, str], stretches: list) -> None:
         """Enter every utterance into the report."""
+        from recipes.align.aligning import NO_TRANSCRIPT
         from recipes.align.output import DAMAGE
 
         doubtful: dict[str, list[str]] = {}
@@ -243,7 +244,9 @@ class Run:
                     self.report.fail(one.name, faults[recording.name])
                 continue
             for one in found[recording.name].utterances:
-                if one.reason:
+                if one.reason == NO_TRANSCRIPT:
+                    self.report.skip(one.name, one.reason)
+                elif one.reason:
                     self.report.fail(one.name, one.reason)
                 elif one.damage:
                     first, more = one.damage[0], len(one.damage) - 1

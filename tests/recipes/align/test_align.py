@@ -284,6 +284,17 @@ def test_bad_input_is_one_line_and_nothing_is_written(phonetician, arguments, me
     assert message in phonetician.run("align", *arguments).fault
 
 
+def test_recordings_without_words_are_skipped_and_too_short_ones_fail(phonetician):
+    (phonetician.root / "corpus/anna/one.txt").unlink()
+    phonetician.write("corpus/anna/two.txt", "CAB " * 40)
+    done = phonetician.run("align", *RUN)
+    assert (done.status, done.out[-1]) == (1, "utterances: 1 done, 1 skipped, 1 failed")
+    assert "skipped: one: no transcript" in done.err
+    assert any("two: alignment: " in line and "expected at least" in line for line in done.err)
+    for name in ("one", "two"):
+        assert [[one.label for one in tier.entries] for tier in grid(phonetician, f"anna/{name}").tiers] == [[""], [""]]
+
+
 def test_audio_that_cannot_be_read_fails_with_all_its_utterances(phonetician):
     phonetician.write("corpus/anna/two.wav", b"RIFF" + bytes(60))
     done = phonetician.run("align", *RUN)
