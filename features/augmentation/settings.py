@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from readers.audio.audio_file import Channel
 from readers.errors import ConfigError
 
 SLOWEST, FASTEST = 0.5, 2.0
@@ -24,8 +25,8 @@ class Recording:
     path : Path
     first, last : int or None
         First and last sample, counted from 0; None for the whole file.
-    channel : int or None
-        Channel of the file, counted from 0; None for a file with one channel.
+    channel : int, "mix" or None
+        Channel of the file, counted from 0, or the mean of all; None for a file with one channel.
     speaker : str or None
     """
 
@@ -33,7 +34,7 @@ class Recording:
     path: Path
     first: int | None = None
     last: int | None = None
-    channel: int | None = None
+    channel: Channel = None
     speaker: str | None = None
 
 

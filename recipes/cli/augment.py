@@ -18,14 +18,17 @@ With -C hcopy.config it also writes hcopy.list, for `argonaut hcopy -C hcopy.con
 --states states.mlf, an alignment of the recordings, states.mlf for the recordings and copies.  The alignment of a copy
 with another speed is stretched: a frame has the label of the nearest frame of the recording.
 The same command, with any number of threads, makes the same copies; after an interruption it continues.
+Copies have one channel: with --channel mix, hcopy needs --channel mix for the recordings themselves.
 """
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from readers.errors import ArgonautError, ConfigError, FormatError
 from recipes.cli.console import one_line, progress_display, show_losses
+from recipes.cli.raw_audio import channel_of
 
 AUDIO, WORDS, SPEAKERS, STATES = "audio.scp", "words.mlf", "speakers", "states.mlf"
 RESULTS = (AUDIO, WORDS, SPEAKERS, STATES, "hcopy.list", "report")
@@ -58,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     labels = parser.add_argument_group("features and alignments")
     labels.add_argument("-C", "--config", metavar="FILE", help="configuration of hcopy for the features")
     labels.add_argument("--states", metavar="MLF", help="alignment of the recordings")
+    parser.add_argument(
+        "--channel", metavar="N", help="channel of files with several, counted from 0, or mix, the mean of all"
+    )
     parser.add_argument("--copies-only", action="store_true", help="leave the recordings themselves out of the lists")
     parser.add_argument("-j", "--workers", metavar="N", type=int, help="threads (default: one per core)")
 
@@ -84,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.common.files import require_writable
 
     out = Path(arguments.out)
-    recordings = read_recordings(arguments.source)
+    recordings = read_recordings(arguments.source, channel_of(arguments.channel))
     settings = settings_of(arguments)
     if arguments.workers is not None and arguments.workers < 1:
         raise ConfigError(f"-j {arguments.workers}: expected at least 1 thread")
@@ -110,7 +116,7 @@ def settings_of(arguments: argparse.Namespace):
     if fewest != int(fewest) or most != int(most):
         raise ConfigError(f"--talkers {fewest:g}:{most:g}; expected whole numbers")
     files = {
-        name: read_recordings(source) if source else ()
+        name: read_recordings(source, channel_of(arguments.channel)) if source else ()
         for name, source in (
             ("noises", arguments.noise), ("foreground", arguments.foreground), ("talkers", arguments.babble),
             ("responses", arguments.reverb),
@@ -133,9 +139,10 @@ def sibling(source: str, name: str) -> Path | None:
     return path if Path(source).is_dir() and path.exists() else None
 
 
-def read_recordings(source: str) -> tuple:
+def read_recordings(source: str, channel: int | str | None = None) -> tuple:
     """Return the recordings of a corpus or list, with their speakers as far as they are known.
 
+    channel: of files with several, unless the list names one.
     Raises FormatError for an empty list and two recordings with the same name.
     """
     from features.augmentation.settings import Recording
@@ -149,10 +156,27 @@ def read_recordings(source: str) -> tuple:
         if name in found:
             raise FormatError(f"{entry.where}: {name} is already at {found[name][0]}; expected every name once")
         recording = Recording(name, Path(entry.path), entry.start, entry.end, entry.channel, speakers.get(name))
+        if channel is not None and recording.channel is None:
+            recording = with_channel(recording, channel)
         found[name] = (entry.where, recording)
     if not found:
         raise FormatError(f"{listed}: no entries; expected an audio file on each line")
     return tuple(recording for _, recording in found.values())
+
+
+def with_channel(recording, channel: int | str):
+    """Return a recording with its channel, if its file has several."""
+    from readers.audio.header import read_audio_header
+
+    try:
+        header = read_audio_header(recording.path)
+    except (ArgonautError, OSError):  # reported when its copies are made
+        return recording
+    if header.channels == 1:
+        return recording
+    if recording.last is None and channel != "mix":  # a list names a channel after the part of a file
+        recording = replace(recording, first=0, last=header.num_samples - 1)
+    return replace(recording, channel=channel)
 
 
 def read_speakers(path: Path | None) -> dict[str, str]:
@@ -205,7 +229,14 @@ class Lists:
         made = [one for one in made if self.states is None or one.name in states]
         originals = () if self.copies_only else self.recordings
         entries = [
-            ScpEntry(logical_name(one), str(one.path), one.first, one.last, channel=one.channel) for one in originals
+            ScpEntry(
+                logical_name(one),
+                str(one.path),
+                one.first,
+                one.last,
+                channel=None if one.channel == "mix" else one.channel,
+            )
+            for one in originals
         ] + [ScpEntry(logical_name(one), str(one.path)) for one in made]
         write_scp(out / AUDIO, entries)
         if self.config is not None:

@@ -5,8 +5,9 @@ import re
 
 import numpy as np
 import pytest
+import soundfile
 
-from readers.audio.audio_file import write_wav
+from readers.audio.audio_file import read_audio, write_wav
 from readers.corpora import read_corpus
 from readers.htk.frame_labels import frame_labels
 from readers.htk.mlf import read_mlf
@@ -82,6 +83,24 @@ def test_a_list_of_parts_of_files_is_a_source_too(corpus):
     assert read_pairs("aug/hcopy.list")[0] == ("audio/utt00.wav[0,7999]", "aug/features/one.fbank")
 
 
+def test_one_of_several_channels_is_augmented(corpus):
+    left, right = (read_audio(f"audio/{name}.wav")[0][:8000] for name in NAMES[:2])
+    soundfile.write(corpus.root / "both.wav", np.stack([left, right], axis=1).astype(np.int16), RATE)
+    corpus.write("list", "both.wav\naudio/utt02.wav\n")
+    arguments = ("augment", "list", "--volume", "0.5", "-j", 1, "-C", "hcopy.config")
+    outcome = corpus.run(*arguments, "--out", "none")
+    assert outcome.out == ["copies: 1 done, 0 skipped, 1 failed"]
+    for channel, expected in (("1", right), ("mix", (left + right) / 2)):
+        outcome = corpus.run(*arguments, "--out", channel, "--channel", channel)
+        assert outcome.out == ["copies: 2 done, 0 skipped, 0 failed"]
+        np.testing.assert_allclose(read_audio(f"{channel}/audio/vol1-both.flac")[0], expected / 2, atol=0.51)
+    assert (corpus.root / "1/audio.scp").read_text().splitlines()[:2] == [
+        *("both=both.wav[0,7999,1]", "utt02=audio/utt02.wav"),
+    ]
+    assert corpus.run("hcopy", "-C", "hcopy.config", "-S", "1/hcopy.list", "-j", 1).status == 0
+    assert corpus.run("hcopy", "-C", "hcopy.config", "-S", "mix/hcopy.list", "-j", 1, "--channel", "mix").status == 0
+
+
 def test_a_copy_without_alignment_is_left_out(corpus):
     text = (corpus.root / "train.mlf").read_text()
     corpus.write("part.mlf", re.sub(r'"\*/utt01.lab"\n.*?\n\.\n', "", text, flags=re.DOTALL))
@@ -116,6 +135,7 @@ def test_a_second_run_keeps_the_copies(corpus):
         (("--talkers", "1.5:2", "--babble", "corpus"), "--talkers 1.5:2; expected whole numbers"),
         (("--speed", "0.9", "--states", "train.mlf"), "--states and --speed; expected -C CONFIG too"),
         (("--volume", "2", "--states", "words.mlf"), "words.mlf: no alignment of any recording; expected an entry"),
+        (("--speed", "0.9", "--channel", "left"), "--channel left; expected a number from 0, or mix"),
         (("--speed", "0.9", "-j", "0"), "-j 0: expected at least 1 thread"),
         (("--speed", "0.9", "-C", "net.cntk"), "net.cntk:"),
         (("--speed", "0.9", "--out", "train.mlf"), "train.mlf"),
