@@ -1,6 +1,6 @@
 """What recipes of words do with a trained network: choose search options, decode the test set, count the errors."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,23 @@ class LanguageModel:
     graph: Path
     tuning_file: Path
     tuning_graph: Path
+
+
+def language_models(
+    labels: Mapping[str, str], file: Callable[[str], Path], graph: Callable[[str], Path]
+) -> dict[str, LanguageModel]:
+    """Return the language models of a recipe.
+
+    That of the transcripts, `trained`, is replaced by `tune-trained` while search options are chosen, which does not
+    know the sentences of the development set.
+
+    labels: name -> label; file, graph: the paths of a name.
+    """
+    found = {}
+    for name, label in labels.items():
+        tuned = "tune-trained" if name == "trained" else name
+        found[name] = LanguageModel(label, file(name), graph(name), file(tuned), graph(tuned))
+    return found
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from readers.common.environment import available_cores
 from readers.errors import ConfigError
-from recipes.evaluation import Evaluation, LanguageModel
+from recipes.evaluation import Evaluation, language_models
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, is_done, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
@@ -248,15 +248,7 @@ class Recipe:
     def evaluation(self) -> Evaluation:
         from recipes.an4.grid import GRID
 
-        # The language model used for tuning is trained without the sentences of the development speakers.
-        tuned = {name: "tune-trained" if name == "trained" else name for name in LMS}
-        models = {
-            name: LanguageModel(
-                label, self.lm_file(name), self.graph_folder(name), self.lm_file(tuned[name]),
-                self.graph_folder(tuned[name]),
-            )
-            for name, label in LMS.items()
-        }  # fmt: skip
+        models = language_models(LMS, self.lm_file, self.graph_folder)
         window = self.acoustic.window
         return Evaluation(self.out, self.home, self.model, window, models, GRID, self.workers, "*-%%%%*-?")
 

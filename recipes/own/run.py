@@ -26,7 +26,7 @@ from readers.common.files import atomic_write
 from readers.common.text import read_bytes
 from readers.errors import ConfigError
 from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
-from recipes.evaluation import Evaluation, LanguageModel
+from recipes.evaluation import Evaluation, language_models
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, is_done, run_recipe
 
@@ -264,15 +264,7 @@ class Recipe:
     def evaluation(self) -> Evaluation:
         from recipes.an4.grid import GRID
 
-        # The search options are chosen with a language model that does not know the sentences of the development set.
-        tuned = {name: "tune-trained" if name == "trained" else name for name in self.language_models}
-        models = {
-            name: LanguageModel(
-                label, self.lm_file(name), self.graph_folder(name), self.lm_file(tuned[name]),
-                self.graph_folder(tuned[name]),
-            )
-            for name, label in self.language_models.items()
-        }  # fmt: skip
+        models = language_models(self.language_models, self.lm_file, self.graph_folder)
         return Evaluation(self.out, self.home(False), self.model(first=False), WINDOW, models, GRID, self.workers)
 
     def pack(self) -> int:
