@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from readers.common.files import atomic_write, write_lines
@@ -73,6 +73,24 @@ def sample_rate(corpus: Corpus, utterances: Sequence[Utterance]) -> int:
     rates = Counter(corpus.headers[u.audio].rate for u in utterances)
     shown = ", ".join(f"{rate} Hz ({count} utterances)" for rate, count in rates.most_common(4))
     raise FormatError(f"audio of {shown}; expected at least {RATES[-1]} Hz")
+
+
+def choose_channel(corpus: Corpus, channel: int | None, where: Path) -> Corpus:
+    """Return the corpus with a channel, counted from 0, for all recordings with several.
+
+    Raises FormatError for such recordings without a choice, and for those that do not have this channel.
+    """
+    chosen = []
+    for utterance in corpus.utterances:
+        if utterance.channel is None and (count := corpus.headers[utterance.audio].channels) > 1:
+            if channel is None or not 0 <= channel < count:
+                raise FormatError(
+                    f"{where}: {utterance.audio} has {count} channels; expected one; choose it by --channel 0 to "
+                    f"{count - 1}"
+                )
+            utterance = replace(utterance, channel=channel)
+        chosen.append(utterance)
+    return Corpus(tuple(chosen), corpus.report, corpus.headers)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from readers.common.files import write_lines
 from readers.common.report import RunReport
-from readers.corpora.directory import feature_pairs, read_corpus
+from readers.corpora.directory import feature_pairs, read_corpus, write_corpus
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.htk.mlf import read_mlf
@@ -24,7 +24,8 @@ CEPSTRA = "cepstra"
 
 def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path, configs: Path) -> int:
     """Divide the corpus and write everything that later stages read; return 1 if utterances are left out."""
-    corpus = read_corpus(corpus_directory)
+    corpus = data.choose_channel(read_corpus(corpus_directory), arguments.channel, corpus_directory)
+    write_corpus(corpus, out / "lists")
     spoken = [utterance for utterance in corpus.utterances if utterance.words]
     if not spoken:
         raise FormatError(f"{corpus_directory}: no transcripts; expected words of the utterances")
@@ -62,7 +63,7 @@ def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path
         lines = [one.words or () for one in utterances]
         write_lines(out / "lm" / f"{name}.txt", (" ".join(line) for line in (*lines, *text)))
     write_configs(configs, rate, out / "config")
-    write_hcopy_lists(corpus_directory, sets, out)
+    write_hcopy_lists(sets, out)
     frames = round(seconds["train"] * data.FRAMES_PER_SECOND)
     data.Facts(rate, frames).write(out / "data.json")
     report.write(out / "reports" / "lists")
@@ -104,14 +105,14 @@ def write_configs(configs: Path, rate: int, out: Path) -> None:
     write_warped_config(configs / f"mfcc{kind}", 1.0, out / f"{CEPSTRA}.hcopy")
 
 
-def write_hcopy_lists(corpus: Path, sets: Sets, out: Path) -> None:
+def write_hcopy_lists(sets: Sets, out: Path) -> None:
     """Write a list for `argonaut hcopy` for each configuration."""
     train = {utterance.name for utterance in sets.train}
     known = train | {utterance.name for utterance in sets.dev}
     everything = known | {utterance.name for utterance in sets.test}
     lists = {warp_name(warp): ("fbank", everything if warp == 1.0 else train) for warp in WARPS}
     for name, (extension, wanted) in (lists | {CEPSTRA: ("mfc", known)}).items():
-        pairs = feature_pairs(corpus, out / "features" / name, extension)
+        pairs = feature_pairs(out / "lists", out / "features" / name, extension)
         chosen = [(source, target) for source, target in pairs if Path(target).stem in wanted]
         write_pairs(out / "lists" / f"{name}.hcopy.list", chosen)
 

@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--speaker-characters", type=int, default=0, metavar="N",
         help="of a folder: the first N characters of a file name are the speaker, not the name of the folder",
     )  # fmt: skip
+    parser.add_argument("--channel", type=int, metavar="N", help="channel of recordings with several, counted from 0")
     parser.add_argument("--rate", type=int, choices=(8000, 16000), help="sample rate in Hz (default: as the audio has)")
     parser.add_argument(
         "--min-minutes", type=float, default=LEAST_MINUTES, metavar="X",
@@ -109,7 +110,16 @@ class Recipe:
         given = self.arguments
         data = {name: getattr(given, name) for name in ("kind", "speaker_characters")} | {"data": str(self.data)}
         data |= file_settings(Path(given.dict))
-        options = ("dict_format", "strip_stress", "map_phones", "dev_speakers", "test_speakers", "rate", "min_minutes")
+        options = (
+            "dict_format",
+            "strip_stress",
+            "map_phones",
+            "dev_speakers",
+            "test_speakers",
+            "channel",
+            "rate",
+            "min_minutes",
+        )
         lists = {name: getattr(given, name) for name in options}
         return [
             Stage("import", "recordings, words and speakers of the corpus", self.import_corpus, (), data),

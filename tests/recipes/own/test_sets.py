@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from readers.audio.audio_file import write_wav
 from readers.corpora.corpus import Corpus, Utterance
@@ -125,6 +126,16 @@ def test_audio_of_too_low_rates(tmp_path):
     found = [Utterance("a", "s", ("a",), tmp_path / "a.wav")]
     with pytest.raises(FormatError, match=r"audio of 6000 Hz \(1 utterances\); expected at least 8000 Hz"):
         data.sample_rate(Corpus(tuple(found)), found)
+
+
+def test_recordings_with_several_channels_need_a_choice(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.ones((100, 2)), 16000)
+    write_wav(tmp_path / "b.wav", np.ones(100), 16000)
+    corpus = Corpus(tuple(Utterance(name, "s", ("a",), tmp_path / f"{name}.wav") for name in "ab"))
+    assert [one.channel for one in data.choose_channel(corpus, 1, tmp_path).utterances] == [1, None]
+    for channel in (None, 2):
+        with pytest.raises(FormatError, match=r"a\.wav has 2 channels; expected one; choose it by --channel 0 to 1"):
+            data.choose_channel(corpus, channel, tmp_path)
 
 
 def test_sizes_grow_with_the_data():
