@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,7 @@ from readers.htk.mlf import Label
 FORMAT, VERSION = "argonaut-flatstart", 1
 STATES = (2, 3, 4)  # emitting states of each model, as HTK counts
 BLANKS = " \t\n"
+ALL_PATHS = 4  # first passes, which are Baum-Welch with either method
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class FlatStartOptions:
     Parameters
     ----------
     method : {"baum-welch", "viterbi"}
-        Sums over all paths, or over the best one.  The first pass is always Baum-Welch, since all states are equal.
+        Sums over all paths, or over the best one.  The first four passes are always Baum-Welch: the best paths of
+        states that are nearly equal lead to a poor optimum.
     gaussians : int
         Gaussians in all, at the end; at least one per state.
     first_passes, passes : int
@@ -193,7 +196,7 @@ class FlatStart:
     def next_pass(self, training: Training, progress: Progress | None = None) -> Training:
         """One pass over the data, and the models that follow from it, with more Gaussians if the schedule says so."""
         number, schedule, options = len(training.history), self.schedule, self.options
-        method = options.method if number else "baum-welch"
+        method = options.method if number >= ALL_PATHS else "baum-welch"
         models, transitions = training.models, training.transitions
         sums, used = self.sums(models, transitions, method, progress)
         row = {
@@ -248,7 +251,7 @@ class FlatStart:
             if progress:
                 progress(number, self.num_used)
 
-    @property
+    @cached_property
     def inputs(self) -> dict[str, str]:
         """What the result depends on, as checksums by a name for messages."""
         dictionary = {entry for shard in self.shards for entry in shard.dictionary}
@@ -292,7 +295,11 @@ class FlatStart:
             flat = self.begin()
             parts = {name: arrays[name] for name in ("first", "weights", "means", "variances")}
             models = replace(flat.models, **parts)
-            return Training(models, Transitions(arrays["stay"], arrays["ways"]), tuple(metadata["history"]))
+            transitions = Transitions(arrays["stay"], arrays["ways"])
+            for name in ("stay", "ways"):
+                if getattr(transitions, name).shape != getattr(flat.transitions, name).shape:
+                    raise FormatError(f"{path}: '{name}' has another size")
+            return Training(models, transitions, tuple(metadata["history"]))
         except (ArgonautError, KeyError, TypeError, ValueError, AttributeError) as fault:
             log(f"{path}: not usable ({' '.join(str(fault).split())}); starting again")
             return self.begin()

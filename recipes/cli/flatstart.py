@@ -21,6 +21,8 @@ on one line.  All states begin with the mean and variance of all frames; nothing
 
 import argparse
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from readers.common.report import RunReport
@@ -225,5 +227,16 @@ def write_results(job, training, out: Path) -> None:
     write_lines(out / "states.list", training.models.states)
     write_lines(out / "phones.list", job.topology.models)
     write_transitions(out / "transitions", distil(models).transitions)
+    seen: set[str] = set()
+
+    def entries(show) -> Iterator[tuple[str, list]]:
+        for name, labels in job.align(training, show):
+            seen.update(label.name for label in labels)
+            yield f"*/{name}.lab", labels
+
     with progress_display("align") as show:
-        write_mlf(out / "states.mlf", ((f"*/{name}.lab", labels) for name, labels in job.align(training, show)))
+        write_mlf(out / "states.mlf", entries(show))
+    unseen = [phone for phone, states in job.topology.models.items() if seen.isdisjoint(states)]
+    if unseen:
+        job.report.remarks["phones without frames in the alignment"] = " ".join(unseen)
+        print(f"note: no frames of {', '.join(unseen)} in the alignment", file=sys.stderr)

@@ -16,7 +16,7 @@ from readers.htk.dictionary import Pronunciation
 from readers.htk.parameter_file import write_htk
 from tests.decoder.gaussians.reference import DICTIONARY, make_corpus
 
-OPTIONS = FlatStartOptions(gaussians=20, first_passes=3, passes=2)
+OPTIONS = FlatStartOptions(gaussians=20, first_passes=5, passes=2)
 
 
 @pytest.fixture
@@ -62,16 +62,16 @@ def test_threads_and_interruptions_change_no_bit(utterances, tmp_path, method):
     whole, lines = train(job, tmp_path / "whole")
     assert lines == []
     counts = [row["gaussians"] for row in whole.history]
-    assert counts[:3] == [12, 12, 12]
-    assert 12 < counts[3] == counts[4]
-    assert [row["method"] for row in whole.history] == ["baum-welch"] + 4 * [method]
+    assert counts[:5] == 5 * [12]
+    assert 12 < counts[5] == counts[6]
+    assert [row["method"] for row in whole.history] == 4 * ["baum-welch"] + 3 * [method]
     threads, _ = train(flat_start(utterances, options, Threads(3)), tmp_path / "threads")
     assert_same(threads, whole)
     assert (tmp_path / "threads").read_bytes() == (tmp_path / "whole").read_bytes()
-    for number in (1, 3, 5):
+    for number in (1, 5, 7):
         train(flat_start(utterances, options), tmp_path / "stopped", stop_after=number)
         resumed, lines = train(flat_start(utterances, options), tmp_path / "stopped")
-        assert lines == [f"{number} of 5 passes are done; going on"]
+        assert lines == [f"{number} of 7 passes are done; going on"]
         assert_same(resumed, whole)
         (tmp_path / "stopped").unlink()
 

@@ -79,6 +79,15 @@ def test_another_run_goes_on_and_lost_utterances_are_named(talker):
     assert "transcript: words not in the dictionary: ABC; expected words of the dictionary" in report
 
 
+def test_phones_that_are_never_chosen_are_named(talker):
+    talker.replace("dict", "C ", "C 0.5 ")
+    talker.write("dict", Path("dict").read_text() + "C 1e-300 d\n")
+    outcome = talker.run("flatstart", *FLAT, *SMALL, "--out", "flat")
+    assert outcome.status == 0
+    assert outcome.err[-1] == "note: no frames of d in the alignment"
+    assert Path("flat/report").read_text().splitlines()[1] == "# phones without frames in the alignment: d"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
