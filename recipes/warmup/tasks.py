@@ -63,7 +63,7 @@ def search(root: Path) -> list[Step]:
         argonaut("transcribe", bundle, utterance, "--stream", "--hotwords", root / "hotwords"),
         argonaut(
             *("flatstart", "--features", root / "test.scp", "--words", root / "words.mlf", "--dict", root / "dict"),
-            *("--out", root / "flat", "--gaussians", 1, "--first-passes", 2, "--method", "viterbi", "-j", 1),
+            *("--out", root / "flat", "--gaussians", 1, "--first-passes", 5, "--method", "viterbi", "-j", 1),
         ),
         ("a long stream", stream_with_pruning, [str(bundle), utterance]),
         ("a graph in memory", decode_with_graph_in_memory, [str(root)]),
