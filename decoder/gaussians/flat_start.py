@@ -1,6 +1,7 @@
 """Flat start: monophone HMMs with Gaussian mixtures from features and transcripts alone.
 
-All states begin with the mean and variance of all frames.  Each pass computes the sums over the paths through the
+All states begin with the mean and variance of all frames, those of silence with the ones of the frames at both ends of
+the utterances.  Each pass computes the sums over the paths through the
 transcripts' graphs, by Baum-Welch or Viterbi, and estimates Gaussians and transitions anew.  The number of Gaussians is
 doubled step by step.
 
@@ -66,8 +67,10 @@ class FlatStartOptions:
     silence : str, optional
         Model of silence.  By default the one phone of the dictionary's <s>, else sil.
     silence_topology : {"any-order", "left-to-right"}
-    silence_probability : float, optional
-        P(silence between words).  By default silence and no silence cost nothing.
+    silence_probability : float
+        P(silence between words, and at the ends).
+    silence_frames : int
+        Frames at both ends of each utterance from which silence begins; 0: from all frames, as the phones.
     pronunciation_scale : float
         Factor on -ln of the dictionary's probabilities.
     beam : float, optional
@@ -86,7 +89,8 @@ class FlatStartOptions:
     variance_floor: float = 0.01
     silence: str | None = None
     silence_topology: str = "any-order"
-    silence_probability: float | None = None
+    silence_probability: float = 0.9
+    silence_frames: int = 10
     pronunciation_scale: float = 1.0
     beam: float | None = None
 
@@ -95,14 +99,14 @@ class FlatStartOptions:
         for name, known in choices:
             if getattr(self, name) not in known:
                 raise ConfigError(f"flat start: {name} '{getattr(self, name)}'; expected {' or '.join(known)}")
-        for name in ("gaussians", "first_passes", "passes"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"flat start: {name} {getattr(self, name)}; expected at least 1")
+        for name, least in (("gaussians", 1), ("first_passes", 1), ("passes", 1), ("silence_frames", 0)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"flat start: {name} {getattr(self, name)}; expected at least {least}")
         if not 0 < self.variance_floor < 1:
             raise ConfigError(f"flat start: variance floor {self.variance_floor}; expected between 0 and 1")
         if self.beam is not None and not self.beam > 0:
             raise ConfigError(f"flat start: beam {self.beam}; expected a number above 0")
-        if self.silence_probability is not None and not 0 < self.silence_probability < 1:
+        if not 0 < self.silence_probability < 1:
             raise ConfigError(f"flat start: silence probability {self.silence_probability}; expected between 0 and 1")
         if not 0 <= self.pronunciation_scale < math.inf:
             raise ConfigError(f"flat start: pronunciation scale {self.pronunciation_scale}; expected at least 0")
@@ -156,7 +160,9 @@ class FlatStart:
         known = {entry.word for entry in dictionary}
         spoken = {word for utterance in utterances if known.issuperset(utterance.words) for word in utterance.words}
         self.topology = _topology([entry for entry in dictionary if entry.word in spoken], dictionary, options)
-        settings = GraphSettings(self.topology, options.silence_probability, options.pronunciation_scale)
+        settings = GraphSettings(
+            self.topology, options.silence_probability, options.pronunciation_scale, options.silence_frames
+        )
         self.survey = Survey()
         everything = list(shards_of(((utterance, 1) for utterance in utterances), dictionary, settings))
         for part in runner.survey(everything):
@@ -172,16 +178,16 @@ class FlatStart:
         """Number of utterances to train on."""
         return len(self.survey.used)
 
-    @property
-    def variance(self) -> np.ndarray:
-        """(d,): variance of all frames."""
-        mean = self.survey.total / self.survey.frames
-        return np.maximum(self.survey.square / self.survey.frames - mean**2, 1e-10)
-
     def begin(self) -> Training:
         """The flat models."""
-        mean = self.survey.total / self.survey.frames
-        models = GaussianModels.flat(self.topology.states, mean, self.variance, self.survey.kind)
+        mean, variance = self.survey.gaussian()
+        models = GaussianModels.flat(self.topology.states, mean, variance, self.survey.kind)
+        if self.options.silence_frames:
+            silent = [models.states.index(state) for state in self.topology.models[self.topology.silence]]
+            means, variances = models.means.copy(), models.variances.copy()
+            mean, own = self.survey.gaussian(ends=True)
+            means[silent], variances[silent] = mean, np.maximum(own, self.options.variance_floor * variance)
+            models = replace(models, means=means, variances=variances)
         return Training(models, Transitions.flat(self.topology))
 
     @property
@@ -210,7 +216,7 @@ class FlatStart:
         if not used:
             name, reason = sums.failures[0]
             raise GraphError(f"{name}: {reason} (nor has any other utterance a path)")
-        new = estimate_gaussians(models, sums, options.variance_floor * self.variance)
+        new = estimate_gaussians(models, sums, options.variance_floor * self.survey.gaussian()[1])
         transitions = estimate_transitions(transitions, self.topology, sums)
         if number + 1 < len(schedule) and schedule[number + 1] > schedule[number]:
             new = split(new, targets(new, state_occupancy(models, sums.occupancy), schedule[number + 1]))

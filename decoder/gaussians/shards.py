@@ -31,6 +31,7 @@ SHARD_FRAMES = 10_000  # frames of a shard, about
 SHARD_UTTERANCES = 200
 LEAST_SHARE = 1e-10  # posterior probability of a state at a frame, to be counted
 MOST_CELLS = 1 << 27  # forward probabilities of an utterance, 16 bytes each
+LEAST_VARIANCE = 1e-10
 CACHED_ARCS = 20_000_000  # of graphs kept between passes
 
 
@@ -65,11 +66,14 @@ class GraphSettings:
         P(silence between words); None makes silence and no silence free.
     pronunciation_scale : float
         Factor on -ln of the dictionary's probabilities.
+    end_frames : int
+        How many frames at each end of an utterance `survey` sums up as silence.
     """
 
     topology: Topology
     silence_probability: float | None = None
     pronunciation_scale: float = 1.0
+    end_frames: int = 0
 
     def graphs(self, dictionary: Sequence[Pronunciation]) -> TranscriptGraphs:
         """The builder of transcripts' graphs."""
@@ -95,9 +99,10 @@ class Survey:
     dim, period : int
         Values of a frame and ticks of 100 ns from frame to frame; 0 before the first utterance.
     kind : str
-    total, square : (d,) float64
-        Sums of the frames and of their squares.
-    frames : int
+    total, square : (2, d) float64
+        Sums of the frames and of their squares: of all frames, and of those at the ends of utterances.
+    frames : (2,) int64
+        Numbers of these frames.
     used : list of (TrainingUtterance, int)
         Utterances with their numbers of frames.
     failures : list of (str, str)
@@ -107,28 +112,33 @@ class Survey:
     dim: int = 0
     period: int = 0
     kind: str = ""
-    total: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    square: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    frames: int = 0
+    total: np.ndarray = field(default_factory=lambda: np.zeros((2, 0)))
+    square: np.ndarray = field(default_factory=lambda: np.zeros((2, 0)))
+    frames: np.ndarray = field(default_factory=lambda: np.zeros(2, np.int64))
     used: list[tuple[TrainingUtterance, int]] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, other: "Survey") -> None:
         """Add the sums of another shard, or list its utterances as failures if it has features of another kind."""
         self.failures += other.failures
-        if not other.frames:
+        if not other.used:
             return
         mine, theirs = ((one.kind, one.dim, one.period) for one in (self, other))
-        if self.frames and mine != theirs:
+        if self.used and mine != theirs:
             self.failures += [(utterance.name, _unlike(theirs, mine)) for utterance, _ in other.used]
             return
-        if not self.frames:
+        if not self.used:
             self.kind, self.dim, self.period = theirs
-            self.total, self.square = np.zeros(self.dim), np.zeros(self.dim)
+            self.total, self.square = np.zeros((2, self.dim)), np.zeros((2, self.dim))
         self.total += other.total
         self.square += other.square
         self.frames += other.frames
         self.used += other.used
+
+    def gaussian(self, ends: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance (d,) of all frames, or of those at the ends."""
+        mean = self.total[int(ends)] / self.frames[int(ends)]
+        return mean, np.maximum(self.square[int(ends)] / self.frames[int(ends)] - mean**2, LEAST_VARIANCE)
 
 
 def _unlike(found: tuple[str, int, int], expected: tuple[str, int, int]) -> str:
@@ -181,12 +191,25 @@ def survey(shard: Shard) -> Survey:
                     f"{utterance.path}: {frames.shape[1]} frames; expected at least {least} for a transcript of "
                     f"{len(utterance.words)} words"
                 )
-            values, size = frames.astype(np.float64), frames.shape[1]
-            used = [(utterance, size)]
-            result.add(Survey(len(frames), period, kind, values.sum(axis=1), (values**2).sum(axis=1), size, used))
+            result.add(_survey_of(utterance, frames.astype(np.float64), kind, period, shard.settings.end_frames))
         except (ArgonautError, OSError) as fault:
             result.failures.append((utterance.name, _reason(fault)))
     return result
+
+
+def _survey_of(utterance: TrainingUtterance, frames: np.ndarray, kind: str, period: int, end_frames: int) -> Survey:
+    """What the features (d, T) of one utterance are like."""
+    size = frames.shape[1]
+    ends = frames[:, (np.arange(size) < end_frames) | (np.arange(size) >= size - end_frames)]
+    return Survey(
+        len(frames),
+        period,
+        kind,
+        np.array([part.sum(axis=1) for part in (frames, ends)]),
+        np.array([(part**2).sum(axis=1) for part in (frames, ends)]),
+        np.array([size, ends.shape[1]]),
+        [(utterance, size)],
+    )
 
 
 def _reason(fault: Exception) -> str:

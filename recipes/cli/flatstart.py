@@ -16,7 +16,8 @@ writes to exp/flat
 and ends with
   flat start: 34 phones, 1000 Gaussians, -67.41 per frame; next: argonaut tie --alignment exp/flat/states.mlf
   --state-list exp/flat/states.list --features train.mfcc.scp --out DIR
-on one line.  All states begin with the mean and variance of all frames; nothing else is needed.
+on one line.  All states begin with the mean and variance of all frames, silence with those of the frames at both ends
+of the utterances; no alignment is needed.
 """
 
 import argparse
@@ -80,7 +81,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how the states of silence may follow each other (any-order)",
     )
     graph.add_argument(
-        "--sil-prob", type=float, metavar="P", help="probability of silence between words (silence costs nothing)"
+        "--sil-prob",
+        type=float,
+        default=0.9,
+        metavar="P",
+        help="probability of silence between words, and before and after them (0.9)",
+    )
+    graph.add_argument(
+        "--sil-frames",
+        type=int,
+        default=10,
+        metavar="N",
+        help="frames at both ends of each utterance from which silence begins (10); 0 if recordings are cut tightly",
     )
     graph.add_argument(
         "--pron-scale", type=float, default=1.0, metavar="X", help="factor on -ln of pronunciation probabilities (1)"
@@ -105,6 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         silence=arguments.silence,
         silence_topology=arguments.sil_topology,
         silence_probability=arguments.sil_prob,
+        silence_frames=arguments.sil_frames,
         pronunciation_scale=arguments.pron_scale,
         beam=arguments.beam,
     )

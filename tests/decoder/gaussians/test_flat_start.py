@@ -119,6 +119,20 @@ def test_changed_inputs_are_noticed(utterances, tmp_path):
     assert lines[-1].endswith("; starting again")
 
 
+def test_silence_begins_at_the_ends_of_utterances(utterances):
+    frames = [shard_module.read_features(utterance)[0].T for utterance in utterances]
+    models = flat_start(utterances, replace(OPTIONS, silence_frames=2)).begin().models
+    silent, other = models.states.index("sil_s3"), models.states.index("a_s3")
+    ends = np.concatenate([part for one in frames for part in (one[:2], one[-2:])]).astype(np.float64)
+    np.testing.assert_allclose(models.means[silent], ends.mean(axis=0))
+    np.testing.assert_allclose(models.variances[silent], ends.var(axis=0))
+    everything = np.concatenate(frames).astype(np.float64)
+    np.testing.assert_allclose(models.means[other], everything.mean(axis=0))
+    np.testing.assert_allclose(models.variances[other], everything.var(axis=0))
+    models = flat_start(utterances, replace(OPTIONS, silence_frames=0)).begin().models
+    np.testing.assert_array_equal(models.means[silent], models.means[other])
+
+
 def test_utterances_that_cannot_be_used_are_named(utterances, tmp_path):
     write_htk(tmp_path / "short.mfc", np.zeros((2, 5), np.float32), "USER", 100_000)
     write_htk(tmp_path / "other.mfc", np.zeros((3, 50), np.float32), "USER", 100_000)
@@ -165,6 +179,7 @@ def test_options_and_phones_out_of_range_are_refused(utterances):
         ({"method": "em"}, "flat start: method 'em'; expected viterbi or baum-welch"),
         ({"gaussians": 0}, "flat start: gaussians 0; expected at least 1"),
         ({"variance_floor": 1.5}, "flat start: variance floor 1.5; expected between 0 and 1"),
+        ({"silence_frames": -1}, "flat start: silence_frames -1; expected at least 0"),
         ({"beam": 0.0}, "flat start: beam 0.0; expected a number above 0"),
         ({"silence_probability": 1.0}, "flat start: silence probability 1.0; expected between 0 and 1"),
         ({"pronunciation_scale": -1.0}, "flat start: pronunciation scale -1.0; expected at least 0"),
