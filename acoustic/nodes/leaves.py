@@ -70,6 +70,7 @@ class LearnableParameter(StoredNode):
         ``zero``: 0 everywhere. ``fromFile``: the text matrix in `initFromFilePath`, one row a line, or `value`
         everywhere if no file is named.
     initValueScale : float
+        A negative scale changes the sign of the values.
     randomSeed : int
         Parameters with the same randomSeed and size get equal random values, wherever they stand in the description. -1
         draws them in the order of the parameters.
@@ -125,12 +126,12 @@ class LearnableParameter(StoredNode):
                     f"{self.where}: {name}={self.settings[name]} with init={kind}; expected init={ways[0]}"
                 )
         if kind == "uniform":
-            return rng.uniform(-0.05 * scale, 0.05 * scale, size=shape)
+            return np.sign(scale) * rng.uniform(-0.05 * abs(scale), 0.05 * abs(scale), size=shape)
         if kind == "gaussian":
-            return rng.normal(0.0, 0.2 * scale / np.sqrt(shape[1]), size=shape)
+            return 0.2 * scale / np.sqrt(shape[1]) * rng.standard_normal(shape)
         if kind in ("fanIn", "heNormal"):
             variance = (1 if kind == "fanIn" else 2) / shape[1]
-            return rng.normal(0.0, scale * np.sqrt(variance), size=shape)
+            return scale * np.sqrt(variance) * rng.standard_normal(shape)
         if kind == "fromFile" and self.settings["initFromFilePath"]:
             return self._read_value(shape)
         return np.full(shape, 0.0 if kind == "zero" else self.settings["value"])

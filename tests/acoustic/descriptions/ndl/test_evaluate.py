@@ -296,6 +296,15 @@ def test_initial_values_scale_with_the_fan_in(init, variance):
     assert values.var() == pytest.approx(9 * variance, rel=0.02)
 
 
+@pytest.mark.parametrize("init", ["uniform", "gaussian", "fanIn", "heNormal"])
+def test_a_negative_scale_of_initial_values_changes_their_sign(init):
+    values = [
+        scope(f"W=Parameter(3, 4, init={init}, initValueScale={scale}, randomSeed=1)").network["W"].value
+        for scale in (2, -2)
+    ]
+    assert np.allclose(values[0], -values[1])
+
+
 @pytest.mark.slow
 def test_macros_that_grow_without_measure_are_refused():
     text = "\n".join(f"M{n}(a)=M{n + 1}(M{n + 1}(a))" for n in range(40))
