@@ -34,6 +34,8 @@ CONFIG = Path(__file__).parent / "config"
 WINDOW = 21  # frames in the input of the network
 TRANSITION_POWER = 0.3  # compensates for a small acoustic weight
 SILENCE = "sil"
+# The node for alignment: without the division by priors, silence keeps the frames beside words (RESULTS.md).
+LOG_POSTERIORS = "HLast"
 LEAST_MINUTES = 15.0
 ORDER = 4  # of the language model
 
@@ -267,7 +269,7 @@ class Recipe:
             "argon", "-graph", self.graph_folder("trained") / "graph.dg", "-alignmlf", self.labels("known"),
             "--dict", self.dictionary, "-am", self.model(first=True), "-dnn_window_size", WINDOW,
             "-cntkmap", self.graph_folder("trained") / "cntkmap", "-infiles", self.out / "lists" / "known.scp",
-            "-detailed-alignment", "-outmlf", self.aligned,
+            "--output-node", LOG_POSTERIORS, "-detailed-alignment", "-outmlf", self.aligned,
         )  # fmt: skip
 
     @property
