@@ -11,7 +11,7 @@ from readers.common.report import RunReport
 from readers.errors import FormatError
 
 LONGEST_NAME = 200  # bytes; names become names of files
-_UNUSABLE = re.compile(r"""[\s.="'*?/\\\x00-\x1f\x7f]""")  # a dot would begin an extension
+_UNUSABLE = re.compile(r"""[\s.="'*?/\\\x00-\x1f\x7f-\x9f]""")  # a dot would begin an extension
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ AUDIO, WORDS, SPEAKERS = "audio.scp", "words.mlf", "speakers"
 def write_corpus(corpus: Corpus, directory: str | os.PathLike) -> None:
     """Write the lists of a corpus; `read_corpus` returns an equal corpus.
 
+    audio.scp is removed first and written last, so that an interrupted call leaves no mixture of two corpora.
+
     Parameters
     ----------
     corpus : Corpus
@@ -35,7 +37,8 @@ def write_corpus(corpus: Corpus, directory: str | os.PathLike) -> None:
     OSError
     """
     directory = Path(directory)
-    write_scp(directory / AUDIO, [_entry(one, corpus.headers) for one in corpus.utterances])
+    entries = [_entry(one, corpus.headers) for one in corpus.utterances]
+    (directory / AUDIO).unlink(missing_ok=True)
     write_mlf(
         directory / WORDS,
         (
@@ -45,6 +48,7 @@ def write_corpus(corpus: Corpus, directory: str | os.PathLike) -> None:
         ),
     )
     write_lines(directory / SPEAKERS, (f"{one.name} {one.speaker}" for one in corpus.utterances))
+    write_scp(directory / AUDIO, entries)
 
 
 def read_corpus(directory: str | os.PathLike) -> Corpus:

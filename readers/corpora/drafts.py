@@ -16,7 +16,7 @@ from readers.errors import ArgonautError, FormatError
 
 LATEST = 1e9  # seconds
 MAX_OVERSHOOT = 0.5  # seconds that a part may end after its file, as in Kaldi's extract-segments
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 Progress = Callable[..., None]
 
@@ -56,13 +56,14 @@ def finish(drafts: Iterable[Draft], forms: WordForms, report: RunReport, progres
                     "expected each name once"
                 )
         except (ArgonautError, OSError) as fault:
-            report.fail(_printable(draft.name), _printable(reason(fault)))
+            report.fail(draft.name, reason(fault))
         else:
             utterances[utterance.name] = utterance
             places[utterance.name] = draft.where
             report.done()
         if progress:
             progress(number, len(drafts))
+    report.lost[:] = [(_printable(name), outcome, _printable(text)) for name, outcome, text in report.lost]
     return Corpus(by_name(utterances.values()), report, headers)
 
 
@@ -121,7 +122,8 @@ def audio_path(text: str, base: Path, where: str, also_here: bool = False) -> Pa
 
 
 def _printable(text: str) -> str:
-    """Return text in which characters that are no UTF-8 are shown by their codes."""
+    """Return text in which control characters and those that are no UTF-8 are shown by their codes."""
+    text = _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -85,8 +85,10 @@ class Examination:
         """Return the facts as short texts, name -> text, for a RunReport."""
         lines = {
             "audio": f"{_duration(self.total.seconds)} of {counted(len(self.speakers), 'speaker')}",
-            "sample rates": ", ".join(f"{rate} Hz ({counted(count, 'file')})" for rate, count in self.rates.items()),
-            "channels": ", ".join(f"{number} ({counted(count, 'file')})" for number, count in self.channels.items()),
+            "sample rates": ", ".join(f"{rate} Hz ({counted(count, 'file')})" for rate, count in self.rates.items())
+            or "none",
+            "channels": ", ".join(f"{number} ({counted(count, 'file')})" for number, count in self.channels.items())
+            or "none",
             "words": f"{self.total.words}, {self.num_words} different",
         }
         if self.no_channel:

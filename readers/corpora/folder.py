@@ -23,7 +23,8 @@ AUDIO = (
 )
 TEXTGRID = ".textgrid"
 TEXTS = (".lab", ".txt", TEXTGRID)  # in order of preference
-NO_TRANSCRIPTS = ("readme", "license", "licence", "copying", "notes", "changelog")  # names of .txt files
+# Names of .txt files that need no recording; `report` is of an import into a folder of the corpus.
+NO_TRANSCRIPTS = ("readme", "license", "licence", "copying", "notes", "changelog", "report")
 IGNORED_TIERS = ("phones", "phone", "notes", "comments", "segments")
 WORD_TIERS = ("words", "word")
 GENERAL_TIERS = (
@@ -58,7 +59,7 @@ def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) 
         except (ArgonautError, OSError) as fault:
             report.fail(name, reason(fault))
     for place, transcript in texts.items():
-        if place not in used:
+        if place not in used and not (place.name.lower() in NO_TRANSCRIPTS and transcript.suffix.lower() == ".txt"):
             report.skip(place.name, f"{transcript}: a transcript without a recording; expected one beside it")
 
 
@@ -141,7 +142,7 @@ def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path
             extension = path.suffix.lower()
             if extension in AUDIO:
                 recordings.append(path)
-            elif extension in TEXTS and path.stem.lower() not in NO_TRANSCRIPTS:
+            elif extension in TEXTS:
                 place = path.with_suffix("")
                 other = texts.get(place)
                 if other is None or TEXTS.index(extension) < TEXTS.index(other.suffix.lower()):

@@ -47,7 +47,11 @@ def lhotse_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
             )
         used.add(recording_id)
         start, duration = _number(item, "start", where), _number(item, "duration", where)
-        path, channel = _place(item, where, recordings[recording_id])
+        place = _place(item, where, recordings[recording_id])
+        if place is None:
+            report.fail(identity, f"{where}: channels in different files; expected channels of one file")
+            continue
+        path, channel = place
         yield Draft(
             *(where, identity, _text(item, "speaker", where, recording_id), _text(item, "text", where, None)),
             *(path, start, start + duration, None, channel),
@@ -119,19 +123,21 @@ def _files(item: dict[str, Any], where: str, base: Path) -> dict[int, tuple[Path
             )
         channels = source.get("channels")
         if not isinstance(channels, list) or not channels or not all(type(one) is int for one in channels):
-            raise FormatError(f"{where}: channels {str(channels)[:40]}; expected a list of numbers")
+            raise FormatError(f"{where}: channels {channels!r:.40}; expected a list of numbers")
         path = audio_path(_text(source, "source", where), base, where, also_here=True)
         files.update((channel, (path, position)) for position, channel in enumerate(channels))
     return files
 
 
-def _place(item: dict[str, Any], where: str, recording: Recording) -> tuple[Path, int | None]:
-    """Return the file of a supervision and the channel in it; None for all channels of a recording."""
+def _place(item: dict[str, Any], where: str, recording: Recording) -> tuple[Path, int | None] | None:
+    """Return the file of a supervision and the channel in it, None for all its channels; None for several files."""
     channel = item.get("channel", item.get("channel_id", 0))
     channels = channel if isinstance(channel, list) else [channel]
     if not channels or any(type(one) is not int or one not in recording.files for one in channels):
         known = ", ".join(map(str, sorted(recording.files)))
-        raise FormatError(f"{where}: channel {str(channel)[:40]}; expected one of the recording: {known}")
+        raise FormatError(f"{where}: channel {channel!r:.40}; expected one of the recording: {known}")
+    if len({recording.files[one][0] for one in channels}) > 1:
+        return None
     path, position = recording.files[channels[0]]
     return path, position if len(channels) == 1 else None
 
@@ -141,12 +147,12 @@ def _text(item: dict[str, Any], name: str, where: str, *default: str | None) -> 
     if value is None and default:
         return default[0]
     if not isinstance(value, str):
-        raise FormatError(f"{where}: {name} {str(value)[:40]}; expected a text")
+        raise FormatError(f"{where}: {name} {value!r:.40}; expected a text")
     return value
 
 
 def _number(item: dict[str, Any], name: str, where: str) -> float:
     value = item.get(name)
     if type(value) not in (int, float) or not abs(value) < LARGEST:
-        raise FormatError(f"{where}: {name} {str(value)[:40]}; expected a number of seconds")
+        raise FormatError(f"{where}: {name} {value!r:.40}; expected a number of seconds")
     return float(value)

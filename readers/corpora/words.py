@@ -11,7 +11,13 @@ PUNCTUATION = ("strip", "keep")
 _BRACKETS = ("[]", "<>", "()", "{}")  # around noises, such as [laughter]
 _ANNOTATIONS = re.compile(r"\[[^\[\]]*\]|<[^<>]*>|\{[^{}]*\}")
 _DASHES = re.compile("[\u2013\u2014\u2026]|--+")  # dashes and an ellipsis between words
-_APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u02bc\uff07", "'"))
+_PLAIN = str.maketrans(dict.fromkeys("\u2019\u02bc\uff07", "'") | dict.fromkeys("\u2010\u2011", "-"))
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# Soft hyphens, marks of direction and byte order marks; a space without width separates words.
+_INVISIBLE = str.maketrans(
+    dict.fromkeys("\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff", "")
+    | {"\u200b": " "}
+)
 
 
 class WordForms:
@@ -23,10 +29,12 @@ class WordForms:
         Case of the words.
     punctuation : {"strip", "keep"}
         With "strip", punctuation marks at both ends of a word are removed, except an apostrophe on one side only;
-        dashes separate words, typographic apostrophes become `'`, and letters with separate accents become one
-        character.  Text in brackets, such as `[noise]` and `<unk>`, is one word with its brackets.
+        dashes separate words, typographic apostrophes and hyphens become `'` and `-`, letters with separate accents
+        become one character, and invisible characters are removed.  Text in brackets, such as `[noise]` and `<unk>`, is
+        one word with its brackets.
     known : collection of str
-        Words, for instance of a dictionary, which "strip" does not change.
+        Words, for instance of a dictionary, which "strip" does not change.  The apostrophe on one side of another word
+        is removed if that makes it one of these.
 
     Raises
     ------
@@ -43,8 +51,10 @@ class WordForms:
         self.known = known
 
     def split(self, text: str) -> tuple[str, ...]:
-        """Return the words of a text."""
+        """Return the words of a text; control characters separate words."""
+        text = _CONTROL.sub(" ", text)
         if self.punctuation == "strip":
+            text = text.translate(_INVISIBLE)
             text = _ANNOTATIONS.sub(lambda match: f" {'_'.join(match[0].split())} ", text)
         return tuple(word for token in text.split() for word in self._words(self._with_case(token)))
 
@@ -52,10 +62,15 @@ class WordForms:
         """Return the words of a token, none if it is only punctuation."""
         if self.punctuation == "keep" or token in self.known or _in_brackets(token):
             return [token]
-        token = unicodedata.normalize("NFC", token).translate(_APOSTROPHES)
+        token = unicodedata.normalize("NFC", token).translate(_PLAIN)
         parts = [token] if token in self.known else _DASHES.split(token)
-        words = [part if part in self.known else _stripped(part) for part in parts]
+        words = [part if part in self.known else self._known_or_same(_stripped(part)) for part in parts]
         return [word for word in words if word]
+
+    def _known_or_same(self, word: str) -> str:
+        """Return a word without the apostrophe of a quotation of several words, if only that is known."""
+        bare = word.strip("'")
+        return bare if bare in self.known and word not in self.known else word
 
     def _with_case(self, token: str) -> str:
         return token.upper() if self.case == "upper" else token.lower() if self.case == "lower" else token

@@ -85,8 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.g2p and not arguments.dict:
         raise ConfigError("command line: --g2p without --dict; expected the dictionary to which guesses are added")
     out = Path(arguments.out)
-    for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, *RESULTS):
-        require_writable(out / name, [arguments.source, arguments.dict, arguments.g2p])
+    owned = [out / name for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, *RESULTS)]
+    for path in owned:
+        require_writable(path, [arguments.source, arguments.dict, arguments.g2p])
     entries = read_any_dictionary(arguments.dict, arguments.dict_format) if arguments.dict else []
     phones = fewest_phones(entries)
     with progress_display("import") as show:
@@ -106,6 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
         known = phones if arguments.dict else None
         corpus, examination = examine(corpus, known, guessed, not arguments.headers, show)
     report = corpus.report
+    for path in owned:  # nothing of an earlier import remains
+        path.unlink(missing_ok=True)
     if report.num_done:
         directory.write_corpus(corpus, out)
         write_pairs(out / "hcopy.list", directory.feature_pairs(out, out / "features"))

@@ -13,8 +13,8 @@ prints
     1-grams    107
     2-grams    1
 
-The kind of a file is detected from its content, not from its name.  Exit status: 1 if some files could not be read, 2
-if none could.
+The kind of a file is detected from its content, not from its name, except for label files of TIMIT (.phn, .wrd) and
+maps of speakers (speakers, utt2spk).  Exit status: 1 if some files could not be read, 2 if none could.
 """
 
 import argparse
@@ -45,6 +45,7 @@ Kind = tuple[str, Callable[[str], Figures]]  # name of the kind, function that r
 ARC = re.compile(r"\d+\s+\d+\s+\S+(\s+[-+.\deE]+)?")
 RANGE = re.compile(r"=[^\s=]+\[\d+,\d+\]$")
 SLF_SIZES = re.compile(r"(N|NODES)=\d+\s+(L|LINKS)=\d+")
+SPEAKER_MAPS = ("speakers", "utt2spk")  # of argonaut import, of Kaldi
 DBN_MAGIC = (b"DBN\n", b"DBN\0")
 MAX_SAFETENSORS_HEADER = 100_000_000  # bytes; limit of the format
 MAX_HEAD = 1 << 16  # bytes; the kind of a text file is detected from this many
@@ -167,6 +168,8 @@ def _text_kind(path: str) -> Kind:
         return _bracket_kind(fields)
     if Path(path).suffix.lower() in (".phn", ".wrd"):
         return "TIMIT label file", labels.segments
+    if Path(path).name in SPEAKER_MAPS and filled and all(len(line.split()) == 2 for line in filled):
+        return "speakers of utterances", tables.speakers  # might also be a dictionary of words with one phone
     kind = words.text_kind(filled) or graphs.kaldi_kind(filled) or tables.vocabulary_kind(filled)
     if kind:
         return kind

@@ -1,6 +1,7 @@
 """Figures of small tables: lattice indices, tables beside a graph, symbol tables, vocabularies, HCopy lists."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -70,6 +71,11 @@ def _rises(rows: Sequence[Sequence[str]]) -> bool:
     return all(a < b for a, b in pairwise(numbers))
 
 
+def _falls(counts: Sequence[int]) -> bool:
+    """Whether counts are at least 1, the largest first."""
+    return all(a >= b for a, b in pairwise(counts)) and counts[-1] > 0
+
+
 def _is_score(text: str) -> bool:
     return is_number(text) or text.lower() == "-inf"
 
@@ -88,6 +94,8 @@ def _number_kind(rows: list[list[str]]) -> tuple[str, Callable[[str], Figures]]:
     """Return the kind of a table with one number for each name."""
     names = {row[0] for row in rows}
     once = len(names) == len(rows)
+    if once and all(is_count(row[1]) for row in rows) and _falls([int(row[1]) for row in rows]):
+        return "words with counts", counts
     if once and all(is_count(row[1]) for row in rows) and len({int(row[1]) for row in rows}) == len(rows):
         return "symbol table", symbols
     if once and {"<s>", "</s>"} <= names:
@@ -184,6 +192,28 @@ def lookahead(path: str) -> Figures:
 
     scores = read_lookahead(path)
     return [("words", len(scores)), ("scores", f"{min(scores.values()):g} to {max(scores.values()):g}")]
+
+
+def counts(path: str) -> Figures:
+    from readers.common.text import read_lines
+
+    rows = [line.split() for line in read_lines(path) if line.strip()]
+    return [
+        ("words", len(rows)),
+        ("counts", f"{sum(int(count) for _, count in rows)} in all"),
+        ("frequent", ", ".join(f"{word} {count}" for word, count in rows[:5])),
+    ]
+
+
+def speakers(path: str) -> Figures:
+    from readers.common.text import read_lines
+
+    found = Counter(line.split()[1] for line in read_lines(path) if line.strip())
+    return [
+        ("utterances", sum(found.values())),
+        ("speakers", len(found)),
+        ("utterances of each", f"{min(found.values())} to {max(found.values())}"),
+    ]
 
 
 def numbers(path: str) -> Figures:

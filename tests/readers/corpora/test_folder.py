@@ -25,6 +25,15 @@ def test_lab_is_preferred_to_txt_and_hidden_files_are_ignored(folder):
     assert rows(import_corpus("folder", folder)) == expected(folder)
 
 
+def test_names_of_documents_may_be_those_of_recordings(folder):
+    (folder / "bob/bob-1.wav").rename(folder / "bob/notes.wav")
+    (folder / "bob/bob-1.lab").rename(folder / "bob/notes.txt")
+    (folder / "report.txt").write_text("of an import into this folder")
+    corpus = import_corpus("folder", folder)
+    assert [(one.name, one.words) for one in corpus.utterances][-1] == ("notes", ("don't",))
+    assert corpus.report.lost == []
+
+
 def test_audio_without_transcript_and_the_reverse(folder):
     (folder / "bob/bob-1.lab").rename(folder / "bob/bob-9.lab")
     corpus = import_corpus("folder", folder)
@@ -99,6 +108,8 @@ def test_words(options, words, tmp_path):
         ("it’s Mr. Smith.", ("it’s", "Mr."), "it’s Mr. Smith"),
         ("A.M. U.S.A., AT&T @home", (), "A.M U.S.A AT&T @home"),
         ("- … ' ''", (), ""),
+        ("e\u2011mail co\u00adop \ufeffone.\u200btwo \u200e-", (), "e-mail coop one two"),
+        ("'one two' 'tis 'twas", ("one", "two", "tis", "'tis"), "one two 'tis 'twas"),
         ("so [door slam]then <unk>. {x} [] a < b", (), "so [door_slam] then <unk> {x} a b"),
     ],
 )

@@ -56,6 +56,7 @@ def test_segments_channels_and_missing_fields(tmp_path):
         supervision("a", "st", 0.25, 0.25, channel=1, speaker="ann", text="x y"),
         supervision("b", "st", 0, 1, channel=[0, 1]),
         supervision("c", "two", 0, 1, channel=4, text=""),
+        supervision("d", "two", 0, 1, channel=[3, 4]),
     ]
     (tmp_path / "supervisions.jsonl").write_text(lines(*items))
     corpus = import_corpus("lhotse", tmp_path)
@@ -65,9 +66,11 @@ def test_segments_channels_and_missing_fields(tmp_path):
         ("st", None, "stereo.wav", 0.0, None, None),
         ("two", (), "right.wav", 0.0, None, None),
     ]
-    ((name, outcome, reason),) = corpus.report.lost
-    assert (name, outcome) == ("x", "skipped")
-    assert "recordings.jsonl:3: a recording without a supervision" in reason
+    several, unused = corpus.report.lost
+    assert several[:2] == ("d", "failed")
+    assert "supervisions.jsonl:4: channels in different files; expected channels of one file" in several[2]
+    assert unused[:2] == ("x", "skipped")
+    assert "recordings.jsonl:3: a recording without a supervision" in unused[2]
 
 
 R, S = "recordings", "supervisions"
@@ -93,7 +96,7 @@ BROKEN = [
     (R, lines(recording("a", "x\0y")), "recordings.jsonl.gz:1: path 'x\\x00y'; expected an audio file"),
     (R, lines(recording("a", "")), "recordings.jsonl.gz:1: path ''; expected an audio file"),
     (S, lines(supervision("u", "nobody")), "supervisions.jsonl.gz:1: recording 'nobody' is not in"),
-    (S, lines(supervision("u", "anna-1", "0")), "supervisions.jsonl.gz:1: start 0; expected a number of seconds"),
+    (S, lines(supervision("u", "anna-1", "0")), "supervisions.jsonl.gz:1: start '0'; expected a number of seconds"),
     (S, lines(supervision("u", "anna-1", 10**400)), "supervisions.jsonl.gz:1: start 1000"),
     (S, lines(supervision("u", "anna-1", True)), "supervisions.jsonl.gz:1: start True; expected a number of seconds"),
     (S, lines(supervision("u", "anna-1", float("nan"))), "supervisions.jsonl.gz:1: start nan; expected a number"),
@@ -138,6 +141,14 @@ def test_supervisions_that_do_not_fit_are_reported(change, message, lhotse, tmp_
     assert any(message in reason for _, _, reason in corpus.report.lost)
     corpus.report.write(tmp_path / "report")
     write_corpus(corpus, tmp_path / "out")
+
+
+def test_control_characters_are_shown_by_their_codes(lhotse):
+    item = supervision("u\n\x1b[2J", "anna-1", 7)
+    (lhotse / "supervisions.jsonl.gz").write_text(lines(item, supervision("v", "anna-1", text="a\0b \x1bc")))
+    corpus = import_corpus("lhotse", lhotse)
+    assert corpus.report.lost[-1][0] == r"u\x0a\x1b[2J"
+    assert corpus.utterances[0].words == ("a", "b", "c")
 
 
 def test_a_name_twice_after_replacements(lhotse):

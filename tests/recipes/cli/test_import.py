@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from readers.corpora import KINDS, import_corpus, read_corpus
+from readers.corpora import KINDS, import_corpus, read_corpus, write_corpus
 from readers.dictionaries import read_any_dictionary
 from recipes.cli.main import main
 from tests.readers.corpora.conftest import audio, folder, kaldi, lhotse, table, tone  # noqa: F401  (fixtures)
@@ -27,6 +27,33 @@ def test_what_is_lost_is_named(folder, tmp_path, capsys):  # noqa: F811
     assert shown.err == f"failed: bob-1: {folder}/bob/bob-1.wav: empty file; expected audio\n"
     assert shown.out.splitlines()[-1] == "utterances: 2 done, 0 skipped, 1 failed"
     assert read_corpus(tmp_path / "out").utterances[0].words == ("ONE", "TWO")
+
+
+def test_nothing_of_an_earlier_import_remains(folder, tmp_path):  # noqa: F811
+    out = tmp_path / "out"
+    (tmp_path / "words.dict").write_text("one W AH N\n")
+    command = ["import", "folder", str(folder), "--out", str(out)]
+    assert main([*command, "--dict", str(tmp_path / "words.dict")]) == 0
+    assert (out / "unknown.words").exists()
+    assert main(command) == 0
+    assert not (out / "unknown.words").exists()
+    for path in folder.rglob("*.wav"):
+        path.write_bytes(b"")
+    assert main(command) == 2
+    assert sorted(path.name for path in out.iterdir()) == ["report.json", "report.txt"]
+
+
+def test_an_interrupted_import_leaves_no_corpus(folder, tmp_path, monkeypatch):  # noqa: F811
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    assert main(["import", "folder", str(folder), "--out", str(tmp_path / "out")]) == 0
+    corpus = read_corpus(tmp_path / "out")
+    monkeypatch.setattr("readers.corpora.directory.write_mlf", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_corpus(corpus, tmp_path / "out")
+    with pytest.raises(FileNotFoundError):
+        read_corpus(tmp_path / "out")
 
 
 def test_nothing_is_written_from_a_broken_manifest(kaldi, tmp_path, capsys):  # noqa: F811

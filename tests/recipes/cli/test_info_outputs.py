@@ -151,6 +151,14 @@ def test_lists(tmp_path):
         assert figures_as("pronunciation dictionary", put(tmp_path / "d", text))["probability"] == "given for 0"
 
 
+def test_what_an_import_leaves(tmp_path):
+    figures = figures_as("words with counts", put(tmp_path / "unknown.words", "zoo 3\ncat 1\nape 1\n"))
+    assert figures == {"words": "3", "counts": "5 in all", "frequent": "zoo 3, cat 1, ape 1"}
+    figures = figures_as("speakers of utterances", put(tmp_path / "speakers", "u1 ann\nu2 ann\nv bob\n"))
+    assert figures == {"utterances": "3", "speakers": "2", "utterances of each": "1 to 2"}
+    figures_as("speakers of utterances", put(tmp_path / "utt2spk", "u1 ann\n"))
+
+
 def test_numbers_alone_are_records(tmp_path):
     for text in ("cat 1 0.5 0.25 7\n", "cat 0.5 0.25 1 7\n", "1\t17\n2\t3\n", "cat 1 2 -0.5\ndog 1 3 0.1\n"):
         figures_as("records as text (UCI)", put(tmp_path / "r", text))
