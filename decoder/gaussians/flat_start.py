@@ -89,7 +89,7 @@ class FlatStartOptions:
     variance_floor: float = 0.01
     silence: str | None = None
     silence_topology: str = "any-order"
-    silence_probability: float = 0.9
+    silence_probability: float = 0.5
     silence_frames: int = 10
     pronunciation_scale: float = 1.0
     beam: float | None = None

@@ -64,9 +64,7 @@ class GaussianModels:
             )
         if not (np.all(self.variances > 0) and np.all(np.isfinite(self.variances)) and np.all(np.isfinite(self.means))):
             raise ShapeError("Gaussian models: a mean or variance out of range; expected positive, finite variances")
-        with np.errstate(divide="ignore"):
-            weights = np.log(self.weights)
-        norm = 0.5 * (self.dim * math.log(2 * math.pi) + np.log(self.variances).sum(axis=1))
+        # Sums depend on the order in memory, which must not change the bits: first C order, then the constants.
         for name, values in (
             ("first", np.ascontiguousarray(self.first, np.int64)),
             ("weights", np.ascontiguousarray(self.weights, np.float64)),
@@ -74,6 +72,9 @@ class GaussianModels:
             ("variances", np.ascontiguousarray(self.variances, np.float64)),
         ):
             object.__setattr__(self, name, values)
+        with np.errstate(divide="ignore"):
+            weights = np.log(self.weights)
+        norm = 0.5 * (self.dim * math.log(2 * math.pi) + np.log(self.variances).sum(axis=1))
         arrays = MixtureArrays(self.first, weights - norm, self.means, 0.5 / self.variances)
         object.__setattr__(self, "_arrays", arrays)
 

@@ -14,7 +14,7 @@ writes to exp/flat
   report        utterances that could not be used, with reasons
   passes.safetensors  the state of the training: a run that was stopped goes on from here
 and ends with
-  flat start: 34 phones, 1000 Gaussians, -67.41 per frame; next: argonaut tie --alignment exp/flat/states.mlf
+  flat start: 34 phones, 1000 Gaussians, -67.57 per frame; next: argonaut tie --alignment exp/flat/states.mlf
   --state-list exp/flat/states.list --features train.mfcc.scp --out DIR
 on one line.  All states begin with the mean and variance of all frames, silence with those of the frames at both ends
 of the utterances; no alignment is needed.
@@ -83,9 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     graph.add_argument(
         "--sil-prob",
         type=float,
-        default=0.9,
+        default=0.5,
         metavar="P",
-        help="probability of silence between words, and before and after them (0.9)",
+        help="probability of silence between words, and before and after them (0.5)",
     )
     graph.add_argument(
         "--sil-frames",

@@ -55,6 +55,19 @@ def test_states_that_are_not_in_the_file_are_refused(tmp_path):
     assert str(fault.value) == f"{tmp_path}/hmmdefs: no state q_s2, a_s5; expected all states of the state list"
 
 
+def test_the_order_of_arrays_in_memory_changes_no_bit():
+    rng = np.random.default_rng(2)
+    means, variances = rng.normal(size=(300, 39)), rng.uniform(0.1, 9, (300, 39))
+    one, other = (
+        GaussianModels(tuple(map(str, range(300))), np.arange(301), np.ones(300), order(means), order(variances))
+        for order in (np.ascontiguousarray, np.asfortranarray)
+    )
+    for mine, theirs in zip(one._arrays, other._arrays):
+        np.testing.assert_array_equal(mine, theirs)
+        assert mine.flags.c_contiguous
+        assert theirs.flags.c_contiguous
+
+
 def test_features_of_another_size_are_refused():
     models = random_models(("a", "b"))
     with pytest.raises(ShapeError) as fault:
