@@ -92,8 +92,8 @@ def read_scp(
     prefix : str
         Directory put before every path (the part right of `=`), joined by one slash; backslashes become slashes.
     expand : bool
-        Whether, without a prefix, the first `...` of a path is replaced by the directory of the SCP.  Lists of output
-        files are read with False.
+        Whether, without a prefix, the first `...` of a path is replaced by the directory of the SCP, unless a file of
+        this name exists.  Lists of output files are read with False.
     on_fault : callable, optional
         Called with the error of each bad line, which is then skipped.  By default the first error is raised.
     channels : bool
@@ -161,7 +161,7 @@ def _parse_entry(
         )
     if prefix:
         physical = f"{prefix}/{physical}"
-    elif directory is not None:
+    elif directory is not None and not _is_name_with_dots(physical):
         physical = physical.replace("...", directory, 1)
     if end is None:
         return ScpEntry(logical or physical, physical, None, None, source, number)
@@ -171,6 +171,11 @@ def _parse_entry(
     return ScpEntry(
         logical or physical, physical, first, last, source, number, None if channel is None else int(channel)
     )
+
+
+def _is_name_with_dots(path: str) -> bool:
+    """Whether a path contains `...` in the names of files that exist, such as um...er.wav."""
+    return path.find("...") > 0 and os.path.exists(path)  # noqa: PTH110  (no error for long names)
 
 
 def _ends_in_range(text: str) -> bool:

@@ -43,6 +43,7 @@ from recipes.cli.file_kinds.figures import Figures
 
 Kind = tuple[str, Callable[[str], Figures]]  # name of the kind, function that returns the figures of a file
 ARC = re.compile(r"\d+\s+\d+\s+\S+(\s+[-+.\deE]+)?")
+ENTRY_WITH_BLANKS = re.compile(r"[^\s=]+=(?:/|\.|\w:[/\\]).*\.\w+(?:\[\d+,\d+(?:,\d+)?\])?")  # of an SCP
 RANGE = re.compile(r"=[^\s=]+\[\d+,\d+\]$")
 SLF_SIZES = re.compile(r"(N|NODES)=\d+\s+(L|LINKS)=\d+")
 SPEAKER_MAPS = ("speakers", "utt2spk")  # of argonaut import, of Kaldi
@@ -168,6 +169,8 @@ def _text_kind(path: str) -> Kind:
         return _bracket_kind(fields)
     if Path(path).suffix.lower() in (".phn", ".wrd"):
         return "TIMIT label file", labels.segments
+    if any(len(line.split()) > 1 for line in filled) and all(map(ENTRY_WITH_BLANKS.fullmatch, filled)):
+        return "script file (SCP)", labels.scp
     if Path(path).name in SPEAKER_MAPS and filled and all(len(line.split()) == 2 for line in filled):
         return "speakers of utterances", tables.speakers  # might also be a dictionary of words with one phone
     kind = words.text_kind(filled) or graphs.kaldi_kind(filled) or tables.vocabulary_kind(filled)

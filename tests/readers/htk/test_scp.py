@@ -76,6 +76,12 @@ def test_three_dots_stand_for_the_directory_of_the_scp(tmp_path, monkeypatch):
     assert read_scp("a.scp")[0].path == "./feat/a.mfc"  # never the root directory
 
 
+def test_three_dots_in_the_name_of_a_file_are_part_of_it(tmp_path):
+    path = put(tmp_path / "um...er.wav", "")
+    put(tmp_path / "a.scp", f"u={path}\nv={path}[0,9]\n")
+    assert [entry.path for entry in read_scp(tmp_path / "a.scp")] == [str(path)] * 2
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -157,6 +157,7 @@ def test_what_an_import_leaves(tmp_path):
     figures = figures_as("speakers of utterances", put(tmp_path / "speakers", "u1 ann\nu2 ann\nv bob\n"))
     assert figures == {"utterances": "3", "speakers": "2", "utterances of each": "1 to 2"}
     figures_as("speakers of utterances", put(tmp_path / "utt2spk", "u1 ann\n"))
+    figures_as("script file (SCP)", put(tmp_path / "audio.scp", "u1=/a b/u1.wav\nu2=/a b/u2.wav[0,9,1]\n"))
 
 
 def test_numbers_alone_are_records(tmp_path):
