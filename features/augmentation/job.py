@@ -1,6 +1,7 @@
 """The augmentation job: writes copies of many recordings as FLAC files, in parallel; continues if interrupted."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ from readers.common.files import atomic_write
 from readers.common.processes import as_they_end
 from readers.common.report import RunReport
 from readers.common.stop_signals import interrupts_held_back
-from readers.errors import ArgonautError
+from readers.errors import ArgonautError, FormatError
 
 RECORD = "augment.json"  # describes the copies in a directory
 
@@ -92,10 +93,13 @@ def augment(
 
     Raises
     ------
+    FormatError
+        If a recording has the name of a copy of another one.
     OSError
-        If a file cannot be written.
+        If a file cannot be written, or a copy would overwrite an input.
     """
     directory, plan = Path(directory), list(settings.plan())
+    _refuse_collisions(recordings, settings, plan, directory)
     record = describe(recordings, settings)
     if not _is_recorded(directory / RECORD, record):
         for recording in recordings:
@@ -125,6 +129,29 @@ def augment(
         for name, reason in outcomes[number].losses:
             report.fail(name, reason)
     return made, report
+
+
+def _refuse_collisions(
+    recordings: Sequence[Recording], settings: Augmentation, plan: list[Copy], directory: Path
+) -> None:
+    """Raise FormatError for a copy with the name of a recording, and FileExistsError for one in place of an input."""
+    names = {recording.name for recording in recordings}
+    inputs = (*recordings, *settings.noises, *settings.foreground, *settings.talkers, *settings.responses)
+    parents = {one.path.parent for one in inputs}
+    place = os.path.realpath(directory / "audio")
+    inside = {parent for parent in parents if os.path.realpath(parent) == place}
+    taken = {one.path.name for one in inputs if one.path.parent in inside}
+    for recording in recordings:
+        for copy in plan:
+            name = copy.prefix + recording.name
+            if name in names:
+                raise FormatError(
+                    f"{name}: a recording and a copy of {recording.name} have this name; expected another"
+                )
+            if (path := _file(directory, copy, recording)).name in taken:
+                raise FileExistsError(
+                    errno.EEXIST, "is an input and would be overwritten; expected another directory", os.fspath(path)
+                )
 
 
 def _copies_of(recording: Recording, plan: list[Copy], maker: CopyMaker, directory: Path) -> Outcome:

@@ -10,6 +10,8 @@ from readers.errors import ConfigError
 SLOWEST, FASTEST = 0.5, 2.0
 LARGEST_SNR = 100.0  # dB
 LOUDEST = 100.0  # factor of the amplitude
+LONGEST_PAUSE = 3600.0  # seconds
+MOST_COPIES = 10_000
 
 Range = tuple[float, float]
 
@@ -109,7 +111,8 @@ class Augmentation:
                 SLOWEST <= speed <= FASTEST and speed != 1,
                 f"speed {speed:g}; expected {SLOWEST:g} to {FASTEST:g}, but not 1",
             )
-        _expect(len(set(self.speeds)) == len(self.speeds), f"speeds {self.speeds}; expected each once")
+        names = [f"{speed:g}" for speed in self.speeds]
+        _expect(len(set(names)) == len(names), f"speeds {', '.join(names)} (to 6 digits); expected each once")
         low, high = self.snr
         _expect(
             -LARGEST_SNR <= low <= high <= LARGEST_SNR,
@@ -123,8 +126,10 @@ class Augmentation:
             )
         fewest, most = self.num_talkers
         _expect(1 <= fewest <= most, f"talkers {fewest}:{most}; expected at least 1, the lower number first")
-        _expect(0 <= self.interval < float("inf"), f"interval {self.interval:g}; expected 0 seconds or more")
-        _expect(self.copies >= 1, f"copies {self.copies}; expected at least 1")
+        _expect(
+            0 <= self.interval <= LONGEST_PAUSE, f"interval {self.interval:g}; expected 0 to {LONGEST_PAUSE:g} seconds"
+        )
+        _expect(1 <= self.copies <= MOST_COPIES, f"copies {self.copies}; expected 1 to {MOST_COPIES}")
         _expect(self.seed >= 0, f"seed {self.seed}; expected 0 or more")
         _expect(
             bool(list(self.plan())), "no copies; expected speeds, a volume, or a list of noises, talkers or responses"

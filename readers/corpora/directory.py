@@ -73,7 +73,7 @@ def read_corpus(directory: str | os.PathLike) -> Corpus:
     """
     directory = Path(directory)
     headers = AudioHeaders()
-    speakers = _read_speakers(directory / SPEAKERS)
+    speakers = read_speakers(directory / SPEAKERS)
     words = read_mlf(directory / WORDS)
     utterances: dict[str, Utterance] = {}
     for entry in read_scp(directory / AUDIO, expand=False, channels=True):
@@ -143,7 +143,8 @@ def _place(entry: ScpEntry, headers: AudioHeaders) -> tuple[float, float | None,
     return entry.start / header.rate, end, entry.channel
 
 
-def _read_speakers(path: Path) -> dict[str, str]:
+def read_speakers(path: Path) -> dict[str, str]:
+    """Return the speaker of each utterance.  Raises FormatError unless the lines are `name speaker`, each name once."""
     speakers: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()

@@ -96,9 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"-j {arguments.workers}: expected at least 1 thread")
     if arguments.states and settings.speeds and not arguments.config:
         raise ConfigError("command line: --states and --speed; expected -C CONFIG too, which determines the frames")
-    given = [list_of(arguments.source), sibling(arguments.source, WORDS), sibling(arguments.source, SPEAKERS)]
+    sources = (arguments.source, arguments.noise, arguments.foreground, arguments.babble, arguments.reverb)
+    given = [list_of(source) for source in sources if source] + [arguments.states, arguments.config]
+    given += [sibling(source, name) for source in sources if source for name in (WORDS, SPEAKERS)]
     for name in RESULTS:
-        require_writable(out / name, [path for path in (*given, arguments.states, arguments.config) if path])
+        require_writable(out / name, given)
     writer = Lists(arguments, recordings)
     with progress_display("augment", "recordings") as progress:
         made, report = augment(recordings, settings, out, arguments.workers, progress)
@@ -113,7 +115,7 @@ def settings_of(arguments: argparse.Namespace):
     from features.augmentation.settings import Augmentation
 
     fewest, most = arguments.talkers
-    if fewest != int(fewest) or most != int(most):
+    if not (fewest.is_integer() and most.is_integer()):
         raise ConfigError(f"--talkers {fewest:g}:{most:g}; expected whole numbers")
     files = {
         name: read_recordings(source, channel_of(arguments.channel)) if source else ()
@@ -146,10 +148,11 @@ def read_recordings(source: str, channel: int | str | None = None) -> tuple:
     Raises FormatError for an empty list and two recordings with the same name.
     """
     from features.augmentation.settings import Recording
+    from readers.corpora.directory import read_speakers
     from readers.htk.scp import read_scp
 
-    listed = list_of(source)
-    speakers = read_speakers(sibling(source, SPEAKERS))
+    listed, of_speakers = list_of(source), sibling(source, SPEAKERS)
+    speakers = read_speakers(of_speakers) if of_speakers else {}
     found: dict[str, tuple] = {}
     for entry in read_scp(listed, channels=True):
         name = entry.key.rsplit("/", 1)[-1]
@@ -177,19 +180,6 @@ def with_channel(recording, channel: int | str):
     if recording.last is None and channel != "mix":  # a list names a channel after the part of a file
         recording = replace(recording, first=0, last=header.num_samples - 1)
     return replace(recording, channel=channel)
-
-
-def read_speakers(path: Path | None) -> dict[str, str]:
-    """Read lines `NAME SPEAKER`; without a path, return no speakers."""
-    from readers.common.text import read_lines
-
-    speakers: dict[str, str] = {}
-    for number, line in enumerate(read_lines(path) if path else (), 1):
-        fields = line.split()
-        if len(fields) != 2:
-            raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `name speaker`")
-        speakers[fields[0]] = fields[1]
-    return speakers
 
 
 class Lists:

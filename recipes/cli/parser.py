@@ -1,6 +1,7 @@
 """The argument parser of `argonaut` and `argon`, whose errors are one line and suggest similar names."""
 
 import argparse
+import re
 from typing import Any
 
 from readers.config.values import did_you_mean, nearest
@@ -13,6 +14,10 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line like all others, without the usage text."""
 
     help_option = "--help"
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # Python 3.14's: `--snr -5:20` has a value
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is not among an argument's choices, and suggest a similar one."""

@@ -8,8 +8,8 @@ import pytest
 
 from features.augmentation import Augmentation, Recording, augment, mean_power
 from features.augmentation.copies import CopyMaker, generator
-from readers.audio.audio_file import read_audio, write_wav
-from readers.errors import ConfigError
+from readers.audio.audio_file import read_audio, write_flac, write_wav
+from readers.errors import ConfigError, FormatError
 
 RATE = 8000
 
@@ -174,20 +174,38 @@ def test_what_cannot_be_made_is_named(tmp_path, recordings):
     ]
 
 
+def test_no_copy_takes_the_place_of_an_input(tmp_path):
+    path = tmp_path / "audio" / "sp0.9-a.flac"
+    write_flac(path, np.arange(4000) % 100, RATE)
+    before = path.read_bytes()
+    (tmp_path / "link").symlink_to(tmp_path)
+    inside, a = Recording("b", tmp_path / "link" / "audio" / path.name), Recording("a", tmp_path / "a.wav")
+    for recordings, settings in (((a, inside), Augmentation((0.9,))), ((a,), Augmentation((0.9,), noises=(inside,)))):
+        with pytest.raises(FileExistsError, match="is an input and would be overwritten"):
+            augment(recordings, settings, tmp_path)
+    same = Recording("sp0.9-a", path)
+    with pytest.raises(FormatError, match=r"^sp0.9-a: a recording and a copy of a have this name; expected another"):
+        augment([a, same], Augmentation((0.9,)), tmp_path / "out")
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({}, "no copies; expected speeds, a volume, or a list of noises, talkers or responses"),
         ({"speeds": (1.0,)}, "speed 1; expected 0.5 to 2, but not 1"),
         ({"speeds": (0.4,)}, "speed 0.4; expected 0.5 to 2, but not 1"),
-        ({"speeds": (0.9, 0.9)}, "expected each once"),
+        ({"speeds": (0.9, 0.9)}, "speeds 0.9, 0.9 (to 6 digits); expected each once"),
+        ({"speeds": (0.9, 0.90000001)}, "speeds 0.9, 0.9 (to 6 digits); expected each once"),
         ({"volume": (0, 1)}, "volume 0:1; expected factors above 0, to 100, the lower first"),
         ({"volume": (2, 1)}, "volume 2:1; expected factors"),
         ({"snr": (20, 5), "speeds": (0.9,)}, "signal-to-noise ratio 20:5; expected -100 to 100 dB, the lower first"),
         ({"snr": (float("nan"), 5), "speeds": (0.9,)}, "signal-to-noise ratio nan:5"),
         ({"num_talkers": (0, 5), "speeds": (0.9,)}, "talkers 0:5; expected at least 1"),
-        ({"copies": 0, "speeds": (0.9,)}, "copies 0; expected at least 1"),
-        ({"interval": -1.0, "speeds": (0.9,)}, "interval -1; expected 0 seconds or more"),
+        ({"copies": 0, "speeds": (0.9,)}, "copies 0; expected 1 to 10000"),
+        ({"interval": -1.0, "speeds": (0.9,)}, "interval -1; expected 0 to 3600 seconds"),
+        ({"interval": 1e300, "speeds": (0.9,)}, "interval 1e+300; expected 0 to 3600 seconds"),
+        ({"copies": 10**12, "speeds": (0.9,)}, "copies 1000000000000; expected 1 to 10000"),
         ({"seed": -1, "speeds": (0.9,)}, "seed -1; expected 0 or more"),
     ],
 )

@@ -133,6 +133,10 @@ def test_a_second_run_keeps_the_copies(corpus):
         (("--noise", "train.mlf"), "train.mlf:1: a master label file; expected lines path"),
         (("--babble", "twice"), "twice:2: utt00 is already at twice:1; expected every name once"),
         (("--talkers", "1.5:2", "--babble", "corpus"), "--talkers 1.5:2; expected whole numbers"),
+        (("--talkers", "inf", "--babble", "corpus"), "--talkers inf:inf; expected whole numbers"),
+        (("--talkers", "nan", "--babble", "corpus"), "--talkers nan:nan; expected whole numbers"),
+        (("--noise", "aug/audio.scp"), "aug/audio.scp: is an input and would be overwritten; expected another path"),
+        (("--speed", "0.9", "--babble", "aug"), "aug/audio.scp: is an input and would be overwritten"),
         (("--speed", "0.9", "--states", "train.mlf"), "--states and --speed; expected -C CONFIG too"),
         (("--volume", "2", "--states", "words.mlf"), "words.mlf: no alignment of any recording; expected an entry"),
         (("--speed", "0.9", "--channel", "left"), "--channel left; expected a number from 0, or mix"),
@@ -145,13 +149,21 @@ def test_a_second_run_keeps_the_copies(corpus):
 def test_bad_input_is_one_line(corpus, arguments, message):
     corpus.write("empty", "\n")
     corpus.write("twice", "audio/utt00.wav\nother/utt00.wav\n")
+    corpus.write("aug/audio.scp", "audio/utt00.wav\n")
     outcome = corpus.run(*AUGMENT, *arguments)
     assert message in outcome.fault
 
 
-def test_a_bad_line_in_the_speakers_is_named(corpus):
-    corpus.write("corpus/speakers", "utt00 ann\nutt01\n")
-    assert corpus.run(*AUGMENT, "--speed", "0.9").fault == "corpus/speakers:2: 'utt01'; expected `name speaker`"
+@pytest.mark.parametrize("line", ["utt01", "utt00 bob"])
+def test_a_bad_line_in_the_speakers_is_named(corpus, line):
+    corpus.write("corpus/speakers", f"utt00 ann\n{line}\n")
+    fault = f"corpus/speakers:2: {line!r}; expected `name speaker`, each name once"
+    assert corpus.run(*AUGMENT, "--speed", "0.9").fault == fault
+
+
+def test_a_range_may_begin_with_a_minus(corpus):
+    corpus.run(*AUGMENT, "--noise", "noises", "--snr", "-5:10")
+    assert json.loads((corpus.root / "aug/augment.json").read_text())["settings"]["snr"] == [-5, 10]
 
 
 def test_frames_of_another_configuration_are_refused(corpus):
