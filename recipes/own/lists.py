@@ -45,7 +45,7 @@ def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path
     unknown = data.write_unknown_words(spoken, known, out / "reports" / "unknown_words")
     if unknown:
         some = ", ".join(word for word, _ in unknown.most_common(5))
-        print(f"{len(unknown)} words have no pronunciation, such as {some}; all are in {out / 'reports/unknown_words'}")
+        print(f"without a pronunciation: {len(unknown)}, such as {some}; all are in {out / 'reports/unknown_words'}")
     rate = arguments.rate or data.sample_rate(corpus, spoken)
     seconds = {name: sum(map(corpus.seconds, utterances)) for name, utterances in sets.items()}
     check_amount(corpus_directory, seconds, sets, arguments.min_minutes)
