@@ -22,6 +22,8 @@ from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "reco2file_and_channel")
 CHANNELS = {"A": 0, "B": 1, "1": 0, "2": 1}
 _AUDIO_WORD = re.compile(r"\S+\.(?:wav|flac|ogg|opus|mp3|sph|aiff?)(?!\S)", re.IGNORECASE)
+# What a command does to audio, other than decoding it.
+_CHANGE = re.compile(r"(?<!\S)(?:speed|tempo|pitch|vol|gain|trim|remix|norm|-v|wav-reverberate)(?!\S)")
 _OFFSET = re.compile(r"(.+):([0-9]{1,18})")
 
 
@@ -126,8 +128,9 @@ def _required(source: Path, name: str) -> dict[str, Row]:
 def _recording(key: str, row: Row, source: Path) -> Recording:
     """Return the recording of a line of wav.scp."""
     if row.value.endswith("|") or row.value.startswith("|"):
-        named = _AUDIO_WORD.search(row.value)
-        way = f"name the file itself, `{key} {named[0]}`" if named else "store its output in a file and name that"
+        named = _AUDIO_WORD.findall(row.value)
+        is_plain = len(named) == 1 and not _CHANGE.search(row.value)
+        way = f"name the file itself, `{key} {named[0]}`" if is_plain else "store its output in a file and name that"
         raise FormatError(
             f"{row.where}: a command, which is not run; expected an audio file; {way} (WAV, FLAC, MP3, Ogg and "
             "uncompressed SPHERE are read directly)"

@@ -18,6 +18,7 @@ from readers.errors import FormatError
 
 ENDINGS = (".jsonl", ".jsonl.gz")
 LARGEST = 1e9  # of a number
+_CUTS = "`lhotse cut decompose CUTS DIR` makes it from cuts"
 
 
 class Recording(NamedTuple):
@@ -68,16 +69,17 @@ def _pair(source: Path) -> tuple[Path, Path]:
         found = sorted(one for one in source.iterdir() if one.name.endswith(ENDINGS) and "supervisions" in one.name)
         if len(found) != 1:
             names = f": {', '.join(one.name for one in found[:3])}" if found else ""
+            way = "name one of them instead of the directory" if found else _CUTS
             raise FormatError(
                 f"{source}: {len(found)} manifests of supervisions{names}; expected one, such as "
-                "supervisions.jsonl.gz; name one of several instead of the directory"
+                f"supervisions.jsonl.gz; {way}"
             )
         supervisions = found[0]
     else:
         source.stat()
         supervisions = source
         if "supervisions" not in source.name or not source.name.endswith(ENDINGS):
-            raise FormatError(f"{source}: expected a manifest of supervisions, such as supervisions.jsonl.gz")
+            raise FormatError(f"{source}: expected a manifest of supervisions, such as supervisions.jsonl.gz; {_CUTS}")
     name = supervisions.name.replace("supervisions", "recordings")
     base = name.removesuffix(".gz")
     recordings = next((one for one in (base, f"{base}.gz") if (supervisions.parent / one).exists()), None)

@@ -114,6 +114,8 @@ BROKEN = [
     ("wav.scp", "a\n", "wav.scp:1: path ''; expected an audio file"),
     ("wav.scp", "a x\x07.wav\n", "wav.scp:1: path 'x\\x07.wav'; expected an audio file"),
     ("wav.scp", "a flac -cds /x/a.flac |\n", "a command, which is not run; expected an audio file; name"),
+    ("wav.scp", "a sox /x/a.wav -t wav - speed 0.9 |\n", "expected an audio file; store its output in a file"),
+    ("wav.scp", "a sox -m /x/a.wav /x/b.wav -t wav - |\n", "expected an audio file; store its output in a file"),
     ("wav.scp", "a cat b |\n", "expected an audio file; store its output in a file and name that"),
     ("wav.scp", "a x.wav\n\n", "wav.scp:2: an empty line; expected a key on each line"),
     ("wav.scp", b"a \xff.wav\n", "wav.scp:1: byte 0xff is not UTF-8"),

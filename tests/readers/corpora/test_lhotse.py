@@ -34,7 +34,7 @@ def test_one_pair_of_several(lhotse, audio):
     for kind in ("recordings", "supervisions"):
         (lhotse / f"{kind}.jsonl.gz").rename(lhotse / f"an4_{kind}_dev.jsonl.gz")
         (lhotse / f"an4_{kind}_test.jsonl").write_text("")
-    with pytest.raises(FormatError, match=r"2 manifests of supervisions: an4_supervisions_dev.*name one of several"):
+    with pytest.raises(FormatError, match=r"2 manifests of supervisions: an4_supervisions_dev.*name one of them"):
         import_corpus("lhotse", lhotse)
     assert rows(import_corpus("lhotse", lhotse / "an4_supervisions_dev.jsonl.gz")) == expected(audio)
 
@@ -76,7 +76,7 @@ def test_segments_channels_and_missing_fields(tmp_path):
 R, S = "recordings", "supervisions"
 BROKEN = [
     (R, None, "recordings.jsonl.gz: missing; expected the recordings of supervisions.jsonl.gz"),
-    (S, None, "0 manifests of supervisions; expected one, such as supervisions.jsonl.gz"),
+    (S, None, "supervisions.jsonl.gz; `lhotse cut decompose CUTS DIR` makes it from cuts"),
     (R, "{\n", "recordings.jsonl.gz:1: Expecting property name"),
     (R, "[]\n", "recordings.jsonl.gz:1: '[]'; expected a JSON object"),
     (R, "[" * 99999, "recordings.jsonl.gz:1: nested too deeply; expected a JSON object"),
