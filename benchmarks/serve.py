@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
 def read_recordings(folder: Path, count: int) -> list[tuple[bytes, int]]:
     """Return (samples, rate) of the first audio files of a folder."""
     from readers.audio.audio_file import read_audio
-    from recipes.cli.transcribe import AUDIO_SUFFIXES
+    from readers.common.audio_format import AUDIO_SUFFIXES
 
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in AUDIO_SUFFIXES)[:count]
     found = []

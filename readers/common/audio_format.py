@@ -6,6 +6,12 @@ from readers.errors import FormatError
 
 HEAD_SIZE = 8192  # bytes that `audio_format` needs: two MPEG frames
 NIST_SPHERE, WAV, MP3 = "NIST SPHERE", "WAV", "MP3"
+# Names of files, in lower case; in folders, files with other names are no audio.
+AUDIO_SUFFIXES = (
+    *(".wav", ".flac", ".sph", ".nist", ".mp3", ".ogg", ".oga", ".opus", ".aiff", ".aif", ".aifc", ".au", ".snd"),
+    *(".caf", ".voc", ".w64", ".rf64"),
+)
+UNREADABLE_SUFFIXES = (".m4a", ".mp4", ".aac", ".wma", ".amr", ".webm", ".mkv", ".mov", ".avi", ".3gp")
 # The formats that libsndfile decodes.  Headerless samples and HTK waveforms have no magic number.
 MAGIC = {
     b"RIFF": WAV,

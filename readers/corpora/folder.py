@@ -11,16 +11,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from readers.common.audio_format import AUDIO_SUFFIXES, UNREADABLE_SUFFIXES
 from readers.common.report import RunReport
 from readers.common.text import read_text
 from readers.corpora.drafts import Draft, part_name, plain_names, reason
 from readers.errors import ArgonautError, FormatError
 from readers.results.textgrid import Tier, read_textgrid
 
-AUDIO = (
-    *(".wav", ".flac", ".ogg", ".opus", ".oga", ".mp3", ".sph", ".nist", ".aif", ".aiff", ".aifc", ".au", ".snd"),
-    *(".caf", ".w64", ".rf64", ".voc"),
-)
 TEXTGRID = ".textgrid"
 TEXTS = (".lab", ".txt", TEXTGRID)  # in order of preference
 # Names of .txt files that need no recording; `report` is of an import into a folder of the corpus.
@@ -39,7 +36,7 @@ def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) 
 
     Raises OSError if the folder is missing.
     """
-    recordings, texts = _files(source, report)
+    recordings, texts, unreadable = _files(source, report)
     names = plain_names(recordings)
     used = set()
     for path in recordings:
@@ -58,6 +55,10 @@ def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) 
                 yield Draft(os.fspath(path), name, speaker, text, path)
         except (ArgonautError, OSError) as fault:
             report.fail(name, reason(fault))
+    for path in unreadable:
+        if path.with_suffix("") not in used:  # no WAV beside it
+            used.add(path.with_suffix(""))
+            report.skip(path.stem, f"{path}: {path.suffix} cannot be read; convert it to WAV")
     for place, transcript in texts.items():
         if place not in used and not (place.name.lower() in NO_TRANSCRIPTS and transcript.suffix.lower() == ".txt"):
             report.skip(place.name, f"{transcript}: a transcript without a recording; expected one beside it")
@@ -112,13 +113,16 @@ def _role(tier: Tier) -> tuple[str, str]:
     return "utterances", tier.name
 
 
-def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path]]:
-    """Return the audio files below a directory, and the transcripts by their paths without extension."""
+def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path], list[Path]]:
+    """Return the audio files below a directory, the transcripts by their paths without extension, and files of formats
+    that cannot be read.
+    """
     source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
     if not source.is_dir():
         source.stat()
         raise FormatError(f"{source}: a file; expected a folder of recordings")
     recordings: list[Path] = []
+    unreadable: list[Path] = []
     texts: dict[Path, Path] = {}
     seen: set[tuple[int, int]] = set()
 
@@ -135,19 +139,23 @@ def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path
             folders.clear()
             continue
         seen.add((about.st_dev, about.st_ino))
-        files += [name for name in folders if Path(name).suffix.lower() in (*AUDIO, *TEXTS)]  # reported when opened
+        files += [
+            name for name in folders if Path(name).suffix.lower() in (*AUDIO_SUFFIXES, *TEXTS)
+        ]  # reported when opened
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in files)
         for name in sorted(name for name in files if not name.startswith(".")):
             path = Path(directory, name)
             extension = path.suffix.lower()
-            if extension in AUDIO:
+            if extension in AUDIO_SUFFIXES:
                 recordings.append(path)
+            elif extension in UNREADABLE_SUFFIXES:
+                unreadable.append(path)
             elif extension in TEXTS:
                 place = path.with_suffix("")
                 other = texts.get(place)
                 if other is None or TEXTS.index(extension) < TEXTS.index(other.suffix.lower()):
                     texts[place] = path
-    return recordings, texts
+    return recordings, texts, unreadable
 
 
 def _read_transcript(path: Path) -> str:

@@ -28,6 +28,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
+from readers.common.audio_format import AUDIO_SUFFIXES, UNREADABLE_SUFFIXES
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError
 from recipes.cli.console import SIGNAL_BASE, one_line, progress_display, show_losses
@@ -37,12 +38,7 @@ from recipes.cli.raw_audio import add_audio_options, add_raw_options, channel_of
 from recipes.cli.transcript_files import FORMATS, JOINED, NAMED, WITH_ALTERNATIVES, write_transcript
 
 STANDARD_INPUT, STDIN_NAME = "-", "stdin"
-AUDIO_SUFFIXES = (
-    *(".wav", ".flac", ".sph", ".nist", ".mp3", ".ogg", ".oga", ".opus", ".aiff", ".aif", ".aifc", ".au", ".snd"),
-    *(".caf", ".voc", ".w64", ".rf64"),
-)
 RAW_SUFFIXES = (".raw", ".pcm")  # in folders, with --rate
-OTHER_SUFFIXES = (".m4a", ".mp4", ".aac", ".wma", ".amr", ".webm", ".mkv", ".mov", ".avi", ".3gp")
 BLOCK = 1600  # samples of a live stream read at a time
 MAX_NBEST = 10_000
 
@@ -148,7 +144,7 @@ def recordings(given: list[str], raw: bool) -> tuple[list[Recording], list[str]]
         inside = [path for path in sorted(Path(one).rglob("*")) if not _is_hidden(path.relative_to(one))]
         files = [path for path in inside if path.suffix.lower() in suffixes and path.is_file()]
         found += [Recording(path.relative_to(one).with_suffix("").as_posix(), str(path)) for path in files]
-        others = [str(path) for path in inside if path.suffix.lower() in OTHER_SUFFIXES and path.is_file()]
+        others = [str(path) for path in inside if path.suffix.lower() in UNREADABLE_SUFFIXES and path.is_file()]
         if not files and not others:
             raise ConfigError(f"{one}: no audio files; expected names that end in {', '.join(suffixes)}")
         unread += others

@@ -43,6 +43,17 @@ def test_audio_without_transcript_and_the_reverse(folder):
     ]
 
 
+def test_formats_that_cannot_be_read_are_named(folder):
+    (folder / "bob/bob-1.mp4").write_text("a film with the same sound")
+    (folder / "bob/bob-2.M4A").write_text("x")
+    (folder / "bob/bob-2.txt").write_text("words")
+    corpus = import_corpus("folder", folder)
+    assert rows(corpus) == expected(folder)
+    assert corpus.report.lost == [
+        ("bob-2", "skipped", f"{folder}/bob/bob-2.M4A: .M4A cannot be read; convert it to WAV")
+    ]
+
+
 def test_equal_file_names_in_two_folders(folder):
     tone(folder / "bob/anna-1.wav", 800)
     names = {(one.name, one.speaker) for one in import_corpus("folder", folder).utterances}
