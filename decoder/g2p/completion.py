@@ -56,7 +56,7 @@ class Guesses:
         ----------
         path : path
         """
-        write_dictionary(path, self.entries)
+        write_dictionary(path, self.entries, readable=True)
 
     def summary(self, path: str | PathLike) -> str:
         """Return the line for a report, such as `37 words guessed, see guessed.dict`.

@@ -52,11 +52,18 @@ def count_errors(model: G2P, entries: Iterable[Pronunciation], threads: int | No
     Score
         Its words are phones, its sentences words: `word_error_rate` is the phone error rate, `sentence_error_rate` the
         part of the words that are wrong.  A word that the model cannot pronounce counts as deleted phones.
+
+    Raises
+    ------
+    FormatError
+        If there are no words to compare.
     """
     references: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
         if entry.phones and not NO_WORD.fullmatch(entry.word):
             references.setdefault(entry.word, []).append(entry.phones)
+    if not references:
+        raise FormatError("no words to measure the model on; expected words of letters with phones")
     total = Score()
     for known, found in zip(references.values(), model.pronounce(list(references), threads=threads)):
         guess = found[0][0] if found else ()

@@ -100,7 +100,7 @@ def estimate_graphones(
     Raises FormatError without words.
     """
     if not selected.words:
-        raise FormatError("dictionary: no words to train on; expected words of letters with phones")
+        raise FormatError("no words to train on; expected words of letters with phones")
     alignment = align(selected.words, selected.most_phones, passes, threads, progress)
     names = [name_of(graphone) for graphone in alignment.graphones]
     sentences = [[names[graphone] for graphone in word] for word in alignment.words]

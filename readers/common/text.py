@@ -21,6 +21,7 @@ _ESCAPES = re.compile(r"\\([0-7]{3})|\\(.)", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+](?:inf|infinity|nan)", re.IGNORECASE)
 ROWS_AT_ONCE = 50000
 _NEEDS_QUOTES = re.compile(r"""[\s"'\\]|[^\x20-\x7e]""")
+_NEEDS_QUOTES_EVEN_IF_PRINTABLE = re.compile(r"""[\s"'\\]""")
 
 
 def read_bytes(path: str | os.PathLike | FilePart) -> bytes:
@@ -203,24 +204,31 @@ def is_closed(token: str) -> bool:
     return len(token) > 1 and token[-1] == token[0] and (len(body) - len(body.rstrip("\\"))) % 2 == 0
 
 
-def escape(text: str, quote: str = '"') -> str:
-    r"""Escape a name for writing between `quote` marks: `\"`, `\\`, and `\ooo` for non-printing bytes."""
+def escape(text: str, quote: str = '"', readable: bool = False) -> str:
+    r"""Escape a name for writing between `quote` marks: `\"`, `\\`, and `\ooo` for the bytes of other characters than
+    those of ASCII; readable: of characters that cannot be printed.
+    """
     pieces = []
     for character in text:
         if character in (quote, "\\"):
             pieces.append("\\" + character)
-        elif " " <= character <= "~":
+        elif " " <= character <= "~" or (readable and character.isprintable()):
             pieces.append(character)
         else:
             pieces.extend(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
     return "".join(pieces)
 
 
-def quote_name(name: str, force: bool = False) -> str:
-    """Return the name as HTK writes it: unquoted if possible, else in double quotes with escapes."""
-    if name and not force and not _NEEDS_QUOTES.search(name):
-        return name
-    return f'"{escape(name)}"'
+def quote_name(name: str, force: bool = False, readable: bool = False) -> str:
+    """Return the name as HTK writes it: unquoted if possible, else in double quotes with escapes.
+
+    readable: letters of all languages remain as they are; HTK escapes all but those of ASCII.
+    """
+    if readable:
+        plain = name.isprintable() and not _NEEDS_QUOTES_EVEN_IF_PRINTABLE.search(name)
+    else:
+        plain = not _NEEDS_QUOTES.search(name)
+    return name if name and plain and not force else f'"{escape(name, readable=readable)}"'
 
 
 def split_fields(line: str, where: str) -> list[tuple[str, bool]]:

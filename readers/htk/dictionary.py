@@ -190,7 +190,7 @@ def _skip_field(line: str, position: int) -> int:
     return position
 
 
-def write_dictionary(path: str | os.PathLike, pronunciations: Iterable[Pronunciation]) -> None:
+def write_dictionary(path: str | os.PathLike, pronunciations: Iterable[Pronunciation], readable: bool = False) -> None:
     """Write a dictionary.
 
     Parameters
@@ -199,6 +199,8 @@ def write_dictionary(path: str | os.PathLike, pronunciations: Iterable[Pronuncia
         File to write.
     pronunciations : iterable of Pronunciation
         Written in this order.
+    readable : bool
+        Whether letters outside of ASCII are written in UTF-8, for people, and not as HTK does, as octal numbers.
 
     Raises
     ------
@@ -207,16 +209,19 @@ def write_dictionary(path: str | os.PathLike, pronunciations: Iterable[Pronuncia
     """
     with atomic_write(path, "w") as file:
         for entry in pronunciations:
-            file.write(format_entry(entry, path) + "\n")
+            file.write(format_entry(entry, path, readable) + "\n")
 
 
-def format_entry(entry: Pronunciation, path: str | os.PathLike = "dictionary") -> str:
-    """Return the line of a pronunciation.  Raises FormatError for what a dictionary cannot hold."""
+def format_entry(entry: Pronunciation, path: str | os.PathLike = "dictionary", readable: bool = False) -> str:
+    """Return the line of a pronunciation, as in write_dictionary.
+
+    Raises FormatError for what a dictionary cannot hold.
+    """
     if not entry.word or not all(entry.phones):
         raise FormatError(f"{path}: word {entry.word!r} with phones {entry.phones}; expected no empty names")
-    fields = [f"{quote_name(entry.word):<15}"]
+    fields = [f"{quote_name(entry.word, readable=readable):<15}"]
     if entry.output is not None:
-        fields.append(f"[{escape(entry.output, ']')}]")
+        fields.append(f"[{escape(entry.output, ']', readable)}]")
     if entry.probability is not None:
         if not 0 < entry.probability <= 1:
             raise FormatError(
@@ -225,5 +230,5 @@ def format_entry(entry: Pronunciation, path: str | os.PathLike = "dictionary") -
         fixed = f"{entry.probability:.6f}"
         fields.append(fixed if float(fixed) == entry.probability else repr(float(entry.probability)))
     for phone in entry.phones:
-        fields.append(quote_name(phone, force=is_number(phone) or _is_nan(phone) or phone[0] == "["))
+        fields.append(quote_name(phone, is_number(phone) or _is_nan(phone) or phone[0] == "[", readable))
     return " ".join(fields)

@@ -98,11 +98,11 @@ def run_train(arguments: argparse.Namespace) -> int:
             model = G2P.train(
                 entries, order, threads=arguments.threads, about=about, on_left_out=report.skip, progress=show
             )
+        score = count_errors(model, held_out, arguments.threads) if held_out is not None else None
     except FormatError as fault:
         raise FormatError(f"{arguments.dict}: {fault}") from fault
     report.done(model.about["pronunciations"])
-    if held_out is not None:
-        score = count_errors(model, held_out, arguments.threads)
+    if score is not None:
         model.about |= {"held out": f"one word in {arguments.hold_out}", "error rates": error_rates(score)}
         print(error_rates(score))
     model.save(arguments.output)
@@ -141,10 +141,10 @@ def run_apply(arguments: argparse.Namespace) -> int:
     for word, reason in guesses.without:
         report.fail(word, reason)
     if arguments.output and entries:
-        write_dictionary(arguments.output, entries)
+        write_dictionary(arguments.output, entries, readable=True)
     else:
         for entry in entries:
-            print(format_entry(entry))
+            print(format_entry(entry, readable=True))
     show_losses(report, None, arguments.verbose)
     print(report.summary(), file=None if arguments.output else sys.stderr)
     return report.exit_status
@@ -172,5 +172,9 @@ def run_test(arguments: argparse.Namespace) -> int:
     from decoder.g2p.model import G2P
 
     model, entries = G2P.load(arguments.model), open_dictionary(arguments)
-    print(error_rates(count_errors(model, entries, arguments.threads)))
+    try:
+        score = count_errors(model, entries, arguments.threads)
+    except FormatError as fault:
+        raise FormatError(f"{arguments.dict}: {fault}") from fault
+    print(error_rates(score))
     return 0

@@ -19,6 +19,13 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*arguments, **options)
         self._negative_number_matcher = re.compile(r"-\.?\d")  # Python 3.14's: `--snr -5:20` has a value
 
+    def _match_arguments_partial(self, actions: list[argparse.Action], pattern: str) -> list[int]:
+        """Leave optional positional arguments for after the options, as Python 3.13 does: `MODEL -n 2 WORD`."""
+        counts = super()._match_arguments_partial(actions, pattern)
+        while "O" in pattern and counts and not counts[-1]:
+            counts.pop()
+        return counts
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is not among an argument's choices, and suggest a similar one."""
         if action.choices is not None and value not in action.choices:

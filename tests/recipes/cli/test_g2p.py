@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from decoder.g2p import complete_dictionary
 from decoder.g2p.model import G2P
-from readers.htk.dictionary import read_dictionary, write_dictionary
+from readers.htk.dictionary import Pronunciation, read_dictionary, write_dictionary
 from recipes.cli.main import main
 from tests.decoder.g2p.words import entries
 
@@ -62,6 +63,27 @@ def test_words_with_unknown_letters_are_reported(place, capsys):
     assert not (place / "none.dict").exists()
 
 
+def test_words_may_follow_an_option(place, capsys):
+    assert main(["g2p", "apply", "m.g2p", "-n", "2", "bame"]) == 0
+    found = capsys.readouterr().out
+    assert main(["g2p", "apply", "m.g2p", "bame", "-n", "2"]) == 0
+    assert capsys.readouterr().out == found
+
+
+def test_letters_of_all_languages_can_be_read(place, capsys):
+    words = ("αβ", "cafe\u0301", "سلام", "한국", "ab\u00a0")
+    model = G2P.train([Pronunciation(word, None, None, ("x", "y", "ə")) for word in words], 2)
+    model.save("all.g2p")
+    assert main(["g2p", "apply", "all.g2p", *words]) == 0
+    printed = capsys.readouterr().out
+    assert [line.split()[0] for line in printed.splitlines()[:4]] == list(words[:4])
+    assert printed.splitlines()[4].startswith('"ab\\302\\240"')
+    guesses = complete_dictionary([], words, model)
+    guesses.write("guessed.dict")
+    assert sorted((place / "guessed.dict").read_text(encoding="utf-8").splitlines()) == sorted(printed.splitlines())
+    assert {entry.word for entry in read_dictionary("guessed.dict")} == set(words)
+
+
 def test_a_model_is_measured_on_a_dictionary(place, capsys):
     assert main(["g2p", "test", "m.g2p", "words.dict"]) == 0
     assert re.fullmatch(r"phone error rate .* \(\d+ words, \d+ phones\)\n", capsys.readouterr().out)
@@ -81,12 +103,13 @@ def test_info_shows_a_model(place, capsys):
         (["train", "words.dict", "-o", "x.g2p", "--hold-out", "1"], "words.dict: one word in 1 held out of"),
         (["train", "words.dict", "-o", "x.g2p", "--threads", "0"], "--threads 0; expected at least 1"),
         (["train", "words.dict", "-o", "words.dict"], "words.dict: is an input and would be overwritten"),
-        (["train", "marks", "-o", "x.g2p"], "marks: dictionary: no words to train on"),
+        (["train", "marks", "-o", "x.g2p"], "^error: marks: no words to train on"),
         (["apply", "m.g2p"], "no word, or an empty one; expected words to pronounce, or --words FILE"),
         (["apply", "m.g2p", "--words", "empty"], "empty: no words; expected one per line"),
         (["apply", "m.g2p", "--words", "words.dict"], r"words.dict:1: .*; expected one word a line"),
         (["apply", "m.g2p", "ba", "-n", "0"], "-n 0; expected 1 to 1000"),
         (["apply", "words.dict", "ba"], "words.dict: begins with .*; expected a pronunciation model"),
+        (["test", "m.g2p", "marks"], "^error: marks: no words to measure the model on; expected words of letters"),
         (["test", "words.dict", "words.dict"], "words.dict: begins with .*; expected a pronunciation model"),
     ],
 )
