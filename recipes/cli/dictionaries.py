@@ -50,7 +50,8 @@ def add_guess_option(group, words: str) -> None:
 def with_guesses(arguments: argparse.Namespace, dictionary: list | None, words: Iterable[str], path: Path) -> list:
     """Return a dictionary with guesses of --g2p for the words that it lacks, and write these to `path` for review.
 
-    Prints how many words were guessed, and which could not be.  Raises ConfigError for --g2p without --dict.
+    Prints how many words were guessed, which could not be, and phones of the guesses that the dictionary lacks.
+    Raises ConfigError for --g2p without --dict.
     """
     from decoder.g2p.completion import complete_dictionary
     from decoder.g2p.model import G2P
@@ -64,6 +65,9 @@ def with_guesses(arguments: argparse.Namespace, dictionary: list | None, words: 
     guesses = complete_dictionary(dictionary, spoken, G2P.load(arguments.g2p))
     guesses.write(path)
     print(guesses.summary(path), flush=True)
+    known = {phone for entry in dictionary for phone in entry.phones}
+    if foreign := {phone for entry in guesses.entries for phone in entry.phones} - known:
+        print(f"phones of guesses that {arguments.dict} lacks: {' '.join(sorted(foreign))}")
     for word, reason in guesses.without if arguments.verbose else guesses.without[:SHOWN_WORDS]:
         print(f"not guessed: {word}: {reason}")
     if len(guesses.without) > SHOWN_WORDS and not arguments.verbose:

@@ -54,6 +54,13 @@ def test_a_graph_of_a_grammar(lacking):
     assert [entry.word for entry in read_dictionary("g2p/guessed.dict")] == ["C"]
 
 
+def test_guesses_with_phones_that_the_dictionary_lacks(lacking):
+    made = [Pronunciation(word, None, None, (*(f"{phone}0" for phone in WORDS[word]), "a")) for word in ("CAB", "C")]
+    G2P.train(made, 2, passes=3).save("stress.g2p")
+    outcome = align(lacking, "-alignmlf", "words.mlf", "--dict", "few", "--g2p", "stress.g2p")
+    assert "phones of guesses that few lacks: a0 b0 c0" in outcome.out
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
