@@ -1,9 +1,9 @@
 """Flat start: monophone HMMs with Gaussian mixtures from features and transcripts alone.
 
 All states begin with the mean and variance of all frames, those of silence with the ones of the frames at both ends of
-the utterances.  Each pass computes the sums over the paths through the
-transcripts' graphs, by Baum-Welch or Viterbi, and estimates Gaussians and transitions anew.  The number of Gaussians is
-doubled step by step.
+the utterances.  Each pass computes the sums over the paths through the transcripts' graphs, by Baum-Welch or Viterbi,
+and estimates Gaussians and transitions anew.  The number of Gaussians grows by equal factors of at
+most 2.
 
 References
 ----------
@@ -12,6 +12,7 @@ ASRU 2011 (numbers of Gaussians by the power 0.2 of the frames).
 """
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ import numpy as np
 from acoustic.network.model_file import load_tensors, save_tensors
 from decoder.gaussians.models import GaussianModels
 from decoder.gaussians.runners import Runner
-from decoder.gaussians.shards import METHODS, GraphSettings, Survey, TrainingUtterance, shards_of
+from decoder.gaussians.shards import METHODS, GraphSettings, TrainingUtterance, shards_of, survey_of_most
 from decoder.gaussians.statistics import (
     Accumulator,
     estimate_gaussians,
@@ -46,6 +47,7 @@ from readers.htk.mlf import Label
 FORMAT, VERSION = "argonaut-flatstart", 1
 STATES = (2, 3, 4)  # emitting states of each model, as HTK counts
 BLANKS = " \t\n"
+MOST_GAUSSIANS = 1_000_000
 ALL_PATHS = 4  # first passes, which are Baum-Welch with either method
 
 
@@ -102,6 +104,8 @@ class FlatStartOptions:
         for name, least in (("gaussians", 1), ("first_passes", 1), ("passes", 1), ("silence_frames", 0)):
             if getattr(self, name) < least:
                 raise ConfigError(f"flat start: {name} {getattr(self, name)}; expected at least {least}")
+        if self.gaussians > MOST_GAUSSIANS:
+            raise ConfigError(f"flat start: gaussians {self.gaussians}; expected at most {MOST_GAUSSIANS}")
         if not 0 < self.variance_floor < 1:
             raise ConfigError(f"flat start: variance floor {self.variance_floor}; expected between 0 and 1")
         if self.beam is not None and not self.beam > 0:
@@ -163,10 +167,8 @@ class FlatStart:
         settings = GraphSettings(
             self.topology, options.silence_probability, options.pronunciation_scale, options.silence_frames
         )
-        self.survey = Survey()
         everything = list(shards_of(((utterance, 1) for utterance in utterances), dictionary, settings))
-        for part in runner.survey(everything):
-            self.survey.add(part)
+        self.survey = survey_of_most(itertools.chain.from_iterable(runner.survey(everything)))
         reasons = dict(self.survey.failures)
         for utterance in utterances:
             if utterance.name in reasons:
@@ -355,7 +357,7 @@ def _topology(
         silence = marks[0][0] if len(marks) == 1 and len(marks[0]) == 1 else "sil"
     phones = sorted({phone for entry in spoken for phone in entry.phones} | {silence})
     for phone in phones:
-        if set(phone) & set("-+" + BLANKS):
+        if not phone or set(phone) & set("-+" + BLANKS):
             raise FormatError(
                 f"dictionary: phone '{phone}'; expected names without - and +, which separate the phones of a "
                 "triphone (l-c+r), and without blanks"

@@ -20,8 +20,8 @@ class Threads:
         self.threads = threads
         self._worker = shards.ShardWorker()
 
-    def survey(self, parts: Sequence[shards.Shard]) -> Iterator[shards.Survey]:
-        """The surveys of shards, in their order."""
+    def survey(self, parts: Sequence[shards.Shard]) -> Iterator[list[shards.Survey]]:
+        """The surveys of shards, in their order; see shards.survey."""
         return self._results(shards.survey, parts)
 
     def sums(self, parts: Sequence[shards.Shard], *arguments: Any) -> Iterator[shards.Accumulator]:
@@ -61,7 +61,7 @@ class Cluster:
     def __init__(self, scheduler: str, log: Log):
         self._cluster, self._scheduler = DaskCluster(scheduler, log), scheduler
 
-    def survey(self, parts: Sequence[shards.Shard]) -> Iterator[shards.Survey]:
+    def survey(self, parts: Sequence[shards.Shard]) -> Iterator[list[shards.Survey]]:
         """As of Threads."""
         return self._results(shards.survey, parts)
 

@@ -20,7 +20,7 @@ from decoder.gaussians.transitions import Topology, Transitions, UtteranceGraph
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.outputs import alignment_labels
-from readers.common.faults import os_reason
+from readers.common.faults import counted, os_reason
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.mlf import Label
@@ -118,17 +118,15 @@ class Survey:
     used: list[tuple[TrainingUtterance, int]] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
 
+    @property
+    def form(self) -> tuple[str, int, int]:
+        """Kind, number of values and period: utterances that differ in it cannot be trained on together."""
+        return self.kind, self.dim, self.period
+
     def add(self, other: "Survey") -> None:
-        """Add the sums of another shard, or list its utterances as failures if it has features of another kind."""
-        self.failures += other.failures
-        if not other.used:
-            return
-        mine, theirs = ((one.kind, one.dim, one.period) for one in (self, other))
-        if self.used and mine != theirs:
-            self.failures += [(utterance.name, _unlike(theirs, mine)) for utterance, _ in other.used]
-            return
+        """Add the sums of other utterances with features of the same form."""
         if not self.used:
-            self.kind, self.dim, self.period = theirs
+            self.kind, self.dim, self.period = other.form
             self.total, self.square = np.zeros((2, self.dim)), np.zeros((2, self.dim))
         self.total += other.total
         self.square += other.square
@@ -141,9 +139,33 @@ class Survey:
         return mean, np.maximum(self.square[int(ends)] / self.frames[int(ends)] - mean**2, LEAST_VARIANCE)
 
 
+def surveys_by_form(parts: Iterable[Survey]) -> list[Survey]:
+    """Add up surveys, for each form of features by itself, in the order of their first utterances.
+
+    Failures come last, in a survey without utterances.
+    """
+    failures, found = Survey(), {}
+    for part in parts:
+        failures.failures += part.failures
+        if part.used:
+            found.setdefault(part.form, Survey()).add(part)
+    return [*found.values(), failures]
+
+
+def survey_of_most(parts: Iterable[Survey]) -> Survey:
+    """Add up surveys of features of the most frequent form; utterances of other forms become failures."""
+    *found, failures = surveys_by_form(parts)
+    result = max(found, key=lambda part: len(part.used), default=Survey())
+    result.failures = failures.failures
+    for part in found:
+        if part is not result:
+            result.failures += [(utterance.name, _unlike(part.form, result.form)) for utterance, _ in part.used]
+    return result
+
+
 def _unlike(found: tuple[str, int, int], expected: tuple[str, int, int]) -> str:
     here, there = (f"{kind} of {dim} values every {period / 10_000:g} ms" for kind, dim, period in (found, expected))
-    return f"features {here}; expected {there}, as in the first utterances"
+    return f"features {here}; expected {there}, as in most utterances"
 
 
 def shards_of(
@@ -179,22 +201,22 @@ def read_features(utterance: TrainingUtterance) -> tuple[np.ndarray, str, int]:
     return file.frames, kind_name(file.kind & ~(HAS_C | HAS_K)), file.period
 
 
-def survey(shard: Shard) -> Survey:
-    """Check the utterances, and sum their frames up."""
-    result, graphs = Survey(), shard.settings.graphs(shard.dictionary)
+def survey(shard: Shard) -> list[Survey]:
+    """Check the utterances, and sum their frames up, as `surveys_by_form` gives them."""
+    result, graphs = [], shard.settings.graphs(shard.dictionary)
     for utterance in shard.utterances:
         try:
             frames, kind, period = read_features(utterance)
             least = graphs.graph(utterance.words).min_frames
             if frames.shape[1] < least:
                 raise ShapeError(
-                    f"{utterance.path}: {frames.shape[1]} frames; expected at least {least} for a transcript of "
-                    f"{len(utterance.words)} words"
+                    f"{utterance.path}: {counted(frames.shape[1], 'frame')}; expected at least {least} for a "
+                    f"transcript of {counted(len(utterance.words), 'word')}"
                 )
-            result.add(_survey_of(utterance, frames.astype(np.float64), kind, period, shard.settings.end_frames))
+            result.append(_survey_of(utterance, frames.astype(np.float64), kind, period, shard.settings.end_frames))
         except (ArgonautError, OSError) as fault:
-            result.failures.append((utterance.name, _reason(fault)))
-    return result
+            result.append(Survey(failures=[(utterance.name, _reason(fault))]))
+    return surveys_by_form(result)
 
 
 def _survey_of(utterance: TrainingUtterance, frames: np.ndarray, kind: str, period: int, end_frames: int) -> Survey:

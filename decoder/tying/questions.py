@@ -4,13 +4,14 @@ Phones are clustered from the bottom up by the Gaussians of their states: each s
 Gaussians lose the least log-likelihood.  Every cluster on the way is a class, and so is every single phone.  The
 clustering is done three times: with all states, which gives classes for both sides; with the last states, which
 border on the phone to the right and so give questions about a left neighbour; and with the first states, for a right
-neighbour.
+neighbour.  Phones with `*` or `?` in their names are in no class, since patterns of HTK cannot name them.
 
 References
 ----------
 Kaldi's `cluster-phones` obtains questions from a clustering, too.
 """
 
+import itertools
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from decoder.tying.statistics import Statistics, log_likelihood
 from readers.errors import GraphError
 from readers.htk.trees import Question, phone_of
 
+WILDCARDS = frozenset("*?")
 VARIANCE_FLOOR = 0.01  # as a fraction of the variance of all frames
 
 
@@ -40,22 +42,24 @@ def phone_questions(
     -------
     dict of str to Question
         By name: `L_1`, `L_2`, ... ask for the left neighbour, `R_1`, ... for the right one; `L_aa` asks for one phone.
+        A number that is the name of a phone is left out.
 
     Raises
     ------
     GraphError
-        For statistics without phones.
+        For statistics without phones that patterns can name.
     """
     sums = _sums_of_phones(statistics, context_free, pause)
-    if not sums:
+    phones = sorted(phone for phone in sums if WILDCARDS.isdisjoint(phone))
+    if not phones:
         raise GraphError("questions: no frames of any phone; expected statistics of the phones to cluster")
     floor = statistics.variance_floor(VARIANCE_FLOOR)
-    phones = sorted(sums)
     both = list(_classes([sums[phone] for phone in phones], floor))
     questions = {}
     for side, end in (("L", -1), ("R", 0)):
         own = _classes([[sums[phone][end]] for phone in phones], floor)
-        for number, members in enumerate(dict.fromkeys((*both, *own)), 1):
+        numbers = (number for number in itertools.count(1) if str(number) not in sums)
+        for number, members in zip(numbers, dict.fromkeys((*both, *own))):
             name = f"{side}_{number}"
             questions[name] = _question(name, side, [phones[i] for i in members])
         for phone in phones:

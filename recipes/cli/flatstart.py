@@ -138,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
             if job.num_used:
                 training = train(job, out)
                 write_results(job, training, out)
-                write_feature_record(Path(utterances[0].path), out / FEATURES)
+                write_feature_record(Path(job.survey.used[0][0].path), out / FEATURES)
         finally:
             runner.close()
     report.write(out / "report")

@@ -38,7 +38,7 @@ def corpus_shard(directory, count=12, any_order=True):
 
 
 def flat(shard):
-    found = survey(shard)
+    found = survey(shard)[0]
     models = GaussianModels.flat(topology().states, *found.gaussian())
     return models, Transitions.flat(shard.settings.topology)
 
@@ -181,7 +181,7 @@ def test_occupancies_sum_to_the_number_of_frames(shard, method):
     models, transitions, _ = trained(shard, 6, components=2, method=method)
     sums = ShardWorker().sums(shard, models, transitions, method)
     assert sums.occupancy.sum() == pytest.approx(sums.frames, rel=1e-9)
-    assert sums.frames == survey(shard).frames[0]
+    assert sums.frames == survey(shard)[0].frames[0]
     np.testing.assert_allclose(state_occupancy(models, sums.occupancy), sums.stays + sums.leaves, rtol=1e-7, atol=1e-7)
     assert sums.ways.sum() == pytest.approx(sums.leaves.sum())
 

@@ -17,6 +17,7 @@ from readers.htk.parameter_file import write_htk
 from tests.decoder.gaussians.reference import DICTIONARY, make_corpus
 
 OPTIONS = FlatStartOptions(gaussians=20, first_passes=5, passes=2)
+MOST = "expected USER of 2 values every 10 ms, as in most utterances"
 
 
 @pytest.fixture
@@ -148,9 +149,8 @@ def test_utterances_that_cannot_be_used_are_named(utterances, tmp_path):
     assert job.num_used == 12
     assert [(name, reason.replace(f"{tmp_path}/", "")) for name, _, reason in job.report.lost] == [
         ("unknown", "transcript: words not in the dictionary: D; expected words of the dictionary"),
-        ("short", "short.mfc: 5 frames; expected at least 6 for a transcript of 1 words"),
-        ("other", "features USER of 3 values every 10 ms; expected USER of 2 values every 10 ms, as in the first "
-         "utterances"),
+        ("short", "short.mfc: 5 frames; expected at least 6 for a transcript of 1 word"),
+        ("other", f"features USER of 3 values every 10 ms; {MOST}"),
         ("nan", "nan.mfc: frame 0 contains infinity or NaN; expected finite values"),
         ("missing", "missing.mfc: No such file or directory"),
     ]  # fmt: skip
@@ -178,6 +178,7 @@ def test_options_and_phones_out_of_range_are_refused(utterances):
     for options, message in (
         ({"method": "em"}, "flat start: method 'em'; expected viterbi or baum-welch"),
         ({"gaussians": 0}, "flat start: gaussians 0; expected at least 1"),
+        ({"gaussians": 10**400}, f"flat start: gaussians {10**400}; expected at most 1000000"),
         ({"variance_floor": 1.5}, "flat start: variance floor 1.5; expected between 0 and 1"),
         ({"silence_frames": -1}, "flat start: silence_frames -1; expected at least 0"),
         ({"beam": 0.0}, "flat start: beam 0.0; expected a number above 0"),
@@ -189,9 +190,25 @@ def test_options_and_phones_out_of_range_are_refused(utterances):
         assert str(fault.value) == message
     with pytest.raises(FormatError, match=r"^dictionary: phone 'a-b'; expected names without - and"):
         flat_start(utterances, dictionary=[*DICTIONARY, Pronunciation("C", None, None, ("a-b",))])
+    with pytest.raises(FormatError, match=r"^dictionary: phone ''; expected names"):
+        flat_start(utterances, replace(OPTIONS, silence=""))
 
 
 def test_models_of_other_features_are_refused(utterances, tmp_path):
     job = flat_start(utterances)
     with pytest.raises(ShapeError):
         job.begin().models.log_likelihoods(np.zeros((3, 10)))
+
+
+@pytest.mark.parametrize("odd", [0, 2, 4])
+def test_features_of_another_kind_cost_only_their_own_utterance(utterances, odd):
+    """Wherever the utterance stands: first of all, or first of a later shard."""
+    expected = flat_start(utterances[:odd] + utterances[odd + 1 :])
+    name, path, *_ = utterances[odd]
+    write_htk(path, np.zeros((3, 40), np.float32), "USER", 100_000)
+    job = flat_start(utterances)
+    assert job.num_used == len(utterances) - 1
+    assert [(lost, why) for lost, _, why in job.report.lost] == [
+        (name, f"features USER of 3 values every 10 ms; {MOST}")
+    ]
+    np.testing.assert_allclose(job.survey.total, expected.survey.total)

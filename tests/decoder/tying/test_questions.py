@@ -67,6 +67,22 @@ def test_phones_with_different_numbers_of_states_and_any_names(tmp_path):
     assert read_edit_script(tmp_path / "questions.hed").questions == questions
 
 
+def test_numbers_of_classes_skip_phones_that_are_numbers():
+    questions = phone_questions(statistics_of({"1": [0], "3": [1], "a": [50], "b": [51]}), ())
+    assert classes(questions, "L") >= {frozenset(found) for found in ("13", "ab", "1", "3", "a", "b")}
+    assert questions["L_1"].patterns == ("1-*",)
+    assert {name for name in questions if name.startswith("R_")} == {"R_1", "R_2", "R_3", "R_4", "R_a", "R_b"}
+
+
+def test_no_question_asks_for_phones_with_wildcards():
+    """X-SAMPA's glottal stop is `?`, which matches any phone of one letter in a pattern."""
+    statistics = statistics_of({"?": [0], "?\\": [1], "a": [50], "b": [51], "c": [2]})
+    questions = phone_questions(statistics, ())
+    assert classes(questions, "R") == {frozenset(found) for found in ("ab", "a", "b", "c")}
+    with pytest.raises(GraphError, match="no frames of any phone"):
+        phone_questions(statistics_of({"?": [0]}), ())
+
+
 @pytest.mark.parametrize(("names", "expected"), [("a", 2), ("ab", 4), ("abc", 9)])
 def test_few_phones(names, expected):
     questions = phone_questions(statistics_of({name: [7.0 * i, 0.0] for i, name in enumerate(names)}), ())

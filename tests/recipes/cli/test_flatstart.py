@@ -79,6 +79,16 @@ def test_another_run_goes_on_and_lost_utterances_are_named(talker):
     assert "transcript: words not in the dictionary: ABC; expected words of the dictionary" in report
 
 
+def test_a_first_utterance_without_features_stops_nothing(talker):
+    _, *others = Path("train.scp").read_text().splitlines()
+    talker.write("train.scp", "\n".join(["lost.mfc", *others]) + "\n")
+    talker.replace("spoken.mlf", "utt00.lab", "lost.lab")
+    outcome = talker.run("flatstart", *FLAT, *SMALL, "--out", "flat")
+    assert outcome.status == 1
+    assert "lost\tfailed\t" in Path("flat/report").read_text()
+    assert outcome.out[-2] == "utterances: 23 done, 0 skipped, 1 failed"
+
+
 def test_phones_that_are_never_chosen_are_named(talker):
     talker.replace("dict", "C ", "C 0.5 ")
     talker.write("dict", Path("dict").read_text() + "C 1e-300 d\n")
