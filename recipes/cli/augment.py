@@ -87,7 +87,7 @@ def span(text: str) -> tuple[float, float]:
 
 def run(arguments: argparse.Namespace) -> int:
     from features.augmentation.job import augment
-    from readers.common.files import require_writable
+    from readers.common.files import held, holder, require_writable
 
     out = Path(arguments.out)
     recordings = read_recordings(arguments.source, channel_of(arguments.channel))
@@ -102,10 +102,13 @@ def run(arguments: argparse.Namespace) -> int:
     for name in RESULTS:
         require_writable(out / name, given)
     writer = Lists(arguments, recordings)
-    with progress_display("augment", "recordings") as progress:
-        made, report = augment(recordings, settings, out, arguments.workers, progress)
-    writer.write(out, made, report)
-    report.write(out / "report")
+    with held(out / "augment.lock") as mine:
+        if not mine:
+            raise ConfigError(f"{out}: in use by {holder(out / 'augment.lock')}; expected a directory of its own")
+        with progress_display("augment", "recordings") as progress:
+            made, report = augment(recordings, settings, out, arguments.workers, progress)
+        writer.write(out, made, report)
+        report.write(out / "report")
     show_losses(report, out / "report", arguments.verbose, arguments.source)
     print(report.summary())
     return report.exit_status

@@ -8,6 +8,7 @@ import pytest
 import soundfile
 
 from readers.audio.audio_file import read_audio, write_wav
+from readers.common.files import held
 from readers.corpora import read_corpus
 from readers.htk.frame_labels import frame_labels
 from readers.htk.mlf import read_mlf
@@ -159,6 +160,15 @@ def test_a_bad_line_in_the_speakers_is_named(corpus, line):
     corpus.write("corpus/speakers", f"utt00 ann\n{line}\n")
     fault = f"corpus/speakers:2: {line!r}; expected `name speaker`, each name once"
     assert corpus.run(*AUGMENT, "--speed", "0.9").fault == fault
+
+
+def test_two_runs_at_once_need_two_directories(corpus):
+    with held("aug/augment.lock"):
+        fault = corpus.run(*AUGMENT, "--speed", "0.9").fault
+        assert re.fullmatch(r"aug: in use by process \d+ on .*; expected a directory of its own", fault)
+        assert [path.name for path in (corpus.root / "aug").iterdir()] == ["augment.lock"]
+    assert corpus.run(*AUGMENT, "--speed", "0.9").status == 0
+    assert not (corpus.root / "aug/augment.lock").exists()
 
 
 def test_a_range_may_begin_with_a_minus(corpus):
