@@ -146,7 +146,8 @@ def _refuse_collisions(
             name = copy.prefix + recording.name
             if name in names:
                 raise FormatError(
-                    f"{name}: a recording and a copy of {recording.name} have this name; expected another"
+                    f"{name}: a recording and a copy of {recording.name} have this name; "
+                    "expected a source without such copies"
                 )
             if (path := _file(directory, copy, recording)).name in taken:
                 raise FileExistsError(

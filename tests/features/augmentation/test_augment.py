@@ -184,7 +184,7 @@ def test_no_copy_takes_the_place_of_an_input(tmp_path):
         with pytest.raises(FileExistsError, match="is an input and would be overwritten"):
             augment(recordings, settings, tmp_path)
     same = Recording("sp0.9-a", path)
-    with pytest.raises(FormatError, match=r"^sp0.9-a: a recording and a copy of a have this name; expected another"):
+    with pytest.raises(FormatError, match=r"^sp0.9-a: a recording and a copy of a have this name; expected a source"):
         augment([a, same], Augmentation((0.9,)), tmp_path / "out")
     assert path.read_bytes() == before
 
