@@ -305,10 +305,15 @@ class FlatStart:
             models = replace(flat.models, **parts)
             transitions = Transitions(arrays["stay"], arrays["ways"])
             for name in ("stay", "ways"):
-                if getattr(transitions, name).shape != getattr(flat.transitions, name).shape:
+                values = getattr(transitions, name)
+                if values.shape != getattr(flat.transitions, name).shape:
                     raise FormatError(f"{path}: '{name}' has another size")
+                if not np.all((values > 0) & (values <= 1)):
+                    raise FormatError(f"{path}: '{name}' has a value that is no probability")
+            if models.dim != flat.models.dim:
+                raise FormatError(f"{path}: means of {models.dim} values; expected {flat.models.dim}")
             return Training(models, transitions, tuple(metadata["history"]))
-        except (ArgonautError, KeyError, TypeError, ValueError, AttributeError) as fault:
+        except (ArgonautError, LookupError, TypeError, ValueError, AttributeError) as fault:
             log(f"{path}: not usable ({' '.join(str(fault).split())}); starting again")
             return self.begin()
 

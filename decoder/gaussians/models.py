@@ -55,8 +55,10 @@ class GaussianModels:
 
     def __post_init__(self):
         sizes = (len(self.first) - 1, len(self.weights), len(self.means), self.variances.shape)
-        if sizes != (len(self.states), self.first[-1], self.first[-1], self.means.shape) or np.any(
-            np.diff(self.first, prepend=0) < (np.arange(len(self.first)) > 0)
+        if (
+            sizes != (len(self.states), self.first[-1], self.first[-1], self.means.shape)
+            or self.first[0] != 0
+            or np.any(np.diff(self.first) < 1)
         ):
             raise ShapeError(
                 f"Gaussian models: {len(self.states)} states, weights {self.weights.shape}, means {self.means.shape}, "
@@ -64,6 +66,8 @@ class GaussianModels:
             )
         if not (np.all(self.variances > 0) and np.all(np.isfinite(self.variances)) and np.all(np.isfinite(self.means))):
             raise ShapeError("Gaussian models: a mean or variance out of range; expected positive, finite variances")
+        if not (np.all(self.weights >= 0) and np.all(np.isfinite(self.weights))):
+            raise ShapeError("Gaussian models: a weight out of range; expected positive, finite weights")
         # Sums depend on the order in memory, which must not change the bits: first C order, then the constants.
         for name, values in (
             ("first", np.ascontiguousarray(self.first, np.int64)),

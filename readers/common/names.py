@@ -2,6 +2,8 @@
 
 import re
 import warnings
+from collections import Counter
+from collections.abc import Collection
 
 from readers.errors import ConfigError
 
@@ -27,6 +29,13 @@ def key_of(name: str) -> str:
     if name.startswith("*/"):
         name = name[2:]
     return cut_extension(name)
+
+
+def names_for_any_path(names: Collection[str]) -> dict[str, str]:
+    """Map each name to what follows `*/` in an MLF: its last part, or all parts where several names end alike."""
+    counts = Counter(name.rsplit("/", 1)[-1] for name in names)
+    tails = ((name, name.rsplit("/", 1)[-1]) for name in names)
+    return {name: tail if counts[tail] == 1 else name.lstrip("/") for name, tail in tails}
 
 
 def wildcard(pattern: str) -> str:

@@ -231,6 +231,7 @@ def write_results(job, training, out: Path) -> None:
     """Write models, lists and the alignment."""
     from decoder.graph.phone_models import distil
     from readers.common.files import write_lines
+    from readers.common.names import names_for_any_path
     from readers.htk.mlf import write_mlf
     from readers.htk.mmf_writer import write_mmf
     from readers.tables.hmm_tables import write_transitions
@@ -241,11 +242,12 @@ def write_results(job, training, out: Path) -> None:
     write_lines(out / "phones.list", job.topology.models)
     write_transitions(out / "transitions", distil(models).transitions)
     seen: set[str] = set()
+    short = names_for_any_path([utterance.name for utterance, _ in job.survey.used])
 
     def entries(show) -> Iterator[tuple[str, list]]:
         for name, labels in job.align(training, show):
             seen.update(label.name for label in labels)
-            yield f"*/{name}.lab", labels
+            yield f"*/{short[name]}.lab", labels
 
     with progress_display("align") as show:
         write_mlf(out / "states.mlf", entries(show))

@@ -199,7 +199,10 @@ class Reading:
 
         Utterances outside the feature list may contain phones without a tree; these are skipped and reported.
         """
+        from readers.common.names import names_for_any_path
         from readers.htk.mlf import write_mlf
+
+        short = names_for_any_path(list(alignment))
 
         def entries() -> Iterator[tuple[str, list]]:
             for name in alignment:
@@ -209,6 +212,6 @@ class Reading:
                     if alignment.where(name) not in self.lost:
                         report.skip(name, f"not in {path.name}: {one_line(fault)}")
                 else:
-                    yield f"*/{Path(name).name}.lab", labels
+                    yield f"*/{short[name]}.lab", labels
 
         write_mlf(path, entries())

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from acoustic.network.model_file import load_tensors, save_tensors
 from decoder.gaussians import shards as shard_module
 from decoder.gaussians.flat_start import FlatStart, FlatStartOptions
 from decoder.gaussians.runners import Cluster, Threads
@@ -118,6 +119,28 @@ def test_changed_inputs_are_noticed(utterances, tmp_path):
     assert flat_start(utterances).restore(state, lines.append).history == ()
     assert lines[-1].startswith(f"{state}: not usable (")
     assert lines[-1].endswith("; starting again")
+
+
+def test_states_with_values_out_of_range_are_not_used(utterances, tmp_path):
+    state, job = tmp_path / "state", flat_start(utterances)
+    train(job, state, stop_after=2)
+    arrays, metadata = load_tensors(state)
+    for name, values, reason in (
+        ("weights", arrays["weights"] * np.nan, "Gaussian models: a weight out of range"),
+        ("first", np.append(1, arrays["first"][1:]), "Gaussian models: 12 states, weights (12,)"),
+        ("first", arrays["first"][:0], "index"),
+        ("stay", arrays["stay"] * np.nan, f"{state}: 'stay' has a value that is no probability"),
+        ("ways", -arrays["ways"], f"{state}: 'ways' has a value that is no probability"),
+        ("variances", arrays["variances"][:, :1].copy(), "Gaussian models: 12 states"),
+    ):
+        save_tensors(state, {**arrays, name: values}, metadata)
+        lines = []
+        assert job.restore(state, lines.append).history == ()
+        assert lines[0].startswith(f"{state}: not usable ({reason}"), lines
+    narrow = {name: arrays[name][:, :1].copy() for name in ("means", "variances")}
+    save_tensors(state, arrays | narrow, metadata)
+    assert job.restore(state, lines.append).history == ()
+    assert lines[-1] == f"{state}: not usable ({state}: means of 1 values; expected 2); starting again"
 
 
 def test_silence_begins_at_the_ends_of_utterances(utterances):

@@ -89,6 +89,28 @@ def test_a_first_utterance_without_features_stops_nothing(talker):
     assert outcome.out[-2] == "utterances: 23 done, 0 skipped, 1 failed"
 
 
+def test_utterances_of_one_name_in_several_directories_stay_apart(talker):
+    """Their entries keep the directories; the other ones match in any directory."""
+    lines, text = [], Path("spoken.mlf").read_text()
+    for number, entry in enumerate(read_scp("train.scp")):
+        name = f"{'pq'[number % 2]}/{number // 2}" if number < 4 else f"/data/{number}"
+        lines.append(f"{name}.mfc={entry.path}" + (f"[{entry.start},{entry.end}]" if entry.start is not None else ""))
+        text = text.replace(f'"*/{Path(entry.key).name}.lab"', f'"*/{name.lstrip("/")}.lab"')
+    talker.write("named.scp", "\n".join(lines) + "\n")
+    talker.write("named.mlf", text)
+    named = ("--features", "named.scp", "--words", "named.mlf", *FLAT[4:])
+    assert talker.run("flatstart", *named, *SMALL, "--out", "flat").status == 0
+    tied = talker.run(
+        "tie", "--alignment", "flat/states.mlf", "--state-list", "flat/states.list", "--features", "named.scp",
+        "--threshold", "50", "--min-frames", "20", "--out", "tied",
+    )  # fmt: skip
+    assert tied.status == 0, tied.err
+    for file in ("flat/states.mlf", "tied/states.mlf"):
+        entries = [line for line in Path(file).read_text().splitlines() if line.startswith('"')]
+        assert entries[:5] == ['"*/p/0.lab"', '"*/q/0.lab"', '"*/p/1.lab"', '"*/q/1.lab"', '"*/4.lab"']
+        assert len(entries) == 24
+
+
 def test_phones_that_are_never_chosen_are_named(talker):
     talker.replace("dict", "C ", "C 0.5 ")
     talker.write("dict", Path("dict").read_text() + "C 1e-300 d\n")
