@@ -136,6 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             job = FlatStart(utterances, dictionary, options, runner, report)
             if job.num_used:
+                note_short_pause(job.topology)
                 training = train(job, out)
                 write_results(job, training, out)
                 write_feature_record(Path(job.survey.used[0][0].path), out / FEATURES)
@@ -151,6 +152,18 @@ def run(arguments: argparse.Namespace) -> int:
             f"{out / 'states.mlf'} --state-list {out / 'states.list'} --features {arguments.features} --out DIR"
         )
     return report.exit_status
+
+
+def note_short_pause(topology) -> None:
+    """Print a note if pronunciations contain a short pause, which would be a phone like any other."""
+    from decoder.graph.lexicon import SHORT_PAUSE
+
+    if SHORT_PAUSE in topology.models and topology.silence != SHORT_PAUSE:
+        print(
+            f"note: '{SHORT_PAUSE}' in the dictionary is trained as a phone of at least three frames; expected "
+            "pronunciations without it, since silence between words is optional",
+            file=sys.stderr,
+        )
 
 
 def open_runner(arguments: argparse.Namespace):

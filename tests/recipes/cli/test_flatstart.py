@@ -111,6 +111,13 @@ def test_utterances_of_one_name_in_several_directories_stay_apart(talker):
         assert len(entries) == 24
 
 
+def test_short_pauses_in_the_dictionary_are_noticed(talker):
+    lines = Path("dict").read_text().splitlines()
+    talker.write("dict", "".join(f"{line} sp\n" if line.startswith("C ") else f"{line}\n" for line in lines))
+    outcome = talker.run("flatstart", *FLAT, "--gaussians", "1", "--first-passes", "1", "--out", "flat")
+    assert outcome.err[0].startswith("note: 'sp' in the dictionary is trained as a phone of at least three frames; ")
+
+
 def test_phones_that_are_never_chosen_are_named(talker):
     talker.replace("dict", "C ", "C 0.5 ")
     talker.write("dict", Path("dict").read_text() + "C 1e-300 d\n")
