@@ -2,7 +2,9 @@
 
 import csv
 import json
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count
 from pathlib import Path
 
 from readers.common.files import atomic_write, write_lines
@@ -67,25 +69,59 @@ def write_together(
 def tiers_of(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch] | None = None) -> dict[str, list[TimedWord]]:
     """Return the tiers of a TextGrid: `words` and `phones`, of each speaker if there are several.
 
+    Words of a speaker that overlap are in tiers of their own, `SPEAKER (2) - words`.
+
     doubtful: stretches for a third tier, which also has those of damage.  An utterance that could not be aligned is an
     empty interval.
     """
-    speakers = list(dict.fromkeys(one.speaker for one in result.utterances))
+    voices = _voices(result.utterances)
     tiers: dict[str, list[TimedWord]] = {}
-    for speaker in speakers:
-        prefix = f"{speaker} - " if len(speakers) > 1 else ""
-        own = [one for one in result.utterances if one.speaker == speaker]
+    for voice, own in voices.items():
+        prefix = f"{voice} - " if len(voices) > 1 else ""
         for level in ("words", "phones"):
-            tiers[prefix + level] = [label for one in own for label in _labels(one, level)]
+            labels = [label for one in own for label in _labels(one, level)]
+            tiers[prefix + level] = sorted(labels, key=lambda label: label.start)
         if doubtful is not None:
+            names = {one.name for one in own}
             stretches = [
                 TimedWord(f"{one.words} ({one.confidence:.2f})", one.start, one.end)
                 for one in doubtful
-                if one.speaker == speaker
+                if one.utterance in names
             ]
             stretches += [_damage_label(stretch) for one in own for stretch in one.damage]
             tiers[prefix + "doubtful"] = sorted(stretches, key=lambda one: one.start)
     return tiers
+
+
+def _voices(utterances: Iterable[AlignedUtterance]) -> dict[str, list[AlignedUtterance]]:
+    """Return the utterances of each speaker, of which no words overlap; `SPEAKER (2)` has those that would."""
+    voices: dict[str, list[AlignedUtterance]] = {one.speaker: [] for one in utterances}
+    speakers, ends = set(voices), dict.fromkeys(voices, 0.0)
+    aligned = [(_extent(one), one) for one in utterances if not one.reason]
+    for (start, end), one in sorted(aligned, key=lambda pair: pair[0]):
+        others = (f"{one.speaker} ({number})" for number in count(2))
+        names = chain([one.speaker], (name for name in others if name not in speakers))
+        voice = next(name for name in names if ends.get(name, 0.0) <= start)
+        voices.setdefault(voice, []).append(one)
+        ends[voice] = end
+    for speaker in speakers:
+        extents = [_extent(one) for one in voices[speaker]]
+        for one in utterances:
+            if one.reason and one.speaker == speaker:
+                place = bisect(extents, (one.start, one.start))
+                start = max(one.start, extents[place - 1][1]) if place else one.start
+                end = min(one.end, extents[place][0]) if place < len(extents) else one.end
+                if start < end:
+                    voices[speaker].append(one._replace(start=start, end=end))
+    return voices
+
+
+def _extent(utterance: AlignedUtterance) -> tuple[float, float]:
+    """Return where the first word or phone begins and where the last one ends."""
+    labels = (*utterance.words, *utterance.phones)
+    return min((one.start for one in labels), default=utterance.start), max(
+        (one.end for one in labels), default=utterance.start
+    )
 
 
 def _damage_label(damage: Damage) -> TimedWord:

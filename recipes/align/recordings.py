@@ -1,6 +1,7 @@
 """The recordings of a corpus: audio files with their utterances, and where the results of each are written."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,3 +52,13 @@ def recordings_of(corpus: Corpus, source: Path) -> list[Recording]:
         ordered = sorted(utterances, key=lambda one: (one.start, one.name))
         found[name] = Recording(name, utterances[0].audio, tuple(ordered))
     return [found[name] for name in sorted(found)]
+
+
+def check_output(recordings: Iterable[Recording], out: Path) -> None:
+    """Raise ConfigError for results that would lie beside their recordings, where TextGrids may be transcripts."""
+    for recording in recordings:
+        if (out / recording.name).parent.resolve() == recording.audio.parent.resolve():
+            raise ConfigError(
+                f"{out}: results would lie beside {recording.audio}, where TextGrids are transcripts; expected a "
+                "directory without the recordings"
+            )

@@ -32,6 +32,7 @@ MIXED = True  # options may stand between the positional arguments
 REPORT, GUESSED = "report", "guessed.dict"
 THRESHOLD = 0.1
 LONG = 120.0  # seconds
+MOST_SHOWN = 12  # words of a stretch in messages
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.common.environment import available_cores, using_cores
     from readers.common.files import require_writable
     from recipes.align.corpora import open_corpus, with_channel
-    from recipes.align.recordings import recordings_of
+    from recipes.align.recordings import check_output, recordings_of
     from recipes.align.training import Training
     from recipes.cli.dictionaries import open_dictionary, with_guesses
     from recipes.cli.transcribe import channel_of
@@ -113,6 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{arguments.corpus}: transcripts in {case} case, as the dictionary has more of these words")
         corpus = with_channel(corpus, channel)
         recordings = recordings_of(corpus, Path(arguments.corpus))
+        check_output(recordings, out)
         if arguments.g2p:
             spoken = [word for utterance in corpus.utterances for word in utterance.words or ()]
             dictionary = with_guesses(arguments, dictionary, spoken, out / GUESSED)
@@ -156,6 +158,15 @@ def check_options(arguments: argparse.Namespace) -> tuple[str, ...]:
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{arguments.out}: a file; expected a directory")
     return formats
+
+
+def shown_words(words: str) -> str:
+    """Return words for a message, without the middle ones of many."""
+    parts = words.split()
+    if len(parts) <= MOST_SHOWN:
+        return words
+    half = MOST_SHOWN // 2
+    return " ".join((*parts[:half], "...", *parts[-half:], f"({len(parts)} words)"))
 
 
 class Run:
@@ -237,7 +248,7 @@ class Run:
 
         doubtful: dict[str, list[str]] = {}
         for one in stretches:
-            doubtful.setdefault(one.utterance, []).append(f"{one.start:.2f}-{one.end:.2f} s {one.words}")
+            doubtful.setdefault(one.utterance, []).append(f"{one.start:.2f}-{one.end:.2f} s {shown_words(one.words)}")
         for recording in self.recordings:
             if recording.name in faults:
                 for one in recording.utterances:
@@ -250,7 +261,7 @@ class Run:
                     self.report.fail(one.name, one.reason)
                 elif one.damage:
                     first, more = one.damage[0], len(one.damage) - 1
-                    text = f"{first.start:.2f}-{first.end:.2f} s {first.kind} {first.words}".rstrip()
+                    text = f"{first.start:.2f}-{first.end:.2f} s {first.kind} {shown_words(first.words)}".rstrip()
                     self.report.mark(one.name, "damaged", text + (f" and {more} more, see {DAMAGE}" if more else ""))
                 elif one.name in doubtful:
                     self.report.mark(one.name, "doubtful", "; ".join(doubtful[one.name]))

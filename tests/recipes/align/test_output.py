@@ -1,0 +1,70 @@
+"""`argonaut align`: utterances that overlap, transcripts beside the recordings, and long stretches in messages."""
+
+import csv
+import shutil
+
+import pytest
+
+from recipes.align.output import tiers_of
+from recipes.align.results import AlignedRecording, AlignedUtterance, TimedWord
+from tests.recipes.align.conftest import RUN, SPOKEN
+
+
+def utterance(speaker: str, start: float, end: float, *words: tuple[str, float, float], reason: str = ""):
+    timed = tuple(TimedWord(*word, 0.01) for word in words)
+    phones = tuple(one._replace(word=one.word.lower()) for one in timed)
+    return AlignedUtterance(f"{speaker}-{start}", speaker, None, start, end, timed, phones, reason)
+
+
+def labels(tier) -> list[str]:
+    return [one.word for one in tier]
+
+
+def test_no_word_is_lost_where_utterances_of_a_speaker_overlap():
+    one = utterance("anna", 0.0, 3.0, ("A", 0.5, 1.0), ("B", 1.0, 2.5))
+    two = utterance("anna", 0.1, 2.0, ("C", 1.2, 1.8))
+    three = utterance("anna", 2.4, 4.0, ("D", 2.6, 3.5))
+    other = utterance("anna (2)", 3.0, 4.0, ("E", 3.0, 3.5))
+    recording = AlignedRecording("both", "both.wav", 4.0, (one, two, three))
+    tiers = tiers_of(recording, [])
+    assert {name: labels(tier) for name, tier in tiers.items() if name.endswith("words")} == {
+        "anna - words": ["A", "B", "D"],
+        "anna (2) - words": ["C"],
+    }
+    assert labels(tiers["anna (2) - phones"]) == ["c"]
+    tiers = tiers_of(recording._replace(utterances=(one, two, three, other)))
+    assert (labels(tiers["anna (2) - words"]), labels(tiers["anna (3) - words"])) == (["E"], ["C"])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_utterance_without_words_hides_no_words_of_others(order):
+    lost = utterance("anna", 0.0, 4.0, reason="too short")
+    found = utterance("anna", 0.5, 2.0, ("A", 1.0, 2.0))
+    tiers = tiers_of(AlignedRecording("both", "both.wav", 4.0, (lost, found)[::order]))
+    assert list(tiers) == ["words", "phones"]
+    assert tiers["words"] == [TimedWord("", 0.0, 1.0), TimedWord("A", 1.0, 2.0, 0.01)]
+
+
+def test_transcripts_beside_the_recordings_are_not_overwritten(phonetician):
+    assert phonetician.run("import", "folder", "corpus", "--out", "lists").status == 0
+    phonetician.write("corpus/anna/one.TextGrid", "transcribed by hand")
+    message = phonetician.run("align", "lists", "dict", "tones.argo", "corpus").fault
+    assert "corpus: results would lie beside " in message
+    (phonetician.root / "linked").mkdir()
+    for speaker in ("anna", "otto"):
+        (phonetician.root / "linked" / speaker).symlink_to(phonetician.root / "corpus" / speaker)
+    assert "results would lie beside" in phonetician.run("align", "linked", "dict", "tones.argo", "corpus").fault
+    assert (phonetician.root / "corpus/anna/one.TextGrid").read_text() == "transcribed by hand"
+
+
+def test_messages_name_the_ends_of_long_stretches(phonetician):
+    shutil.rmtree(phonetician.root / "corpus/otto")
+    phonetician.write("corpus/anna/one.txt", f"{SPOKEN['anna/one']} {'BA ' * 300}")
+    done = phonetician.run("align", *RUN, "--long", "0")
+    assert done.status == 0
+    (line,) = (line for line in done.err if line.startswith("damaged: one: "))
+    assert " ... " in line
+    assert len(line) < 120
+    assert len((phonetician.root / "aligned/report").read_text()) < 300
+    with (phonetician.root / "aligned/damage.csv").open() as file:
+        assert max(len(row["words"].split()) for row in csv.DictReader(file)) > 290
