@@ -14,7 +14,7 @@ from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import MMF, open_bundle_scores, open_flat_start, transcript_graphs
-from decoder.recognizer.bundle import Bundle
+from decoder.recognizer.bundle import ALIGNED_WITH, Bundle
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
@@ -128,6 +128,7 @@ class ForcedAligner:
             parts = open_flat_start(Path(path), dictionary)
             return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE)
         bundle = Bundle.open(path, verify=False)
+        bundle.verify(ALIGNED_WITH)
         search = SearchOptions(**bundle.description.options, silence=bundle.description.silence)
         graphs = transcript_graphs(bundle, dictionary)
         return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search)

@@ -1,7 +1,8 @@
-"""`argonaut align`: utterances that overlap, transcripts beside the recordings, and long stretches in messages."""
+"""`argonaut align`: overlapping utterances, transcripts beside the recordings, long stretches, damaged models."""
 
 import csv
 import shutil
+import zipfile
 
 import pytest
 
@@ -68,3 +69,14 @@ def test_messages_name_the_ends_of_long_stretches(phonetician):
     assert len((phonetician.root / "aligned/report").read_text()) < 300
     with (phonetician.root / "aligned/damage.csv").open() as file:
         assert max(len(row["words"].split()) for row in csv.DictReader(file)) > 290
+
+
+def test_a_bundle_with_a_damaged_model_is_refused(phonetician):
+    bundle = phonetician.root / "tones.argo"
+    with zipfile.ZipFile(bundle) as archive:
+        member = archive.getinfo("model.safetensors")
+        content = archive.read(member)
+    whole = bytearray(bundle.read_bytes())
+    whole[whole.index(content) + len(content) - 1] ^= 0x40
+    bundle.write_bytes(whole)
+    assert "tones.argo:model.safetensors: wrong checksum" in phonetician.run("align", *RUN).fault
