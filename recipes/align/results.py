@@ -112,18 +112,20 @@ class KeptResults:
         ]
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
-    def read(self, recording: Recording) -> tuple[AlignedRecording, object] | None:
-        """Return the results of a recording, and how they were shown, if they are there and nothing has changed."""
+    def read(self, recording: Recording) -> tuple[AlignedRecording, dict[str, object]] | None:
+        """Return the results of a recording and the options of its files by format; None if there are none, or if
+        anything has changed.
+        """
         try:
             content = json.loads(self._path(recording.name).read_text(encoding="utf-8"))
             if content["inputs"] != self.digest(recording):
                 return None
-            return _parse(content["recording"]), content["shown"]
+            return _parse(content["recording"]), dict(content["shown"])
         except (OSError, ValueError, LookupError, TypeError, AttributeError):  # none yet, or damaged
             return None
 
-    def write(self, recording: Recording, result: AlignedRecording, shown: object) -> None:
-        """Keep the results of a recording; shown: the options of its files."""
+    def write(self, recording: Recording, result: AlignedRecording, shown: Mapping[str, object]) -> None:
+        """Keep the results of a recording; shown: the options of its files by format."""
         content = {"inputs": self.digest(recording), "shown": shown, "recording": _fields(result)}
         with atomic_write(self._path(recording.name), "w") as file:
             json.dump(content, file, ensure_ascii=False)

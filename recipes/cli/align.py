@@ -131,7 +131,7 @@ def check_options(arguments: argparse.Namespace) -> tuple[str, ...]:
     from readers.audio.audio_file import MIX
     from recipes.align.output import FORMATS
 
-    formats = tuple(dict.fromkeys(filter(None, arguments.format.lower().split(","))))
+    formats = tuple(dict.fromkeys(filter(None, map(str.strip, arguments.format.lower().split(",")))))
     unknown = [form for form in formats if form not in FORMATS]
     if unknown or not formats:
         found = unknown[0] if unknown else "no format"
@@ -174,6 +174,7 @@ class Run:
 
     def __init__(self, arguments: argparse.Namespace, formats: tuple[str, ...], aligner, recordings: list, lost: list):
         from readers.common.report import RunReport
+        from recipes.align.output import SEPARATE
         from recipes.align.results import KeptResults, file_marks
 
         self.arguments, self.formats, self.out = arguments, formats, Path(arguments.out)
@@ -183,7 +184,11 @@ class Run:
         options = (arguments.beam, arguments.channel, arguments.upsample, arguments.long)
         common = (file_marks(Path(arguments.model)), *options)
         self.kept = KeptResults(self.out, common, aligner.graphs.words)
-        self.shown = [arguments.doubtful, arguments.doubtful_tier]
+        tier = arguments.doubtful_tier
+        self.doubtful = arguments.doubtful, tier
+        # What the files of each format depend on, apart from the results.
+        depend = {"textgrid": [arguments.doubtful] if tier else [], "json": [arguments.doubtful]}
+        self.shown = {form: depend[form] for form in formats if form in SEPARATE}
 
     def run(self) -> int:
         from decoder.search.batch import in_order
@@ -198,11 +203,10 @@ class Run:
                 continue
             found[recording.name], shown = kept
             files = files_of(recording.name, self.formats, self.out)
-            if shown != self.shown:
-                self._write(recording, found[recording.name])
-            else:
-                missing = [form for form, path in files.items() if not path.exists()]
-                write_recording(found[recording.name], missing, self.out, *self.shown)
+            stale = [form for form, path in files.items() if shown.get(form) != self.shown[form] or not path.exists()]
+            write_recording(found[recording.name], stale, self.out, *self.doubtful)
+            if shown | self.shown != shown:
+                self.kept.write(recording, found[recording.name], shown | self.shown)
         with progress_display("align", "recordings") as show:
             align = self._recording_aligner(len(waiting), show)
             for number, (recording, result) in enumerate(in_order(align, waiting, self.arguments.threads), 1):
@@ -238,7 +242,7 @@ class Run:
     def _write(self, recording, result) -> None:
         from recipes.align.output import write_recording
 
-        write_recording(result, self.formats, self.out, *self.shown)
+        write_recording(result, self.formats, self.out, *self.doubtful)
         self.kept.write(recording, result, self.shown)
 
     def _count(self, found: dict, faults: dict[str, str], stretches: list) -> None:

@@ -1,6 +1,7 @@
 """`argonaut align`: overlapping utterances, transcripts beside the recordings, long stretches, damaged models."""
 
 import csv
+import json
 import shutil
 import zipfile
 
@@ -80,3 +81,22 @@ def test_a_bundle_with_a_damaged_model_is_refused(phonetician):
     whole[whole.index(content) + len(content) - 1] ^= 0x40
     bundle.write_bytes(whole)
     assert "tones.argo:model.safetensors: wrong checksum" in phonetician.run("align", *RUN).fault
+
+
+def test_other_options_of_results_replace_only_the_files_that_they_change(phonetician):
+    def doubtful() -> list[dict]:
+        return json.loads((phonetician.root / "aligned/anna/one.json").read_text())["doubtful"]
+
+    phonetician.write("corpus/anna/one.txt", "BA BA")
+    assert phonetician.run("align", *RUN, "--doubtful", "0", "--format", "textgrid, json").status == 0
+    assert not doubtful()
+    edited = phonetician.root / "aligned/anna/one.TextGrid"
+    edited.write_text("edited by hand")
+    assert phonetician.run("align", *RUN, "--doubtful", "0.5").status == 0
+    assert not doubtful()
+    assert phonetician.run("align", *RUN, "--doubtful", "0.5", "--format", "textgrid,json").status == 0
+    assert doubtful()
+    assert edited.read_text() == "edited by hand"
+    done = phonetician.run("align", *RUN, "--doubtful-tier")
+    assert "3 of 3 recordings are unchanged and were not aligned again" in done.out
+    assert '"doubtful"' in edited.read_text()
