@@ -64,8 +64,8 @@ class BiasedDecoders:
         self.vocabulary = [word for word in dict.fromkeys(words) if word not in marks]
         missing = [word for word in self.vocabulary if word not in graphs.words]
         if missing:
-            more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
-            raise GraphError(f"transcript: words not in the dictionary: {', '.join(missing[:10])}{more}")
+            names = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+            raise GraphError(f"transcript: words not in the dictionary: {names}; expected words of the dictionary")
         known = set(self.vocabulary)
         entries = [entry._replace(output=None) for entry in graphs.dictionary if entry.word in known]
         self.fillers = [entry.word for entry in fillers]

@@ -220,7 +220,7 @@ def test_what_cannot_be_aligned_is_refused():
     models = monophones()
     scores, _ = spoken(models, SENTENCE)
     source = ArrayScores(scores, [(0, scores.shape[1])])
-    with pytest.raises(GraphError, match="words not in the dictionary: NONE"):
+    with pytest.raises(GraphError, match="words not in the dictionary: NONE; expected words of the dictionary"):
         align_long(source, ["AB", "NONE"], graphs_of(models))
     with pytest.raises(ConfigError, match="no words or no frames"):
         align_long(source, [], graphs_of(models))
