@@ -202,7 +202,7 @@ class Reader(ABC):
         self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0
     ) -> Iterator[Minibatch]:
         """Yield the minibatches of an epoch of training, with the random masks of a reader that has any."""
-        return self.minibatches(epoch, minibatch_size, epoch_size)
+        return self.minibatches(epoch=epoch, minibatch_size=minibatch_size, epoch_size=epoch_size)
 
     def _places(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[tuple[int, int]]:
         """Yield position and size of the minibatches of an epoch."""
