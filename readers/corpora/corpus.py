@@ -44,6 +44,11 @@ class Utterance:
     end: float | None = None
     channel: int | None = None
 
+    def samples(self, header: AudioHeader) -> tuple[int, int]:
+        """The utterance's first sample in a file with this header, and the one after its last."""
+        stop = header.num_samples if self.end is None else round(self.end * header.rate)
+        return round(self.start * header.rate), stop
+
 
 class AudioHeaders(dict[Path, AudioHeader]):
     """Headers of audio files by path; each file is opened when it is first asked for.

@@ -122,9 +122,7 @@ def feature_pairs(
 def _entry(utterance: Utterance, headers: AudioHeaders) -> ScpEntry:
     first = last = None
     if utterance.start or utterance.end is not None or utterance.channel is not None:
-        header = headers[utterance.audio]
-        first = round(utterance.start * header.rate)
-        stop = header.num_samples if utterance.end is None else round(utterance.end * header.rate)
+        first, stop = utterance.samples(headers[utterance.audio])
         last = stop - 1
     return ScpEntry(utterance.name, os.fspath(utterance.audio), first, last, channel=utterance.channel)
 

@@ -194,8 +194,7 @@ def _levels(utterance: Utterance, header: AudioHeader) -> "_Levels | Exception":
 
 def _pieces(utterance: Utterance, header: AudioHeader) -> Iterator[np.ndarray]:
     """Yield the samples of an utterance, of a long one in pieces; the mean of several channels if none is chosen."""
-    first = round(utterance.start * header.rate)
-    stop = header.num_samples if utterance.end is None else round(utterance.end * header.rate)
+    first, stop = utterance.samples(header)
     channel = MIX if utterance.channel is None else utterance.channel
     size = PIECE_SECONDS * header.rate
     if stop - first > size and not _is_mp3(utterance.audio):  # MP3 is decoded from the beginning for each piece
