@@ -14,6 +14,13 @@ __all__, __getattr__ = face(
         "sequence_layout": ["SequenceLayout"],
         "sequence_pairs": ["PairLayout"],
         "randomisation": ["ChunkPlan"],
+        "supervision": [
+            "ChainSupervision",
+            "DenominatorGraph",
+            "LatticeSupervision",
+            "NumeratorGraph",
+            "PlacedSupervision",
+        ],
         "sequence_packing": ["PackedSequences", "SequencePiece"],
     },
 )

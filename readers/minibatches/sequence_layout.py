@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readers.errors import ShapeError
+from readers.minibatches.supervision import PlacedSupervision
 
 __all__ = ["SequenceLayout"]
 
@@ -32,6 +33,8 @@ class SequenceLayout:
     num_context : int
         Number of steps at the end that are only context: no sum over frames includes them, no sequence starts there,
         and the next minibatch begins with them again.
+    supervisions : tuple of PlacedSupervision
+        Lattices or graphs of the sequences, for criteria of sequences; empty if the reader has none.
 
     Raises
     ------
@@ -49,6 +52,7 @@ class SequenceLayout:
     ends: np.ndarray
     gaps: np.ndarray
     num_context: int = 0
+    supervisions: tuple[PlacedSupervision, ...] = ()
 
     def __post_init__(self):
         shape = (self.num_steps, self.num_sequences)

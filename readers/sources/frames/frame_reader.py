@@ -143,6 +143,7 @@ class FrameReader(Reader):
                 *(options.parallel, options.truncated, options.ahead),
             )
             self._sequences.masks = self._masks
+            self._sequences.keys = [self.features[0].entries[line].key for line in corpus.lines]
 
     def _make_masks(self, corpus: Corpus, seed: int) -> list[SpecAugment | None]:
         """Return the masks of each stream, None for a stream without."""

@@ -6,7 +6,7 @@ readers.minibatches.sequence_packing.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from readers.minibatches.base import Minibatch
 from readers.minibatches.context import windows
 from readers.minibatches.masks import SpecAugment
 from readers.minibatches.randomisation import ChunkPlan, Sweep
-from readers.minibatches.sequence_packing import PackedSequences, pack_truncated, pack_whole
+from readers.minibatches.sequence_packing import PackedSequences, SequencePiece, pack_truncated, pack_whole
+from readers.minibatches.supervision import PlacedSupervision, SupervisionSource
 from readers.sources.frames.corpus import Corpus
 from readers.sources.frames.paging import ChunkCache
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
@@ -81,9 +82,13 @@ class UtteranceMinibatches:
     truncated: whether utterances are cut into pieces as long as a minibatch.
     ahead: frames that follow each piece as context.
     masks[stream]: masks of training, None for a stream without.
+    supervisions: where the lattices or graphs of whole utterances are found; None for a reader without.
+    keys: (U,) the logical name of each utterance; only used to find the supervisions.
     """
 
     masks: Sequence[SpecAugment | None] = ()
+    supervisions: SupervisionSource | None = None
+    keys: Sequence[str] = ()
 
     def __init__(
         self,
@@ -151,7 +156,18 @@ class UtteranceMinibatches:
             if gaps is not None:
                 classes[stream.name][gaps] = 0
                 matrices[stream.name][:, gaps] = 0
+        if self.supervisions is not None:
+            layout = replace(layout, supervisions=self._supervise(self.supervisions, row, pieces))
         return Minibatch(matrices, classes, layout.num_frames, layout)
+
+    def _supervise(
+        self, source: SupervisionSource, row: _Row, pieces: Sequence[SequencePiece]
+    ) -> tuple[PlacedSupervision, ...]:
+        placed = []
+        for sequence, first, count, slot, step in pieces:
+            key = self.keys[int(row.utterances[sequence])]
+            placed.append(PlacedSupervision(slot, step, count, source.supervision(key, first, count)))
+        return tuple(placed)
 
     def _read(self, utterance: int, number: int, place: int) -> list[np.ndarray]:
         """Return the frames of an utterance at a position of a sweep, with repeated edges, for each stream (rows,

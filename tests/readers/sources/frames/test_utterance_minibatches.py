@@ -211,3 +211,26 @@ def test_epochs_share_the_row_out(lengths, epoch_size, seed, data):
     row = [(s, p, int(u)) for s, sweep in enumerate(sweeps) for p, u in enumerate(sweep)]
     assert found == row[: len(found)]
     assert sum(lengths[u] for _, _, u in found) >= 8 * epoch_size
+
+
+class Named:
+    """A source of supervisions that returns what it was asked for."""
+
+    def supervision(self, key, first, num_frames):
+        return key, first, num_frames
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_each_utterance_comes_with_its_supervision(tiny, parallel):
+    reader = HTKMLFReader(tiny(LENGTHS).config(f"{WHOLE}\nnbruttsineachrecurrentiter={parallel}"))
+    sequences = reader._sequences
+    sequences.supervisions = Named()
+    found = []
+    for minibatch in reader.minibatches():
+        layout = minibatch.layout
+        for slot, step, num_frames, (key, first, asked) in layout.supervisions:
+            assert layout.starts[step, slot]
+            assert layout.ends[step + num_frames - 1, slot]
+            assert (first, asked) == (0, num_frames)
+            found.append((key, num_frames))
+    assert sorted(found) == sorted(zip(sequences.keys, LENGTHS))
