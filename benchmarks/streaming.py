@@ -98,7 +98,7 @@ class Task:
 
     def recognition(self, rate: int):
         from acoustic.scoring.score_stream import ScoreStream
-        from decoder.live_recognition import Recognition
+        from decoder.results.live_recognition import Recognition
         from features.streaming import FeatureStream
 
         features, scores = FeatureStream(self.config, rate), ScoreStream(self.scorer)

@@ -2,8 +2,8 @@
 
 The acoustic model is only a matrix of scaled log-likelihoods (HMM states, frames).  The subpackages, from the bottom
 up: storage (files of arrays that are mapped into memory), lm (n-gram models), graph and tying (decoding graphs, tied
-states), search (token passing), alignment, lattices; gaussians trains models from transcripts; scoring counts errors.
-live_recognition.py recognises audio as it arrives; outputs.py writes labels and lattices.
+states), search (token passing), alignment, lattices; results (labels, lattices, recognition of audio as it arrives);
+gaussians trains models from transcripts; sequence_training makes what sequence criteria need; scoring counts errors.
 
 recognizer assembles everything to one object, from audio to words.
 
@@ -15,7 +15,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "live_recognition": ["Endpoint", "Recognition", "RecognitionEvent", "StreamStage"],
+        "results.live_recognition": ["Endpoint", "Recognition", "RecognitionEvent", "StreamStage"],
         "recognizer.recognizer": ["Recognizer"],
         "recognizer.transcript": ["Transcript", "Word"],
         "search.decoder": ["Decoder", "DecodingResult", "SearchOptions"],

@@ -19,7 +19,7 @@ from decoder.gaussians.statistics import Accumulator
 from decoder.gaussians.transitions import Topology, Transitions, UtteranceGraph
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.outputs import alignment_labels
+from decoder.results.outputs import alignment_labels
 from readers.common.faults import counted, os_reason
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.dictionary import Pronunciation

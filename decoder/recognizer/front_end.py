@@ -8,7 +8,7 @@ import numpy as np
 
 from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.scorer import WindowScorer
-from decoder.live_recognition import StreamStage
+from decoder.results.live_recognition import StreamStage
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
 from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND

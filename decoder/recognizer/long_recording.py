@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from decoder.live_recognition import Endpoint, Recognition, RecognitionEvent
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import Progress, Recording
 from decoder.recognizer.transcript import Transcript, Word
+from decoder.results.live_recognition import Endpoint, Recognition, RecognitionEvent
 from decoder.search.decoder import Decoder
 from features import RunningMean
 from readers.audio.resampling import Resampler

@@ -10,7 +10,6 @@ from acoustic.scoring.scorer import WindowScorer
 from decoder.alignment.aligner import check_outputs
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.live_recognition import Endpoint, Recognition
 from decoder.lm.language_model import LanguageModel
 from decoder.recognizer.assembly import LATTICE_BEAM, has_tables, open_bundle, read_calibration, transcript_graphs
 from decoder.recognizer.bundle import Bundle
@@ -21,6 +20,7 @@ from decoder.recognizer.long_recording import transcribe_long
 from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, transcript_of
 from decoder.recognizer.variants import Variants
+from decoder.results.live_recognition import Endpoint, Recognition
 from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
 from decoder.search.options import SearchOptions

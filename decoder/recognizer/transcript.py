@@ -10,8 +10,8 @@ import numpy as np
 from decoder.alignment.aligner import Alignment
 from decoder.lattices.nbest import nbest
 from decoder.lattices.posteriors import word_confidences
-from decoder.live_recognition import alternatives
-from decoder.outputs import slf_lattice
+from decoder.results.live_recognition import alternatives
+from decoder.results.outputs import slf_lattice
 from decoder.search.decoder import Decoder, DecodingResult
 from readers.htk.slf import Lattice
 from readers.htk.trees import phone_of

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from decoder.live_recognition import Recognition, RecognitionEvent
+from decoder.results.live_recognition import Recognition, RecognitionEvent
 from readers.errors import ArgonautError
 from readers.language.grammars.network import UNKNOWN
 from readers.results.timed_words import TimedWord

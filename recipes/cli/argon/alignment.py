@@ -42,7 +42,7 @@ class AlignmentPipeline:
         return list(dict.fromkeys(label.name for labels in found for label in labels))
 
     def __call__(self, numbered) -> Decoded:
-        from decoder.outputs import alignment_labels
+        from decoder.results.outputs import alignment_labels
         from readers.htk.trees import split_triphone
 
         _, entry = numbered

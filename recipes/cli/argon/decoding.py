@@ -53,7 +53,7 @@ class Pipeline:
         self.rows = used_rows(self.decoder)
 
     def __call__(self, numbered) -> Decoded:
-        from decoder.outputs import word_labels
+        from decoder.results.outputs import word_labels
 
         number, entry = numbered
         with naming(entry):
@@ -72,14 +72,14 @@ class Pipeline:
         )
 
     def labels(self, result, period: int) -> list:
-        from decoder.outputs import state_labels, word_labels
+        from decoder.results.outputs import state_labels, word_labels
 
         if self.arguments.detailed_alignment:
             return state_labels(result, self.decoder, period)
         return word_labels(result, period)
 
     def write_lattice(self, number: int, entry, lattice, period: int) -> None:
-        from decoder.outputs import slf_lattice
+        from decoder.results.outputs import slf_lattice
         from readers.htk.slf import write_slf
 
         name = Path(self.arguments.lm or self.arguments.lm_collection).name

@@ -57,7 +57,7 @@ class Streaming:
 
     def __init__(self, arguments: argparse.Namespace):
         from acoustic.scoring.score_stream import ScoreStream
-        from decoder.live_recognition import Recognition
+        from decoder.results.live_recognition import Recognition
         from features.streaming import FeatureStream
         from readers.audio.audio_stream import STANDARD_INPUT, open_audio
         from readers.audio.resampling import Resampler
@@ -147,7 +147,7 @@ def _ticks(seconds: float) -> int:
 
 
 def endpoint(arguments: argparse.Namespace):
-    from decoder.live_recognition import Endpoint
+    from decoder.results.live_recognition import Endpoint
 
     return None if arguments.whole else Endpoint(arguments.pause, arguments.longest, arguments.no_speech)
 

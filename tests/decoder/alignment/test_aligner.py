@@ -12,7 +12,7 @@ from decoder.alignment.aligner import Aligner
 from decoder.alignment.kernels import ENTER, STAY, AlignmentArrays, align_frames
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.outputs import LEVELS, alignment_labels
+from decoder.results.outputs import LEVELS, alignment_labels
 from readers.errors import ConfigError, GraphError, ShapeError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.mlf import read_mlf, write_mlf

@@ -9,7 +9,7 @@ from decoder.graph.compiled_graph import precompile
 from decoder.lattices.links import weigh
 from decoder.lm.collection import interpolated
 from decoder.lm.language_model import LanguageModel
-from decoder.outputs import slf_lattice
+from decoder.results.outputs import slf_lattice
 from decoder.search.decoder import Decoder, SearchOptions
 from decoder.search.kernels.hotwords import OTHER_WORD, ROOT, hotword_cost_ahead, hotword_step
 from decoder.search.search_stream import SearchStream

@@ -5,6 +5,8 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from decoder.lattices.openfst import lattice_acceptor, write_binary
 from decoder.scoring.error_counts import score
 from readers.errors import ArgonautError
@@ -12,6 +14,7 @@ from readers.htk.scp import ScpEntry
 from readers.htk.slf import read_slf
 from readers.kaldi.lattice import word_table, write_kaldi_lattices
 from readers.results import timed_words
+from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
 from readers.results.nbest import Hypothesis, read_nbest, write_nbest
 from readers.results.timed_words import TimedWord, read_ctm, write_words
 from readers.results.trn import read_named_lines, read_trn
@@ -110,6 +113,25 @@ def nbest(path) -> None:
     read_nbest(path.with_suffix(".out"))
 
 
+def records(path: Path, rng: random.Random) -> None:
+    with ArchiveWriter(path, "counts", {"seed": 1}) as archive:
+        for number in range(rng.randrange(4)):
+            archive.add(f"u{number}", {"n": np.arange(rng.randrange(9)), "x": np.ones((2, 3), np.float32)}, {"a": 1})
+
+
+def archived(path) -> None:
+    """Read all records, and take the file for one whose writer was stopped."""
+    try:
+        archive = IndexedArchive(path, "counts")
+        for name in archive.names:
+            assert archive.find(f"a/{name}") == name
+            sum(array.sum() for array in archive.record(name).arrays.values())
+    finally:
+        path.rename(path.with_name("y.part"))
+        with ArchiveWriter(path.with_name("y"), "counts", {"seed": 1}) as archive:
+            archive.add("another", {})
+
+
 def picture(rng: random.Random, directory) -> bytes:
     return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\2\0\0\0"
 
@@ -132,5 +154,6 @@ FORMATS = (
     Format("confusions", text("5\ta\tb\n2\tc\t***\n"), info),
     Format("kaldi lattices", of_lattice(kaldi_lattice), info),
     Format("openfst binary", of_lattice(openfst), info, binary=True),
+    Format("indexed archive", written(records), archived, binary=True),
     Format("picture", picture, info, binary=True),
 )

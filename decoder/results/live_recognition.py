@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from decoder.lattices.posteriors import confident_hypotheses, word_confidences
-from decoder.outputs import slf_lattice
+from decoder.results.outputs import slf_lattice
 from decoder.search.decoder import Decoder, DecodingResult
 from decoder.search.path import WordTimes
 from decoder.search.search_stream import PartialResult, SearchStream

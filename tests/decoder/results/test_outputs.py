@@ -7,7 +7,7 @@ import pytest
 
 from decoder.graph.compiled_graph import precompile
 from decoder.lattices.posteriors import confident_words
-from decoder.outputs import slf_lattice, state_labels, word_labels
+from decoder.results.outputs import slf_lattice, state_labels, word_labels
 from decoder.search.batch import MAX_WAITING, decode_batch, in_order
 from decoder.search.decoder import Decoder, SearchOptions
 from readers.errors import ShapeError

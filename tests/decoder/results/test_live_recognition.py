@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from decoder.live_recognition import Endpoint, Recognition
+from decoder.results.live_recognition import Endpoint, Recognition
 from decoder.search.decoder import Decoder, SearchOptions
 from readers.errors import ConfigError, ShapeError
 from tests.decoder import graphs

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decoder.live_recognition import Recognition
+from decoder.results.live_recognition import Recognition
 from features import FeatureConfig, extract
 from features.streaming import FeatureStream
 from readers.audio.audio_file import read_audio

@@ -1,0 +1,1 @@
+"""Numerator and denominator graphs of lattice-free MMI."""

@@ -1,0 +1,399 @@
+"""An archive of named records, each with named arrays and a JSON object; records are read one at a time.
+
+    8s magic, u4 version, u4 length, u4 CRC-32, then so many bytes of JSON: {"kind": ..., "metadata": {...}}
+    records, each at a multiple of 64 bytes:
+        4s mark "RECD", u4 length, u4 CRC-32, then so many bytes of JSON:
+            {"name": ..., "metadata": {...}, "arrays": {name: [type, shape, offset]}, "bytes": ..., "checksum": ...}
+        the arrays, from the next multiple of 64 bytes on, at their offsets from there, which are multiples of 64
+    4s mark "INDX", u4 length, u4 CRC-32, then so many bytes of JSON: {name: position of the record}
+    u8 position of the index, 8s magic
+
+Numbers are little-endian, and gaps are zeros, so equal records in equal order are equal files.  While it is written,
+the archive is called NAME.part; a writer that is started again keeps the complete records of a killed one.
+"""
+
+import contextlib
+import json
+import math
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+
+from readers.common.file_part import part_of
+from readers.common.files import held, holder, require_writable
+from readers.common.temporary import sync_directory
+from readers.common.text import parse_json
+from readers.errors import ConfigError, FormatError
+
+MAGIC, VERSION, ALIGNMENT = b"ARGOREC\n", 1, 64
+RECORD, INDEX = b"RECD", b"INDX"
+TYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
+MOST_DIMENSIONS = 4
+PARTIAL = ".part"
+_START, _HEAD, _END = struct.Struct("<8sIII"), struct.Struct("<4sII"), struct.Struct("<Q8s")
+_MISFITS = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
+
+@dataclass(frozen=True, eq=False)
+class ArchiveRecord:
+    """A record of an archive.
+
+    Attributes
+    ----------
+    name : str
+    arrays : dict of str to array
+        Mapped into memory; changes stay in this process.
+    metadata : dict
+    """
+
+    name: str
+    arrays: dict[str, np.ndarray]
+    metadata: dict[str, Any]
+
+
+class IndexedArchive:
+    """An archive opened for reading; any number of threads may read records.
+
+    Parameters
+    ----------
+    path : str or Path
+        The archive.
+    kind : str
+        The kind of archive that is expected, as given to its writer.
+
+    Attributes
+    ----------
+    metadata : dict
+        Of the whole archive.
+    names : list of str
+        Names of the records, in order.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, incomplete, no archive, or one of another kind.
+    OSError
+        If it cannot be read.
+
+    Examples
+    --------
+    >>> with ArchiveWriter("counts.arec", "counts") as archive:
+    ...     archive.add("utterance-1", {"frames": np.arange(3)}, {"speaker": "anna"})
+    >>> record = IndexedArchive("counts.arec", "counts").record("utterance-1")
+    >>> record.arrays["frames"], record.metadata["speaker"]
+    (array([0, 1, 2]), 'anna')
+    """
+
+    def __init__(self, path: str | Path, kind: str):
+        self.path, self.kind = Path(path), kind
+        if not self.path.is_file():
+            with self.path.open("rb"):
+                pass  # raises OSError for a missing file
+            raise FormatError(f"{path}: a directory, a device or a pipe; expected a file, which is an archive")
+        with self.path.open("rb") as file:
+            self.metadata, self._first = _read_start(file, self.path, kind)
+        self._content = part_of(self.path).map("c")
+        self._places = self._read_index()
+        self.names = list(self._places)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
+    def find(self, key: str) -> str | None:
+        """Return the name of the record for an utterance.
+
+        Parameters
+        ----------
+        key : str
+            The utterance's logical name, such as ``warp92/an251``.
+
+        Returns
+        -------
+        str or None
+            The first of ``warp92/an251``, ``an251`` that is a record's name.
+        """
+        while key not in self._places:
+            _, slash, key = key.partition("/")
+            if not slash:
+                return None
+        return key
+
+    def record(self, name: str) -> ArchiveRecord:
+        """Read a record.
+
+        Parameters
+        ----------
+        name : str
+            One of `names`.
+
+        Returns
+        -------
+        ArchiveRecord
+
+        Raises
+        ------
+        KeyError
+            For an unknown name.
+        FormatError
+            If the record is damaged.
+        """
+        place = self._places[name]
+        where = f"{self.path}: record '{name}'"
+        description, begin = _framed(self._content, place, self._index, RECORD, where)
+        found, arrays, _ = _parse_record(description, self._content[begin : self._index], where)
+        if found["name"] != name:
+            raise FormatError(f"{where}: is of '{found['name']}'; expected the name in the index; make the file again")
+        return ArchiveRecord(name, arrays, found["metadata"])
+
+    def _read_index(self) -> dict[str, int]:
+        where, size = f"{self.path}: index", len(self._content)
+        position, magic = 0, b""
+        if size >= _END.size:
+            position, magic = _END.unpack(self._content[-_END.size :].tobytes())
+        if magic != MAGIC or not self._first <= position < size:
+            raise FormatError(f"{self.path}: {size} bytes, without the index at the end; expected a complete archive")
+        self._index = position
+        found, end = _framed(self._content, position, size - _END.size, INDEX, where, align=False)
+        if end != size - _END.size:
+            raise FormatError(f"{where}: ends at {end}; expected {size - _END.size}; make the file again")
+        for name, place in found.items():
+            if type(place) is not int or not self._first <= place < position or place % ALIGNMENT:
+                raise FormatError(f"{where}: record '{name}' at {place}; expected a place in the file; make it again")
+        return found
+
+
+class ArchiveWriter:
+    """Writes an archive: a context manager.
+
+    If its body ends, the archive gets its name; if it raises or the process is killed, the complete records are kept
+    beside it in NAME.part, and the next writer of the same kind and metadata goes on after them.
+
+    Parameters
+    ----------
+    path : str or Path
+        The archive; missing directories are created.
+    kind : str
+        What is in the archive; readers compare it.
+    metadata : mapping, optional
+        JSON values that are the same for all records, and differ if the records would.
+
+    Attributes
+    ----------
+    names : list of str
+        Records that are complete.
+
+    Raises
+    ------
+    ConfigError
+        If another process writes the same archive.
+    OSError
+        If it cannot be written.
+    """
+
+    def __init__(self, path: str | Path, kind: str, metadata: Mapping[str, Any] | None = None):
+        self.path, self.kind = Path(path), kind
+        self.partial = self.path.with_name(self.path.name + PARTIAL)
+        self.names: list[str] = []
+        self._metadata = dict(metadata or {})
+        self._places: dict[str, int] = {}
+        self._file: BinaryIO
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        require_writable(self.path)
+        require_writable(self.partial)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lock = self.path.with_name(self.path.name + ".lock")
+        with contextlib.ExitStack() as opened:
+            if not opened.enter_context(held(lock)):
+                raise ConfigError(f"{self.path}: being written by {holder(lock)}; expected one writer")
+            self._file = opened.enter_context(self.partial.open("r+b" if self.partial.exists() else "w+b"))
+            self._begin()
+            self._open = opened.pop_all()
+        return self
+
+    def __exit__(self, kind, fault, trace) -> None:
+        with self._open:
+            if kind is None:
+                self._finish()
+
+    def _begin(self) -> None:
+        """Go to the end of the last complete record that is already there, or write the beginning."""
+        text = _dump({"kind": self.kind, "metadata": self._metadata})
+        start = _padded(_START.pack(MAGIC, VERSION, len(text), zlib.crc32(text)) + text)
+        end = 0
+        if self._file.read(len(start)) == start:
+            end = len(start)
+            content = part_of(self.partial).map("r")
+            for name, place, after in _complete_records(content, end):
+                self._places[name], end = place, after
+        self._file.seek(end)
+        self._file.truncate()
+        if not end:
+            self._file.write(start)
+        self._file.flush()
+        self.names = list(self._places)
+
+    def add(self, name: str, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
+        """Append a record.
+
+        Parameters
+        ----------
+        name : str
+            Of the record; each may be added once.
+        arrays : mapping of str to array
+            Of one to four dimensions, of booleans, integers of 8 to 64 bits, float32 or float64.
+        metadata : mapping, optional
+            JSON values.
+
+        Raises
+        ------
+        ValueError
+            For a name that is there, arrays of other types, and metadata that JSON does not have.
+        OSError
+            If the disk is full.
+        """
+        if name in self._places:
+            raise ValueError(f"record {name!r} is already in the archive")
+        described, parts, size = {}, [], 0
+        for key, array in arrays.items():
+            stored = np.ascontiguousarray(array)
+            stored = stored.astype(stored.dtype.newbyteorder("<"), copy=False)
+            if stored.dtype.str not in TYPES or not 1 <= np.ndim(array) <= MOST_DIMENSIONS:
+                raise ValueError(f"array {key!r}: {np.shape(array)} of {stored.dtype}; expected one of {TYPES}")
+            described[key] = [stored.dtype.str, list(stored.shape), size]
+            parts.append(_padded(stored.tobytes()))
+            size += len(parts[-1])
+        payload = b"".join(parts)
+        described = {"name": name, "metadata": dict(metadata or {}), "arrays": described}
+        text = _dump({**described, "bytes": size, "checksum": zlib.crc32(payload)})
+        place = self._file.tell()
+        self._file.write(_padded(_HEAD.pack(RECORD, len(text), zlib.crc32(text)) + text) + payload)
+        self._file.flush()
+        self._places[name] = place
+        self.names.append(name)
+
+    def _finish(self) -> None:
+        position, text = self._file.tell(), _dump(self._places)
+        self._file.write(_HEAD.pack(INDEX, len(text), zlib.crc32(text)) + text + _END.pack(position, MAGIC))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()  # Windows renames only files that nobody has open
+        self.partial.replace(self.path)
+        sync_directory(self.path.parent)
+
+
+def _dump(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _padded(content: bytes) -> bytes:
+    return content + bytes(-len(content) % ALIGNMENT)
+
+
+def _aligned(position: int) -> int:
+    return -(-position // ALIGNMENT) * ALIGNMENT
+
+
+def _read_start(file: BinaryIO, path: Path, kind: str) -> tuple[dict[str, Any], int]:
+    """Return the archive's metadata and where its records begin."""
+    size = os.fstat(file.fileno()).st_size
+    head = file.read(_START.size)
+    if len(head) < _START.size or not head.startswith(MAGIC):
+        raise FormatError(f"{path}: begins with {head[:8]!r}; expected an archive of {kind}")
+    _, version, length, checksum = _START.unpack(head)
+    if version != VERSION:
+        raise FormatError(f"{path}: archive of version {version}; expected {VERSION}; make the file again")
+    text = file.read(length) if length <= size - _START.size else b""
+    if zlib.crc32(text) != checksum or len(text) != length:
+        raise FormatError(f"{path}: the first {length} bytes are damaged; expected a description; make the file again")
+    found = _parse_object(text, str(path))
+    if found.get("kind") != kind:
+        raise FormatError(f"{path}: archive of {found.get('kind')}; expected an archive of {kind}")
+    if not isinstance(found.get("metadata"), dict):
+        raise FormatError(f"{path}: no metadata; expected an object of JSON; make the file again")
+    return found["metadata"], _aligned(_START.size + length)
+
+
+def _parse_object(text: bytes, where: str) -> dict[str, Any]:
+    try:
+        found = parse_json(text.decode())
+    except (ValueError, RecursionError) as fault:
+        raise FormatError(f"{where}: no JSON ({fault}); expected an object; make the file again") from None
+    if not isinstance(found, dict):
+        raise FormatError(f"{where}: JSON that is no object; expected one; make the file again")
+    return found
+
+
+def _framed(
+    content: np.ndarray, place: int, limit: int, mark: bytes, where: str, align: bool = True
+) -> tuple[dict[str, Any], int]:
+    """Return the JSON object at a place and where it ends, rounded up with `align`; all of it lies before `limit`."""
+    begin = place + _HEAD.size
+    if begin > limit:
+        raise FormatError(f"{where}: cut off; expected a complete file; make it again")
+    found, length, checksum = _HEAD.unpack(content[place:begin].tobytes())
+    end = _aligned(begin + length) if align else begin + length
+    if found != mark or end > limit:
+        raise FormatError(f"{where}: damaged at byte {place}; expected {mark.decode()}; make the file again")
+    text = content[begin : begin + length].tobytes()
+    if zlib.crc32(text) != checksum:
+        raise FormatError(f"{where}: wrong checksum at byte {place}; expected {checksum:08x}; make the file again")
+    return _parse_object(text, where), end
+
+
+def _parse_record(
+    found: dict[str, Any], content: np.ndarray, where: str
+) -> tuple[dict[str, Any], dict[str, np.ndarray], int]:
+    """Return the description, the arrays and the number of bytes of a record whose arrays begin `content`."""
+    try:
+        size = found["bytes"]
+        if type(size) is not int or not 0 <= size <= len(content):
+            raise ValueError(f"{size} bytes of {len(content)}")
+        payload = content[:size]
+        if zlib.crc32(payload) != found["checksum"]:
+            raise ValueError("wrong checksum of the arrays")
+        if not isinstance(found["name"], str) or not isinstance(found["metadata"], dict):
+            raise ValueError("no name and metadata")
+        arrays = {key: _array(payload, *described) for key, described in found["arrays"].items()}
+    except _MISFITS as fault:
+        raise FormatError(f"{where}: {fault}; expected a complete record; make the file again") from None
+    return found, arrays, size
+
+
+def _array(payload: np.ndarray, kind: str, shape: list[int], offset: int) -> np.ndarray:
+    """Return an array.  Raises ValueError or TypeError for a place outside the payload."""
+    if kind not in TYPES or not isinstance(shape, list) or not 1 <= len(shape) <= MOST_DIMENSIONS:
+        raise ValueError(f"array of {kind} and shape {shape}")
+    if any(type(number) is not int or number < 0 for number in (*shape, offset)) or offset % ALIGNMENT:
+        raise ValueError(f"array of shape {shape} at {offset}")
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    if offset + size > len(payload):
+        raise ValueError(f"array of shape {shape} at {offset} of {len(payload)} bytes")
+    raw = payload[offset : offset + size]
+    if kind == "|b1" and size and raw.max() > 1:
+        raise ValueError("a truth value that is neither 0 nor 1")
+    return raw.view(kind).reshape(shape)
+
+
+def _complete_records(content: np.ndarray, position: int) -> Iterator[tuple[str, int, int]]:
+    """Yield (name, place, end) of the undamaged records from a position on, up to the first that is not complete."""
+    with contextlib.suppress(FormatError):
+        seen = set()
+        while position < len(content):
+            found, begin = _framed(content, position, len(content), RECORD, "")
+            name, size = found.get("name"), _parse_record(found, content[begin:], "")[2]
+            if name in seen:
+                return
+            seen.add(name)
+            yield name, position, begin + size
+            position = begin + size
