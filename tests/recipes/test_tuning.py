@@ -24,13 +24,17 @@ class Options(dict):
         return options
 
 
-def choose(monkeypatch, errors, unfinished=lambda options: 0, widened=lambda options: 0):
+def nothing(options):
+    return 0
+
+
+def choose(monkeypatch, errors, unfinished=nothing, widened=nothing, text=nothing):
     seen = []
 
     def decode_and_score(options, development, workers):
         seen.append(options)
         score = Score(substitutions=errors(options), num_sentences=1)
-        return Outcome(score, unfinished(options), widened(options))
+        return Outcome(score, unfinished(options), widened(options), [[str(text(options))]])
 
     monkeypatch.setattr(tuning, "decode_and_score", decode_and_score)
     chosen, trials = tuning.choose(Options(), Development({}, {}), GRID, workers=1)
@@ -58,8 +62,10 @@ def test_choose_a_step_that_saves_nothing_is_not_taken(monkeypatch):
     assert choose(monkeypatch, lambda o: 20 - 3 * (o["a"] == 4.0))["a"] == 4.0
 
 
-def test_choose_the_narrowest_beam_that_loses_nothing(monkeypatch):
-    assert choose(monkeypatch, lambda o: 7 if o["beam"] == 5 else 6)["beam"] == 10
+def test_choose_the_narrowest_beam_with_which_the_words_are_the_same(monkeypatch):
+    assert choose(monkeypatch, lambda o: 6, text=lambda o: o["a"])["beam"] == 5
+    assert choose(monkeypatch, lambda o: 6, text=lambda o: o["beam"])["beam"] == 10
+    assert choose(monkeypatch, lambda o: 6 - (o["beam"] == 5), text=lambda o: o["beam"])["beam"] == 10
 
 
 def test_choose_values_with_which_every_utterance_is_finished(monkeypatch):
@@ -89,7 +95,7 @@ def test_decode_and_score_folds_and_counts_an_empty_result(monkeypatch):
     monkeypatch.setattr(DecodingResult, "text", property(lambda self: [] if self.reason else ["ao"]))
     outcome = tuning.decode_and_score(Decoder(), development, workers=2)
     assert (outcome.score.hits, outcome.score.deletions, outcome.score.num_sentences) == (1, 1, 2)
-    assert (outcome.unfinished, outcome.widened) == (1, 2)
+    assert (outcome.unfinished, outcome.widened, outcome.texts) == (1, 2, [["ao"], []])
 
 
 def test_the_choice_of_a_record_becomes_flags(tmp_path):
