@@ -18,7 +18,7 @@ from pathlib import Path
 from readers.common.files import atomic_write, write_lines
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.scp import read_scp, write_scp
-from recipes.an4 import run as an4
+from recipes.an4 import recipe as an4
 from recipes.an4.corpus import FLAT_LM, find_sets
 from recipes.decoding import read_choice, search_flags
 from recipes.stages import command

@@ -66,7 +66,7 @@ def open_task(directory: Path):
     from recipes.decoding import open_decoder, read_choice, score_utterances
 
     if (directory / "tune" / "trained.json").exists():
-        from recipes.an4.run import WINDOW
+        from recipes.an4.recipe import WINDOW
 
         lm, options = directory / "lm" / "trained.arpa", read_choice(directory / "tune" / "trained.json")
         decoder = open_decoder(directory / "graph" / "trained", lm).with_options(**options)

@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     os.environ.update(ONE_THREAD)
     from benchmarks import search_sweep
-    from recipes.an4.run import WINDOW
+    from recipes.an4.recipe import WINDOW
     from recipes.cli.score import read_words
     from recipes.decoding import open_decoder, read_choice, score_utterances
 

@@ -49,7 +49,7 @@ class Task:
         from features import FeatureConfig
         from readers.config.hcopy import read_hcopy_config
         from readers.htk.scp import read_pairs, read_scp
-        from recipes.an4.run import WINDOW
+        from recipes.an4.recipe import WINDOW
         from recipes.cli.score import read_words
         from recipes.decoding import open_decoder, read_choice
 

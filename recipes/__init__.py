@@ -1,6 +1,6 @@
 """What a user runs: the command lines (cli/), the server (serve/) and a catalogue of recipes, one folder for each.
 
-No other package imports from this one.  Open an4/run.py first: a recipe is a list of stages, most of which run one
+No other package imports from this one.  Open an4/recipe.py first: a recipe is a list of stages, most of which run one
 command each.
 """
 

@@ -19,7 +19,7 @@ import argparse
 from pathlib import Path
 
 from readers.common.files import atomic_write
-from recipes.an4.run import LMS, RATE, TRANSITION_POWER, WINDOW, Recipe
+from recipes.an4.recipe import LMS, RATE, TRANSITION_POWER, WINDOW, Recipe
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, run_stages
 

@@ -80,7 +80,7 @@ class Task:
 
 def an4_task(arguments: argparse.Namespace) -> Task:
     from recipes.an4.grid import VARIANTS_GRID
-    from recipes.an4.run import Recipe
+    from recipes.an4.recipe import Recipe
 
     if arguments.data is None:
         raise ConfigError("command line: --task an4 without --data; expected the corpus")

@@ -11,7 +11,7 @@ from readers.htk.frame_labels import read_state_list
 from readers.htk.mlf import read_mlf
 from readers.htk.mmf import read_mmf
 from recipes.an4.corpus import find_sets
-from recipes.an4.run import CONFIG as AN4_CONFIG
+from recipes.an4.recipe import CONFIG as AN4_CONFIG
 from recipes.cli.main import main
 from recipes.lvcsr.run import CONFIG, QUESTIONS
 from recipes.tuning import Grid

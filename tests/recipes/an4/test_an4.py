@@ -21,7 +21,7 @@ from readers.htk.mlf import Label, read_mlf
 from readers.htk.slf import read_slf
 from readers.tables.hmm_tables import read_transitions
 from recipes.an4 import corpus, prepare
-from recipes.an4.run import CONFIG, NETWORKS, Recipe
+from recipes.an4.recipe import CONFIG, NETWORKS, Recipe
 from recipes.cli.main import main
 from tests.recipes.systems.small_system import STATES, WORDS
 from tests.recipes.systems.toy_an4 import make_corpus

@@ -4,7 +4,7 @@ import pytest
 
 from acoustic.actions import CommonSettings, make_action
 from readers.config.config import load_config
-from recipes.an4.run import CONFIG
+from recipes.an4.recipe import CONFIG
 
 COMMANDS = ("PNorm", "Scale", "LDA", "Layerwise", "MixUp", "Mixed", "Same", "Combine", "TestCombined")
 

@@ -1,0 +1,257 @@
+"""The stages of recipe an4, and the places of their files; the recipes that are built on it share them."""
+
+import argparse
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from readers.common.environment import available_cores
+from recipes.evaluation import Evaluation, language_models
+from recipes.stage_settings import cntk_settings, file_settings
+from recipes.stages import Stage, account, command, is_done
+
+CONFIG = Path(__file__).parent / "config"
+WINDOW = 21  # frames in the input of the DNN
+RATE = 16000  # of the corpus, Hz
+TRANSITION_POWER = 0.3  # compensates for the small acweight of 0.15
+LMS = {"flat": "flat LM", "trained": "LM trained on the transcripts"}  # in the order they are reported
+
+
+@dataclass(frozen=True)
+class Acoustic:
+    """A network that the recipe can train.
+
+    help: description.
+    config: file in config/.
+    folder: directory of its results, below that of the run.
+    window: frames in its input; for a recurrent network, number of consecutive frames.
+    on_dnn: whether it is built on the trained DNN.
+    """
+
+    help: str
+    config: str
+    folder: str
+    window: int
+    on_dnn: bool = False
+
+
+NETWORKS = {
+    "dnn": Acoustic("the network of 1680-768x4-132", "an4.cntk", "", WINDOW),
+    "blstm": Acoustic("the bidirectional LSTM, two layers of 256 cells in each direction", "blstm.cntk", "blstm", 1),
+    "dnn-blstm": Acoustic(
+        "the bidirectional LSTM on top of the DNN, 128 cells in each direction",
+        "dnn_blstm.cntk",
+        "dnn-blstm",
+        WINDOW,
+        True,
+    ),
+}
+
+
+def own_name(stage: str, network: str) -> str:
+    """Return the name of a stage that belongs to one of the networks."""
+    return stage if network == "dnn" else f"{stage}-{network}"
+
+
+class Recipe:
+    """The stages, and the places of their files, which are all below `out`."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.data: Path = arguments.data
+        self.out: Path = arguments.out
+        self.seed, self.overrides = arguments.seed, arguments.overrides
+        self.live = getattr(arguments, "live", False)  # recipes derived from this one do not have the option
+        self.network, self.acoustic = arguments.network, NETWORKS[arguments.network]
+        self.home = self.out / self.acoustic.folder
+        self.workers = arguments.workers or available_cores()
+        self.sets  # noqa: B018  (reports a missing corpus before anything is written)
+
+    def stages(self) -> list[Stage]:
+        data = {"data": str(self.data), "live": self.live} | file_settings(self.feature_config)
+        train, tune, decode, score = (own_name(name, self.network) for name in ("train", "tune", "decode", "score"))
+        return [
+            Stage("lists", "lists, state labels, transitions, transcripts", self.lists, (), data),
+            Stage("features", "40 mel channels with deltas; the training set also with warped frequency",
+                  self.features, ("lists",)),
+            Stage("lm", "4-grams of the training transcripts, with and without the development speakers", self.lm,
+                  ("lists",)),
+            Stage("graph", "decoding graphs for these and for the flat LM", self.graph, ("lists", "lm")),
+            *([self.training("dnn")] if self.acoustic.on_dnn else []),
+            self.training(self.network),
+            Stage(tune, "search options, on the development set", self.tune, ("lists", "features", "graph", train)),
+            Stage(decode, "words and lattices of the test set", self.decode, ("features", "graph", train, tune)),
+            Stage(score, "word error rates", self.score, ("lists", decode), closes=True),
+            self.packing,
+        ]  # fmt: skip
+
+    def training(self, network: str) -> Stage:
+        acoustic = NETWORKS[network]
+        return Stage(
+            own_name("train", network), acoustic.help, lambda: self.train(acoustic),
+            ("lists", "features", *(["train"] if acoustic.on_dnn else [])),
+            cntk_settings(self.cntk_arguments(acoustic)), self.out / acoustic.folder / "model",
+        )  # fmt: skip
+
+    @property
+    def packing(self) -> Stage:
+        own = (own_name(name, self.network) for name in ("train", "tune", "decode"))
+        return Stage(
+            own_name("pack", self.network), "a bundle: everything that recognition needs, in one file", self.pack,
+            ("lists", "features", "lm", "graph", *own),
+        )  # fmt: skip
+
+    @property
+    def feature_config(self) -> Path:
+        return CONFIG / ("fbank40_d.hcopy" if self.live else "fbank40_zd.hcopy")
+
+    @cached_property
+    def sets(self):
+        from recipes.an4.corpus import find_sets
+
+        return find_sets(self.data)
+
+    def variants(self, arguments: argparse.Namespace):
+        """Return the example setups of the book on this corpus; the second task is speaker identification."""
+        from recipes.an4.grid import VARIANTS_GRID
+        from recipes.variants.lists import Item
+        from recipes.variants.run import Decoding, Task, Variants
+
+        task = Task(
+            config=CONFIG / "variants.cntk",
+            sets=lambda: {name: [Item(u.name, u.audio, u.speaker) for u in us] for name, us in self.sets.items()},
+            states=self.out / "labels" / "states.list",
+            decoding={
+                name: Decoding(self.out / "graph" / lm, self.lm_file(lm), self.out / "labels" / f"{name}.words.mlf")
+                for name, lm in (("dev", "tune-trained"), ("test", "trained"))
+            },
+            grid=VARIANTS_GRID,
+            unit="WER",
+            data_stage="lists",
+        )
+        return Variants.from_arguments(task, arguments, self.workers, self.overrides)
+
+    def lists(self) -> int:
+        from readers.htk.scp import write_pairs
+        from recipes.an4 import prepare
+
+        train, dev, test = (self.sets[name] for name in ("train", "dev", "test"))
+        for warp in prepare.WARPS:
+            name = prepare.warp_name(warp)
+            prepare.write_warped_config(self.feature_config, warp, self.out / "config" / f"{name}.hcopy")
+            utterances = [*train, *dev, *test] if warp == 1.0 else train
+            pairs = [(u.audio, self.feature_file(name, u)) for u in utterances]
+            write_pairs(self.out / "lists" / f"{name}.hcopy.list", pairs)
+        prepare.write_states(self.data, train, dev, self.out / "labels", TRANSITION_POWER)
+        for name, utterances in self.sets.items():
+            prepare.write_words(utterances, self.out / "labels" / f"{name}.words.mlf")
+        prepare.write_text(train, self.out / "lm" / "train.txt")
+        prepare.write_text([*train, *dev], self.out / "lm" / "train_and_dev.txt")
+        return 0
+
+    def features(self) -> int:
+        from recipes.an4 import prepare
+        from recipes.features import write_feature_list
+
+        lost = 0
+        for warp in prepare.WARPS:
+            name = prepare.warp_name(warp)
+            lost |= command(
+                "hcopy", "-C", self.out / "config" / f"{name}.hcopy", "-S", self.out / "lists" / f"{name}.hcopy.list",
+                "--report", self.out / "reports" / f"features.{name}", "-j", self.workers,
+            )  # fmt: skip
+        for set_name, utterances in self.sets.items():
+            warps = prepare.WARPS if set_name == "train" else (1.0,)
+            files = []
+            for copy in map(prepare.warp_name, warps):
+                prefix = f"{copy}/" if set_name == "train" else ""
+                files += [(f"{prefix}{utterance.name}", self.feature_file(copy, utterance)) for utterance in utterances]
+            report = write_feature_list(self.out / "lists" / f"{set_name}.scp", files)
+            lost |= account(self.out, report, f"lists.{set_name}")
+        return lost
+
+    def lm(self) -> int:
+        from recipes.an4.corpus import DICTIONARY
+
+        options = ("--order", 4, "--method", "kn", "--dict", self.data / DICTIONARY)
+        return command(
+            "lm", "estimate", "--text", self.out / "lm" / "train.txt", *options, "-o", self.lm_file("tune-trained")
+        ) | command(
+            "lm", "estimate", "--text", self.out / "lm" / "train_and_dev.txt", *options, "-o", self.lm_file("trained")
+        )  # fmt: skip
+
+    def graph(self) -> int:
+        from recipes.an4.corpus import DICTIONARY
+
+        lost = 0
+        for name in ("tune-trained", *LMS):
+            lost |= command(
+                "graph", "--state-list", self.out / "labels" / "states.list",
+                "--transitions", self.out / "labels" / "transitions", "--dict", self.data / DICTIONARY,
+                "--sil-topology", "any-order", "--lm", self.lm_file(name), "--out", self.graph_folder(name),
+            )  # fmt: skip
+        return lost
+
+    def train(self, acoustic: Acoustic) -> int:
+        return command("cntk", *self.cntk_arguments(acoustic))
+
+    def cntk_arguments(self, acoustic: Acoustic) -> list[str]:
+        return [
+            f"configFile={CONFIG / acoustic.config}", f"ExpDir={self.out}", f"ScriptDir={CONFIG}",
+            f"randomSeed={self.seed}", "extendTraining=true", *self.overrides,
+        ]  # fmt: skip
+
+    @property
+    def evaluation(self) -> Evaluation:
+        from recipes.an4.grid import GRID
+
+        models = language_models(LMS, self.lm_file, self.graph_folder)
+        window = self.acoustic.window
+        return Evaluation(self.out, self.home, self.model, window, models, GRID, self.workers, "*-%%%%*-?")
+
+    def tune(self) -> int:
+        return self.evaluation.tune()
+
+    def decode(self) -> int:
+        return self.evaluation.decode()
+
+    def score(self) -> int:
+        return self.evaluation.score()
+
+    def pack(self) -> int:
+        return command(
+            "pack", self.out, "--recipe", own_name("an4", self.network), "--rate", RATE,
+            "--window", self.acoustic.window, "--name", own_name("an4", self.network), "--language", "en",
+            "-o", self.bundle,
+        ) | command(
+            "calibrate", self.bundle, self.out / "labels" / "dev.words.mlf", "--test", self.evaluation.references,
+            "--list", self.out / "lists" / "plain.hcopy.list", "-o", self.bundle,
+        )  # fmt: skip
+
+    def closing(self) -> None:
+        if is_done(self.out, self.packing.name):
+            print("bundle:", self.bundle)
+        print("pictures:", f"{self.model}.png", *self.evaluation.pictures)
+        self.evaluation.print_results()
+
+    def total(self, name: str):
+        """Return the word errors on the test set with one of the language models."""
+        return self.evaluation.total(name)
+
+    @property
+    def bundle(self) -> Path:
+        return self.out / f"{own_name('an4', self.network)}.argo"
+
+    @property
+    def model(self) -> Path:
+        return self.home / "model" / f"an4.{self.network}"
+
+    def feature_file(self, copy: str, utterance) -> Path:
+        return self.out / "features" / copy / f"{utterance.name}.fbank"
+
+    def lm_file(self, name: str) -> Path:
+        from recipes.an4.corpus import FLAT_LM
+
+        return self.data / FLAT_LM if name == "flat" else self.out / "lm" / f"{name}.arpa"
+
+    def graph_folder(self, name: str) -> Path:
+        return self.out / "graph" / name
