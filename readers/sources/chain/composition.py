@@ -1,0 +1,348 @@
+"""Numerator graphs of lattice-free MMI: the outputs that a transcript allows, with the denominator's probabilities.
+
+A numerator graph is the intersection of an acceptor of sequences of outputs with the denominator graph.  The acceptor
+gives each sequence at most one path, so no path of the denominator graph is counted twice and the criterion is at most
+zero.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from readers.minibatches.supervision import DenominatorGraph, NumeratorGraph
+
+MOST_OPEN = 62  # phones that may be current at one time; sets of them are bits of an integer
+MOST_SETS = 1024  # of phones at one time; more than a few only if many phones have equal outputs
+FIRST_CAPACITY = 4096
+
+
+class LogDenominator(NamedTuple):
+    """A denominator graph as the kernels below read it.
+
+    first_arc: (S + 1,) int64; to_state, output: (A,) int32; log_probability: (A,) float32; log_initial: (S,) float32,
+    -inf for a state without initial probability; num_outputs: int.
+    """
+
+    first_arc: np.ndarray
+    to_state: np.ndarray
+    output: np.ndarray
+    log_probability: np.ndarray
+    log_initial: np.ndarray
+    num_outputs: int
+
+    @classmethod
+    def of(cls, graph: DenominatorGraph) -> "LogDenominator":
+        with np.errstate(divide="ignore"):
+            log_initial = np.log(graph.initial).astype(np.float32)
+        return cls(
+            np.searchsorted(graph.from_state, np.arange(graph.num_states + 1)).astype(np.int64),
+            np.array(graph.to_state),
+            np.array(graph.output),
+            np.log(graph.probability.astype(np.float64)).astype(np.float32),
+            log_initial,
+            graph.num_outputs,
+        )
+
+
+def compose_aligned(
+    phones: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+    denominator: LogDenominator,
+    begin: int,
+    num_frames: int,
+) -> NumeratorGraph | None:
+    """Return the numerator graph of some frames of an aligned utterance, None if the denominator has no such path.
+
+    phones: first, further, earliest, latest of an `AlignedNumerator`, checked.
+    """
+    found = _compose_aligned(phones, begin, num_frames, denominator)
+    from_state, to_state, output, weight, initial, final, frame_arcs = found
+    if not len(initial):
+        return None
+    return NumeratorGraph(len(initial), from_state, to_state, output, weight, initial, final, frame_arcs)
+
+
+def compose_transcript(
+    acceptor: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], denominator: LogDenominator
+) -> NumeratorGraph | None:
+    """Return the numerator graph of a whole utterance from its transcript, None if the denominator has no such path.
+
+    acceptor: first_arc, to_state, output, final of a `TranscriptNumerator`, checked.
+    """
+    found = _compose_transcript(acceptor, denominator)
+    from_state, to_state, output, weight, initial, final = found
+    if not len(initial):
+        return None
+    return NumeratorGraph(len(initial), from_state, to_state, output, weight, initial, final)
+
+
+@njit(cache=True)
+def _place(keys, values, key):
+    """The place of a key in a hash table, or of the empty slot for it; the size of the table is a power of two."""
+    mask = len(keys) - 1
+    place = ((key ^ (key >> 17)) & 0x7FFFFFFF) * 40503 & mask
+    while values[place] >= 0 and keys[place] != key:
+        place = (place + 1) & mask
+    return place
+
+
+@njit(cache=True)
+def _grown(keys, values):
+    """The hash table at twice its size."""
+    new_keys, new_values = np.empty(2 * len(keys), np.int64), np.full(2 * len(keys), -1, np.int32)
+    for i in range(len(keys)):
+        if values[i] >= 0:
+            place = _place(new_keys, new_values, keys[i])
+            new_keys[place], new_values[place] = keys[i], values[i]
+    return new_keys, new_values
+
+
+@njit(cache=True)
+def _longer(array):
+    longer = np.empty(2 * len(array), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@njit(cache=True)
+def _compose_aligned(phones, begin, num_frames, denominator):
+    """Time-synchronous composition.
+
+    A state is a set of phones that can be current after the outputs so far, with a state of the denominator; the sets
+    are bits relative to the lowest phone that can be current.
+    """
+    first, further, earliest, latest = phones
+    first_arc, den_to, den_output, den_weight, log_initial, num_outputs = denominator
+    num_phones, num_states = len(first), len(first_arc) - 1
+    end = begin + num_frames
+    keys, values = np.empty(FIRST_CAPACITY, np.int64), np.full(FIRST_CAPACITY, -1, np.int32)
+    node_set, node_state = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.int32)
+    arc_from, arc_to = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.int32)
+    arc_output, arc_weight = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.float32)
+    frame_arcs = np.zeros(num_frames + 1, np.int32)
+    num_nodes, num_arcs = 0, 0
+
+    # The phones that can be current before the first frame; at the beginning of the utterance none is.
+    low = 0
+    bits = np.int64(0)
+    if begin > 0:
+        while low + 1 < num_phones and latest[low + 1] < begin:
+            low += 1
+        phone = low
+        while phone < num_phones and earliest[phone] < begin:
+            bits |= np.int64(1) << (phone - low)
+            phone += 1
+    sets = np.array([bits])
+    num_initial = 0
+    for state in range(num_states):
+        if log_initial[state] > -np.inf:
+            if num_nodes == len(node_set):
+                node_set, node_state = _longer(node_set), _longer(node_state)
+            node_set[num_nodes], node_state[num_nodes] = 0, state
+            num_nodes += 1
+    num_initial = num_nodes
+
+    next_bits = np.zeros(num_outputs, np.int64)
+    next_set = np.zeros(num_outputs, np.int32)
+    first_node = 0
+    for frame in range(begin, end):
+        last_node = num_nodes
+        new_low = low
+        while new_low + 1 < num_phones and latest[new_low + 1] < frame + 1:
+            new_low += 1
+        new_sets = np.empty(MOST_SETS, np.int64)
+        num_new = 0
+        for number in range(len(sets)):
+            # The outputs that may follow this set of phones, and the set of phones after each.
+            bits = sets[number]
+            outputs = np.empty(2 * (MOST_OPEN + 2), np.int32)
+            num_found = 0
+            if frame == 0:
+                outputs[0], next_bits[first[0]] = first[0], 1
+                num_found = 1
+            phone = low
+            while bits:
+                if bits & 1:
+                    if phone + 1 == num_phones or frame < latest[phone + 1]:
+                        output = further[phone]
+                        if next_bits[output] == 0:
+                            outputs[num_found] = output
+                            num_found += 1
+                        next_bits[output] |= np.int64(1) << (phone - new_low)
+                    if phone + 1 < num_phones and earliest[phone + 1] <= frame <= latest[phone + 1]:
+                        output = first[phone + 1]
+                        if next_bits[output] == 0:
+                            outputs[num_found] = output
+                            num_found += 1
+                        next_bits[output] |= np.int64(1) << (phone + 1 - new_low)
+                bits >>= 1
+                phone += 1
+            for k in range(num_found):
+                found = 0
+                while found < num_new and new_sets[found] != next_bits[outputs[k]]:
+                    found += 1
+                if found == num_new:
+                    if num_new == MOST_SETS:
+                        raise ValueError("too many sets of phones that share their outputs")
+                    new_sets[found] = next_bits[outputs[k]]
+                    num_new += 1
+                next_set[outputs[k]] = found
+            for node in range(first_node, last_node):
+                if node_set[node] != number:
+                    continue
+                for arc in range(first_arc[node_state[node]], first_arc[node_state[node] + 1]):
+                    output = den_output[arc]
+                    if next_bits[output] == 0:
+                        continue
+                    key = (np.int64(frame - begin) * MOST_SETS + next_set[output]) * num_states + den_to[arc]
+                    place = _place(keys, values, key)
+                    if values[place] < 0:
+                        if num_nodes == len(node_set):
+                            node_set, node_state = _longer(node_set), _longer(node_state)
+                        keys[place], values[place] = key, num_nodes
+                        target = num_nodes
+                        node_set[target], node_state[target] = next_set[output], den_to[arc]
+                        num_nodes += 1
+                        if 2 * num_nodes > len(keys):
+                            keys, values = _grown(keys, values)
+                    else:
+                        target = values[place]
+                    if num_arcs == len(arc_from):
+                        arc_from, arc_to = _longer(arc_from), _longer(arc_to)
+                        arc_output, arc_weight = _longer(arc_output), _longer(arc_weight)
+                    arc_from[num_arcs], arc_to[num_arcs] = node, target
+                    arc_output[num_arcs], arc_weight[num_arcs] = output, den_weight[arc]
+                    num_arcs += 1
+            for k in range(num_found):
+                next_bits[outputs[k]] = 0
+        frame_arcs[frame - begin + 1] = num_arcs
+        first_node, low = last_node, new_low
+        sets = new_sets[:num_new].copy()
+
+    # Keep what leads to the end; arcs are in the order of their frames.
+    alive = np.zeros(num_nodes, np.bool_)
+    alive[first_node:] = True
+    for arc in range(num_arcs - 1, -1, -1):
+        if alive[arc_to[arc]]:
+            alive[arc_from[arc]] = True
+    renumbered = np.full(num_nodes, -1, np.int32)
+    num_kept = 0
+    for node in range(num_nodes):
+        if alive[node]:
+            renumbered[node] = num_kept
+            num_kept += 1
+    initial = np.full(num_kept, -np.inf, np.float32)
+    final = np.full(num_kept, -np.inf, np.float32)
+    for node in range(num_nodes):
+        if alive[node]:
+            if node < num_initial:
+                initial[renumbered[node]] = log_initial[node_state[node]]
+            if node >= first_node:
+                final[renumbered[node]] = 0.0
+    count, before = 0, 0
+    for frame in range(num_frames):
+        for arc in range(frame_arcs[frame], frame_arcs[frame + 1]):
+            if alive[arc_to[arc]]:
+                arc_from[count], arc_to[count] = renumbered[arc_from[arc]], renumbered[arc_to[arc]]
+                arc_output[count], arc_weight[count] = arc_output[arc], arc_weight[arc]
+                count += 1
+        if frame > 0:
+            frame_arcs[frame] = before
+        before = count
+    frame_arcs[num_frames] = before
+    return (
+        arc_from[:count].copy(), arc_to[:count].copy(), arc_output[:count].copy(), arc_weight[:count].copy(),
+        initial, final, frame_arcs,
+    )  # fmt: skip
+
+
+@njit(cache=True)
+def _compose_transcript(acceptor, denominator):
+    """Composition of an acceptor, whose state 0 is the first, with the denominator graph."""
+    first, to_state, output_of, is_final = acceptor
+    first_arc, den_to, den_output, den_weight, log_initial, num_outputs = denominator
+    num_states = len(first_arc) - 1
+    keys, values = np.empty(FIRST_CAPACITY, np.int64), np.full(FIRST_CAPACITY, -1, np.int32)
+    node_left, node_right = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.int32)
+    arc_from, arc_to = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.int32)
+    arc_output, arc_weight = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.float32)
+    num_nodes, num_arcs = 0, 0
+    for state in range(num_states):
+        if log_initial[state] > -np.inf:
+            if num_nodes == len(node_left):
+                node_left, node_right = _longer(node_left), _longer(node_right)
+            node_left[num_nodes], node_right[num_nodes] = 0, state
+            key = np.int64(state)
+            place = _place(keys, values, key)
+            keys[place], values[place] = key, num_nodes
+            num_nodes += 1
+            if 2 * num_nodes > len(keys):
+                keys, values = _grown(keys, values)
+    num_initial = num_nodes
+    target_of = np.full(num_outputs, -1, np.int32)
+    node = 0
+    while node < num_nodes:
+        left = node_left[node]
+        for arc in range(first[left], first[left + 1]):
+            target_of[output_of[arc]] = to_state[arc]
+        for arc in range(first_arc[node_right[node]], first_arc[node_right[node] + 1]):
+            output = den_output[arc]
+            if target_of[output] < 0:
+                continue
+            key = np.int64(target_of[output]) << 32 ^ np.int64(den_to[arc])
+            place = _place(keys, values, key)
+            if values[place] < 0:
+                if num_nodes == len(node_left):
+                    node_left, node_right = _longer(node_left), _longer(node_right)
+                keys[place], values[place] = key, num_nodes
+                target = num_nodes
+                node_left[target], node_right[target] = target_of[output], den_to[arc]
+                num_nodes += 1
+                if 2 * num_nodes > len(keys):
+                    keys, values = _grown(keys, values)
+            else:
+                target = values[place]
+            if num_arcs == len(arc_from):
+                arc_from, arc_to = _longer(arc_from), _longer(arc_to)
+                arc_output, arc_weight = _longer(arc_output), _longer(arc_weight)
+            arc_from[num_arcs], arc_to[num_arcs] = node, target
+            arc_output[num_arcs], arc_weight[num_arcs] = output, den_weight[arc]
+            num_arcs += 1
+        for arc in range(first[left], first[left + 1]):
+            target_of[output_of[arc]] = -1
+        node += 1
+
+    alive = np.zeros(num_nodes, np.bool_)
+    for node in range(num_nodes):
+        alive[node] = is_final[node_left[node]]
+    changed = True
+    while changed:
+        changed = False
+        for arc in range(num_arcs - 1, -1, -1):
+            if alive[arc_to[arc]] and not alive[arc_from[arc]]:
+                alive[arc_from[arc]] = True
+                changed = True
+    renumbered = np.full(num_nodes, -1, np.int32)
+    num_kept = 0
+    for node in range(num_nodes):
+        if alive[node]:
+            renumbered[node] = num_kept
+            num_kept += 1
+    initial = np.full(num_kept, -np.inf, np.float32)
+    final = np.full(num_kept, -np.inf, np.float32)
+    for node in range(num_nodes):
+        if alive[node]:
+            if node < num_initial:
+                initial[renumbered[node]] = log_initial[node_right[node]]
+            if is_final[node_left[node]]:
+                final[renumbered[node]] = 0.0
+    count = 0
+    for arc in range(num_arcs):
+        if alive[arc_to[arc]]:
+            arc_from[count], arc_to[count] = renumbered[arc_from[arc]], renumbered[arc_to[arc]]
+            arc_output[count], arc_weight[count] = arc_output[arc], arc_weight[arc]
+            count += 1
+    return (
+        arc_from[:count].copy(), arc_to[:count].copy(), arc_output[:count].copy(), arc_weight[:count].copy(),
+        initial, final,
+    )  # fmt: skip
