@@ -52,3 +52,7 @@ class KernelCacheWarning(RuntimeWarning):
 
 class PictureWarning(UserWarning):
     """A picture lacks a part, such as characters that the font does not have."""
+
+
+class SequenceWarning(UserWarning):
+    """A sequence of a minibatch does not count in a criterion."""

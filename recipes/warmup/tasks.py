@@ -98,6 +98,7 @@ def sequences(root: Path) -> list[Step]:
             for rule in ("gradUpdateType=None", "gradUpdateType=AdaGrad")
         ),
         ("kernels of replays", compile_replayed, []),
+        ("lattice-free MMI", train_lattice_free, []),
         ("fonts of pictures", find_fonts, []),
     ]
 
@@ -123,6 +124,35 @@ def compile_replayed(_: list[str]) -> int:
 
     for name in FUNCTIONS:
         address_of(name)
+    return 0
+
+
+def train_lattice_free(_: list[str]) -> int:
+    """Compute the criteria of lattice-free MMI and their gradients, on a graph of one state."""
+    import numpy as np
+
+    from acoustic.engine.engine import Engine
+    from acoustic.network.network import Network
+    from readers.minibatches.sequence_layout import SequenceLayout
+    from readers.minibatches.supervision import ChainSupervision, DenominatorGraph, NumeratorGraph, PlacedSupervision
+
+    zeros, ones = np.zeros(1, np.int32), np.ones(1, np.float32)
+    denominator = DenominatorGraph(1, 2, zeros, zeros, zeros, ones, np.ones(1))
+    numerator = NumeratorGraph(1, zeros, zeros, zeros, 0 * ones, 0 * ones, 0 * ones)
+    placed = PlacedSupervision(0, 0, 3, ChainSupervision("warmup", 3, numerator, denominator))
+    layout = SequenceLayout.of_lengths([3])
+    layout = SequenceLayout(1, 3, layout.starts, layout.ends, layout.gaps, supervisions=(placed,))
+    for precision in ("float", "double"):
+        network = Network(precision)
+        network.add("Input", "x", rows=2)
+        network.add("Parameter", "W", rows=2, cols=2, init="fixedValue", value=0)
+        network.add("Times", "y", "W", "x")
+        network.add(
+            "Plus", "J", network.add("LFMMI", "chain", "y"), network.add("LFMMICrossEntropy", "cross", "y", "y")
+        )
+        engine = Engine(network, ["J"])
+        engine.forward({"x": np.zeros((2, 3))}, training=True, criterion="J", layout=layout)
+        engine.backward("J")
     return 0
 
 

@@ -41,6 +41,7 @@ from acoustic.training import trainer
 from decoder.recognizer import ForcedAligner
 from decoder.scoring import matching
 from recipes.cli.main import main
+from tests.acoustic.nodes import test_lattice_free
 from tests.recipes.systems.argon_system import decode, make_argon_system
 from tests.recipes.systems.cntk_corpus import make_corpus
 from tests.recipes.systems.small_system import DECODE, make_small_system
@@ -91,6 +92,9 @@ run("argon", *DECODE, *audio, "-outmlf", "hot", "--hotwords", "hotwords")
 Path("phrases.json").write_text('["AB C", "BA", "[unk]"]')
 run("transcribe", "small.argo", "audio/utt25.wav", "--grammar", "phrases.json")
 run("transcribe", "small.argo", "audio/utt25.wav", "--grammar", "phrases.json", "--stream")
+for frames in (False, True):
+    test_lattice_free.test_values_are_sums_over_sequences(frames)
+test_lattice_free.test_single_precision_equals_double()
 """
 
 

@@ -1,0 +1,205 @@
+"""The denominator of lattice-free MMI: forward-backward in scaled probabilities over all states of one graph."""
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from acoustic.kernels.lattice_free import denominator_loops as loops
+from acoustic.runtime.thread_team import ThreadTeam
+from readers.errors import ModelError
+from readers.minibatches.supervision import DenominatorGraph
+
+_tables: "WeakKeyDictionary[DenominatorGraph, DenominatorTables]" = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class DenominatorTables:
+    """The arcs of a denominator graph as the loops read them.
+
+    Attributes
+    ----------
+    num_states, num_outputs : int
+    state_runs : (num_states + 1,) int32
+        Runs state_runs[j]:state_runs[j + 1] lead to state j; the arcs of a run have one output.
+    run_state, run_output : (R,) int32
+    run_arcs : (R + 1,) int32
+        Arcs run_arcs[r]:run_arcs[r + 1] of the next two arrays are those of run r.
+    arc_from : (A,) int32
+    into_probability : (A,) float32
+    state_arcs : (num_states + 1,) int32
+        Arcs state_arcs[i]:state_arcs[i + 1] of the next two arrays leave state i.
+    arc_run : (A,) int32
+    from_probability : (A,) float32
+    initial : (num_states,) float64
+    """
+
+    num_states: int
+    num_outputs: int
+    state_runs: np.ndarray
+    run_state: np.ndarray
+    run_output: np.ndarray
+    run_arcs: np.ndarray
+    arc_from: np.ndarray
+    into_probability: np.ndarray
+    state_arcs: np.ndarray
+    arc_run: np.ndarray
+    from_probability: np.ndarray
+    initial: np.ndarray
+
+    def forward_tables(self, dtype: type) -> tuple[np.ndarray, ...]:
+        """Return the arrays that the forward loop reads, probabilities in a type."""
+        weights = self.into_probability.astype(dtype), self.initial.astype(dtype)
+        return self.state_runs, self.run_output, self.run_arcs, self.arc_from, *weights
+
+    def backward_tables(self, dtype: type) -> tuple[np.ndarray, ...]:
+        """Return the arrays that the backward loop reads, probabilities in a type."""
+        weights = self.from_probability.astype(dtype), self.initial.astype(dtype)
+        return self.run_state, self.run_output, self.state_arcs, self.arc_run, *weights
+
+
+def tables_of(graph: DenominatorGraph) -> DenominatorTables:
+    """Return the tables of a graph, made once for each graph.
+
+    Raises
+    ------
+    ModelError
+        If an index or a probability of the graph is out of range.
+    """
+    if graph not in _tables:
+        _check(graph)
+        _tables[graph] = _make_tables(graph)
+    return _tables[graph]
+
+
+def _check(graph: DenominatorGraph) -> None:
+    states, outputs, initial = graph.num_states, graph.num_outputs, np.asarray(graph.initial)
+    arcs = [np.asarray(one) for one in (graph.from_state, graph.to_state, graph.output, graph.probability)]
+    if states < 1 or not len(arcs[0]) or any(one.shape != arcs[0].shape or one.ndim != 1 for one in arcs):
+        raise ModelError(
+            f"denominator graph: {states} states, arrays of {[len(one) for one in arcs]} arcs; expected arcs"
+        )
+    for name, numbers, count in zip(("from_state", "to_state", "output"), arcs, (states, states, outputs)):
+        if numbers.min() < 0 or numbers.max() >= count:
+            raise ModelError(
+                f"denominator graph: {name} from {numbers.min()} to {numbers.max()}; expected 0 to {count - 1}"
+            )
+    if not (np.isfinite(arcs[3]).all() and arcs[3].min() >= 0):
+        raise ModelError("denominator graph: a probability that is negative or not finite; expected probabilities")
+    if initial.shape != (states,) or not (initial >= 0).all() or not abs(initial.sum() - 1) < 1e-3:
+        raise ModelError(f"denominator graph: initial probabilities with the sum {initial.sum():g}; expected 1")
+
+
+def _make_tables(graph: DenominatorGraph) -> DenominatorTables:
+    order = np.lexsort((graph.from_state, graph.output, graph.to_state))
+    to_state, output = graph.to_state[order], graph.output[order]
+    begins = np.append(True, (np.diff(to_state) != 0) | (np.diff(output) != 0))
+    starts = begins.nonzero()[0]
+    run_of_arc = np.empty(len(order), np.int32)
+    run_of_arc[order] = np.cumsum(begins) - 1
+    leaving = np.argsort(graph.from_state, kind="stable")
+    states = np.arange(graph.num_states + 1)
+    return DenominatorTables(
+        num_states=graph.num_states,
+        num_outputs=graph.num_outputs,
+        state_runs=np.searchsorted(to_state[starts], states).astype(np.int32),
+        run_state=to_state[starts].astype(np.int32),
+        run_output=output[starts].astype(np.int32),
+        run_arcs=np.append(starts, len(order)).astype(np.int32),
+        arc_from=graph.from_state[order].astype(np.int32),
+        into_probability=graph.probability[order].astype(np.float32),
+        state_arcs=np.searchsorted(graph.from_state[leaving], states).astype(np.int32),
+        arc_run=run_of_arc[leaving],
+        from_probability=graph.probability[leaving].astype(np.float32),
+        initial=np.asarray(graph.initial, np.float64) / np.sum(graph.initial),
+    )
+
+
+def denominator(
+    graph: DenominatorGraph,
+    x: np.ndarray,
+    firsts: np.ndarray,
+    counts: np.ndarray,
+    stride: int,
+    leaky: float,
+    team: ThreadTeam,
+    gradient: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the logarithm of the sum over all paths for each sequence; fill its columns of the gradient.
+
+    The paths of a sequence begin in a state with its initial probability, follow arcs and end in any state. Before the
+    first frame and after each frame, a path may go on from any state at which probability, `leaky` times its initial
+    probability.
+
+    Parameters
+    ----------
+    graph : DenominatorGraph
+    x : (N, outputs) float32 or float64
+        Outputs of the network, a row for each column.
+    firsts, counts : (S,) int64
+        The first column and the number of frames of each sequence.
+    stride : int
+        Columns from a frame of a sequence to the next.
+    leaky : float
+    team : ThreadTeam
+        The threads that divide the sequences; the result does not depend on their number.
+    gradient : (N, outputs), optional
+        Receives the posterior probabilities of the outputs in the columns of the sequences.
+
+    Returns
+    -------
+    (S,) float64
+        NaN for a sequence whose outputs are not finite.
+
+    References
+    ----------
+    Povey et al., Purely sequence-trained neural networks for ASR based on lattice-free MMI, Interspeech 2016, and
+    chain-denominator.cc of Kaldi, which limits outputs to +-30 here; the sum over the paths is exact instead.
+    """
+    tables = tables_of(graph)
+    results = np.empty(len(firsts))
+    blocks = _blocks(counts, team.size)
+
+    def work(worker: int) -> None:
+        block = _Block(tables, x, leaky)
+        for chosen in blocks[worker :: team.size]:
+            results[chosen] = block.compute(firsts[chosen], counts[chosen], stride, gradient)
+
+    team.run(work, min(team.size, len(blocks)))
+    return results
+
+
+def _blocks(counts: np.ndarray, workers: int) -> list[np.ndarray]:
+    """Return the numbers of the sequences of each block: sequences of similar length, the longest ones first."""
+    order = np.argsort(-counts, kind="stable")
+    fewest = -(-len(order) // loops.LANES)
+    number = min(max(-(-fewest // workers) * workers, 1), len(order))
+    return np.array_split(order, number)
+
+
+class _Block:
+    """Working memory of a thread, for one block of sequences at a time."""
+
+    def __init__(self, tables: DenominatorTables, x: np.ndarray, leaky: float) -> None:
+        self.tables, self.x, self.leaky = tables, x, x.dtype.type(leaky)
+        self.into, self.out_of = tables.forward_tables(x.dtype.type), tables.backward_tables(x.dtype.type)
+        states, runs, outputs = tables.num_states, len(tables.run_output), tables.num_outputs
+        self.alpha, self.after, self.run_beta, self.posteriors = (
+            np.empty((rows, loops.LANES), x.dtype) for rows in (states, states, runs, outputs)
+        )
+        self.parts = self.probabilities = self.scales = np.empty((0, 0, loops.LANES), x.dtype)
+
+    def compute(self, firsts: np.ndarray, counts: np.ndarray, stride: int, gradient: np.ndarray | None) -> np.ndarray:
+        steps, size = int(counts.max()), len(counts)
+        if len(self.parts) < steps:
+            shapes = (len(self.tables.run_output), loops.LANES), (self.tables.num_outputs, loops.LANES), (loops.LANES,)
+            self.parts, self.probabilities, self.scales = (np.empty((steps, *shape), self.x.dtype) for shape in shapes)
+        lanes = np.zeros((2, loops.LANES), np.int64)  # unused lanes have no frames
+        lanes[:, :size] = firsts, counts
+        kept = self.parts[:steps], self.probabilities[:steps], self.scales[:steps]
+        place, results = (*lanes, stride), np.empty(loops.LANES)
+        loops.forward(self.x, place, self.into, self.leaky, (self.alpha, self.after), kept, results)
+        if gradient is not None:
+            working = self.alpha, self.run_beta, kept, self.posteriors
+            loops.backward(place, self.out_of, self.leaky, *working, gradient)
+        return results[:size]

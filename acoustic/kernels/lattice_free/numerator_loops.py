@@ -1,0 +1,138 @@
+"""Compiled loops over numerator graphs, in logarithms and double precision, and over
+regularised outputs; see objective.py."""
+
+import numpy as np
+
+from acoustic.kernels.compiled.elementwise_loops import loop
+
+FAULT, NO_PATH, FINE = -1, 0, 1
+
+
+@loop
+def has_fault(from_state, to_state, output, frame_arcs, num_states, num_outputs):
+    """Whether an index is out of range."""
+    for a in range(from_state.shape[0]):
+        if not (0 <= from_state[a] < num_states and 0 <= to_state[a] < num_states and 0 <= output[a] < num_outputs):
+            return True
+    for t in range(frame_arcs.shape[0]):
+        if not (frame_arcs[t - 1] if t else 0) <= frame_arcs[t] <= from_state.shape[0]:
+            return True
+    return frame_arcs.shape[0] > 0 and (frame_arcs[0] != 0 or frame_arcs[-1] != from_state.shape[0])
+
+
+@loop
+def gather(active, count, state, tops, sums, target):
+    """Move the sum of a state to target and list the state, unless that is done; returns the number of listed ones."""
+    if tops[state] > -np.inf:
+        target[state] = tops[state] + np.log(sums[state])
+        tops[state] = -np.inf
+        active[count] = state
+        return count + 1
+    return count
+
+
+@loop
+def clear(active, count, values):
+    for n in range(count):
+        values[active[n]] = -np.inf
+
+
+@loop
+def forward_backward(x, first, stride, count, graph, frame_arcs, factor, gradient):
+    """(status, logarithm of the sum over all paths); gradient (N, outputs) += factor times the posteriors, if any.
+
+    frame_arcs (count + 1,) or (0,): see NumeratorGraph.
+    """
+    from_state, to_state, output, log_probability, initial, final = graph
+    num_states, num_arcs = initial.shape[0], from_state.shape[0]
+    if has_fault(from_state, to_state, output, frame_arcs, num_states, x.shape[1]):
+        return FAULT, 0.0
+    each = frame_arcs.shape[0] == 0
+    scores = np.empty(num_arcs * count if each else num_arcs)  # of the paths that end with an arc
+    active, values = np.empty(num_states, np.int64), np.full(num_states, -np.inf)
+    tops, sums = np.full(num_states, -np.inf), np.zeros(num_states)
+    num_active = 0
+    for j in range(num_states):
+        if initial[j] > -np.inf:
+            values[j] = initial[j]
+            active[num_active] = j
+            num_active += 1
+    for t in range(count):
+        begin, end = (0, num_arcs) if each else (frame_arcs[t], frame_arcs[t + 1])
+        column, place = x[first + t * stride], scores[t * num_arcs :] if each else scores[begin:]
+        for a in range(begin, end):
+            score = values[from_state[a]]
+            if score > -np.inf:
+                score += log_probability[a] + column[output[a]]
+                tops[to_state[a]] = max(tops[to_state[a]], score)
+            place[a - begin] = score
+        for a in range(begin, end):
+            score = place[a - begin]
+            if score > -np.inf:
+                sums[to_state[a]] += np.exp(score - tops[to_state[a]])
+        clear(active, num_active, values)
+        num_active = 0
+        for a in range(begin, end):
+            state = to_state[a]
+            num_active = gather(active, num_active, state, tops, sums, values)
+            sums[state] = 0.0
+    top, total = -np.inf, 0.0
+    for n in range(num_active):
+        top = max(top, values[active[n]] + final[active[n]])
+    if not top > -np.inf:
+        return NO_PATH, top
+    for n in range(num_active):
+        total += np.exp(values[active[n]] + final[active[n]] - top)
+    total = top + np.log(total)
+    if not gradient.shape[0]:
+        return FINE, total
+
+    clear(active, num_active, values)
+    num_active = 0
+    for j in range(num_states):
+        if final[j] > -np.inf:
+            values[j] = final[j]
+            active[num_active] = j
+            num_active += 1
+    for t in range(count - 1, -1, -1):
+        begin, end = (0, num_arcs) if each else (frame_arcs[t], frame_arcs[t + 1])
+        column, place = x[first + t * stride], scores[t * num_arcs :] if each else scores[begin:]
+        target = gradient[first + t * stride]
+        for a in range(begin, end):
+            score = values[to_state[a]]
+            if score > -np.inf and place[a - begin] > -np.inf:
+                target[output[a]] += factor * np.exp(place[a - begin] + score - total)
+                score += log_probability[a] + column[output[a]]
+                tops[from_state[a]] = max(tops[from_state[a]], score)
+                place[a - begin] = score
+            else:
+                place[a - begin] = -np.inf
+        for a in range(begin, end):
+            score = place[a - begin]
+            if score > -np.inf:
+                sums[from_state[a]] += np.exp(score - tops[from_state[a]])
+        clear(active, num_active, values)
+        num_active = 0
+        for a in range(begin, end):
+            state = from_state[a]
+            num_active = gather(active, num_active, state, tops, sums, values)
+            sums[state] = 0.0
+    return FINE, total
+
+
+@loop
+def regularise(x, first, stride, count, l2, limit, penalty, gradient):
+    """Half the sum of l2 x^2 + penalty (excess of |x| over limit)^2; gradient (N, outputs), if any, += derivatives."""
+    total, half = 0.0, x.dtype.type(0.5)
+    for t in range(count):
+        column = x[first + t * stride]
+        inner = x.dtype.type(0)
+        for o in range(column.shape[0]):
+            excess = column[o] - max(-limit, min(limit, column[o]))
+            inner += half * (l2 * column[o] * column[o] + penalty * excess * excess)
+        total += inner
+        if gradient.shape[0]:
+            target = gradient[first + t * stride]
+            for o in range(column.shape[0]):
+                target[o] += l2 * column[o] + penalty * (column[o] - max(-limit, min(limit, column[o])))
+    return total

@@ -1,0 +1,209 @@
+"""The objective of lattice-free MMI for the sequences of a minibatch, and its gradient."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from acoustic.kernels.lattice_free import numerator_loops
+from acoustic.kernels.lattice_free.denominator import denominator
+from acoustic.runtime.thread_team import ThreadTeam
+from readers.errors import ModelError
+from readers.minibatches.supervision import ChainSupervision, DenominatorGraph, NumeratorGraph, PlacedSupervision
+
+
+class Objective(NamedTuple):
+    """The terms of the objective, natural logarithms of probabilities, by sequence.
+
+    Attributes
+    ----------
+    numerator, denominator : (S,) float64
+    has_path : (S,) bool
+        Whether the numerator has a path; the gradient of a sequence without one is 0.
+    """
+
+    numerator: np.ndarray
+    denominator: np.ndarray
+    has_path: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeFree:
+    """The sequences of a minibatch with their graphs.
+
+    Parameters
+    ----------
+    placed : sequence of PlacedSupervision
+        Each with a ChainSupervision, all with one denominator.
+    num_slots : int
+        Of the minibatch: the number of columns from a frame of a sequence to the next.
+    num_columns : int
+        Of the minibatch.
+    num_outputs : int
+        Of the network.
+    gaps : (num_columns,) bool, optional
+        Columns without a frame of a sequence.
+
+    Raises
+    ------
+    ModelError
+        For another kind of supervision, one that does not fit the minibatch or the network, several denominators, and
+        columns with several supervisions.
+    """
+
+    placed: Sequence[PlacedSupervision]
+    num_slots: int
+    num_columns: int
+    num_outputs: int
+    gaps: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        graph = None
+        for one in self.placed:
+            chain = one.supervision
+            if not isinstance(chain, ChainSupervision):
+                kind = type(chain).__name__
+                raise ModelError(
+                    f"supervision is {kind}; expected numerator and denominator graphs, chain=[...] of a reader"
+                )
+            graph = graph or chain.denominator
+            if chain.denominator is not graph:
+                raise ModelError(f"{chain.name}: another denominator graph; expected one for all sequences")
+            if chain.num_frames != one.num_frames or one.num_frames < 1:
+                found = f"{chain.num_frames} frames in its graph, {one.num_frames} in the minibatch"
+                raise ModelError(f"{chain.name}: {found}; expected the same number, at least 1")
+            _check_numerator(chain)
+        if graph is not None and graph.num_outputs != self.num_outputs:
+            raise ModelError(f"{self.num_outputs} outputs; expected {graph.num_outputs}, as in the denominator graph")
+        columns, count = self.columns_of(np.ones(len(self.placed), bool)), self.num_columns
+        uses = np.bincount(columns[(columns >= 0) & (columns < count)], minlength=count)
+        if uses.sum() < len(columns) or uses.max() > 1 or (self.gaps is not None and uses[self.gaps].any()):
+            raise ModelError(
+                f"{len(columns)} frames with supervision in {count} columns, of which some are outside of the "
+                "sequences or in several supervisions; expected one supervision of each sequence"
+            )
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the sequences."""
+        return [one.supervision.name for one in self.placed]
+
+    @property
+    def graph(self) -> DenominatorGraph:
+        """The denominator."""
+        return self.placed[0].supervision.denominator
+
+    @cached_property
+    def firsts(self) -> np.ndarray:
+        """(S,) int64: the first column of each sequence."""
+        return np.array([one.step * self.num_slots + one.slot for one in self.placed], np.int64)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """(S,) int64: the number of frames of each sequence."""
+        return np.array([one.num_frames for one in self.placed], np.int64)
+
+    def compute(self, x: np.ndarray, leaky: float, team: ThreadTeam, gradient: np.ndarray | None = None) -> Objective:
+        """Return the objective of outputs x (outputs, N); fill the gradient (outputs, N) of its negative, if given.
+
+        The gradient, posterior of the denominator less that of the numerator, is 0 in columns without supervision.
+        """
+        if gradient is not None:
+            gradient.fill(0)
+        rows = None if gradient is None else gradient.T
+        denominators = denominator(self.graph, x.T, self.firsts, self.counts, self.num_slots, leaky, team, rows)
+        numerators = self.numerators(x, team, rows, -1.0)
+        has_path = numerators > -np.inf
+        if gradient is not None and not has_path.all():
+            for k in np.flatnonzero(~has_path):
+                gradient[:, self.slice_of(k)] = 0
+        return Objective(numerators, denominators, has_path)
+
+    def numerators(
+        self, x: np.ndarray, team: ThreadTeam, posteriors: np.ndarray | None = None, factor: float = 1.0
+    ) -> np.ndarray:
+        """Return the numerator's logarithm for each sequence; add its posteriors times a factor to (N, outputs).
+
+        The logarithm is -inf for a sequence without a path.
+        """
+        results = np.empty(len(self.placed))
+        target = np.empty((0, self.num_outputs), x.dtype) if posteriors is None else posteriors
+
+        def compute(k: int) -> None:
+            name, graph = self.placed[k].supervision.name, self.placed[k].supervision.numerator
+            place = self.firsts[k], self.num_slots, self.counts[k]
+            status, results[k] = numerator_loops.forward_backward(x.T, *place, *_arrays(graph), factor, target)
+            if status == numerator_loops.FAULT:
+                raise ModelError(f"{name}: numerator graph with an index out of range; expected states, outputs, arcs")
+
+        self._each(compute, team)
+        return results
+
+    def regularise(
+        self,
+        x: np.ndarray,
+        scales: Mapping[str, float],
+        has_path: np.ndarray,
+        team: ThreadTeam,
+        gradient: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return l2 / 2 times the squares of the outputs and penalty / 2 times those of the excess over +-limit, (S,).
+
+        scales: l2, limit and penalty. The derivatives are added to the gradient (outputs, N), if given. A sequence
+        without a path has none.
+        """
+        results = np.zeros(len(self.placed))
+        target = np.empty((0, self.num_outputs), x.dtype) if gradient is None else gradient.T
+        factors = [x.dtype.type(scales[name]) for name in ("l2", "limit", "penalty")]
+
+        def compute(k: int) -> None:
+            place = self.firsts[k], self.num_slots, self.counts[k]
+            if has_path[k]:
+                results[k] = numerator_loops.regularise(x.T, *place, *factors, target)
+
+        self._each(compute, team)
+        return results
+
+    def columns_of(self, chosen: np.ndarray) -> np.ndarray:
+        """Return the columns of the sequences where (S,) bool is true, one sequence after the other, (F,) int64."""
+        steps = [
+            first + self.num_slots * np.arange(count) for first, count in zip(self.firsts[chosen], self.counts[chosen])
+        ]
+        return np.concatenate([np.zeros(0, np.int64), *steps])
+
+    def slice_of(self, k: int) -> slice:
+        """Return the columns of a sequence."""
+        first, last = self.firsts[k], self.firsts[k] + (self.counts[k] - 1) * self.num_slots
+        return slice(int(first), int(last) + 1, self.num_slots)
+
+    def _each(self, compute: Callable[[int], None], team: ThreadTeam) -> None:
+        """Call compute(k) for every sequence, in the threads of the team."""
+
+        def work(worker: int) -> None:
+            for k in range(worker, len(self.placed), team.size):
+                compute(k)
+
+        team.run(work, min(team.size, len(self.placed)))
+
+
+def _arrays(graph: NumeratorGraph) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """The arrays of a numerator and frame_arcs as the loops take them; copies, for a mapped file is read-only."""
+    indices = (np.array(one, np.int32) for one in (graph.from_state, graph.to_state, graph.output))
+    logarithms = (np.array(one, np.float32) for one in (graph.log_probability, graph.initial, graph.final))
+    frame_arcs = np.array([] if graph.frame_arcs is None else graph.frame_arcs, np.int32)
+    return (*indices, *logarithms), frame_arcs
+
+
+def _check_numerator(chain: ChainSupervision) -> None:
+    graph = chain.numerator
+    arcs = {len(one) for one in (graph.from_state, graph.to_state, graph.output, graph.log_probability)}
+    states = {graph.num_states, len(graph.initial), len(graph.final)}
+    if len(arcs) != 1 or len(states) != 1:
+        raise ModelError(
+            f"{chain.name}: arrays of different lengths in the numerator graph; expected one for arcs, one for states"
+        )
+    if graph.frame_arcs is not None and len(graph.frame_arcs) != chain.num_frames + 1:
+        found = f"arcs for {len(graph.frame_arcs) - 1} frames in the numerator graph"
+        raise ModelError(f"{chain.name}: {found}; expected {chain.num_frames}")

@@ -1,0 +1,214 @@
+"""Lattice-free MMI: its criterion, and the cross entropy of its numerator posteriors."""
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from acoustic.nodes.criteria import CriterionNode
+from acoustic.nodes.option import Option
+from readers.errors import ModelError, SequenceWarning
+
+if TYPE_CHECKING:
+    from acoustic.kernels.lattice_free.objective import LatticeFree
+
+NO_PATH_COST = 10.0  # of a frame in a sequence whose numerator has no path, as in Kaldi
+
+
+class ChainCriterion(Node):
+    """Base of the criteria on the numerator and denominator graphs that come with the sequences of a minibatch."""
+
+    along_sequences = True
+    sums_frames = True
+    skips_gaps = True
+
+    def splits_frames(self, *shapes: Shape) -> bool:
+        return False
+
+    def sequences(self, run: Run, prediction: Any) -> "LatticeFree":
+        """Return the sequences of the minibatch with their graphs; raise ModelError if there are none."""
+        from acoustic.kernels.lattice_free.objective import LatticeFree  # loads numba
+
+        layout = run.sequences.layout if run.sequences is not None else None
+        if layout is None or not layout.supervisions:
+            raise ModelError(
+                "a minibatch without chain supervision; expected whole sequences or chunks from a reader with "
+                "chain=[denominator=FILE, numerators=FILE]"
+            )
+        rows, columns = prediction.shape
+        return LatticeFree(layout.supervisions, layout.num_sequences, columns, rows, layout.gap_columns)
+
+    @contextlib.contextmanager
+    def located(self) -> Iterator[None]:
+        """Put the node into the message of a ModelError."""
+        try:
+            yield
+        except ModelError as error:
+            raise ModelError(f"{self.where}: {error}") from error
+
+    def warn(self, found: "LatticeFree", has_path: np.ndarray) -> None:
+        """Warn of each sequence whose numerator has no path."""
+        for k in np.flatnonzero(~has_path):
+            name, count = found.names[k], found.counts[k]
+            text = f"no path of {count} frames in the numerator graph; the sequence does not train the network"
+            warnings.warn(f"{self.where}: {name}: {text}", SequenceWarning, stacklevel=2)
+
+
+@register_node("LFMMI")
+class LFMMI(ChainCriterion):
+    """Lattice-free maximum mutual information, a scalar: ``sum over sequences of ln D - ln N``, with regularisation.
+
+    N is the sum over the paths of a sequence's numerator graph, D that over the paths of the denominator graph. Each
+    arc of a path emits the output y_t(i) of its frame, as a logarithm without softmax. In the denominator a path may
+    also leave any state, before the first frame and after each frame, and go on from another with probability `leaky`
+    times its initial probability. The gradient is ``dJ/dy = G (posterior in D - posterior in N + l2 y + penalty e)``,
+    where e is the excess of y over +-limit, and the criterion contains ``l2 y^2 / 2 + penalty e^2 / 2``.
+
+    Columns without supervision have no gradient. A sequence whose numerator has no path has none either; it counts 10
+    per frame, and a warning names it.
+
+    Parameters
+    ----------
+    y : (rows, T)
+        Outputs of the network before any softmax.
+    leaky : float
+        1e-5.
+    l2 : float
+        5e-5.
+    limit : float
+        30.
+    penalty : float
+        0.01.
+
+    Raises
+    ------
+    ModelError
+        During a pass, if the reader gives no chain supervision, or graphs of another number of outputs.
+
+    References
+    ----------
+    Povey et al., Purely sequence-trained neural networks for ASR based on lattice-free MMI, Interspeech 2016. Kaldi
+    limits outputs in the denominator and applies twice the penalty to every other minibatch; here the sum over the
+    paths is exact and the penalty always applies.
+    """
+
+    operand_names = ("y",)
+    options = (
+        Option("leaky", float, 1e-5),
+        Option("l2", float, 5e-5),
+        Option("limit", float, 30.0),
+        Option("penalty", float, 0.01),
+    )
+    backward_reads = ((WORK,),)
+
+    def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
+        checked = super()._check_settings(settings)
+        for name, most in (("leaky", 1.0), ("l2", np.inf), ("limit", np.inf), ("penalty", np.inf)):
+            if not 0 <= checked[name] < most:
+                raise ModelError(f"{self.where}: {name} {checked[name]:g}; expected at least 0, below {most:g}")
+        return checked
+
+    def infer_shape(self, y: Shape) -> Shape:
+        return Shape(1, 1)
+
+    def work_shape(self, y: Shape) -> Shape:
+        return y
+
+    def forward(self, run: Run, y: Any, *, out: Any, work: Any = None) -> None:
+        team, settings, outputs = run.backend.team, self.settings, run.backend.to_host(y)
+        gradient = work if work is None or run.xp is np else np.empty_like(outputs)
+        with self.located():
+            found = self.sequences(run, y)
+            terms = found.compute(outputs, settings["leaky"], team, gradient)
+        costs = found.regularise(outputs, settings, terms.has_path, team, gradient)
+        costs += np.where(terms.has_path, terms.denominator - terms.numerator, NO_PATH_COST * found.counts)
+        lost = np.isnan(terms.denominator)  # of an output that is not finite: training has diverged
+        out[...] = np.where(lost, np.nan, costs).sum()
+        self.warn(found, terms.has_path | lost)
+        if gradient is not work:
+            work[...] = run.xp.asarray(gradient)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any) -> None:
+        into.add(0, lambda out: run.kernels.scale(work, grad, out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        from acoustic.kernels.lattice_free.forward_mode import denominator_slope, numerator_slope
+
+        (y,), (dy,), found, settings, total = inputs, tangents, self.sequences(run, inputs[0]), self.settings, 0.0
+        for k, one in enumerate(found.placed):
+            own = y[:, found.slice_of(k)], dy[:, found.slice_of(k)]
+            logarithm, slope = numerator_slope(one.supervision.numerator, *own)
+            if logarithm > -np.inf:
+                excess = own[0] - own[0].clip(-settings["limit"], settings["limit"])
+                total += denominator_slope(found.graph, *own, settings["leaky"])[1] - slope
+                total += ((settings["l2"] * own[0] + settings["penalty"] * excess) * own[1]).sum()
+        return np.reshape(total, (1, 1))
+
+
+@register_node("LFMMICrossEntropy")
+class LFMMICrossEntropy(ChainCriterion, CriterionNode):
+    """Cross entropy of the numerator posteriors and the softmax of z, ``-sum of p * ln softmax(z)``, a scalar.
+
+    The posteriors p are those of the numerator graphs for the outputs y of LFMMI. It regularises LF-MMI: a second
+    output layer z above the same hidden layers, and a criterion ``LFMMI(y) + 0.1 LFMMICrossEntropy(y, z)``. The
+    gradient is ``dJ/dz = G (softmax(z) - p)``; y has none. Columns without supervision, and sequences whose numerator
+    has no path, count nothing.
+
+    Parameters
+    ----------
+    y : (rows, T)
+        Outputs of the network, the operand of LFMMI.
+    z : (rows, T)
+        The input of the softmax.
+
+    Raises
+    ------
+    ModelError
+        During a pass, if the reader gives no chain supervision, or graphs of another number of outputs.
+
+    References
+    ----------
+    Povey et al., Purely sequence-trained neural networks for ASR based on lattice-free MMI, Interspeech 2016, section
+    2.7.
+    """
+
+    operand_names = ("y", "z")
+    backward_reads = ((), (WORK,))
+
+    def work_shape(self, y: Shape, z: Shape) -> Shape:
+        return z
+
+    def forward(self, run: Run, y: Any, z: Any, *, out: Any, work: Any = None) -> None:
+        columns, posteriors = self._posteriors(run, y)
+        logarithms = run.backend.empty(*posteriors.shape)
+        run.kernels.log_softmax(run.xp.asfortranarray(z[:, columns]), logarithms)
+        out[...] = -(posteriors * logarithms).sum()
+        if work is not None:
+            work.fill(0)
+            work[:, columns] = run.xp.exp(logarithms) - posteriors
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
+        if into.needs(0) and into.take_fresh(0):
+            into.targets[0].fill(0)  # the posteriors are constants
+        into.add(1, lambda out: run.kernels.scale(work, grad, out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        columns, posteriors = self._posteriors(run, inputs[0])
+        z, dz = inputs[1][:, columns], tangents[1][:, columns]
+        weight = run.xp.exp(z - z.max(axis=0))
+        mean = (weight * dz).sum(axis=0) / weight.sum(axis=0)
+        return -(posteriors * (dz - mean)).sum().reshape(1, 1)
+
+    def _posteriors(self, run: Run, y: Any) -> tuple[Any, Any]:
+        """Return the columns of the sequences with a path, (F,), and the numerator posteriors there, (rows, F)."""
+        outputs = run.backend.to_host(y)
+        with self.located():
+            found = self.sequences(run, y)
+            posteriors = np.zeros(outputs.shape, outputs.dtype, order="F")
+            has_path = found.numerators(outputs, run.backend.team, posteriors.T) > -np.inf
+        columns = found.columns_of(has_path)
+        self.warn(found, has_path)
+        return run.xp.asarray(columns), run.backend.asarray(posteriors[:, columns])
