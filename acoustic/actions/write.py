@@ -102,6 +102,8 @@ class Write(Action):
             else:
                 size = self.minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
                 values = forward_in_pieces(engine, matrices, names, size)
+            first, last = utterance.edges
+            values = {name: one[:, first : one.shape[1] - last] for name, one in values.items()}
             for name, rows in unseen.items():
                 values[name][rows] = UNSEEN
             try:

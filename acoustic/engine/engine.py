@@ -244,7 +244,7 @@ class Engine:
         program.one.fill(1)
         words = {name for name, matrix in self._feed.inputs.items() if isinstance(matrix, Indicators)}
         sequences = self._feed.run.sequences
-        gaps = None if sequences is None else sequences.gaps
+        gaps = None if sequences is None else sequences.idle
         routes = GradientRoutes(program, sink_of(on_gradient), words, gaps)
 
         def finish(names: Iterable[str]) -> None:

@@ -130,6 +130,22 @@ def loop_order(component: Sequence[Node], children: Children = computed_operands
     return order
 
 
+def time_reach(root: Node, children: Children = computed_operands) -> tuple[float, float]:
+    """Return the number of earlier and of later steps of the inputs on which any value below a node may depend.
+
+    It is infinite where a loop or a node goes on to the beginning or the end of a sequence.
+    """
+    found: dict[str, tuple[float, float]] = {}
+    for component in components([root], children):  # operands first
+        below = [found[child.name] for node in component for child in children(node) if child.name in found]
+        reach = [max((one[k] for one in below), default=0.0) for k in (0, 1)]
+        own = [max(node.reach[k] for node in component) for k in (0, 1)]
+        if is_loop(component, children):
+            own = [float("inf") if steps else 0.0 for steps in own]
+        found.update(dict.fromkeys((node.name for node in component), (reach[0] + own[0], reach[1] + own[1])))
+    return found[root.name]
+
+
 def need_gradient(order: Sequence[Node], children: Children = computed_operands) -> set[str]:
     """Return the names of nodes whose gradient training needs: learnable parameters and all nodes above them."""
     needed: set[str] = set()

@@ -253,6 +253,11 @@ class Node:
         """
         return 0
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The number of earlier and of later steps of the sequence on which a step's value depends."""
+        return (float("inf"),) * 2 if self.along_sequences else (max(self.delay, 0), max(-self.delay, 0))
+
     def wanted_operand(self, k: int, *shapes: Shape) -> Shape | None:
         """Return the shape that operand `k`, a parameter with rows or columns left open as 0, must have.
 
@@ -270,9 +275,7 @@ class Node:
         This holds if each column of the value depends only on the same column of the operands that have one column per
         frame. A sum over frames may be shared if the sum of its parts is the value.
         """
-        if self.sums_frames:
-            return all(shape.cols is None for shape in shapes)
-        return all(shape.cols in (None, 1) for shape in shapes)
+        return all(shape.cols in ((None,) if self.sums_frames else (None, 1)) for shape in shapes)
 
     def frame_by_frame(self, *shapes: Shape) -> bool:
         """Return whether a minibatch in evaluation may be cut at any column without changing the values."""
@@ -281,8 +284,7 @@ class Node:
     def repeats_calls(self, *shapes: Shape) -> bool:
         """Return whether all passes make the same calls, products and `run.kernels` only, in `forward` and `backward`.
 
-        The calls of such nodes are recorded and replayed without Python; see acoustic/runtime/replay.py. `shapes` are
-        those of the operands.
+        The calls of such nodes are recorded and replayed without Python; see acoustic/runtime/replay.py.
         """
         return False
 

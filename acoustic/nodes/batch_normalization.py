@@ -23,7 +23,7 @@ class BatchNormalization(Node):
     In evaluation m and s are the operands mean and invstd. In training m and v are w times the mean m_b and variance
     v_b of the N values of the row in the minibatch plus 1 - w times the stored statistics, with ``w = 1 -
     blendTimeConstant / (blendTimeConstant + T)``; w is 1 where invstd is 0, which means that nothing is stored yet.
-    With ``z = (x - m) s`` and sums over the N values::
+    Columns without a frame are left out. With ``z = (x - m) s`` and sums over the N values::
 
         dJ/dscale = sum G z        dJ/dbias = sum G
         dJ/dx = scale s (G - w / N (sum G + s (x - m_b) sum G z))
@@ -71,6 +71,7 @@ class BatchNormalization(Node):
     gradient_in_place = (0,)
     reads_run = True
     keeps_statistics = True
+    skips_gaps = True
     channels: int  # C, set by infer_shape
 
     def splits_frames(self, *shapes: Shape) -> bool:
@@ -118,14 +119,21 @@ class BatchNormalization(Node):
     def _measure(self, run: Run, x: Any, mean: Any, invstd: Any, work: Any) -> None:
         """Fill the workspace with the statistics of the minibatch."""
         xp = run.xp
-        batch_mean, variance = (column[:, 0] for column in run.kernels.moments(self._fold(x)))
+        gaps = self._gaps(run)
+        real = x if gaps is None else run.xp.asfortranarray(x[:, ~gaps])
+        batch_mean, variance = (column[:, 0] for column in run.kernels.moments(self._fold(real)))
         blend = self.settings["blendTimeConstant"]
-        weight = xp.where(invstd[:, 0] > 0, 1 - blend / (blend + x.shape[1]), 1.0)
+        weight = xp.where(invstd[:, 0] > 0, 1 - blend / (blend + real.shape[1]), 1.0)
         known_mean, known_variance = mean[:, 0], self._variance(run, invstd[:, 0])
         blended = weight * variance + (1 - weight) * known_variance
         work[:, CENTRE] = weight * batch_mean + (1 - weight) * known_mean
         work[:, INVERSE] = 1 / xp.sqrt(blended + self.settings["epsilon"])
         work[:, MEAN], work[:, VARIANCE], work[:, WEIGHT] = batch_mean, variance, weight
+
+    def _gaps(self, run: Run) -> Any:
+        """Return which columns have no frame, (T,) bool; None if all have one."""
+        gaps = None if run.sequences is None else run.sequences.layout.gaps
+        return run.xp.asarray(gaps.reshape(-1)) if gaps is not None and gaps.any() else None
 
     def _variance(self, run: Run, invstd: Any) -> Any:
         """Return the variance that `invstd` stands for; 0 where nothing is known."""
@@ -144,19 +152,23 @@ class BatchNormalization(Node):
         into.add(2, lambda out: xp.copyto(out, total))
         into.add(1, lambda out: xp.copyto(out, match))
         if into.needs(0):
-            share = weight / folded_grad.shape[1]
+            gaps = self._gaps(run)
+            num_frames = x.shape[1] - (0 if gaps is None else int(gaps.sum()))
+            share = weight * x.shape[1] / (num_frames * folded_grad.shape[1])
             columns = scale * inverse, share * total, share * match * inverse
-            into.add(
-                0,
-                lambda out: run.kernels.centred_gradient(
-                    folded_grad, self._fold(x), batch_mean, *columns, self._fold(out)
-                ),
-            )
+
+            def write(out: Any) -> None:
+                run.kernels.centred_gradient(folded_grad, self._fold(x), batch_mean, *columns, self._fold(out))
+                if gaps is not None:
+                    out[:, gaps] = 0
+
+            into.add(0, write)
 
     def updated_statistics(self, run: Run, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
         """Return the new mean and invstd, (C, 1) each."""
         mean, invstd = stored[3][:, 0], stored[4][:, 0]
-        constant = self.settings["normalizationTimeConstant"]
+        gaps, constant = self._gaps(run), self.settings["normalizationTimeConstant"]
+        num_frames -= 0 if gaps is None else int(gaps.sum())
         share = 1 - math.exp(-num_frames / constant) if constant > 0 else 1.0
         share = run.xp.where(invstd > 0, share, 1.0)
         variance = share * work[:, VARIANCE] + (1 - share) * self._variance(run, invstd)

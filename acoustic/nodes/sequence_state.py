@@ -5,6 +5,7 @@ delayed node are held. Nothing is known of later minibatches, and gradients do n
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ class Sequences:
         Steps without the context at the end that the next minibatch repeats.
     gaps : (N,) bool or None
         Columns that sums over frames leave out, without a frame or in the context; None if there are none.
+    idle : (N,) bool or None
+        Those of them that no gradient reaches: all but the context within sequences; None if there are none.
     whole : bool
         Whether every sequence begins and ends in this minibatch.
     """
@@ -50,6 +53,7 @@ class Sequences:
         self.layout: SequenceLayout | None = None
         self.num_steps = self.num_slots = self.num_kept = 0
         self.gaps: Any = None
+        self.idle: Any = None
         self._length = np.zeros(0, int)  # per slot, steps so far of the current sequence; 0 for none
         self._begin = self._end = np.zeros((0, 0), int)
         self._usable: dict[int, Any] = {}
@@ -70,7 +74,8 @@ class Sequences:
             )
         slots, steps = layout.num_sequences, layout.num_steps
         starts, ends, gaps = (np.asarray(flags, bool) for flags in (layout.starts, layout.ends, layout.gaps))
-        marks = (slots, steps, layout.num_kept, *(flags.tobytes() for flags in (starts, ends, gaps)))
+        uncounted = b"" if layout.uncounted is None else layout.uncounted.tobytes()
+        marks = (slots, steps, layout.num_kept, *(flags.tobytes() for flags in (starts, ends, gaps)), uncounted)
         if self.whole and marks == self._marks:
             self.layout = layout
             return
@@ -93,7 +98,9 @@ class Sequences:
         kept = layout.num_kept
         self._length = np.where(ends[kept - 1] | gaps[kept - 1], 0, kept - self._begin[kept - 1])
         self.layout, self.num_steps, self.num_slots, self.num_kept = layout, steps, slots, kept
-        self.gaps = layout.gap_columns
+        self.gaps = self.idle = layout.gap_columns
+        if layout.uncounted is not None:
+            self.idle = replace(layout, uncounted=None).gap_columns
         self._usable.clear()
         self._usable_by.clear()
         self._reversal = None

@@ -96,6 +96,7 @@ class OnnxScorer(WindowScorer):
         self.dim = frame_rows(f"{self.source}: input {self._input!r}", shape[1], self.window)
         self.num_outputs = 0  # not known yet
         self._probe()
+        self.edges = self.record.edges if self._recurrent else (0, 0)
         self._log_priors = None if priors is None else self._log_priors_of(np.asarray(priors, np.float64))
 
     def _probe(self) -> None:

@@ -14,7 +14,8 @@ class ScoreStream:
     ----------
     scorer : WindowScorer
     block : int
-        Frames that are scored at a time; a recurrent network that runs in chunks has its own number.
+        Frames that are scored at a time, rounded up to columns; a recurrent network that runs in chunks has its own
+        number.
 
     Raises
     ------
@@ -28,15 +29,16 @@ class ScoreStream:
         if block < 1:
             raise ConfigError(f"blocks of {block} frames; expected at least 1")
         self.scorer = scorer
-        self._parts = scorer.part_scorer(block)
-        self._right = scorer.window // 2
+        self._parts = scorer.part_scorer(scorer.num_columns(block))
+        self._step, self._right = scorer.subsampling, scorer.window // 2
         self._frames = np.zeros((0, scorer.dim), np.float32)  # from the first frame of the next window on
-        self._num_frames = 0
+        self._num_frames = self._num_scored = 0
+        self._last = self._frames
 
     @property
     def delay(self) -> int:
         """Frames by which the newest score lags at most: half the window, the block and the look-ahead."""
-        return self._right + self._parts.ahead + self._parts.size - 1
+        return self._right + self._step * (self._parts.ahead + self._parts.size) - 1
 
     def push(self, frames: np.ndarray) -> np.ndarray:
         """Return the scores that further frames complete.
@@ -65,8 +67,9 @@ class ScoreStream:
         if not frames.shape[1]:
             return self._scores([])
         rows = frames.T.astype(np.float32)
-        before = np.repeat(rows[:1], self.scorer.window // 2, axis=0) if not self._num_frames else self._frames
-        self._frames = np.concatenate([before, rows])
+        lead = self._step * self.scorer.edges[0] + self.scorer.window // 2
+        before = np.repeat(rows[:1], lead, axis=0) if not self._num_frames else self._frames
+        self._frames, self._last = np.concatenate([before, rows]), rows[-1:]
         self._num_frames += len(rows)
         parts = []
         while self._num_windows() >= self._parts.size + self._parts.ahead:
@@ -77,24 +80,30 @@ class ScoreStream:
         """Return the last scores (num_outputs, m), float32; m is 0 if there were no frames."""
         if not self._num_frames:
             return self._scores([])
-        self._frames = np.concatenate([self._frames, np.repeat(self._frames[-1:], self._right, axis=0)])
+        total = sum(self.scorer.edges) + self.scorer.num_columns(self._num_frames)
+        missing = self.scorer.window + self._step * (total - self._num_scored - 1) - len(self._frames)
+        self._frames = np.concatenate([self._frames, np.repeat(self._last, max(missing, 0), axis=0)])
         parts = []
-        while (left := self._num_windows()) > 0:
+        while (left := total - self._num_scored) > 0:
             num_ahead = min(max(left - self._parts.size, 0), self._parts.ahead)
-            parts.append(self._part(num_ahead, left <= self._parts.size + self._parts.ahead))
-        self._num_frames = 0
-        return self._scores(parts)
+            parts.append(self._part(num_ahead, left <= self._parts.size + self._parts.ahead, left))
+        scores = self._scores(parts)
+        self._num_frames = self._num_scored = 0
+        return scores[:, : max(scores.shape[1] - self.scorer.edges[1], 0)]
 
     def _num_windows(self) -> int:
-        return len(self._frames) - self.scorer.window + 1
+        """Return how many columns have all their frames, with those up to the next column."""
+        return max(0, (len(self._frames) - max(self.scorer.window, self._step)) // self._step + 1)
 
-    def _part(self, num_ahead: int, ends: bool) -> np.ndarray:
-        """Score the next part and drop its frames."""
-        count = min(self._parts.size, self._num_windows())
-        stacked = windows(np.ascontiguousarray(self._frames), self.scorer.window)[: count + num_ahead]
+    def _part(self, num_ahead: int, ends: bool, most: int | None = None) -> np.ndarray:
+        """Score the next part, at most so many columns, and drop its frames."""
+        count = min(self._parts.size, self._num_windows() if most is None else most)
+        stacked = windows(np.ascontiguousarray(self._frames), self.scorer.window)[:: self._step][: count + num_ahead]
         scores = self._parts.score(stacked, num_ahead, ends)
-        self._frames = self._frames[count:]
-        return scores
+        self._frames = self._frames[count * self._step :]
+        edge = max(self.scorer.edges[0] - self._num_scored, 0)
+        self._num_scored += count
+        return scores[:, edge:]
 
     def _scores(self, parts: list[np.ndarray]) -> np.ndarray:
         if len(parts) == 1:

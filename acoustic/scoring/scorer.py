@@ -1,5 +1,6 @@
 """Scores for the decoder: a matrix of scaled log-likelihoods for the frames of an utterance."""
 
+import math
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +10,14 @@ import numpy as np
 
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
+from acoustic.network.traversal import time_reach
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
 from acoustic.scoring.chunked_forward import forward_in_chunks
 from readers.common.environment import one_blas_thread
 from readers.common.file_part import FilePart
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ModelError, ShapeError
-from readers.minibatches.context import pad_edges, windows
+from readers.minibatches.context import subsampled_windows
 from readers.minibatches.sequence_layout import SequenceLayout
 
 BLOCK = 512  # columns at a time: enough for an efficient matrix product
@@ -30,9 +32,9 @@ class PartScorer(NamedTuple):
     Attributes
     ----------
     size : int
-        Frames of every part except the last.
+        Columns of every part except the last.
     ahead : int
-        Frames of look-ahead that a part needs, if the utterance has them.
+        Columns of look-ahead that a part needs, if the utterance has them.
     score : callable
         ``score(stacked, num_ahead, ends)`` returns scores (num_outputs, size), float32, for stacked frames
         (size + num_ahead, window * dim). ``ends`` says whether the last frame is the last of the utterance.
@@ -58,6 +60,8 @@ class WindowScorer:
         Rows of the scores.
     record : FeatureRecord
         How the features of the model's training were computed, as far as the model says.
+    edges : (int, int)
+        Columns of repeated frames that the network needs before and after an utterance, as in its training.
     """
 
     source: str
@@ -65,6 +69,16 @@ class WindowScorer:
     dim: int
     num_outputs: int
     record: FeatureRecord = FeatureRecord()
+    edges: tuple[int, int] = (0, 0)
+
+    @property
+    def subsampling(self) -> int:
+        """Frames per column of scores."""
+        return self.record.subsampling
+
+    def num_columns(self, num_frames: int) -> int:
+        """Return the number of columns of scores of an utterance."""
+        return -(-num_frames // self.subsampling)
 
     def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
         """Return scores (num_outputs, T), float32 in Fortran order, for stacked frames (T, window * dim), float32.
@@ -74,11 +88,11 @@ class WindowScorer:
         raise NotImplementedError
 
     def part_scorer(self, size: int) -> "PartScorer":
-        """Return a scorer for parts of about `size` frames. Raises ModelError if the network needs whole utterances."""
+        """Return a scorer for parts of about `size` columns. Raises ModelError if it needs whole utterances."""
         return PartScorer(size, 0, lambda stacked, num_ahead, ends: self.score_windows(stacked, size))
 
     def score(self, frames: np.ndarray) -> np.ndarray:
-        """Return the scores of all frames of an utterance.
+        """Return the scores of an utterance: of all frames or, with frame subsampling, of every n-th from the first on.
 
         The first and last frame are repeated beyond the ends.
 
@@ -89,7 +103,7 @@ class WindowScorer:
 
         Returns
         -------
-        array (num_outputs, T)
+        array (num_outputs, num_columns(T))
             float32, Fortran order.
 
         Raises
@@ -100,9 +114,12 @@ class WindowScorer:
         self.check_frames(frames)
         if frames.shape[1] == 0:
             raise ShapeError(f"features: {self._shape_text(frames)}")
-        padded = np.empty((frames.shape[1] + self.window - 1, self.dim), np.float32)
-        pad_edges(frames.T, padded, self.window // 2)
-        return self.score_windows(windows(padded, self.window))
+        (before, after), beside = self.edges, self.window // 2
+        count = self.num_columns(frames.shape[1])
+        rows = np.ascontiguousarray(frames.T, np.float32)
+        stacked = subsampled_windows(rows, (beside, beside), self.subsampling, -before, before + count + after)
+        scores = self.score_windows(stacked)
+        return scores[:, before : before + count]
 
     def require_features(self, record: FeatureRecord, where: str = "features") -> None:
         """Raise ModelError if features differ from those of the model's training, as far as both are known.
@@ -233,6 +250,8 @@ class AcousticScorer(WindowScorer):
         self.record = self.network.feature_records.get(inputs[0], FeatureRecord())
         window = chosen_window(self.source, self.record, window, ignore_mismatch)
         self.output, self.window, self._input = output, window, inputs[0]
+        self._reach = time_reach(self.network[output])
+        self.edges = tuple(int(min(pair)) for pair in zip(self.record.edges, self._reach))
         rows = self.network.shapes[self._input].rows
         self.dim = frame_rows(f"{model_path}: input {self._input!r}", rows, window)
         self.num_outputs = self.network.shapes[output].rows
@@ -270,14 +289,14 @@ class AcousticScorer(WindowScorer):
         return scores
 
     def part_scorer(self, size: int) -> PartScorer:
-        """Return a scorer for parts of about `size` frames of one utterance.
+        """Return a scorer for parts of about `size` columns of one utterance.
 
         A recurrent network keeps its state from part to part in an engine of its own.
 
         Parameters
         ----------
         size : int
-            Frames; a network that runs in chunks keeps their size.
+            Columns; a network that runs in chunks keeps their size, and one with look-ahead takes no fewer than that.
 
         Returns
         -------
@@ -290,13 +309,16 @@ class AcousticScorer(WindowScorer):
         """
         if not self._recurrent:
             return super().part_scorer(size)
-        size, ahead = self._chunks if self._chunks[0] else (size, 0)
-        for node in self.network.delays():
-            if node.along_sequences or (node.delay < 0 and not self._chunks[0]):
+        given, (size, ahead) = size, self._chunks
+        if not size:
+            node = next((node for node in self.network.delays() if node.reach[1]), None)
+            if node is not None and math.isinf(self._reach[1]):
                 raise ModelError(
                     f"{self.source}: {node.where}: looks ahead to the end of the utterance; expected a network without "
                     "look-ahead, or chunks as in its training"
                 )
+            ahead = int(self._reach[1])
+            size = max(given, ahead)  # so that a column is computed twice at most
         engine, begins = Engine(self.network, [self.output], threads=1), True
 
         def score(stacked: np.ndarray, num_ahead: int, ends: bool) -> np.ndarray:

@@ -130,8 +130,8 @@ class FrontEnd:
         return self.scorer.score(self.features(samples, rate))
 
     def period(self, rate: float) -> int:
-        """Return the frame period in 100 ns units."""
-        return frame_period(self.config, rate)
+        """Return the time between columns of scores in 100 ns units: a frame, or several with frame subsampling."""
+        return frame_period(self.config, rate) * self.scorer.subsampling
 
     def stages(self, rate: float, mean: RunningMean | None, block: int) -> list[StreamStage]:
         """Return the stages of live recognition from samples to scores; `block`: frames that are scored at a time."""

@@ -10,7 +10,7 @@ from decoder.recognizer.recording import Progress, Recording
 from decoder.recognizer.transcript import Transcript, Word
 from decoder.results.live_recognition import Endpoint, Recognition, RecognitionEvent
 from decoder.search.decoder import Decoder
-from features import RunningMean
+from features import RunningMean, frame_period
 from readers.audio.resampling import Resampler
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
@@ -55,9 +55,9 @@ class _Division:
 
     def __init__(self, recording: Recording, front_end: FrontEnd, decoder: Decoder):
         self.recording, self.rate = recording, recording.target
-        period = front_end.period(self.rate)
         # The window of the last frame ends after the time of the next frame.
-        self.overlap = max(0, round((front_end.config.window_size - period) * self.rate / TICKS_PER_SECOND))
+        beyond = front_end.config.window_size - frame_period(front_end.config, self.rate)
+        self.overlap = max(0, round(beyond * self.rate / TICKS_PER_SECOND))
         try:
             stages = front_end.stages(self.rate, RunningMean(), FRAMES)
         except ConfigError as fault:
@@ -66,7 +66,8 @@ class _Division:
                 "with_audio(longest=None)) recognises it as a whole"
             ) from fault
         searching = decoder.with_options(lattice_beam=None)
-        self.recognition = Recognition(searching, stages, period, Endpoint(), FRAMES)
+        columns = front_end.scorer.num_columns(FRAMES)
+        self.recognition = Recognition(searching, stages, front_end.period(self.rate), Endpoint(), columns)
         self.kept = np.zeros(0, np.float32)
         self.first = 0  # position of the first sample that is kept
 

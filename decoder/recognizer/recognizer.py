@@ -252,7 +252,8 @@ class Recognizer(Variants):
         """
         target = self._audio.target(rate, "stream")
         stages = [*self._audio.stages(rate), *self.front_end.stages(target, mean or RunningMean(), block)]
-        return Recognition(self.decoder, stages, self.front_end.period(target), endpoint, block, self.calibration)
+        columns = self.front_end.scorer.num_columns(block)
+        return Recognition(self.decoder, stages, self.front_end.period(target), endpoint, columns, self.calibration)
 
     def align(self, audio: str | Path | np.ndarray, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Find when known words were spoken.

@@ -25,6 +25,7 @@ IGNORE_HINT = "ignoreFeatureMismatch=true uses them anyway"  # end of messages a
 MAX_BYTES = 1 << 16
 MAX_RATES = 16  # a record of more sample rates names none
 MAX_CONTEXT = 10_000  # frames
+MAX_SUBSAMPLING = 100  # frames
 QUALIFIERS = "EDNATZ0"  # of a kind, in HTK's order; the others concern the storage
 KINDS = ("LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "MFCC", "FBANK", "MELSPEC", "PLP")  # others say nothing
 TYPES: dict[str, type] = {
@@ -50,11 +51,17 @@ class FeatureRecord:
         Sample rates of the audio in Hz; empty if unknown.
     context : (int, int) or None
         Of a model: frames of context on the left and on the right that its input contains.
+    subsampling : int
+        Of a model: frames per column of its input and output (frameSubsampling).
+    edges : (int, int)
+        Of a model: columns of repeated frames before and after the sequences of its training (chunkContext).
     """
 
     settings: Mapping[str, str | float] = field(default_factory=dict)
     rates: tuple[float, ...] = ()
     context: tuple[int, int] | None = None
+    subsampling: int = 1
+    edges: tuple[int, int] = (0, 0)
 
     @classmethod
     def of_header(cls, kind: str, period: int) -> Self:
@@ -112,18 +119,23 @@ class FeatureRecord:
                 refuse(name, value, {str: "a kind of features", bool: "true or false"}.get(TYPES[name], "a number"))
         if not isinstance(rates, list) or len(rates) > MAX_RATES or not all(_fits(r, float) and r > 0 for r in rates):
             refuse("'sample_rates'", rates, f"at most {MAX_RATES} numbers above 0")
-        if context is not None:
-            sound = isinstance(context, list) and len(context) == 2
-            if not sound or not all(_fits(one, int) and 0 <= one <= MAX_CONTEXT for one in context):
-                refuse("'context'", context, f"two numbers of frames, 0 to {MAX_CONTEXT}")
-            context = context[0], context[1]
-        return cls(settings, tuple(rates), context)
+        edges, subsampling = data.get("edges", [0, 0]), data.get("subsampling", 1)
+        for name, pair in (("context", context), ("edges", edges)):
+            sound = isinstance(pair, list) and len(pair) == 2
+            sound = sound and all(_fits(one, int) and 0 <= one <= MAX_CONTEXT for one in pair)
+            if not sound and not (pair is None and name == "context"):
+                refuse(f"'{name}'", pair, f"two numbers of frames, 0 to {MAX_CONTEXT}")
+        if not _fits(subsampling, int) or not 1 <= subsampling <= MAX_SUBSAMPLING:
+            refuse("'subsampling'", subsampling, f"1 to {MAX_SUBSAMPLING} frames")
+        return cls(settings, tuple(rates), context and (context[0], context[1]), subsampling, (edges[0], edges[1]))
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as an object of JSON."""
         context = {} if self.context is None else {"context": list(self.context)}
         rates = {"sample_rates": list(self.rates)} if self.rates else {}
-        return {"version": VERSION, **rates, **context, "settings": dict(self.settings)}
+        slower = {"subsampling": self.subsampling} if self.subsampling > 1 else {}
+        edges = {"edges": list(self.edges)} if any(self.edges) else {}
+        return {"version": VERSION, **rates, **context, **slower, **edges, "settings": dict(self.settings)}
 
     def with_rates(self, rates: Iterable[float]) -> Self:
         """Return the record with more sample rates; with none if there are too many."""
@@ -134,7 +146,9 @@ class FeatureRecord:
         """Return each part of the record as text, for people."""
         rates = [f"sample rate {' and '.join(f'{rate:g}' for rate in self.rates)} Hz"] if self.rates else []
         context = [f"window {self.window} frames ({self.context[0]}+1+{self.context[1]})"] if self.context else []
-        return [*rates, *context, *(_text(name, value) for name, value in self.settings.items())]
+        slower = [f"subsampling {self.subsampling}"] if self.subsampling > 1 else []
+        edges = ["edges of {}+{} columns".format(*self.edges)] if any(self.edges) else []
+        return [*rates, *context, *slower, *edges, *(_text(name, value) for name, value in self.settings.items())]
 
     @property
     def is_detailed(self) -> bool:
@@ -176,12 +190,21 @@ class FeatureRecord:
         if self.context and other.context and self.context != other.context:
             found.append("context {}+{}".format(*self.context))
             expected.append("{}+{}".format(*other.context))
+        if self.context and other.context and self.subsampling != other.subsampling:
+            found.append(f"subsampling {self.subsampling}")
+            expected.append(f"{other.subsampling}")
         return f"{where}: {', '.join(found)}; expected {', '.join(expected)}, {why}" if found else None
 
     def updated(self, newer: "FeatureRecord") -> "FeatureRecord":
         """Return this record with what a newer one knows; sample rates are added."""
-        settings = {**self.settings, **newer.settings}
-        return replace(self, settings=settings, context=newer.context or self.context).with_rates(newer.rates)
+        input_of = newer if newer.context else self
+        return replace(
+            self,
+            settings={**self.settings, **newer.settings},
+            context=input_of.context,
+            subsampling=input_of.subsampling,
+            edges=input_of.edges,
+        ).with_rates(newer.rates)
 
     def _agrees(self, other: "FeatureRecord", name: str) -> bool:
         mine, theirs = self.settings[name], other.settings[name]

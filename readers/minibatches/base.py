@@ -90,6 +90,8 @@ class Utterance:
         Time between frames in 100 ns units.
     records : bool
         Whether the columns are independent records and not an utterance.
+    edges : (int, int)
+        Columns at the beginning and at the end that are only context: nothing is written for them.
     """
 
     key: str
@@ -97,6 +99,7 @@ class Utterance:
     line: int
     period: int = 100000
     records: bool = False
+    edges: tuple[int, int] = (0, 0)
 
     def __iter__(self) -> Iterator:
         return iter((self.key, self.matrices))

@@ -37,6 +37,24 @@ def pad_edges(frames: np.ndarray, out: np.ndarray, left: int) -> None:
     out[end:] = frames[-1]
 
 
+def frames_between(first: int, stop: int, num_frames: int) -> np.ndarray:
+    """Return the numbers first..stop-1, where those beyond the ends of num_frames frames are the first and last."""
+    return np.clip(np.arange(first, stop), 0, num_frames - 1)
+
+
+def subsampled_windows(
+    frames: np.ndarray, context: tuple[int, int], step: int, first: int, count: int, shift: int = 0
+) -> np.ndarray:
+    """Return the windows of every step-th frame of frames (T, dim), (count, (left + 1 + right) * dim), read-only.
+
+    Row k is the window of frame step * (first + k) + shift; beyond the ends the first or last frame is repeated.
+    """
+    left, right = context
+    begin, last = step * first + shift, step * (first + count - 1) + shift
+    padded = frames[frames_between(begin - left, last + right + 1, len(frames))]
+    return windows(padded, left + 1 + right)[::step]
+
+
 def windows(padded: np.ndarray, width: int) -> np.ndarray:
     """Return all windows of `width` frames of padded (n, dim), C order, as a read-only view (n - width + 1, width *
     dim).

@@ -33,6 +33,9 @@ class SequenceLayout:
     num_context : int
         Number of steps at the end that are only context: no sum over frames includes them, no sequence starts there,
         and the next minibatch begins with them again.
+    uncounted : (num_steps, num_sequences) bool or None
+        Frames that are context within a sequence: the network computes them like others, but no sum over frames
+        includes them.  None if there are none.
     supervisions : tuple of PlacedSupervision
         Lattices or graphs of the sequences, for criteria of sequences; empty if the reader has none.
 
@@ -52,6 +55,7 @@ class SequenceLayout:
     ends: np.ndarray
     gaps: np.ndarray
     num_context: int = 0
+    uncounted: np.ndarray | None = None
     supervisions: tuple[PlacedSupervision, ...] = ()
 
     def __post_init__(self):
@@ -60,6 +64,11 @@ class SequenceLayout:
             marks = getattr(self, name)
             if marks.shape != shape or marks.dtype != bool or 0 in shape:
                 raise ShapeError(f"{name} of sequences: {marks.dtype} {marks.shape}; expected bool {shape}, not empty")
+        context = self.uncounted
+        if context is not None and (context.shape != shape or context.dtype != bool or (context & self.gaps).any()):
+            raise ShapeError(
+                f"context of sequences: {context.dtype} {context.shape}; expected bool {shape}, nowhere in a gap"
+            )
         if not 0 <= self.num_context < self.num_steps or self.starts[self.num_kept :].any():
             raise ShapeError(
                 f"sequences of {self.num_steps} steps, the last {self.num_context} as context; expected fewer, and no "
@@ -90,14 +99,16 @@ class SequenceLayout:
     @property
     def num_frames(self) -> int:
         """Number of columns that are neither gap nor context."""
-        return self.num_kept * self.num_sequences - int(np.count_nonzero(self.gaps[: self.num_kept]))
+        excluded = self.gap_columns
+        return self.num_columns - (0 if excluded is None else int(np.count_nonzero(excluded)))
 
     @property
     def gap_columns(self) -> np.ndarray | None:
         """(num_columns,) bool: the columns that sums over frames exclude, gaps and context; None if there are none."""
-        if not self.num_context:
-            return self.gaps.reshape(-1) if self.gaps.any() else None
-        return (self.gaps | (np.arange(self.num_steps) >= self.num_kept)[:, np.newaxis]).reshape(-1)
+        excluded = self.gaps if self.uncounted is None else self.gaps | self.uncounted
+        if self.num_context:
+            excluded = excluded | (np.arange(self.num_steps) >= self.num_kept)[:, np.newaxis]
+        return excluded.reshape(-1) if excluded.any() else None
 
     def _check_order(self) -> None:
         """Check that a sequence extends from its start to its end without a gap."""

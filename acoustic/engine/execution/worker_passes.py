@@ -114,6 +114,6 @@ class WorkerPasses:
     def _late_part(self, program: Program, routes: GradientRoutes, index: int) -> None:
         sequences = self.feed.run.sequences
         # Layers get copies of the factors without gaps: new matrices in every pass.
-        copies = bool(routes.layers) and sequences is not None and sequences.gaps is not None
+        copies = bool(routes.layers) and sequences is not None and sequences.idle is not None
         key = None if copies else routes.key
         program.workers[index].late_pass.run((self.feed.run, routes), self.feed.inputs, key)

@@ -36,12 +36,11 @@ class SequenceMarks:
     @classmethod
     def of_layout(cls, layout: Any) -> "SequenceMarks":
         """The marks of a SequenceLayout without its context; a sequence that continues in another minibatch is cut."""
-        frames, kept = ~layout.gaps, layout.num_kept
-        starts, ends = layout.starts.copy(), layout.ends.copy()
-        frames[kept:] = ends[kept:] = False
-        starts[0] |= frames[0]
-        ends[kept - 1] |= frames[kept - 1]
-        return cls(starts, ends, frames)
+        excluded = layout.gap_columns
+        frames = np.ones(layout.gaps.shape, bool) if excluded is None else ~excluded.reshape(layout.gaps.shape)
+        none = np.zeros((1, layout.num_sequences), bool)
+        follows, goes_on = np.concatenate([none, frames[:-1]]), np.concatenate([frames[1:], none])
+        return cls(frames & (layout.starts | ~follows), frames & (layout.ends | ~goes_on), frames)
 
 
 class ArraySequenceKernels:

@@ -55,8 +55,12 @@ def _slots(matrices: Mapping[str, Any], layout: SequenceLayout, slots: slice) ->
     count = layout.num_steps if layout.num_context else int(steps[-1]) + 1
     starts, ends, gaps = (marks[:count, slots] for marks in (layout.starts, layout.ends, layout.gaps))
     columns = np.arange(layout.num_columns).reshape(layout.num_steps, layout.num_sequences)[:count, slots].reshape(-1)
+    placed = tuple(
+        one._replace(slot=one.slot - slots.start) for one in layout.supervisions if slots.start <= one.slot < slots.stop
+    )
     taken = {name: matrix[:, columns] for name, matrix in matrices.items()}
-    own = SequenceLayout(gaps.shape[1], count, starts, ends, gaps, layout.num_context)
+    uncounted = None if layout.uncounted is None else layout.uncounted[:count, slots]
+    own = SequenceLayout(gaps.shape[1], count, starts, ends, gaps, layout.num_context, uncounted, placed)
     return Share(taken, own, first_slot=slots.start)
 
 

@@ -41,25 +41,29 @@ class AudioScores:
         shortest: float,
         longest: float,
     ):
-        self.period, self._scorer = frame_period(config, rate), scorer
-        hop = round(self.period * rate / TICKS_PER_SECOND)
+        self._scorer, self._step = scorer, scorer.subsampling
+        self.period = frame_period(config, rate) * self._step
+        hop = round(frame_period(config, rate) * rate / TICKS_PER_SECOND)
         window = round(config.window_size * rate / TICKS_PER_SECOND)
-        self.num_frames = (len(samples) - window) // hop + 1 if len(samples) >= window else 0
+        total = (len(samples) - window) // hop + 1 if len(samples) >= window else 0
+        self.num_frames = scorer.num_columns(total)
         per_second = TICKS_PER_SECOND / self.period
-        quiet = _quietness(samples, self.num_frames, hop)
+        quiet = _quietness(samples, total, hop)[:: self._step]
         self.pieces = divide(quiet, round(shortest * per_second), round(longest * per_second))
-        self._features = np.empty((config.dim, self.num_frames), np.float32, order="F")
-        for first, last in self.pieces:
+        self._features = np.empty((config.dim, total), np.float32, order="F")
+        for piece in self.pieces:
+            first, last = (min(column * self._step, total) for column in piece)
             part = extract(samples[first * hop : (last - 1) * hop + window], config, rate)
             if part.shape[1] != last - first:
                 raise ShapeError(f"features: {part.shape[1]} frames; expected {last - first}")
             self._features[:, first:last] = part
 
     def scores(self, first: int, last: int) -> np.ndarray:
-        """Return the scores (K, last - first) of frames first to last - 1."""
-        beside = self._scorer.window // 2
+        """Return the scores (K, last - first) of frames of the search first to last - 1."""
+        beside = -(-(self._scorer.window // 2) // self._step)
         begin, end = max(first - beside, 0), min(last + beside, self.num_frames)
-        return self._scorer.score(self._features[:, begin:end])[:, first - begin : last - begin]
+        found = self._scorer.score(self._features[:, begin * self._step : end * self._step])
+        return found[:, first - begin : last - begin]
 
 
 def _quietness(samples: np.ndarray, num_frames: int, hop: int) -> np.ndarray:

@@ -20,6 +20,7 @@ from readers.errors import ArgonautError, FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, kind_name
 from readers.htk.units import TICKS_PER_FRAME
 from readers.minibatches.base import Reader, Utterance, open_reader, reader_class
+from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.masks import MaskOptions, channels_of, check_channels
 from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
 from readers.sources.frames.htk_mlf_options import HTK_FEATURE_NAMES, READER_NAMES, ReaderOptions, find_streams
@@ -187,7 +188,10 @@ class _HTKMLFCheck:
                 self.figures.streams[stream.name] = stream.dim
                 self.figures.where[stream.name] = getattr(stream, "dim_where", stream.where)
         records = {stream.name: stream.record for stream in self.features if not stream.expand}
-        self.figures.features = {name: record for name, record in records.items() if record is not None}
+        excerpts = options.excerpts if options else ExcerptOptions()
+        self.figures.features = {
+            name: excerpts.recorded(record) for name, record in records.items() if record is not None
+        }
         self.figures.ignores_feature_mismatch = any(stream.ignores_mismatch for stream in self.features)
         self.figures.period = self.features[0].period
         return self.figures

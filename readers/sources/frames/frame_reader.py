@@ -17,7 +17,7 @@ from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
-from readers.minibatches.context import splice, windows
+from readers.minibatches.context import subsampled_windows, windows
 from readers.minibatches.masks import SpecAugment, channels_of
 from readers.minibatches.randomisation import ChunkPlan, Sweep, divide
 from readers.sources.frames.chunks import ChunkLoader, PageFile, page_out
@@ -124,7 +124,12 @@ class FrameReader(Reader):
         chunk_frames = CHUNK_FRAMES if self._pages is None else PAGE_CHUNK_FRAMES
         firsts, per_group, num_slots = divide(corpus.num_frames, chunk_frames, options.window, options.max_frames)
         self._first_frame = corpus.first_frame
-        first_items = self._first_frame[firsts] if options.frame_mode else firsts
+        excerpts = options.excerpts.divide(corpus.num_frames)
+        self._num_columns = corpus.total_frames if options.frame_mode else int(excerpts.count.sum())
+        # Excerpts are in the order of their utterances.
+        begins = np.searchsorted(excerpts.utterance, np.arange(len(corpus.lines) + 1))
+        in_chunks = self._first_frame if options.frame_mode else begins
+        first_items = in_chunks[firsts]
         self._plan = ChunkPlan(first_items, per_group, seed, options.shuffle)
         loader = ChunkLoader(self.features, corpus, firsts, self._pages)
         self._means = loader.means
@@ -137,13 +142,12 @@ class FrameReader(Reader):
         self._block: _Block | None = None
         self._sequences: UtteranceMinibatches | None = None
         if not options.frame_mode:
-            order = UtteranceOrder(self._plan, corpus.num_frames)
+            order = UtteranceOrder(self._plan, excerpts.count)
             self._sequences = UtteranceMinibatches(
-                *(self.features, self.labels, corpus, order, self._cache, self._chunk_of, self._first_row),
-                *(options.parallel, options.truncated, options.ahead),
+                *(self.features, self.labels, corpus, excerpts, options, order, self._cache),
+                *(self._chunk_of, self._first_row, seed),
             )
             self._sequences.masks = self._masks
-            self._sequences.keys = [self.features[0].entries[line].key for line in corpus.lines]
 
     def _make_masks(self, corpus: Corpus, seed: int) -> list[SpecAugment | None]:
         """Return the masks of each stream, None for a stream without."""
@@ -187,7 +191,8 @@ class FrameReader(Reader):
 
         The one frame of an expanded stream has no period to compare.
         """
-        return {one.name: one.record for one in self.features if one.record is not None and not one.expand}
+        recorded = self.options.excerpts.recorded
+        return {one.name: recorded(one.record) for one in self.features if one.record is not None and not one.expand}
 
     def input_files(self) -> list[str]:
         listed = [path for stream in self.features for path in (stream.scp, *(e.path for e in stream.entries)) if path]
@@ -195,8 +200,9 @@ class FrameReader(Reader):
 
     @property
     def num_frames(self) -> int:
-        """Number of frames of one sweep."""
-        return self._training_corpus().total_frames
+        """Number of columns of one sweep that count: frames, or with frameSubsampling one for several frames."""
+        self._training_corpus()
+        return self._num_columns
 
     @property
     def num_utterances(self) -> int:
@@ -205,8 +211,8 @@ class FrameReader(Reader):
 
     @property
     def period(self) -> int:
-        """100 ns units per frame."""
-        return self.features[0].period
+        """100 ns units per column."""
+        return self.features[0].period * self.options.excerpts.subsampling
 
     # Training and test
 
@@ -221,7 +227,9 @@ class FrameReader(Reader):
     def training_minibatches(
         self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0
     ) -> Iterator[Minibatch]:
-        """Yield the minibatches of an epoch, with the masks of the streams that have a block specAugment."""
+        """Yield the minibatches of an epoch, with the masks of the streams that have a block specAugment, and shifts of
+        the frames with frameSubsampling.
+        """
         return self._deliver(epoch, minibatch_size, epoch_size, masked=True)
 
     def _deliver(self, epoch: int, minibatch_size: int, epoch_size: int, masked: bool) -> Iterator[Minibatch]:
@@ -318,7 +326,7 @@ class FrameReader(Reader):
     # Writing
 
     def utterances(self) -> Iterator[Utterance]:
-        """Yield whole utterances in SCP order, only features, with their context.
+        """Yield whole utterances in SCP order, only features, with their context and columns of context on both sides.
 
         An utterance that cannot be read, or whose file does not match the others, is added to `skipped` with the
         reason.
@@ -328,14 +336,19 @@ class FrameReader(Reader):
                 for stream in self.features:
                     stream.forget_headers(but=stream.entries[line].place)
                 num_frames = utterance_frames(self.features, line)
-                matrices = {
-                    stream.name: splice(stream.read(stream.entries[line], num_frames).T, stream.left, stream.right)
-                    for stream in self.features
-                }
+                matrices = {stream.name: self._whole(stream, line, num_frames) for stream in self.features}
             except (ArgonautError, OSError) as fault:
                 self.skipped.append((entry.key, describe(fault)))
             else:
-                yield Utterance(entry.key, matrices, line, self.period)
+                yield Utterance(entry.key, matrices, line, self.period, edges=self.options.excerpts.context)
+
+    def _whole(self, stream: CorpusFeatures, line: int, num_frames: int) -> np.ndarray:
+        """Return the columns of an utterance of one stream, (dim, columns)."""
+        options = self.options.excerpts
+        frames = stream.read(stream.entries[line], num_frames)
+        count = options.num_columns_of(num_frames) + sum(options.context)
+        context = stream.left, stream.right
+        return subsampled_windows(frames, context, options.subsampling, -options.context[0], count).copy().T
 
     def close(self) -> None:
         """Release memory, background thread and page file."""

@@ -1,16 +1,17 @@
 """Options of an HTKMLFReader block, and its blocks of features and labels.
 
-Source: CNTK book 3.4.2; lookAheadFrames and specAugment are extensions.
+Source: CNTK book 3.4.2; lookAheadFrames, specAugment and excerpts are extensions.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from readers.config.config import Config
 from readers.config.option_check import at_least
 from readers.config.values import Schedule, did_you_mean
 from readers.errors import ConfigError
+from readers.minibatches.excerpts import EXCERPT_NAMES, ExcerptOptions
 from readers.minibatches.masks import MaskOptions
 from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels
 from readers.sources.records.records import parse_randomize
@@ -30,6 +31,7 @@ READER_NAMES = (
     *("readerType", "readMethod", "randomize", "minibatchMode", "frameMode", "truncated", "nbruttsineachrecurrentiter"),
     *("pageFilePath", "readAhead", *WITHOUT_EFFECT),
     # Extensions.
+    *EXCERPT_NAMES,
     *("lookAheadFrames", "maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction", "ignoreFeatureMismatch"),
 )
 HTK_FEATURE_NAMES = (*FEATURE_NAMES, "specAugment")
@@ -54,6 +56,7 @@ class ReaderOptions:
     parallel: number of parallel utterances, for each epoch.
     truncated: whether utterances are cut into pieces, which continue from one minibatch to the next.
     ahead: frames that follow each piece as context.
+    excerpts: what part of an utterance is a sequence, and how many input frames are a column.
     """
 
     method: str
@@ -70,6 +73,7 @@ class ReaderOptions:
     parallel: Schedule
     truncated: bool
     ahead: int = 0
+    excerpts: ExcerptOptions = field(default_factory=ExcerptOptions)
 
     @classmethod
     def from_config(cls, config: Config) -> "ReaderOptions":
@@ -104,6 +108,7 @@ class ReaderOptions:
             parallel=parallel,
             truncated=truncated,
             ahead=_parse_ahead(config, truncated),
+            excerpts=ExcerptOptions.from_config(config, frame_mode, truncated),
         )
 
 

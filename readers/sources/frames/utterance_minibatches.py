@@ -1,6 +1,6 @@
-"""Minibatches that keep the frames of an utterance in order: whole utterances, or consecutive pieces of them.
+"""Minibatches that keep the frames of an utterance in order: whole utterances, consecutive pieces of them, or excerpts.
 
-Utterances are shuffled; their frames come from the same cached chunks as for minibatches of frames.
+Utterances, or their excerpts, are shuffled; their frames come from the same cached chunks as for minibatches of frames.
 Source: CNTK book 3.4.2 (frameMode=false, nbruttsineachrecurrentiter, truncated); for look-ahead frames see
 readers.minibatches.sequence_packing.
 """
@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from readers.minibatches.base import Minibatch
-from readers.minibatches.context import windows
+from readers.minibatches.context import frames_between, windows
+from readers.minibatches.excerpts import Excerpts
 from readers.minibatches.masks import SpecAugment
 from readers.minibatches.randomisation import ChunkPlan, Sweep
+from readers.minibatches.sequence_layout import SequenceLayout
 from readers.minibatches.sequence_packing import PackedSequences, SequencePiece, pack_truncated, pack_whole
 from readers.minibatches.supervision import PlacedSupervision, SupervisionSource
 from readers.sources.frames.corpus import Corpus
+from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.paging import ChunkCache
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
 
@@ -25,28 +28,28 @@ __all__ = ["UtteranceMinibatches", "UtteranceOrder"]
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """A sequence of utterances: the k-th is utterances[k] of the corpus, at position places[k] of sweep sweeps[k]."""
+    """A sequence of excerpts: the k-th is number excerpts[k], at position places[k] of sweep sweeps[k]."""
 
-    utterances: np.ndarray
+    excerpts: np.ndarray
     sweeps: np.ndarray
     places: np.ndarray
 
 
 class UtteranceOrder:
-    """The order of the utterances in an endless sequence of sweeps; it depends only on the seed of the plan.
+    """The order of the excerpts in an endless sequence of sweeps; it depends only on the seed of the plan.
 
-    plan: division of the utterances (instead of frames) into chunks.
-    num_frames: (U,) frames of each utterance.
+    plan: division of the excerpts (instead of frames) into chunks.
+    num_columns: (E,) columns of each excerpt that count.
     """
 
-    def __init__(self, plan: ChunkPlan, num_frames: np.ndarray):
+    def __init__(self, plan: ChunkPlan, num_columns: np.ndarray):
         self._plan = plan
-        self._num_frames = num_frames
-        self._total = int(num_frames.sum())
+        self._num_columns = num_columns
+        self._total = int(num_columns.sum())
         self._sweeps: dict[int, tuple[Sweep, np.ndarray]] = {}
 
     def sweep(self, number: int) -> tuple[Sweep, np.ndarray]:
-        """Return a sweep and its utterances (U,) in order; the last two results are cached."""
+        """Return a sweep and its excerpts (E,) in order; the last two results are cached."""
         if number not in self._sweeps:
             while len(self._sweeps) > 1:
                 del self._sweeps[next(iter(self._sweeps))]
@@ -56,95 +59,106 @@ class UtteranceOrder:
         return self._sweeps[number]
 
     def epoch(self, number: int, size: int) -> _Row:
-        """Return the utterances that begin at frames number * size to (number + 1) * size - 1; size 0: one sweep.
+        """Return the excerpts that begin at columns number * size to (number + 1) * size - 1; size 0: one sweep.
 
-        Thus every utterance belongs to exactly one epoch.
+        Thus every excerpt belongs to exactly one epoch.
         """
         if not size:
             size = self._total
         parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         for sweep in range(number * size // self._total, -(-(number + 1) * size // self._total)):
             order = self.sweep(sweep)[1]
-            ends = np.cumsum(self._num_frames[order]) + sweep * self._total
-            begins = ends - self._num_frames[order]
+            ends = np.cumsum(self._num_columns[order]) + sweep * self._total
+            begins = ends - self._num_columns[order]
             places = np.arange(*np.searchsorted(begins, (number * size, (number + 1) * size)))
             parts.append((order[places], np.full(len(places), sweep), places))
         return _Row(*(np.concatenate(column) for column in zip(*parts)))
 
 
-class UtteranceMinibatches:
-    """Fills packed minibatches with the frames of utterances.
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    """An excerpt in memory.
 
-    corpus: the usable utterances; order: their order.
+    padded[stream]: (rows, native dim), the input frames of its windows.
+    frames: (n,) the input frame of each column, of the utterance.
+    """
+
+    padded: list[np.ndarray]
+    frames: np.ndarray
+
+
+class UtteranceMinibatches:
+    """Fills packed minibatches with the frames of excerpts, which by default are whole utterances.
+
+    corpus: the usable utterances.
+    excerpts: the sequences; options: of the reader; order: of the excerpts.
     cache: chunks of features in memory; chunk_of: (U,) the chunk of each utterance.
     first_rows[stream]: (U,) row within its chunk where each utterance begins, with repeated frames.
-    parallel: number of parallel utterances, for each epoch.
-    truncated: whether utterances are cut into pieces as long as a minibatch.
-    ahead: frames that follow each piece as context.
+    seed: of the shifts.
+    keys: (U,) the logical name of each utterance.
     masks[stream]: masks of training, None for a stream without.
-    supervisions: where the lattices or graphs of whole utterances are found; None for a reader without.
-    keys: (U,) the logical name of each utterance; only used to find the supervisions.
+    supervisions: where the lattices or graphs of excerpts are found; None for a reader without.
     """
 
     masks: Sequence[SpecAugment | None] = ()
     supervisions: SupervisionSource | None = None
-    keys: Sequence[str] = ()
 
     def __init__(
         self,
         features: Sequence[CorpusFeatures],
         labels: Sequence[CorpusLabels],
         corpus: Corpus,
+        excerpts: Excerpts,
+        options: ReaderOptions,
         order: UtteranceOrder,
         cache: ChunkCache,
         chunk_of: np.ndarray,
         first_rows: Sequence[np.ndarray],
-        parallel: Sequence[int],
-        truncated: bool,
-        ahead: int = 0,
+        seed: int = 0,
     ):
         self._features, self._labels, self._corpus, self._order = features, labels, corpus, order
+        self._excerpts, self._options, self._seed = excerpts, options.excerpts, seed
         self._cache, self._chunk_of, self._first_rows = cache, chunk_of, first_rows
-        self._parallel, self._truncated, self._ahead = parallel, truncated, ahead
+        self._parallel, self._truncated, self._ahead = options.parallel, options.truncated, options.ahead
+        self.keys = [features[0].entries[line].key for line in corpus.lines]
         self._first_frame = corpus.first_frame
         self._entered: tuple[int, int] | None = None  # sweep and block whose chunks are in memory
 
     def minibatches(
         self, epoch: int, minibatch_size: int, epoch_size: int, masked: bool = False
     ) -> Iterator[Minibatch]:
-        """Yield the minibatches of an epoch, masked or not; minibatch_size is the number of steps of truncated
-        utterances, else unused.
+        """Yield the minibatches of an epoch, with masks and shifts or without; minibatch_size is the number of steps of
+        truncated utterances, else unused.
         """
         row = self._order.epoch(epoch, epoch_size)
-        buffers: dict[int, list[np.ndarray]] = {}  # frames of the utterances in progress
+        loaded: dict[int, _Loaded] = {}  # excerpts in progress
         for packed in self._pack(row, epoch, minibatch_size):
-            yield self._fill(packed, row, buffers, masked)
+            yield self._fill(packed, row, loaded, masked)
 
     def _pack(self, row: _Row, epoch: int, num_steps: int) -> Iterator[PackedSequences]:
-        lengths = self._corpus.num_frames[row.utterances].tolist()
+        lengths = (self._excerpts.count[row.excerpts] + sum(self._options.context)).tolist()
         parallel = self._parallel[epoch]
         if self._truncated:
             return pack_truncated(lengths, parallel, num_steps, self._ahead)
         return pack_whole(lengths, parallel)
 
-    def _fill(
-        self, packed: PackedSequences, row: _Row, buffers: dict[int, list[np.ndarray]], masked: bool
-    ) -> Minibatch:
+    def _fill(self, packed: PackedSequences, row: _Row, loaded: dict[int, _Loaded], masked: bool) -> Minibatch:
         layout, pieces = packed
         shape = (layout.num_steps, layout.num_sequences)
         columns = [np.zeros((*shape, stream.dim), np.float32) for stream in self._features]
         frames = np.zeros(shape, np.int64)
         for sequence, first, count, slot, step in pieces:
-            utterance = int(row.utterances[sequence])
-            if sequence not in buffers:
-                buffers[sequence] = self._read(utterance, int(row.sweeps[sequence]), int(row.places[sequence]))
-                if masked:
-                    self._mask(buffers[sequence], utterance, int(row.sweeps[sequence]))
-            for out, stream, padded in zip(columns, self._features, buffers[sequence]):
-                out[step : step + count, slot] = windows(padded, 1 + stream.left + stream.right)[first : first + count]
-            frames[step : step + count, slot] = np.arange(first, first + count) + self._first_frame[utterance]
-            if first + count == self._corpus.num_frames[utterance] and step < layout.num_kept:
-                del buffers[sequence]
+            if sequence not in loaded:
+                loaded[sequence] = self._load(row, sequence, masked)
+            found, part = loaded[sequence], slice(first, first + count)
+            for out, stream, padded in zip(columns, self._features, found.padded):
+                stacked = windows(padded, 1 + stream.left + stream.right)[:: self._options.subsampling]
+                out[step : step + count, slot] = stacked[part]
+            utterance = self._excerpts.utterance[row.excerpts[sequence]]
+            frames[step : step + count, slot] = found.frames[part] + self._first_frame[utterance]
+            if first + count == len(found.frames) and step < layout.num_kept:
+                del loaded[sequence]
+        layout = self._complete(layout, row, pieces)
         matrices = {
             stream.name: out.reshape(layout.num_columns, stream.dim).T for stream, out in zip(self._features, columns)
         }
@@ -156,45 +170,60 @@ class UtteranceMinibatches:
             if gaps is not None:
                 classes[stream.name][gaps] = 0
                 matrices[stream.name][:, gaps] = 0
-        if self.supervisions is not None:
-            layout = replace(layout, supervisions=self._supervise(self.supervisions, row, pieces))
         return Minibatch(matrices, classes, layout.num_frames, layout)
 
-    def _supervise(
-        self, source: SupervisionSource, row: _Row, pieces: Sequence[SequencePiece]
-    ) -> tuple[PlacedSupervision, ...]:
+    def _complete(self, layout: SequenceLayout, row: _Row, pieces: Sequence[SequencePiece]) -> SequenceLayout:
+        """Return the layout with the context of excerpts, and with the supervisions of what counts."""
+        left, right = self._options.context
+        if left or right:
+            uncounted = np.zeros(layout.gaps.shape, bool)
+            for _, _, count, slot, step in pieces:  # whole excerpts: truncated utterances have no such context
+                uncounted[step : step + left, slot] = True
+                uncounted[step + count - right : step + count, slot] = True
+            layout = replace(layout, uncounted=uncounted)
+        if self.supervisions is None:
+            return layout
         placed = []
         for sequence, first, count, slot, step in pieces:
-            key = self.keys[int(row.utterances[sequence])]
-            placed.append(PlacedSupervision(slot, step, count, source.supervision(key, first, count)))
-        return tuple(placed)
+            excerpt, counted = row.excerpts[sequence], count - left - right
+            key = self.keys[int(self._excerpts.utterance[excerpt])]
+            found = self.supervisions.supervision(key, int(self._excerpts.first[excerpt]) + first, counted)
+            placed.append(PlacedSupervision(slot, step + left, counted, found))
+        return replace(layout, supervisions=tuple(placed))
 
-    def _read(self, utterance: int, number: int, place: int) -> list[np.ndarray]:
-        """Return the frames of an utterance at a position of a sweep, with repeated edges, for each stream (rows,
-        native dim).
-        """
+    def _load(self, row: _Row, sequence: int, masked: bool) -> _Loaded:
+        """Return an excerpt of a row, its frames masked and shifted or not."""
+        excerpt, sweep = int(row.excerpts[sequence]), int(row.sweeps[sequence])
+        self._enter(sweep, int(row.places[sequence]))
+        utterance, options = int(self._excerpts.utterance[excerpt]), self._options
+        num_frames, step = int(self._corpus.num_frames[utterance]), options.subsampling
+        shift = options.shift(self._seed, sweep, self.keys[utterance]) if masked else 0
+        first, count = int(self._excerpts.first[excerpt]), int(self._excerpts.count[excerpt])
+        begin = step * (first - options.context[0]) + shift
+        last = step * (first + count + options.context[1] - 1) + shift
+        found = []
+        for stream, features in enumerate(self._features):
+            wanted = begin - features.left, last + features.right + 1
+            base = int(self._cache.base(stream)[self._chunk_of[utterance]] + self._first_rows[stream][utterance])
+            rows = self._cache.buffers[stream][base + features.left : base + features.left + num_frames]
+            padded = rows[frames_between(*wanted, num_frames)]
+            masks = self.masks[stream] if masked and self.masks else None
+            if masks is not None:
+                mean, places = rows.mean(axis=0)[None], np.arange(*wanted)[None]
+                masks.mask(padded[None], np.array([utterance]), places, sweep, mean)
+            found.append(padded)
+        return _Loaded(found, frames_between(begin, last + 1, num_frames)[::step])
+
+    def _enter(self, number: int, place: int) -> None:
+        """Keep the chunks of a position of a sweep in memory, and start loading those of the next block."""
         sweep, order = self._order.sweep(number)
         block = sweep.find(place)
-        if self._entered != (number, block):
-            self._entered = None
-            self._cache.hold(sweep.chunks(block))
-            self._entered = (number, block)
-            following = int(sweep.bounds[block + 1])
-            if following == len(order):
-                sweep, following = self._order.sweep(number + 1)[0], 0
-            self._cache.expect(sweep.chunks(sweep.find(following)))
-        found = []
-        for stream, first_rows in enumerate(self._first_rows):
-            begin = int(self._cache.base(stream)[self._chunk_of[utterance]] + first_rows[utterance])
-            edges = self._features[stream].left + self._features[stream].right
-            end = begin + int(self._corpus.num_frames[utterance]) + edges
-            found.append(self._cache.buffers[stream][begin:end].copy())
-        return found
-
-    def _mask(self, found: list[np.ndarray], utterance: int, sweep: int) -> None:
-        """Mask the frames of an utterance, with repeated edges, for each stream (rows, native dim)."""
-        for stream, masks, padded in zip(self._features, self.masks, found):
-            if masks is not None:
-                frames = np.arange(-stream.left, len(padded) - stream.left)[None]
-                mean = padded[stream.left : len(padded) - stream.right].mean(axis=0)[None]
-                masks.mask(padded[None], np.array([utterance]), frames, sweep, mean)
+        if self._entered == (number, block):
+            return
+        self._entered = None
+        self._cache.hold(sweep.chunks(block))
+        self._entered = (number, block)
+        following = int(sweep.bounds[block + 1])
+        if following == len(order):
+            sweep, following = self._order.sweep(number + 1)[0], 0
+        self._cache.expect(sweep.chunks(sweep.find(following)))

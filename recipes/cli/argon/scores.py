@@ -24,7 +24,7 @@ class Scores(NamedTuple):
     """Acoustic scores of one utterance.
 
     matrix: (num_outputs, T), scaled log-likelihoods.
-    period: frame period in 100 ns units.
+    period: time between columns in 100 ns units.
     seconds: duration of the audio or, if features or scores are read, of the frames.
     """
 
@@ -201,7 +201,7 @@ class NetworkSource:
 
     def scores(self, entry):
         frames, period, seconds = self.read(entry)
-        return Scores(self.scorer.score(frames), period, seconds)
+        return Scores(self.scorer.score(frames), period * self.scorer.subsampling, seconds)
 
     def read(self, entry):
         """Return the frames (dim, T), the frame period in 100 ns units, and the duration in seconds."""
@@ -211,9 +211,11 @@ class NetworkSource:
             file = read_htk(entry.path, entry.start or 0, entry.end)
             self.check(self.header_record(entry, file.kind, file.period), entry)
             return file.frames, file.period, file.frames.shape[1] * file.period / TICKS_PER_SECOND
+        from features import frame_period
+
         samples, rate = self.audio(entry)
         self.check(self.audio_record(rate), entry)
-        return self.front_end.features(samples, rate), self.front_end.period(rate), len(samples) / rate
+        return self.front_end.features(samples, rate), frame_period(self.front_end.config, rate), len(samples) / rate
 
 
 class StoredScores:

@@ -84,8 +84,8 @@ class Streaming:
         resampling = [] if target == rate else [Resampler(rate, target)]
         with self.naming(f"{arguments.features} and {self.source}"):
             features = FeatureStream(front_end.config, target, mean)
-        self.period = features.period
-        self.recognition = Recognition(decoder, [*resampling, features, scores], self.period, end, arguments.block)
+        self.period, columns = front_end.period(target), scorer.num_columns(arguments.block)
+        self.recognition = Recognition(decoder, [*resampling, features, scores], self.period, end, columns)
         self.show = JsonDisplay() if arguments.json else TextDisplay(times=True)
         self.report = RunReport("utterances")
         self.words: list = []

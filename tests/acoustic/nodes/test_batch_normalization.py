@@ -1,6 +1,7 @@
 """Batch normalisation: by the definition, its gradients, and how its running statistics move."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from acoustic.network.network import Network
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
 from readers.errors import ModelError, ShapeError
+from readers.minibatches.sequence_layout import SequenceLayout
 
 TOLERANCE = 1e-6
 EPSILON = 1e-3
@@ -230,3 +232,33 @@ def test_what_does_not_fit_is_named():
     network.add("Input", "column", rows=3)
     with pytest.raises(ShapeError, match=r"x \S+ is 3x.*expected x to be an image, with spatial"):
         network.add("BatchNormalization", "w", "column", "scale", "bias", "mean", "invstd", spatial=True)
+
+
+@pytest.mark.parametrize("spatial", [False, True])
+def test_columns_without_a_frame_are_left_out(spatial):
+    """Values, gradients and statistics are those of the frames without gaps; the context of sequences counts."""
+    layout = SequenceLayout.of_lengths([5, 2, 4])
+    uncounted = np.zeros_like(layout.gaps)
+    uncounted[0] = True
+    real, found = ~layout.gaps.ravel(), []
+    for marks in (layout, None):
+        network = normalised(spatial=spatial, normalizationTimeConstant=20, blendTimeConstant=9)
+        engine = Engine(network, [add_criterion(network), "v"])
+        matrices = data(network, layout.num_columns)
+        if marks is None:
+            matrices["features"] = np.asfortranarray(matrices["features"][:, real])
+        engine.forward(matrices, training=True, layout=marks)
+        value = engine.value("v")
+        engine.backward()
+        gradients = [engine.gradient(name).copy() for name in ("shift", "scale", "bias")]
+        stored = [network[name].value for name in ("mean", "invstd")]
+        found.append([value if marks is None else value[:, real], *gradients, *stored])
+    for one, other in zip(*found):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+    values = []
+    for marks in (layout, replace(layout, uncounted=uncounted)):
+        network = normalised(spatial=spatial)
+        engine = Engine(network, [add_criterion(network), "v"])
+        engine.forward(data(network, layout.num_columns), training=True, layout=marks)
+        values.append(engine.value("v").copy())
+    np.testing.assert_array_equal(*values)

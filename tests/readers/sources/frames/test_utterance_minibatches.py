@@ -204,9 +204,9 @@ def test_epochs_share_the_row_out(lengths, epoch_size, seed, data):
     plan = ChunkPlan(np.array(sorted({0, len(lengths), *inner})), 2, seed, True)
     order = UtteranceOrder(plan, np.array(lengths))
     epochs = [order.epoch(epoch, epoch_size) for epoch in range(8)]
-    found = [(int(s), int(p), int(u)) for row in epochs for s, p, u in zip(row.sweeps, row.places, row.utterances)]
+    found = [(int(s), int(p), int(u)) for row in epochs for s, p, u in zip(row.sweeps, row.places, row.excerpts)]
     fresh = UtteranceOrder(plan, np.array(lengths))
-    sweeps = [fresh.epoch(sweep, 0).utterances for sweep in range(len(found) // len(lengths) + 1)]
+    sweeps = [fresh.epoch(sweep, 0).excerpts for sweep in range(len(found) // len(lengths) + 1)]
     assert all(sorted(sweep) == list(range(len(lengths))) for sweep in sweeps)
     row = [(s, p, int(u)) for s, sweep in enumerate(sweeps) for p, u in enumerate(sweep)]
     assert found == row[: len(found)]
