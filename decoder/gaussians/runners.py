@@ -73,7 +73,11 @@ class Cluster:
         """As of Threads."""
         return self._results(shards.align_shard, parts, *arguments)
 
-    def _results(self, function: Callable, parts: Sequence[shards.Shard], *arguments: Any) -> Iterator[Any]:
+    def results(self, function: Callable, parts: Sequence[Any], *arguments: Any) -> Iterator[Any]:
+        """The results of any function of shards, which have a `number`, in their order."""
+        return self._results(function, parts, *arguments)
+
+    def _results(self, function: Callable, parts: Sequence[Any], *arguments: Any) -> Iterator[Any]:
         workers = self._cluster.client.scheduler_info(n_workers=-1)["workers"].values()
         most = WAITING * max(1, sum(worker["nthreads"] for worker in workers))
         waiting: deque = deque()

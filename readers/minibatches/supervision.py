@@ -62,7 +62,7 @@ class LatticeSupervision:
     reference_senones, reference_phones : (num_frames,) int32
         Senone and phone of each frame in the numerator alignment.
     reference_score : float
-        Natural logarithm of the language model and word-insertion score of the reference, unscaled.
+        Natural logarithm of the language model and pronunciation probabilities of the reference, unscaled.
     start_node, end_node : (A,) int32
     first_frame, num_arc_frames : (A,) int32
         0 frames for an arc that only carries a language model score.
@@ -79,6 +79,10 @@ class LatticeSupervision:
     num_nodes : int
     silence : (P,) bool
         Whether each phone is silence.
+    reference_transition_score : float
+        Natural logarithm of the HMM's transition probabilities in the reference.
+    num_reference_words : int
+        Number of arcs with `starts_word` in the reference.
     """
 
     name: str
@@ -97,6 +101,8 @@ class LatticeSupervision:
     starts_word: np.ndarray
     num_nodes: int
     silence: np.ndarray
+    reference_transition_score: float = 0.0
+    num_reference_words: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ import math
 import os
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,15 +102,18 @@ class IndexedArchive:
         self._content = part_of(self.path).map("c")
         self._places = self._read_index()
         self.names = list(self._places)
-
-    def __len__(self) -> int:
-        return len(self.names)
+        ends = Counter(name.rpartition("/")[2] for name in self.names)
+        self._by_end = {end: name for name in self.names if ends[end := name.rpartition("/")[2]] == 1}
 
     def __contains__(self, name: str) -> bool:
         return name in self._places
 
+    def place(self, name: str) -> int:
+        """Return the position of a record in the file; KeyError for an unknown name."""
+        return self._places[name]
+
     def find(self, key: str) -> str | None:
-        """Return the name of the record for an utterance.
+        """Return the name of the record for an utterance, such as a copy with other noise.
 
         Parameters
         ----------
@@ -119,13 +123,9 @@ class IndexedArchive:
         Returns
         -------
         str or None
-            The first of ``warp92/an251``, ``an251`` that is a record's name.
+            The key, if there is such a record, or else the only record whose name ends in the same ``an251``.
         """
-        while key not in self._places:
-            _, slash, key = key.partition("/")
-            if not slash:
-                return None
-        return key
+        return key if key in self._places else self._by_end.get(key.rpartition("/")[2])
 
     def record(self, name: str) -> ArchiveRecord:
         """Read a record.

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from recipes.cli.file_kinds.figures import Figures
@@ -9,6 +10,7 @@ from recipes.cli.file_kinds.figures import Figures
 ENTRY = re.compile(r"\S+\s+\S+(:\d+(\[[\d:,]+\])?|\.ark)")
 TEXT_MATRIX = re.compile(r"\S+\s+\[\s*[-+.\d]\S*(\s|$)")
 _BINARY = re.compile(rb"\S{1,4096} \0B")
+_INDEXED = re.compile(rb'ARGOREC\n.{12}\{"kind":"([\w -]+)"', re.DOTALL)
 _VECTOR = re.compile(rb"\S{1,4096} \0B\x04")
 
 
@@ -21,6 +23,9 @@ def archive_kind(head: bytes):
         return "record cache of a reader", cache
     if head.startswith(example_archive.MAGIC):
         return "archive of training examples", examples
+    if (found := _INDEXED.match(head)) is not None:
+        kind = found[1].decode()
+        return f"archive of {kind}", lattices if kind == "lattices" else partial(indexed, kind=kind)
     if _VECTOR.match(head):
         return "Kaldi archive of alignments", alignments
     return ("Kaldi archive of features", features) if _BINARY.match(head) else None
@@ -120,6 +125,31 @@ def examples(path: str) -> Figures:
         figures.append((stream.name, what))
     made = [("computed with", f"{name}: {', '.join(record.texts())}") for name, record in found.features.items()]
     return [*figures, *made]
+
+
+def indexed(path: str, kind: str) -> Figures:
+    from readers.results.indexed_archive import IndexedArchive
+
+    archive = IndexedArchive(path, kind)
+    single = {key: value for key, value in archive.metadata.items() if isinstance(value, str | int | float)}
+    return [("records", f"{len(archive.names)}"), *((key, f"{value}") for key, value in single.items())]
+
+
+def lattices(path: str) -> Figures:
+    from readers.sources.lattices.lattice_archive import LatticeArchive
+
+    archive = LatticeArchive(path)
+    found = [archive.lattice(name) for name in archive.names]
+    frames, arcs = sum(one.num_frames for one in found), sum(len(one.start_node) for one in found)
+    density = sum(int(one.num_arc_frames.sum()) for one in found) / max(frames, 1)
+    silent = [phone for phone, quiet in zip(archive.phones, archive.silence) if quiet]
+    return [
+        ("utterances", f"{len(found)}"),
+        ("frames", f"{frames}"),
+        ("arcs", f"{arcs}, {density:.1f} per frame"),
+        ("outputs", f"{archive.num_senones} of the network"),
+        ("phones", f"{len(archive.phones)}, of which {', '.join(silent) or 'none'} silence"),
+    ]
 
 
 def records(path: str) -> Figures:

@@ -1,0 +1,208 @@
+"""Word lattices of the search as lattices of HMM states.
+
+The search records the states of every link with their frames, so nothing is aligned again.  Costs are divided into the
+acoustic part, which depends on the network and is dropped, transitions, and the rest: the language model, and what the
+graph charges beyond it (pronunciations, silence).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+from decoder.search.decoder import Decoder
+from decoder.search.lattice import WordLattice
+
+ROUNDING = 1e-9  # relative difference of costs that are added in another order
+
+
+@dataclass(frozen=True)
+class StateLattice:
+    """Arcs sorted by start node; node 0 is the start, node num_nodes - 1 the end.  See LatticeSupervision.
+
+    Attributes
+    ----------
+    num_nodes : int
+    start, end, first_frame, num_frames, senone, phone : (A,) int32
+    lm, transition : (A,) float64
+    starts_word : (A,) bool
+    """
+
+    num_nodes: int
+    start: np.ndarray
+    end: np.ndarray
+    first_frame: np.ndarray
+    num_frames: np.ndarray
+    senone: np.ndarray
+    phone: np.ndarray
+    lm: np.ndarray
+    transition: np.ndarray
+    starts_word: np.ndarray
+
+    def in_order(self) -> "StateLattice":
+        """The same with arcs in the order of start nodes, then of end nodes."""
+        order = np.lexsort((self.end, self.start))
+        arcs = {name: array[order] for name, array in vars(self).items() if isinstance(array, np.ndarray)}
+        return replace(self, **arcs)
+
+
+@dataclass(frozen=True)
+class LinkScores:
+    """Scores of the links of a word lattice, ln P: language model and graph (L,) and transitions (L,), float64."""
+
+    lm: np.ndarray
+    transition: np.ndarray
+
+
+class StateTable:
+    """What a decoder knows of the HMM states of its graph.
+
+    Attributes
+    ----------
+    senone, phone : (H,) int32
+        Row of the scores, and number of the phone.
+    stay, leave : (H,) float64
+        Costs of the self-loop and of the forward transition.
+    phones : list of str
+    silence : (phones,) bool
+    number : dict of str to int
+        State -> its number.
+    """
+
+    def __init__(self, decoder: Decoder):
+        graph, arrays = decoder.graph, decoder.graph.arrays
+        self.senone, self.phone = decoder.score_row, graph.state_model
+        self.stay, self.leave = np.zeros((2, len(graph.states)))
+        self.stay[arrays.position_state] = arrays.self_cost
+        self.leave[arrays.position_state] = arrays.forward_cost
+        self.phones, self.silence = graph.models, decoder.silence
+        self.number = {name: number for number, name in enumerate(graph.states)}
+        self.is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], bool)
+
+    def transition_costs(self, state: np.ndarray, num_frames: np.ndarray) -> np.ndarray:
+        """Cost of staying in states (n,) for some frames and leaving them."""
+        stays = num_frames - 1
+        return stays * np.where(stays > 0, self.stay[state], 0.0) + self.leave[state]  # avoids 0 * inf
+
+
+def prune(lattice: WordLattice, most_frames: float) -> WordLattice:
+    """Leave out the links that are only on paths of high cost, until the links have about so many frames in all.
+
+    The best path always remains.
+    """
+    frames = lattice.time[lattice.end] - lattice.time[lattice.start]
+    if frames.sum() <= most_frames:
+        return lattice
+    start, end, cost = lattice.start.tolist(), lattice.end.tolist(), lattice.cost.tolist()
+    before, after = (np.full(lattice.num_nodes, np.inf) for _ in range(2))
+    before[0] = after[-1] = 0.0
+    for link in range(lattice.num_links):  # links are in the topological order of their start nodes
+        before[end[link]] = min(before[end[link]], before[start[link]] + cost[link])
+    for link in reversed(range(lattice.num_links)):
+        after[start[link]] = min(after[start[link]], after[end[link]] + cost[link])
+    through = before[lattice.start] + lattice.cost + after[lattice.end]
+    order = np.argsort(through, kind="stable")
+    num_kept = int(np.searchsorted(np.cumsum(frames[order]), most_frames, side="right"))
+    best = through[order[0]]
+    limit = max(best, through[order[num_kept - 1]] if num_kept else best) + ROUNDING * (1 + abs(best))
+    return _subset(lattice, np.flatnonzero(through <= limit))
+
+
+def _subset(lattice: WordLattice, links: np.ndarray) -> WordLattice:
+    """The lattice of some of the links, which are on complete paths."""
+    nodes = np.unique(np.concatenate([lattice.start[links], lattice.end[links]]))
+    return WordLattice(
+        time=lattice.time[nodes],
+        start=np.searchsorted(nodes, lattice.start[links]).astype(np.int32),
+        end=np.searchsorted(nodes, lattice.end[links]).astype(np.int32),
+        word=lattice.word[links],
+        cost=lattice.cost[links],
+        lm=lattice.lm[links],
+        bonus=lattice.bonus[links],
+        states=[lattice.states[link] for link in links.tolist()],
+    )
+
+
+def expand(
+    lattice: WordLattice, decoder: Decoder, table: StateTable, scores: np.ndarray
+) -> tuple[StateLattice, LinkScores]:
+    """Expand a word lattice to HMM states.
+
+    A link's language model and graph cost are on its first arc.
+
+    Parameters
+    ----------
+    lattice : WordLattice
+        Of the decoder, whose options have no cost of silence and no hotwords.
+    decoder : Decoder
+    table : StateTable
+        Of the decoder.
+    scores : (K, T) array, float32
+        With which the lattice was made.
+
+    Returns
+    -------
+    (StateLattice, LinkScores)
+        Its paths have the words of those of `lattice`, and acweight * acoustic + transition + lm of the graph and
+        lm_scale * ln P of the n-gram together are minus their costs, apart from the word penalty; `lm` has ln P
+        unscaled.
+    """
+    options, counts = decoder.options, np.array([len(states) for states in lattice.states], np.int64)
+    steps = np.array([step for states in lattice.states for step in states], np.int64).reshape(-1, 3)
+    state, first = steps[:, 0], steps[:, 1]
+    num_frames = steps[:, 2] - first
+    link = np.repeat(np.arange(len(counts)), counts)
+    transition = table.transition_costs(state, num_frames)
+
+    frame = np.arange(num_frames.sum()) + np.repeat(first - np.cumsum(num_frames) + num_frames, num_frames)
+    acoustic = scores[np.repeat(table.senone[state], num_frames), frame].astype(np.float64)
+    acoustic = np.bincount(np.repeat(link, num_frames), acoustic, len(counts))
+    written = lattice.word >= 0
+    written[written] = table.is_word[lattice.word[written]]
+    known = options.lm_scale * -lattice.lm - options.acweight * acoustic + options.word_penalty * written
+    transition_of_link = np.bincount(link, transition, len(counts))
+    lm = lattice.lm - (lattice.cost - known - transition_of_link)
+
+    # Arcs of links without states come after the others.
+    empty = np.flatnonzero(counts == 0)
+    begins, last = np.cumsum(counts) - counts, np.cumsum(counts) - 1
+    is_first, is_last = np.zeros(len(steps), bool), np.zeros(len(steps), bool)
+    is_first[begins[counts > 0]] = is_last[last[counts > 0]] = True
+    inner = lattice.num_nodes + np.cumsum(~is_last) - 1  # the node after each state that is not the last of its link
+    start = np.where(is_first, lattice.start[link], np.roll(inner, 1))
+    end = np.where(is_last, lattice.end[link], inner)
+    time = np.concatenate([lattice.time, steps[~is_last, 2]])
+    place = np.empty(len(time), np.int64)  # nodes in the order of time; those of the lattice are in order already
+    place[np.argsort(time, kind="stable")] = np.arange(len(time))
+
+    speech = ~table.silence[table.phone[state]]
+    word_arc = _first_of_link(link, speech, counts, begins)
+    starts_word = np.zeros(len(steps), bool)
+    starts_word[word_arc[written & (counts > 0)]] = True
+    shares = np.zeros(len(steps))
+    shares[is_first] = lm[counts > 0]
+
+    def arcs(values: np.ndarray, of_empty: np.ndarray | int, kind: type) -> np.ndarray:
+        return np.concatenate([values, np.broadcast_to(of_empty, empty.shape)]).astype(kind)
+
+    found = StateLattice(
+        num_nodes=len(time),
+        start=arcs(place[start], place[lattice.start[empty]], np.int32),
+        end=arcs(place[end], place[lattice.end[empty]], np.int32),
+        first_frame=arcs(first, lattice.time[lattice.start[empty]], np.int32),
+        num_frames=arcs(num_frames, 0, np.int32),
+        senone=arcs(table.senone[state], -1, np.int32),
+        phone=arcs(table.phone[state], -1, np.int32),
+        lm=arcs(shares, lm[empty], np.float64),
+        transition=arcs(-transition, 0, np.float64),
+        starts_word=arcs(starts_word, written[empty], bool),
+    )
+    return found.in_order(), LinkScores(lm, -transition_of_link)
+
+
+def _first_of_link(link: np.ndarray, wanted: np.ndarray, counts: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """(L,) the first wanted state of each link, or its first state."""
+    found = np.array(begins)
+    places = np.flatnonzero(wanted)[::-1]
+    found[link[places]] = places  # the first place of each link is assigned last
+    return np.where(counts > 0, found, 0)

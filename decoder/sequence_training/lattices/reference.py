@@ -1,0 +1,182 @@
+"""Numerator alignments: the states of the transcript, from a forced alignment or from labels, and their scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from decoder.alignment.aligner import Alignment
+from decoder.lm.language_model import LanguageModel
+from decoder.search.decoder import Decoder
+from decoder.search.lattice import WordLattice
+from decoder.sequence_training.lattices.expansion import LinkScores, StateLattice, StateTable
+from readers.errors import FormatError, GraphError, ShapeError
+from readers.htk.frame_labels import frame_bounds
+from readers.htk.mlf import Label
+from readers.htk.trees import phone_of
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The transcript of an utterance as n visits of HMM states.
+
+    Attributes
+    ----------
+    start, end : (n,) int64
+        Frames, end exclusive.
+    senone, phone : (n,) int32
+    lm, transition : (n,) float64
+        ln P; lm has the language model and the costs of pronunciations.
+    starts_word : (n,) bool
+    words : tuple of str
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    senone: np.ndarray
+    phone: np.ndarray
+    lm: np.ndarray
+    transition: np.ndarray
+    starts_word: np.ndarray
+    words: tuple[str, ...]
+
+    @property
+    def scores(self) -> tuple[float, float]:
+        """The (lm, transition) score of the path."""
+        return float(self.lm.sum()), float(self.transition.sum())
+
+    def of_frames(self, values: np.ndarray) -> np.ndarray:
+        """The value of each frame, (T,) int32, for values (n,) of the visits."""
+        return np.repeat(values, self.end - self.start).astype(np.int32)
+
+
+def lm_scores(lm: LanguageModel, words: Sequence[str]) -> np.ndarray:
+    """(n + 1,) ln P of the words and of the end.  Raises GraphError for words that the model cannot have."""
+    costs = lm.sentence_costs([words])[0]
+    bad = np.flatnonzero(~np.isfinite(costs))
+    if bad.size and bad[0] < len(words):
+        raise GraphError(f"word '{words[bad[0]]}' has no probability in the language model; expected one")
+    return -np.where(np.isfinite(costs), costs, 0.0)  # a model without </s> has no cost at the end
+
+
+def aligned_reference(alignment: Alignment, words: Sequence[str], lm: LanguageModel, table: StateTable) -> Reference:
+    """The reference of a forced alignment.  Raises GraphError as `lm_scores` does, and for phones of another graph."""
+    graph, position = alignment.graph, alignment.position
+    phones = {unit.model: phone_of(unit.model) for unit in graph.units}
+    unknown = sorted(set(phones.values()) - set(table.phones))
+    if unknown:
+        raise GraphError(f"phones {', '.join(unknown)} of the transcript are not in the graph; expected its models")
+    number = {name: i for i, name in enumerate(table.phones)}
+    phone = np.array([number[phones[unit.model]] for unit in graph.units], np.int32)[graph.unit[position]]
+    word = np.array([unit.word for unit in graph.units])[graph.unit[position]]
+
+    stays = alignment.end - alignment.start - 1
+    transition = (
+        np.where(stays > 0, stays * np.where(stays > 0, graph.stay[position], 0.0), 0.0) + graph.leave[position]
+    )
+    lm_score = -_arc_costs(alignment)
+    lm_score[-1] -= graph.final[position[-1]]
+    starts_word = (word >= 0) & np.append(True, word[1:] != word[:-1])
+    scores = lm_scores(lm, words)
+    lm_score[starts_word] += scores[:-1]
+    lm_score[-1] += scores[-1]
+    start, end = alignment.start.astype(np.int64), alignment.end.astype(np.int64)
+    return Reference(start, end, graph.row[position], phone, lm_score, -transition, starts_word, tuple(words))
+
+
+def _arc_costs(alignment: Alignment) -> np.ndarray:
+    """(n,) cost of the arc into each visit: the cheapest between its position and the one before, or of beginning."""
+    graph, positions = alignment.graph, alignment.position.tolist()
+    costs = np.empty(len(positions))
+    costs[0] = graph.entry[positions[0]]
+    for i in range(1, len(positions)):
+        arcs = slice(graph.first_arc[positions[i]], graph.first_arc[positions[i] + 1])
+        costs[i] = graph.arc_cost[arcs][graph.arc_source[arcs] == positions[i - 1]].min()
+    return costs
+
+
+def labelled_reference(
+    labels: Sequence[Label], where: str, period: int, words: Sequence[str], lm: LanguageModel, table: StateTable
+) -> Reference:
+    """The reference of state labels; where: their file and line; period: ticks of 100 ns per frame.
+
+    Raises FormatError for labels that are not states of the graph or do not cover all frames, and GraphError as
+    `lm_scores` does.
+    """
+    bounds = frame_bounds(labels, where, period)
+    labels = [label for label, (start, end) in zip(labels, bounds.tolist()) if end > start]
+    bounds = bounds[bounds[:, 1] > bounds[:, 0]]
+    unknown = sorted({label.name for label in labels} - table.number.keys())
+    if unknown or not labels:
+        raise FormatError(f"{where}: states {', '.join(unknown[:5])} are not in the graph; expected its states")
+    state = np.array([table.number[label.name] for label in labels])
+    start, end = bounds.T
+    lm_score, starts_word = np.zeros(len(labels)), np.zeros(len(labels), bool)
+    scores = lm_scores(lm, words)
+    lm_score[0] = scores.sum()
+    begins = [i for i, label in enumerate(labels) if len(label.aux) > 1]
+    spoken = [i for i in begins if not table.silence[table.phone[state[i]]]]
+    if len(spoken) != len(words):  # labels without words beside them; only the number of words matters
+        spoken = list(range(len(labels)))
+    starts_word[spoken[: len(words)]] = True
+    return Reference(
+        *(start, end, table.senone[state].astype(np.int32), table.phone[state].astype(np.int32)),
+        *(lm_score, -table.transition_costs(state, end - start), starts_word, tuple(words)),
+    )
+
+
+def find_reference(
+    lattice: WordLattice, shares: LinkScores, decoder: Decoder, table: StateTable, reference: Reference
+) -> tuple[float, float] | None:
+    """The (lm, transition) score of the best path with the words of a reference and its senone in every frame.
+
+    None if the lattice has no such path.
+    """
+    senones, words, count = reference.of_frames(reference.senone), decoder.graph.words, len(reference.words)
+    reached: list[dict[int, tuple[float, float]]] = [{} for _ in range(lattice.num_nodes)]  # by the number of words
+    reached[0][0] = 0.0, 0.0
+    columns = (lattice.start, lattice.end, lattice.word, shares.lm, shares.transition)
+    for start, end, word, lm, transition, states in zip(*(column.tolist() for column in columns), lattice.states):
+        if not reached[start]:
+            continue
+        if any((senones[first:last] != table.senone[state]).any() for state, first, last in states):
+            continue
+        is_word = word >= 0 and table.is_word[word]
+        for number, (lm_before, transition_before) in reached[start].items():
+            if is_word and (number == count or reference.words[number] != words[word]):
+                continue
+            found = lm_before + lm, transition_before + transition
+            known = reached[end].get(number + is_word)
+            if known is None or sum(found) > sum(known):
+                reached[end][number + is_word] = found
+    return reached[-1].get(count)
+
+
+def with_reference(lattice: StateLattice, reference: Reference) -> StateLattice:
+    """The lattice with the reference as another path from the start to the end."""
+    count = len(reference.start)
+    if reference.start[0] != 0 or reference.end[-1] != (lattice.first_frame + lattice.num_frames).max():
+        raise ShapeError(f"{reference.end[-1]} frames in the reference; expected those of the lattice")
+    old_times = np.zeros(lattice.num_nodes, np.int64)
+    old_times[lattice.end] = lattice.first_frame + lattice.num_frames
+    time = np.concatenate([old_times, reference.end[:-1]])
+    place = np.empty(len(time), np.int64)
+    place[np.argsort(time, kind="stable")] = np.arange(len(time))
+    inner = np.arange(lattice.num_nodes, lattice.num_nodes + count - 1)
+    start, end = np.concatenate([[0], inner]), np.concatenate([inner, [lattice.num_nodes - 1]])
+
+    def joined(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        return np.concatenate([old, new.astype(old.dtype)])
+
+    return StateLattice(
+        num_nodes=len(time),
+        start=joined(place[lattice.start].astype(np.int32), place[start]),
+        end=joined(place[lattice.end].astype(np.int32), place[end]),
+        first_frame=joined(lattice.first_frame, reference.start),
+        num_frames=joined(lattice.num_frames, reference.end - reference.start),
+        senone=joined(lattice.senone, reference.senone),
+        phone=joined(lattice.phone, reference.phone),
+        lm=joined(lattice.lm, reference.lm),
+        transition=joined(lattice.transition, reference.transition),
+        starts_word=joined(lattice.starts_word, reference.starts_word),
+    ).in_order()

@@ -1,0 +1,88 @@
+"""Tables of contents of lattice archives, as CNTK has them: lines `utterance=archive[position]`.
+
+An empty archive is that of the line before.  A relative archive is looked for beside the table, then from the current
+directory; with a prefix, it is only looked for there.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from readers.common.text import read_lines
+from readers.errors import FormatError
+from readers.sources.lattices.lattice_archive import LatticeArchive
+
+_LINE = re.compile(r"([^=]+)=(.*?)(?:\[([0-9]{1,19})\])?")
+
+
+class ContentsEntry(NamedTuple):
+    """Where the lattice of an utterance is.
+
+    Attributes
+    ----------
+    path : str
+        File.
+    position : int or None
+        In an archive; None for a file of one lattice.
+    where : str
+        "file:line" of the table.
+    """
+
+    path: str
+    position: int | None
+    where: str
+
+
+def contents_of(archive: LatticeArchive, name: str) -> Iterator[str]:
+    """Yield the lines for all utterances of an archive, which has the given name beside the table."""
+    for utterance in archive.names:
+        yield f"{utterance}={name}[{archive.place(utterance)}]"
+        name = ""
+
+
+def read_contents(path: str | Path, prefix: str = "") -> dict[str, ContentsEntry]:
+    """Read a table of contents.
+
+    Parameters
+    ----------
+    path : str or Path
+    prefix : str
+        Directory of the archives; by default see above.
+
+    Returns
+    -------
+    dict of str to ContentsEntry
+        By the names of the utterances.
+
+    Raises
+    ------
+    FormatError
+        For other lines, a repeated utterance, no archive, and an empty table.
+    """
+    found: dict[str, ContentsEntry] = {}
+    archive = ""
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
+        where, match = f"{path}:{number}", _LINE.fullmatch(line.strip())
+        if match is None:
+            raise FormatError(f"{where}: {line.strip()[:60]!r}; expected utterance=archive[position]")
+        name, file, position = match.groups()
+        if file:
+            archive = _resolved(file, Path(path), prefix)
+        elif not archive or position is None:
+            raise FormatError(f"{where}: no archive; expected utterance=archive[position]")
+        if name in found:
+            raise FormatError(f"{where}: '{name}' is already at {found[name].where}; expected each utterance once")
+        found[name] = ContentsEntry(archive, None if position is None else int(position), where)
+    if not found:
+        raise FormatError(f"{path}: no entries; expected lines utterance=archive[position]")
+    return found
+
+
+def _resolved(file: str, contents: Path, prefix: str) -> str:
+    if prefix:
+        return str(Path(prefix) / file)
+    beside = contents.parent / file
+    return str(beside if beside.exists() else file)
