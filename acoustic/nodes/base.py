@@ -1,8 +1,7 @@
 """The base class of node types: declarations, a shape rule and two pure functions; and their registry.
 
-A node type is one class. It declares its names in the network description language, its operands and options, how its
-shape follows from theirs, `forward`, which fills a buffer with the value, and `backward`, which adds to the gradients
-of the operands. It also declares what `backward` reads, so that the engine may reuse all other memory.
+A node type is one class. It declares its names, operands and options, how its shape follows from theirs, `forward`,
+which fills a buffer with the value, `backward`, which adds to the gradients of the operands, and what that reads.
 """
 
 from collections.abc import Callable, Sequence
@@ -104,6 +103,7 @@ class Node:
     onnx_operator: ClassVar[str] = ""  #: the equivalent ONNX operator on transposed matrices, if there is one
     is_delay: ClassVar[bool] = False  #: may be created before its operand: see `delay`
     along_sequences: ClassVar[bool] = False  #: a frame's value depends on other frames of its sequence
+    needs_supervision: ClassVar[bool] = False  #: reads the lattices or graphs that a layout carries
     is_socket: ClassVar[bool] = False  #: the operand belongs to another network, with other columns: see PairNetwork
     keeps_statistics: ClassVar[bool] = False  #: stored operands follow the minibatches: see updated_statistics
 

@@ -24,6 +24,7 @@ from acoustic.nodes import criteria  # noqa: F401  isort: skip
 from acoustic.nodes import class_criterion  # noqa: F401  isort: skip
 from acoustic.nodes import crf  # noqa: F401  isort: skip
 from acoustic.nodes import lattice_free  # noqa: F401  isort: skip
+from acoustic.nodes import sequence_criterion  # noqa: F401  isort: skip
 from acoustic.nodes import statistics  # noqa: F401  isort: skip
 from acoustic.nodes import class_statistics  # noqa: F401  isort: skip
 from acoustic.nodes import convolution  # noqa: F401  isort: skip
@@ -41,7 +42,6 @@ from readers.errors import ModelError
 # Names of CNTK's node types that are refused with a message, and what each type is for.
 NOT_BUILT = (
     {"StrideTimes": "recurrent networks", "LSTM": "an LSTM as a single node; the macro LSTM(x, dim) is built"}
-    | dict.fromkeys(("SequenceWithSoftmax", "SEWithSM"), "sequence training")
     | dict.fromkeys(("NoiseContrastiveEstimation", "NCEBasedCrossEntropyWithSoftmax", "NCE"), "large vocabularies")
     | dict.fromkeys(("SparseImageInput", "SparseImage"), "sparse images")
     | dict.fromkeys(("ReconcileDynamicAxis", "LCPastValue"), "recurrent networks")

@@ -6,6 +6,7 @@ from typing import Any
 
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
+from acoustic.network.traversal import forward_order
 from acoustic.nodes.crf import PathNode
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.errors import ModelError, ShapeError
@@ -81,6 +82,7 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
             f"{whole[0].where}: {title} gives pieces of sequences; expected whole ones, "
             "for HTKMLFReader by truncated=false"
         )
+    _check_supervision(engine, reader, title)
     _check_features(engine, reader, title)
     dims = reader.dims()
     places = reader.places() if hasattr(reader, "places") else {}
@@ -95,6 +97,23 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
                 f"{place}{title}: {name} has dimension {dims[name]}; expected {rows}, as the network's input"
             )
     _check_classes(engine, reader, title)
+
+
+def _check_supervision(engine: Engine, reader: Any, title: str) -> None:
+    """Raise ModelError if a criterion of whole sequences gets single frames, pieces, or nothing to compare with."""
+    order = forward_order([engine.network[name] for name in engine.roots])
+    criterion = next((node for node in order if node.needs_supervision), None)
+    if criterion is None:
+        return
+    if getattr(reader, "in_sequence", None) is False:
+        fault = "single frames; expected whole utterances, for HTKMLFReader by frameMode=false"
+    elif getattr(reader, "cuts", False):
+        fault = "pieces of utterances; expected whole ones, for HTKMLFReader by truncated=false"
+    elif getattr(reader, "is_supervised", None) is False:
+        fault = f"nothing to compare utterances with; expected {criterion.supervised_by} in it"
+    else:
+        return
+    raise ModelError(f"{criterion.where}: {title} gives {fault}")
 
 
 def _check_features(engine: Engine, reader: Any, title: str) -> None:

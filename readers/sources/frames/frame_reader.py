@@ -173,6 +173,11 @@ class FrameReader(Reader):
     # Streams and sizes
 
     @property
+    def is_supervised(self) -> bool:
+        """Whether minibatches carry the lattices or graphs of their utterances."""
+        return self._sequences is not None and self._sequences.supervisions is not None
+
+    @property
     def streams(self) -> list[str]:
         """The names of all streams, features first; they are the names of input nodes."""
         return [stream.name for stream in (*self.features, *self.labels)]

@@ -36,11 +36,11 @@ every_type = pytest.mark.parametrize("node", list(registered_nodes()), ids=lambd
 
 
 def computed_types():
-    """The registered types that are computed in a pass, without delays and sockets, which want sequences.
+    """The registered types that are computed in a pass, without those that need sequences or supervisions.
 
-    See test_loop_node.py, test_time_reverse.py and test_pair_engine.py.
+    See test_loop_node.py, test_time_reverse.py, test_pair_engine.py and test_sequence_criterion.py.
     """
-    given = ("is_input", "is_stored", "is_delay", "along_sequences", "is_socket")
+    given = ("is_input", "is_stored", "is_delay", "along_sequences", "is_socket", "needs_supervision")
     return {node.type_name for node in registered_nodes() if not any(getattr(node, one) for one in given)}
 
 

@@ -1,0 +1,321 @@
+"""Criteria of whole sequences that are computed from lattices: MMI, boosted MMI, MPE and sMBR."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from acoustic.kernels.arrays.lattice import (
+    COUNTED,
+    IGNORED,
+    MMI,
+    MPE,
+    ONE_CLASS,
+    SMBR,
+    LatticeArrays,
+    LatticeScaling,
+    plain_value,
+)
+from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from acoustic.nodes.criteria import label_rows, scalar
+from acoustic.nodes.option import Option
+from readers.errors import ModelError
+from readers.minibatches.supervision import LatticeSupervision, PlacedSupervision
+
+CRITERIA = {"mmi": MMI, "mpe": MPE, "smbr": SMBR}
+SILENCE = {"ignored": IGNORED, "oneClass": ONE_CLASS, "counted": COUNTED}
+STEP = 1e-30  # of the derivative by complex numbers, which has no rounding error
+
+# Options with a range: whether a value is in it, and the range for messages.
+RANGES = {
+    "hSmoothingWeight": (lambda x: 0 <= x <= 1, "a weight from 0 to 1"),
+    "frameDropThresh": (lambda x: 0 <= x <= 1, "a probability"),
+    "seqGammarAMF": (lambda x: 0 < x < np.inf, "a factor > 0"),
+    "seqGammarLMF": (lambda x: 0 <= x < np.inf, "a factor >= 0"),
+    "seqGammarWordPen": (np.isfinite, "a finite number"),
+    "seqGammarBMMIFactor": (lambda x: 0 <= x < np.inf, "a factor >= 0"),
+    "doReferenceAlign": (
+        lambda x: not x,
+        "false: the reference is the alignment that was stored with the lattices; make the lattices again to align it "
+        "with the present model",
+    ),
+}
+
+
+def range_fault(settings: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the first option out of its range, and a message; None if there is none."""
+    for name, (fits, expected) in RANGES.items():
+        if name in settings and not fits(settings[name]):
+            return name, f"{str(settings[name]).lower()}; expected {expected}"
+    return None
+
+
+class SupervisedCriterion(Node):
+    """Base of criteria that compare a sequence with a supervision, which the reader attaches to the layout.
+
+    The gradient is 0 in columns without supervision: gaps and context.
+
+    Attributes
+    ----------
+    supervision_type : type
+        Class of the supervisions.
+    supervised_by : str
+        The reader's block that provides them, for messages.
+    """
+
+    supervision_type: ClassVar[type]
+    supervised_by: ClassVar[str]
+    sums_frames = True
+    skips_gaps = True
+    needs_supervision = True
+
+    def splits_frames(self, *shapes: Shape) -> bool:
+        return False
+
+    def supervisions(self, run: Run) -> list[PlacedSupervision]:
+        """Return the supervisions of a minibatch that are of the right type.
+
+        Raises ModelError if there are none, or one does not fit the layout.
+        """
+        block = f"{self.supervised_by} in the reader"
+        if run.sequences is None:
+            raise ModelError(f"{self.where}: independent frames; expected whole utterances, with {block}")
+        layout = run.sequences.layout
+        found = [placed for placed in layout.supervisions if isinstance(placed.supervision, self.supervision_type)]
+        if not found:
+            raise ModelError(f"{self.where}: nothing to compare the utterances with; expected {block}")
+        for slot, step, num_frames, supervision in found:
+            name = f"{self.where}: supervision of {supervision.name}"
+            if supervision.num_frames != num_frames:
+                raise ModelError(f"{name} has {supervision.num_frames} frames; expected {num_frames}, as the utterance")
+            last = step + num_frames
+            if not (0 <= slot < layout.num_sequences and 0 <= step < last <= layout.num_kept):
+                raise ModelError(
+                    f"{name} is in slot {slot}, steps {step} to {last - 1}; expected a place of the layout"
+                )
+            if layout.gaps[step:last, slot].any():
+                raise ModelError(f"{name} covers columns without a frame; expected those of an utterance")
+        return found
+
+
+@register_node("SequenceWithSoftmax", "SEWithSM")
+class SequenceWithSoftmax(SupervisedCriterion):
+    """Sequence criterion of lattices, smoothed with the cross entropy of frames, a scalar.
+
+    The value is ``H S + (1 - H) C``, summed over the frames: C is the cross entropy of the labels and the softmax of
+    the prediction, and S is computed from the lattice of each utterance. The score of a path is ``(log-likelihoods +
+    transitions + LMF * language model + WordPen * words) / AMF``. With MMI, S is AMF times the negative log posterior
+    probability of the reference; boosted MMI adds BMMIFactor to the score of a path for each of its wrong frames. With
+    MPE or sMBR, S is AMF times the expected number of frames whose phone or senone is wrong. AMF makes the gradient
+    independent of it, as in CNTK and Kaldi.
+
+    The gradient is ``G (H (p - r) + (1 - H) (softmax - labels))`` with MMI, where p are the posterior probabilities of
+    the senones in the lattice and r is the reference. All of it goes to the prediction: the log-likelihoods are the
+    prediction minus constants. It is 0 in frames whose reference senone has a posterior probability below
+    frameDropThresh, and in gaps. Labels may be given as `Indicators`.
+
+    Parameters
+    ----------
+    labels : (rows, T)
+        One-hot.
+    prediction : (rows, T)
+        The input of the softmax.
+    scaledLogLikelihood : (rows, T)
+        The prediction minus the log priors.
+    hSmoothingWeight : float
+        H.
+    frameDropThresh : float
+        0 to use all frames.
+    doReferenceAlign : bool
+        Not built; false.
+    seqGammarUsesMBR : bool
+        Whether the criterion is sMBR, unless sequenceCriterion is mpe.
+    seqGammarAMF, seqGammarLMF : float
+        Divisor of the scores, and factor of the language model.
+    seqGammarWordPen : float
+        Added to the score of a path for each word.
+    seqGammarBMMIFactor : float
+        Added to the score of a path for each wrong frame.
+    sequenceCriterion : {mmi, mpe, smbr}
+    silenceFrames : {oneClass, ignored, counted}
+        Whether a frame in a silence phone is correct if the reference has any silence phone there, never, or like any
+        other frame. Only with counted can it be wrong for boosted MMI.
+    boostBySenone : bool
+        Whether boosted MMI compares senones instead of phones.
+
+    Raises
+    ------
+    ModelError
+        During a pass, if the reader delivers no lattices, or one that does not fit.
+
+    References
+    ----------
+    SequenceWithSoftmax of CNTK in 2015, whose gradient it has. K. Vesely, A. Ghoshal, L. Burget, D. Povey:
+    Sequence-discriminative training of deep neural networks. Interspeech 2013.
+    """
+
+    supervision_type = LatticeSupervision
+    supervised_by = "lattices=[denLatTocFile=..., numLatTocFile=...]"
+    operand_names = ("labels", "prediction", "scaledLogLikelihood")
+    options = (
+        Option("hSmoothingWeight", float, 0.95),
+        Option("frameDropThresh", float, 1e-10),
+        Option("doReferenceAlign", bool, False),
+        Option("seqGammarUsesMBR", bool, False),
+        Option("seqGammarAMF", float, 14.0),
+        Option("seqGammarLMF", float, 14.0),
+        Option("seqGammarWordPen", float, 0.0),
+        Option("seqGammarBMMIFactor", float, 0.0),
+        Option("sequenceCriterion", str, "mmi", choices=tuple(CRITERIA)),
+        Option("silenceFrames", str, "oneClass", choices=tuple(SILENCE)),
+        Option("boostBySenone", bool, False),
+    )
+    backward_reads = (None, (WORK,), ())
+    takes_indicators = (0,)
+
+    def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
+        checked = super()._check_settings(settings)
+        if fault := range_fault(checked):
+            raise ModelError(f"{self.where}: {fault[0]}={fault[1]}")
+        return checked
+
+    def infer_shape(self, labels: Shape, prediction: Shape, likelihood: Shape) -> Shape:
+        if not labels == prediction == likelihood:
+            raise self.shape_error((labels, prediction, likelihood), "equal shapes")
+        return Shape(1, 1)
+
+    def work_shape(self, labels: Shape, prediction: Shape, likelihood: Shape) -> Shape:
+        return prediction
+
+    @property
+    def criterion(self) -> int:
+        """MMI, MPE or SMBR."""
+        chosen = CRITERIA[self.settings["sequenceCriterion"]]
+        return SMBR if chosen == MMI and self.settings["seqGammarUsesMBR"] else chosen
+
+    @property
+    def scaling(self) -> LatticeScaling:
+        """How the paths of a lattice are scored."""
+        settings, criterion = self.settings, self.criterion
+        return LatticeScaling(
+            criterion,
+            SILENCE[settings["silenceFrames"]],
+            settings["seqGammarAMF"],
+            settings["seqGammarLMF"],
+            settings["seqGammarWordPen"],
+            settings["seqGammarBMMIFactor"] if criterion == MMI else 0.0,
+            settings["boostBySenone"],
+        )
+
+    def forward(self, run: Run, labels: Any, prediction: Any, likelihood: Any, *, out: Any, work: Any = None) -> None:
+        placed = self.supervisions(run)
+        weight, stride = self.settings["hSmoothingWeight"], run.sequences.num_slots
+        scores = run.backend.to_host(likelihood).T
+        firsts = [one.step * stride + one.slot for one in placed]
+        if work is not None:
+            work.fill(0)
+        frames = self._cross_entropy(run, _columns(placed, firsts, stride), labels, prediction, work)
+        target = work if work is None or run.xp is np else run.backend.to_host(work)
+        total = 0.0
+        for one, first in zip(placed, firsts):
+            total += self._sequence(one.supervision, scores, first, stride, None if target is None else target.T)
+        if target is not work:
+            work[...] = run.xp.asarray(target)
+        out[...] = weight * total + (1 - weight) * frames
+
+    def _cross_entropy(self, run: Run, columns: np.ndarray, labels: Any, prediction: Any, work: Any) -> float:
+        """Return the cross entropy of some columns; put its gradient, times 1 - H, into `work` unless it is None."""
+        weight = 1 - self.settings["hSmoothingWeight"]
+        if weight == 0:
+            return 0.0
+        xp, backend = run.xp, run.backend
+        which = xp.asarray(columns)
+        z = xp.asfortranarray(prediction[:, which])
+        error = None if work is None else backend.empty(*z.shape)
+        out = backend.empty(1, 1)
+        numbers = label_rows(labels)
+        if numbers is not None:
+            run.kernels.cross_entropy_numbers(numbers[columns], z, out, error)
+        else:
+            run.kernels.cross_entropy_softmax(backend.asarray(backend.asarray(labels)[:, which]), z, out, error)
+        if work is not None:
+            work[:, which] = weight * error
+        return float(out.item())
+
+    def _sequence(
+        self, lattice: LatticeSupervision, scores: np.ndarray, first: int, stride: int, gradient: np.ndarray | None
+    ) -> float:
+        """Return S of an utterance; unless `gradient` (N, rows) is None, add H times its derivative there."""
+        from acoustic.kernels.compiled import lattice_loops as loops  # numba: only a job that computes loads it
+
+        arrays, scaling = self._checked(lattice, scores.shape[1]), self.scaling
+        place = (scores, first, stride, arrays, int(lattice.num_nodes), scaling)
+        if gradient is None:
+            return self._summed(lattice, arrays, scores[first::stride], *loops.value(*place))
+        numbers, own, senones = loops.number_senones(arrays, scores.shape[1])
+        derivative, reference = np.empty((lattice.num_frames, len(senones))), np.empty(lattice.num_frames)
+        result = loops.value_and_derivative(*place, numbers, derivative, reference)
+        weight = self.settings["hSmoothingWeight"]
+        if scaling.criterion == MMI:
+            derivative[np.arange(lattice.num_frames), own] -= 1
+        else:
+            weight = -weight
+        loops.add_derivative(derivative, senones, first, stride, weight, gradient)
+        dropped = np.flatnonzero(reference < self.settings["frameDropThresh"])
+        gradient[first + dropped * stride] = 0
+        return self._summed(lattice, arrays, scores[first::stride], *result)
+
+    def _summed(self, lattice: LatticeSupervision, arrays: LatticeArrays, scores: Any, total: Any, correct: Any) -> Any:
+        """Return S, given the ln of the sum over all paths and the expected number of correct frames."""
+        if total == -np.inf:
+            raise ModelError(f"{self.where}: lattice of {lattice.name}: no path has a probability above 0")
+        factor = self.settings["seqGammarAMF"]
+        if self.criterion != MMI:
+            return factor * (lattice.num_frames - correct)
+        right = scores[np.arange(lattice.num_frames), arrays.reference_senones]
+        right = right.sum(dtype=np.result_type(right, np.float64)) + lattice.reference_transition_score
+        right += self.settings["seqGammarLMF"] * lattice.reference_score
+        return factor * total - right - self.settings["seqGammarWordPen"] * lattice.num_reference_words
+
+    def _checked(self, lattice: LatticeSupervision, rows: int) -> LatticeArrays:
+        """Return the arrays of a lattice, after a check of all indices that loops follow. Raises ModelError."""
+        from acoustic.kernels.compiled import lattice_loops as loops
+
+        arrays = LatticeArrays.of(lattice)
+        fault, place = loops.check(arrays, int(lattice.num_nodes), int(lattice.num_frames), rows)
+        if fault == loops.FINE:
+            return arrays
+        phones = len(arrays.silence)
+        found, expected = {
+            loops.BAD_NODE: ("its nodes", f"two of {lattice.num_nodes} nodes in topological order"),
+            loops.BAD_TIME: ("its frames", f"paths of {lattice.num_frames} frames, from the first to the last node"),
+            loops.BAD_SENONE: ("its senone", f"one of the {rows} outputs of the network"),
+            loops.BAD_PHONE: ("its phone", f"one of {phones} phones"),
+            loops.BAD_REFERENCE: ("its reference", f"one of {rows} senones and one of {phones} phones"),
+        }[fault]
+        what = "frame" if fault == loops.BAD_REFERENCE else "arc"
+        raise ModelError(f"{self.where}: lattice of {lattice.name}, {what} {place}: {found}; expected {expected}")
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any) -> None:
+        into.add(1, lambda out: run.kernels.scale(work, grad, out))
+        if into.needs(2) and into.take_fresh(2):
+            into.targets[2].fill(0)
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """Evaluate the plain recursion at complex numbers; dropped frames count here as others do."""
+        (labels, z, likelihood), (_, dz, dlikelihood), xp = inputs, tangents, run.xp
+        weight, stride, total = self.settings["hSmoothingWeight"], run.sequences.num_slots, 0.0
+        for slot, step, num_frames, lattice in self.supervisions(run):
+            columns = (step + np.arange(num_frames)) * stride + slot
+            arrays, moved = LatticeArrays.of(lattice), likelihood[:, columns] + 1j * STEP * dlikelihood[:, columns]
+            values = plain_value(run.backend.to_host(moved), arrays, lattice.num_nodes, self.scaling)
+            total += weight * self._summed(lattice, arrays, moved.T, *values).imag / STEP
+            x, dx, own = z[:, columns], dz[:, columns], labels[:, columns]
+            share = xp.exp(x - x.max(axis=0))
+            total -= (1 - weight) * (own * (dx - (share * dx).sum(axis=0) / share.sum(axis=0))).sum()
+        return scalar(xp.asarray([[total]]))
+
+
+def _columns(placed: Sequence[PlacedSupervision], firsts: Sequence[int], stride: int) -> np.ndarray:
+    """Return the columns of all supervised frames."""
+    return np.concatenate([first + stride * np.arange(one.num_frames) for one, first in zip(placed, firsts)])
