@@ -142,7 +142,10 @@ def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:
         raise ModelError(
             f"{path}: tensor {name!r} of type {kind}, {len(shape)} dimensions; expected a matrix of F32 or F64"
         )
-    return file.get_tensor(name)
+    try:
+        return file.get_tensor(name)
+    except ValueError as fault:  # an empty array with an immense dimension
+        raise ModelError(f"{path}: tensor {name!r}: {fault}; expected a matrix of F32 or F64") from fault
 
 
 def scoring_bytes(path: str | Path, output: str) -> bytes:

@@ -30,6 +30,7 @@ from decoder.gaussians.statistics import (
     Accumulator,
     estimate_gaussians,
     estimate_transitions,
+    growth,
     split,
     state_occupancy,
     targets,
@@ -195,10 +196,7 @@ class FlatStart:
     @property
     def schedule(self) -> list[int]:
         """Number of Gaussians in each pass; it grows by equal factors of at most 2."""
-        least = len(self.topology.states)
-        factor = max(self.options.gaussians / least, 1.0)
-        steps = math.ceil(round(math.log2(factor), 6))
-        counts = [round(least * factor ** (i / max(steps, 1))) for i in range(steps + 1)]
+        counts = growth(len(self.topology.states), self.options.gaussians)
         return [n for i, n in enumerate(counts) for _ in range(self.options.passes if i else self.options.first_passes)]
 
     def next_pass(self, training: Training, progress: Progress | None = None) -> Training:

@@ -64,7 +64,10 @@ class GaussianModels:
                 f"Gaussian models: {len(self.states)} states, weights {self.weights.shape}, means {self.means.shape}, "
                 f"variances {self.variances.shape}; expected at least one component of each state and equal sizes"
             )
-        if not (np.all(self.variances > 0) and np.all(np.isfinite(self.variances)) and np.all(np.isfinite(self.means))):
+        least = np.finfo(np.float64).tiny  # whose reciprocal is finite
+        if not (
+            np.all(self.variances >= least) and np.all(np.isfinite(self.variances)) and np.all(np.isfinite(self.means))
+        ):
             raise ShapeError("Gaussian models: a mean or variance out of range; expected positive, finite variances")
         if not (np.all(self.weights >= 0) and np.all(np.isfinite(self.weights))):
             raise ShapeError("Gaussian models: a weight out of range; expected positive, finite weights")
@@ -241,3 +244,8 @@ class GaussianModels:
         which = range(self.first[k], self.first[k + 1])
         parts = tuple(diagonal_component(self.means[c], self.variances[c]) for c in which)
         return StreamMixture(tuple(float(self.weights[c]) for c in which), parts)
+
+
+def mixture_arrays(models: GaussianModels) -> MixtureArrays:
+    """The components as the kernels read them."""
+    return models._arrays

@@ -30,9 +30,13 @@ class Threads:
 
     def align(self, parts: Sequence[shards.Shard], *arguments: Any) -> Iterator[list]:
         """The alignments of shards, in their order; arguments: see align_shard."""
-        return self._results(lambda part: shards.align_shard(part, *arguments), parts)
+        return self.results(shards.align_shard, parts, *arguments)
 
-    def _results(self, function: Callable, parts: Sequence[shards.Shard]) -> Iterator[Any]:
+    def results(self, function: Callable, parts: Sequence[Any], *arguments: Any) -> Iterator[Any]:
+        """The results of function(part, *arguments) for any parts of the data, in their order."""
+        return self._results(lambda part: function(part, *arguments), parts)
+
+    def _results(self, function: Callable, parts: Sequence[Any]) -> Iterator[Any]:
         for _, result in in_order(function, parts, self.threads):
             if isinstance(result, Exception):
                 raise result
@@ -74,7 +78,7 @@ class Cluster:
         return self._results(shards.align_shard, parts, *arguments)
 
     def results(self, function: Callable, parts: Sequence[Any], *arguments: Any) -> Iterator[Any]:
-        """The results of any function of shards, which have a `number`, in their order."""
+        """As of Threads; the parts have a `number`, for messages."""
         return self._results(function, parts, *arguments)
 
     def _results(self, function: Callable, parts: Sequence[Any], *arguments: Any) -> Iterator[Any]:

@@ -215,7 +215,7 @@ def survey(shard: Shard) -> list[Survey]:
                 )
             result.append(_survey_of(utterance, frames.astype(np.float64), kind, period, shard.settings.end_frames))
         except (ArgonautError, OSError) as fault:
-            result.append(Survey(failures=[(utterance.name, _reason(fault))]))
+            result.append(Survey(failures=[(utterance.name, reason_of(fault))]))
     return surveys_by_form(result)
 
 
@@ -234,7 +234,8 @@ def _survey_of(utterance: TrainingUtterance, frames: np.ndarray, kind: str, peri
     )
 
 
-def _reason(fault: Exception) -> str:
+def reason_of(fault: Exception) -> str:
+    """The reason of a failure, for a report."""
     return f"{fault.filename}: {os_reason(fault)}" if isinstance(fault, OSError) and fault.filename else str(fault)
 
 
@@ -267,7 +268,7 @@ class ShardWorker:
                 features = models.checked(read_features(utterance)[0])
                 add(result, features, graph, models, transitions, beam)
             except (ArgonautError, OSError) as fault:
-                result.failures.append((utterance.name, _reason(fault)))
+                result.failures.append((utterance.name, reason_of(fault)))
         return result
 
 
@@ -352,5 +353,5 @@ def align_shard(
             alignment: Alignment = aligner.align(utterance.words, models.log_likelihoods(read_features(utterance)[0]))
             result.append((utterance.name, alignment_labels(alignment, "state", period)))
         except (ArgonautError, OSError) as fault:
-            result.append((utterance.name, _reason(fault)))
+            result.append((utterance.name, reason_of(fault)))
     return result

@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -151,6 +152,13 @@ def targets(models: GaussianModels, occupancy: np.ndarray, total: int) -> np.nda
         more -= 1
         heapq.heappush(waiting, (-(occupancy[k] ** SPLIT_POWER) / count[k], k))
     return count
+
+
+def growth(least: int, most: int) -> list[int]:
+    """Numbers of components from `least` to `most`, which grow by equal factors of at most 2."""
+    factor = max(most / least, 1.0)
+    steps = math.ceil(round(math.log2(factor), 6))
+    return [round(least * factor ** (i / max(steps, 1))) for i in range(steps + 1)]
 
 
 def split(models: GaussianModels, counts: np.ndarray) -> GaussianModels:

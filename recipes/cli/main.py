@@ -22,6 +22,7 @@ COMMANDS = {
     "flatstart": "train Gaussian monophones from features, transcripts and a dictionary, and align with them",
     "tie": "tie the states of triphones with decision trees, given alignments and features",
     "denominator": "make lattices of training utterances for sequence training: MMI, MPE, sMBR",
+    "fmllr": "adapt features to speakers: estimate LDA, MLLT and fMLLR transforms, and apply them",
     "lm": "estimate an n-gram language model, compute perplexities, rescore n-best lists",
     "g2p": "guess the pronunciations of words with a model trained on a dictionary",
     "argon": "decode features or audio to an MLF and lattices, or align known words",

@@ -58,6 +58,7 @@ def make_material(root: Path) -> None:
         "audio.scp": [f"{path}.wav" for path in test],
         "scores.scp": [f"{path}.ll" for path in test],
         "states.list": STATES,
+        "speakers": [f"{path.name} one" for path in train],
         "dict": ["<s> [] sil", "</s> [] sil", *(f"{word} {' '.join(phones)}" for word, phones in WORDS.items())],
         "text": sentences,
         "sentences": [f"</s> {line} </s>" for line in sentences],

@@ -65,6 +65,11 @@ def search(root: Path) -> list[Step]:
             *("flatstart", "--features", root / "test.scp", "--words", root / "words.mlf", "--dict", root / "dict"),
             *("--out", root / "flat", "--gaussians", 1, "--first-passes", 5, "--method", "viterbi", "-j", 1),
         ),
+        argonaut(
+            *("fmllr", "train", "--features", root / "train.scp", "--alignment", root / "states.mlf", "--state-list"),
+            *(root / "states.list", "--speakers", root / "speakers", "--dim", 2, "--splice", 0, "--gaussians", 1),
+            *("--passes", 1, "--rounds", 1, "--min-frames", 1, "--out", root / "fmllr", "-j", 1),
+        ),
         ("a long stream", stream_with_pruning, [str(bundle), utterance]),
         ("a graph in memory", decode_with_graph_in_memory, [str(root)]),
         ("a long recording", align_long_recording, [str(bundle), utterance]),

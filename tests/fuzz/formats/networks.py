@@ -21,6 +21,9 @@ from acoustic.training.parallel.files import Iteration, IterationFiles
 from acoustic.training.parallel.job import load_output
 from acoustic.training.state.checkpoint import Checkpoint, TrainingFiles
 from acoustic.training.update import Updater
+from decoder.gaussians.adaptation.adaptation import Adaptation
+from decoder.gaussians.adaptation.shards import Projection, transformed
+from decoder.gaussians.models import GaussianModels
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError
 from tests.acoustic.nodes.examples.base import FRAMES, build, build_with_frames
@@ -133,7 +136,7 @@ def _loaded(content: bytes):
     tensors = {}
     for name, entry in header.items():
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        kind = {"F32": "<f4", "F64": "<f8"}[entry["dtype"]]
+        kind = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}[entry["dtype"]]
         tensors[name] = np.frombuffer(content[begin:end], kind).reshape(entry["shape"])
     return tensors, metadata
 
@@ -242,6 +245,35 @@ def use_onnx(path: Path) -> None:
 
 
 CHANGES = (metadata_change, header_change)
+
+
+def adaptation(path: Path, rng: random.Random) -> None:
+    """Transforms of speakers, of random sizes."""
+    dim, splice, numbers = rng.randint(1, 4), rng.randint(0, 2), np.random.default_rng(rng.getrandbits(32))
+    values = rng.randint(1, 3)
+    models = GaussianModels(
+        ("sil_s2", "a_s2"), np.array([0, 1, 3]), np.array([1, 0.5, 0.5]), numbers.normal(size=(3, dim)),
+        np.ones((3, dim)),
+    )  # fmt: skip
+    projection = Projection(
+        numbers.normal(size=(dim, values * (2 * splice + 1))), splice, "MFCC_D", 100_000, 2 * values
+    )
+    transforms = {f"s{i}": numbers.normal(size=(dim, dim + 1)) for i in range(rng.randint(0, 2))}
+    prior = np.zeros((dim, dim + 1, dim + 1) if transforms else (0, 0, 0))
+    history = ({"pass": 1, "kind": "lda", "failures": [["u", "short"]]},)
+    found = Adaptation(projection, models, models, transforms, {"s0": 7.0}, prior, history, True)
+    found.save(path, {"settings": "x"})
+
+
+def use_adaptation(path: Path) -> None:
+    """Transform a few frames, and score them."""
+    found, _ = Adaptation.load(path)
+    frames = found.projection.apply(np.ones((found.projection.dim, 3), np.float32))
+    for transform in found.transforms.values():
+        found.models.scores(transformed(frames, transform).T, np.zeros(1, np.int32))
+    found.independent.scores(frames.T, np.zeros(1, np.int32))
+
+
 FORMATS = (
     Format("model of any node", written(any_node), evaluate, (node_change, node_change, node_change, *CHANGES), True),
     Format("acoustic model", written(simple_model), scores, (node_change, *CHANGES), True),
@@ -249,6 +281,7 @@ FORMATS = (
     Format("outer iteration", written(iteration), use_iteration, CHANGES, True),
     Format("output of a job", written(job_output), load_output, CHANGES, True),
     Format("tensors", written(job_output), load_tensors, CHANGES, True),
+    Format("transforms of speakers", written(adaptation), use_adaptation, CHANGES, True),
     Format("ratios of singular values", text("# name ratio\nW0 0.5\nW[1-9] 1.0\n"), ratios),
     Format("onnx model", written(onnx), use_onnx, (), True, ".onnx"),
 )

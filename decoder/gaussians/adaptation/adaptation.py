@@ -1,0 +1,112 @@
+"""Transforms and Gaussians of a training, and the file that holds them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from acoustic.network.model_file import load_tensors, save_tensors
+from decoder.gaussians.adaptation.shards import Projection
+from decoder.gaussians.models import GaussianModels
+from readers.errors import FormatError, ModelError
+
+FORMAT, VERSION = "argonaut-fmllr", 1
+MOST_SPLICE = 20
+MOST_DIM = 1 << 15  # values of a frame, which HTK counts in 16 bits
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """Transforms and Gaussians, between two passes or at the end.
+
+    Attributes
+    ----------
+    projection : Projection
+        LDA and MLLT.
+    models : GaussianModels
+        Of frames after the transforms of their speakers.
+    independent : GaussianModels
+        Of frames without these transforms.
+    transforms : dict of str to (d, d + 1) float64
+        Speaker -> transform; speakers with few frames have none.
+    counts : dict of str to float
+        Speaker -> frames, without silence.
+    prior : (d, d + 1, d + 1) float64
+        See `FmllrSums.with_prior`; zero before the first estimate.
+    history : tuple of dict
+        A row for each pass: pass, kind, gaussians, log_likelihood_per_frame, frames, speakers.  The log-likelihood
+        is that before the pass; it contains the logarithms of the transforms' determinants.
+    complete : bool
+        Whether no pass is left.
+    """
+
+    projection: Projection
+    models: GaussianModels
+    independent: GaussianModels
+    transforms: Mapping[str, np.ndarray] = field(default_factory=dict)
+    counts: Mapping[str, float] = field(default_factory=dict)
+    prior: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    history: tuple[dict, ...] = ()
+    complete: bool = False
+
+    def save(self, path: Path, inputs: Mapping[str, str]) -> None:
+        """Write all of it; inputs: checksums of what it depends on, by names for messages."""
+        arrays = {"matrix": self.projection.matrix, "prior": self.prior}
+        for name, models in (("adapted", self.models), ("independent", self.independent)):
+            for part in ("first", "weights", "means", "variances"):
+                arrays[f"{name}.{part}"] = getattr(models, part)
+        names = list(self.transforms)
+        dim = self.models.dim
+        arrays["transforms"] = np.array([self.transforms[name] for name in names]).reshape(-1, dim, dim + 1)
+        form = {"splice": self.projection.splice, "kind": self.projection.kind}
+        form |= {"period": self.projection.period, "dim": self.projection.dim}
+        metadata = {"format": FORMAT, "version": VERSION, "inputs": dict(inputs), "history": list(self.history)}
+        metadata |= {"states": list(self.models.states), "speakers": names, "form": form, "complete": self.complete}
+        metadata["counts"] = dict(self.counts)
+        save_tensors(path, arrays, metadata)
+
+    @classmethod
+    def load(cls, path: Path) -> tuple["Adaptation", dict[str, str]]:
+        """Read what `save` wrote, and the inputs.  Raises FormatError or ModelError for other and damaged files."""
+        arrays, metadata = load_tensors(path)
+        if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
+            raise FormatError(f"{path}: not a file of `argonaut fmllr train` of this version")
+        try:
+            wrong = [
+                name for name, array in arrays.items() if array.dtype.kind != ("i" if name.endswith("first") else "f")
+            ]
+            if wrong:
+                raise FormatError(f"{path}: '{wrong[0]}' has another type; expected a file of `argonaut fmllr train`")
+            form, states = metadata["form"], tuple(map(str, metadata["states"]))
+            numbers = int(form["splice"]), str(form["kind"]), int(form["period"]), int(form["dim"])
+            projection = Projection(np.ascontiguousarray(arrays["matrix"], np.float64), *numbers)
+            models = [
+                GaussianModels(
+                    states, *(arrays[f"{name}.{part}"] for part in ("first", "weights", "means", "variances"))
+                )
+                for name in ("adapted", "independent")
+            ]
+            shape, dim = projection.matrix.shape, models[0].dim
+            transforms, prior = np.asarray(arrays["transforms"]), np.asarray(arrays["prior"])
+            names = [str(name) for name in metadata["speakers"]]
+            sizes_fit = (
+                0 <= projection.splice <= MOST_SPLICE
+                and shape[0] == dim == models[1].dim
+                and shape[1] % (2 * projection.splice + 1) == 0
+                and 0 < projection.num_values <= projection.dim < MOST_DIM
+                and transforms.shape == (len(names), dim, dim + 1)
+                and prior.shape in ((dim, dim + 1, dim + 1), (0, 0, 0))
+                and all(np.isfinite(array).all() for array in (projection.matrix, transforms, prior))
+            )
+            if not sizes_fit:
+                raise FormatError(f"{path}: arrays of other sizes or values; expected a file of `argonaut fmllr train`")
+            found = cls(
+                projection, *models, dict(zip(names, np.ascontiguousarray(transforms))),
+                {str(name): float(count) for name, count in metadata["counts"].items()}, np.ascontiguousarray(prior),
+                tuple(map(dict, metadata["history"])), bool(metadata["complete"]),
+            )  # fmt: skip
+            return found, dict(metadata["inputs"])
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as fault:
+            reason = " ".join(str(fault).split()) or type(fault).__name__
+            raise ModelError(f"{path}: {reason}; expected a file of `argonaut fmllr train`") from fault

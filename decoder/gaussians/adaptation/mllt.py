@@ -1,0 +1,61 @@
+"""MLLT: the linear transform with which diagonal covariances fit best, also called semi-tied covariances.
+
+References
+----------
+Gales, Semi-tied covariance matrices for hidden Markov models, IEEE Transactions on Speech and Audio Processing 7, 1999.
+"""
+
+import numpy as np
+
+ITERATIONS = 20
+
+
+def objective(matrix: np.ndarray, statistics: np.ndarray, count: float) -> float:
+    """The auxiliary function of a transform per frame: `ln |det A| - sum_i a_i G_i a_i' / 2 n`.
+
+    Parameters
+    ----------
+    matrix : (d, d) float64
+        A, with rows a_i.
+    statistics : (d, d, d) float64
+        G_i, symmetric: sums of (x - mean)(x - mean)' / variance[i].
+    count : float
+        Number n of frames.
+
+    Returns
+    -------
+    float
+    """
+    quadratic = np.einsum("ij,ijk,ik->", matrix, statistics, matrix)
+    return float(np.linalg.slogdet(matrix)[1] - quadratic / (2 * count))
+
+
+def estimate_mllt(statistics: np.ndarray, count: float, iterations: int = ITERATIONS) -> np.ndarray:
+    """The transform of greatest auxiliary function, row by row, beginning with the unit matrix.
+
+    Parameters
+    ----------
+    statistics : (d, d, d) float64
+        See `objective`.
+    count : float
+        Number of frames.
+    iterations : int
+        How often every row is estimated.
+
+    Returns
+    -------
+    (d, d) float64
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        For statistics of fewer frames than values.
+    """
+    dim = len(statistics)
+    inverses, matrix = np.linalg.inv(statistics), np.eye(dim)
+    for _ in range(iterations):
+        for i in range(dim):
+            cofactor = np.linalg.inv(matrix)[:, i]
+            row = inverses[i] @ cofactor
+            matrix[i] = row * np.sqrt(count / (cofactor @ row))
+    return matrix

@@ -1,0 +1,324 @@
+"""Training of LDA, MLLT, Gaussian mixtures and speaker transforms on a fixed alignment of states.
+
+Frames are spliced and projected by LDA.  The states get Gaussians, whose number grows by equal factors of at most 2;
+before each growth MLLT turns the frames.  Then transforms of the speakers (fMLLR) and Gaussians are estimated in turn:
+speaker-adaptive training.
+
+References
+----------
+Gales 1998 and 1999, see fmllr.py and mllt.py.  Povey et al., The Kaldi speech recognition toolkit, ASRU 2011.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from decoder.gaussians.adaptation.adaptation import MOST_SPLICE, Adaptation
+from decoder.gaussians.adaptation.lda import LdaSums, estimate_lda
+from decoder.gaussians.adaptation.mllt import estimate_mllt
+from decoder.gaussians.adaptation.shards import (
+    AlignedUtterance,
+    Projection,
+    aligned_shards,
+    gaussian_sums,
+    lda_sums,
+)
+from decoder.gaussians.adaptation.speakers import SpeakerOptions, mean_prior, speaker_transforms
+from decoder.gaussians.models import GaussianModels
+from decoder.gaussians.runners import Runner
+from decoder.gaussians.shards import read_features
+from decoder.gaussians.statistics import estimate_gaussians, growth, split, state_occupancy, targets
+from readers.common.report import Log, Progress, RunReport
+from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.htk.parameter_file import HAS_A, HAS_D, HAS_N, HAS_T, parse_kind
+
+MOST_GAUSSIANS = 1_000_000
+LDA, GAUSSIANS, MLLT, FMLLR = "lda", "gaussians", "mllt", "fmllr"  # kinds of passes
+
+
+@dataclass(frozen=True)
+class AdaptationOptions:
+    """Options of a training.
+
+    Parameters
+    ----------
+    splice : int
+        Frames on each side that LDA sees.
+    dim : int
+        Values of a frame after LDA.
+    gaussians : int
+        Gaussians in all, at the end.
+    passes : int
+        Passes with each number of Gaussians.
+    rounds : int
+        How often the transforms of speakers are estimated; 0: never.
+    speakers : SpeakerOptions
+    variance_floor : float
+        Least variance, as a fraction of the variance within states.
+
+    Raises
+    ------
+    ConfigError
+        For a value out of range.
+    """
+
+    splice: int = 4
+    dim: int = 40
+    gaussians: int = 2000
+    passes: int = 4
+    rounds: int = 3
+    speakers: SpeakerOptions = field(default_factory=SpeakerOptions)
+    variance_floor: float = 0.01
+
+    def __post_init__(self):
+        for name, least, most in (
+            ("splice", 0, MOST_SPLICE),
+            ("dim", 1, 10_000),
+            ("gaussians", 1, MOST_GAUSSIANS),
+            ("passes", 1, 1000),
+            ("rounds", 0, 1000),
+        ):
+            if not least <= getattr(self, name) <= most:
+                raise ConfigError(f"fmllr: {name} {getattr(self, name)}; expected {least} to {most}")
+        if not 0 < self.variance_floor < 1:
+            raise ConfigError(f"fmllr: variance floor {self.variance_floor}; expected between 0 and 1")
+
+
+class AdaptationTraining:
+    """Trains transforms and Gaussians.
+
+    Parameters
+    ----------
+    utterances : sequence of AlignedUtterance
+        At least one.
+    states : sequence of str
+        Names of the states.
+    silent : sequence of int
+        States whose frames do not count for the transforms of speakers.
+    options : AdaptationOptions
+    runner : Threads or Cluster
+    report : RunReport
+        Receives the utterances that cannot be used.
+    """
+
+    def __init__(
+        self,
+        utterances: Sequence[AlignedUtterance],
+        states: Sequence[str],
+        silent: Sequence[int],
+        options: AdaptationOptions,
+        runner: Runner,
+        report: RunReport,
+    ):
+        self.utterances, self.states, self.silent = list(utterances), tuple(states), list(silent)
+        self.options, self.runner, self.report = options, runner, report
+        self.shards = list(aligned_shards(self.utterances))
+
+    @cached_property
+    def spliced(self) -> Projection:
+        """The projection that only splices frames of the form of the first utterance that can be read."""
+        for utterance in self.utterances:
+            try:
+                features, kind, period = read_features(utterance)
+            except (ArgonautError, OSError):
+                continue
+            used = statics(kind, len(features)) if self.options.splice else len(features)
+            width = used * (2 * self.options.splice + 1)
+            if self.options.dim > width:
+                raise ConfigError(
+                    f"fmllr: {self.options.dim} values after LDA; expected at most {width}, the number before it"
+                )
+            return Projection(np.eye(width), self.options.splice, kind, period, len(features))
+        first = self.utterances[0]
+        read_features(first)  # raises its error
+        raise FormatError(f"{first.path}: changed while it was read")
+
+    @property
+    def steps(self) -> list[tuple[str, int]]:
+        """Kind of each pass and number of Gaussians in it."""
+        counts = growth(len(self.states), max(self.options.gaussians, len(self.states)))
+        steps = [(LDA, counts[0])]
+        for number, count in enumerate(counts):
+            passes = self.options.passes if number else 2  # on a fixed alignment, one Gaussian per state needs no more
+            last = GAUSSIANS if number and count == counts[-1] else MLLT
+            steps += [(GAUSSIANS, count)] * (passes - 1) + [(last, count)]
+        return steps + [(FMLLR, counts[-1]), (GAUSSIANS, counts[-1])] * self.options.rounds
+
+    def begin(self, progress: Progress | None = None) -> Adaptation:
+        """LDA, and one Gaussian per state."""
+        sums = LdaSums.empty(len(self.states), len(self.spliced.matrix))
+        for number, part in enumerate(self.runner.results(lda_sums, self.shards, self.spliced, len(self.states)), 1):
+            sums.add(part)
+            if progress:
+                progress(number, len(self.shards))
+        if not sums.count.any():
+            raise FormatError(f"{sums.failures[0][0]}: {sums.failures[0][1]} (nor can any other utterance be used)")
+        matrix = estimate_lda(sums, self.options.dim)
+        means = sums.means() @ matrix.T
+        size = len(self.states)
+        models = GaussianModels(self.states, np.arange(size + 1), np.ones(size), means, np.ones(means.shape))
+        row = {
+            "pass": 1,
+            "kind": LDA,
+            "gaussians": size,
+            "log_likelihood_per_frame": None,
+            "frames": int(sums.count.sum()),
+            "failures": sums.failures,
+        }
+        return Adaptation(replace(self.spliced, matrix=matrix), models, models, history=(row,))
+
+    def next_pass(self, training: Adaptation | None, progress: Progress | None = None) -> Adaptation:
+        """One pass over the data, and what follows from it."""
+        if training is None:
+            return self.begin(progress)
+        number, steps = len(training.history), self.steps
+        kind, _ = steps[number]
+        complete = number + 1 == len(steps)
+        if kind == FMLLR:
+            return replace(self._fmllr(training, progress), complete=complete)
+        following = None if complete else steps[number + 1][1]
+        return replace(self._gaussians(training, kind == MLLT, following, progress), complete=complete)
+
+    def _gaussians(
+        self, training: Adaptation, with_mllt: bool, following: int | None, progress: Progress | None
+    ) -> Adaptation:
+        models, projection = training.models, training.projection
+        arguments = (projection, training.transforms, models, with_mllt)
+        sums = statistics = None
+        for number, (part, more) in enumerate(
+            self.runner.results(gaussian_sums, self.used_shards(training), *arguments)
+        ):
+            if sums is None:
+                sums, statistics = part, more
+            else:
+                sums.add(part)
+                if statistics is not None:
+                    statistics += more
+            if progress:
+                progress(number + 1, len(self.shards))
+        new = estimate_gaussians(models, sums, np.full(models.dim, self.options.variance_floor))
+        row = self._row(training, MLLT if with_mllt else GAUSSIANS, sums.log_likelihood, sums.frames)
+        if with_mllt:
+            lower = np.tril(statistics)
+            turn = estimate_mllt(lower + np.tril(lower, -1).transpose(0, 2, 1), float(sums.frames))
+            row["log_determinant"] = float(np.linalg.slogdet(turn)[1])
+            projection = replace(projection, matrix=turn @ projection.matrix)
+            new = replace(new, means=new.means @ turn.T)
+        if following and following > len(new.weights):
+            new = split(new, targets(new, state_occupancy(models, sums.occupancy), following))
+        history = (*training.history, row)
+        # Before the first transforms of speakers, both models are the same.
+        independent = training.independent if training.prior.size else new
+        return replace(training, projection=projection, models=new, independent=independent, history=history)
+
+    def _fmllr(self, training: Adaptation, progress: Progress | None) -> Adaptation:
+        shards, prior = self.used_shards(training), training.prior
+        arguments = (training.projection, training.models, self.silent, self.runner)
+        if not prior.size:
+            prior = mean_prior(shards, *arguments)
+        found = speaker_transforms(shards, *arguments, training.transforms, prior, self.options.speakers, progress)
+        row = self._row(training, FMLLR, found.log_likelihood, found.frames)
+        return replace(
+            training, transforms=found.transforms, counts=found.counts, prior=prior, history=(*training.history, row)
+        )
+
+    def _row(self, training: Adaptation, kind: str, log_likelihood: float, frames: int) -> dict:
+        """A row of the history; MLLT's determinant counts, so that values before and after it compare."""
+        turned = sum(row.get("log_determinant", 0.0) for row in training.history)
+        return {
+            "pass": len(training.history) + 1,
+            "kind": kind,
+            "gaussians": len(training.models.weights),
+            "log_likelihood_per_frame": log_likelihood / frames + turned,
+            "frames": frames,
+            "speakers": len(training.transforms),
+        }
+
+    def used_shards(self, training: Adaptation) -> list:
+        """The shards without the utterances that could not be used."""
+        failed = {name for name, _ in training.history[0]["failures"]}
+        return list(aligned_shards(one for one in self.utterances if one.name not in failed)) if failed else self.shards
+
+    @cached_property
+    def inputs(self) -> dict[str, str]:
+        """What the result depends on, as checksums by a name for messages."""
+        files = []
+        for one in self.utterances:
+            try:
+                found = Path(one.path).stat()
+            except OSError:
+                continue
+            files.append((one.name, one.start, one.end, found.st_size, found.st_mtime_ns))
+        contents = {
+            "settings": asdict(self.options),
+            "alignment": [
+                self.states,
+                self.silent,
+                [(u.name, u.states.tolist(), u.lengths.tolist()) for u in self.utterances],
+            ],
+            "speakers": [(one.name, one.speaker) for one in self.utterances],
+            "features": files,
+        }
+        return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest() for name, value in contents.items()}
+
+    def restore(self, path: Path, log: Log) -> Adaptation | None:
+        """What an earlier run has stored; None, if there is nothing or if it is of other inputs."""
+        if not path.exists():
+            return None
+        try:
+            training, before = Adaptation.load(path)
+        except ArgonautError as fault:
+            log(f"{' '.join(str(fault).split())}; starting again")
+            return None
+        changed = [name for name in self.inputs if before.get(name) != self.inputs[name]]
+        if changed:
+            log(f"{path}: {' and '.join(changed)} changed since; starting again")
+            return None
+        return training
+
+    def train(
+        self, path: Path, log: Log, after: Callable[[Adaptation], None], progress: Progress | None = None
+    ) -> Adaptation:
+        """All passes; the result so far is stored after each of them, and a run that was stopped goes on from there.
+
+        Parameters
+        ----------
+        path : Path
+            File of the result.
+        log : callable
+            Receives lines about earlier results.
+        after : callable
+            after(training) is called when a pass is stored.
+        progress : callable, optional
+            progress(done, total) counts parts of the data.
+
+        Returns
+        -------
+        Adaptation
+        """
+        training = self.restore(path, log)
+        if training is not None:
+            log(f"{len(training.history)} of {len(self.steps)} passes are done; going on")
+        while training is None or not training.complete:
+            training = self.next_pass(training, progress)
+            training.save(path, self.inputs)
+            after(training)
+        for name, reason in training.history[0]["failures"]:
+            self.report.fail(name, reason)
+        self.report.done(len(self.utterances) - len(training.history[0]["failures"]))
+        return training
+
+
+def statics(kind: str, dim: int) -> int:
+    """Number of values of a frame without deltas, which come after them."""
+    code = parse_kind(kind)
+    if not code & HAS_D:
+        return dim
+    without_energy = bool(code & HAS_N)  # the statics lack the energy, which the deltas have
+    blocks = 2 + bool(code & HAS_A) + bool(code & HAS_T)
+    return (dim + without_energy) // blocks - without_energy
