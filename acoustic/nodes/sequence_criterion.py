@@ -1,6 +1,6 @@
 """Criteria of whole sequences that are computed from lattices: MMI, boosted MMI, MPE and sMBR."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -194,6 +194,14 @@ class SequenceWithSoftmax(SupervisedCriterion):
         return SMBR if chosen == MMI and self.settings["seqGammarUsesMBR"] else chosen
 
     @property
+    def summary(self) -> str:
+        """The criterion with the options that matter to it, for the log."""
+        names = ["hSmoothingWeight", "frameDropThresh", "seqGammarAMF", "seqGammarLMF", "seqGammarWordPen"]
+        names += ["seqGammarBMMIFactor"] if self.criterion == MMI else ["silenceFrames"]
+        name = next(name for name, number in CRITERIA.items() if number == self.criterion)
+        return ", ".join([name, *(f"{option}={self.settings[option]}" for option in names)])
+
+    @property
     def scaling(self) -> LatticeScaling:
         """How the paths of a lattice are scored."""
         settings, criterion = self.settings, self.criterion
@@ -319,3 +327,27 @@ class SequenceWithSoftmax(SupervisedCriterion):
 def _columns(placed: Sequence[PlacedSupervision], firsts: Sequence[int], stride: int) -> np.ndarray:
     """Return the columns of all supervised frames."""
     return np.concatenate([first + stride * np.arange(one.num_frames) for one, first in zip(placed, firsts)])
+
+
+def configure_sequence_criteria(nodes: Iterable[Node], settings: Iterable[tuple[str, Any]]) -> list[str]:
+    """Set options of the SequenceWithSoftmax among some nodes; return a line for each of them, or a warning.
+
+    Parameters
+    ----------
+    nodes : iterable of Node
+        The criterion and the evaluation nodes of a training.
+    settings : iterable of (str, value)
+        Options by name.
+
+    Raises
+    ------
+    ModelError
+        For a value that is out of range.
+    """
+    changes = dict(settings)
+    found = [node for node in nodes if isinstance(node, SequenceWithSoftmax)]
+    for node in found:
+        node.settings = node._check_settings(node.settings | changes)
+    if changes and not found:
+        return [f"warning: {', '.join(changes)}: the network has no criterion SequenceWithSoftmax; no effect"]
+    return [f"{node.where}: {node.summary}" for node in found]

@@ -1,12 +1,15 @@
 """Reads the SGD block of a configuration into TrainingOptions (CNTK book, section 3.3.1)."""
 
+from typing import Any
+
+from acoustic.nodes.sequence_criterion import SequenceWithSoftmax, range_fault
 from acoustic.training.control.options import MODES, AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES, AdaGrad, Momentum, Rule
 from readers.config.config import Config
-from readers.config.option_check import OptionFault, check_keys, located_faults
+from readers.config.option_check import READ_BY, OptionFault, check_keys, located_faults
 from readers.config.values import did_you_mean
-from readers.errors import ConfigError
+from readers.errors import ConfigError, ModelError
 
 # Names that are read below, or that belong to other readers of the block.
 OTHER = (
@@ -30,9 +33,8 @@ WITHOUT_EFFECT = {
     "naturalGradientProducts": "products are made in float32",
     "unroll": "loops are computed step by step, with the gradients of all steps",
 }
-NOT_BUILT = dict.fromkeys(
-    ("hSmoothingWeight", "frameDropThresh", "seqGammarAMF", "seqGammarLMF", "doReferenceAlign"), "sequence training"
-)
+# Options of the node SequenceWithSoftmax that the block may set, by name.
+SEQUENCE_OPTIONS = {option.name: option for option in SequenceWithSoftmax.options}
 NO_ADAPTATION = ("none", "")
 CONTROL_KEYS = tuple(key for key, _ in AutoAdjust.keys.values())
 # The keys that switch a control on; the others have no effect without one of these.
@@ -58,7 +60,7 @@ def training_options(sgd: Config) -> TrainingOptions:
         out of range.
     """
     own = [key for key, _ in TrainingOptions.keys.values()]
-    check_keys(sgd, [*own, *OTHER, *WITHOUT_EFFECT, *rule_keys(), *CONTROL_KEYS], NOT_BUILT)
+    check_keys(sgd, [*own, *OTHER, *WITHOUT_EFFECT, *SEQUENCE_OPTIONS, *rule_keys(), *CONTROL_KEYS], {})
     if sgd.has("hogwildThreads") and sgd.int("hogwildThreads") != 1:
         raise ConfigError(
             f"{sgd.where('hogwildThreads')}: hogwildThreads is {sgd.int('hogwildThreads')}; expected 1: threads share "
@@ -70,7 +72,23 @@ def training_options(sgd: Config) -> TrainingOptions:
         values["learning_rates_per_sample"] = sgd.floats("learningRatePerSample")
     with located_faults(sgd):
         values["auto_adjust"] = auto_adjust_options(sgd)
+        values["sequence"] = _sequence_options(sgd)
         return TrainingOptions(**values, rule=_rule(sgd), adaptation_weight=_adaptation_weight(sgd))
+
+
+def _sequence_options(sgd: Config) -> tuple[tuple[str, Any], ...]:
+    """Return the options of SequenceWithSoftmax that a block sets. Raises ConfigError or OptionFault."""
+    found: dict[str, Any] = {}
+    for name, option in SEQUENCE_OPTIONS.items():
+        if sgd.has(name):
+            value = getattr(sgd, READ_BY[option.kind])(name)
+            try:
+                found[name] = option.convert(value, "")
+            except ModelError:  # text that is none of the choices
+                raise OptionFault(name, f"{value}; expected one of {', '.join(option.choices)}") from None
+    if fault := range_fault(found):
+        raise OptionFault(*fault)
+    return tuple(found.items())
 
 
 def rule_keys() -> list[str]:

@@ -7,6 +7,7 @@ the 2016 tool.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from acoustic.training.control.options import BEFORE, NONE, AutoAdjust
 from acoustic.training.rules import Momentum, Rule
@@ -102,6 +103,8 @@ class TrainingOptions(KeyedOptions):
         Whether the elements of a gradient are clipped, instead of its Frobenius norm.
     l2_weight, l1_weight : float
         Weights of the regularisation.
+    sequence : tuple of (str, value)
+        Options of the criterion SequenceWithSoftmax that are set before training.
     rule : Rule
         The update rule.
     noise_deviation : float
@@ -163,6 +166,7 @@ class TrainingOptions(KeyedOptions):
     clip_by_truncation: bool = option("gradientClippingWithTruncation", True)
     l2_weight: float = option("L2RegWeight", 0.0, not_negative, "a weight >= 0")
     l1_weight: float = option("L1RegWeight", 0.0, not_negative, "a weight >= 0")
+    sequence: tuple[tuple[str, Any], ...] = ()
     rule: Rule = Momentum()  # noqa: RUF009 (frozen)
     noise_deviation: float = option("gaussianNoiseInjectStd", 0.0, not_negative, "a deviation >= 0")
     min_learning_rate: float = option("minLearningRatePerSample", 1e-9)

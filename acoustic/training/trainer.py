@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from acoustic.network.network import Network
 from acoustic.nodes.convolution import limit_packing
+from acoustic.nodes.sequence_criterion import configure_sequence_criteria
 from acoustic.runtime.thread_team import default_threads
 from acoustic.training.control import AdaptiveMinibatch, AdjustAfterEpoch, Control, Decision, SearchBeforeEpoch
 from acoustic.training.control.options import AFTER, BEFORE, NONE
@@ -66,6 +67,8 @@ class Trainer:
         self.progress, self.on_epoch = callbacks.progress, callbacks.on_epoch
         self.names = watched_nodes(network, options)
         self.criterion = self.names[0]
+        for text in configure_sequence_criteria([network[name] for name in self.names], options.sequence):
+            log(text)
         if options.packed_samples:
             limit_packing(network, options.packed_samples)
         self.learner = make_learner(network, reader, options, self.names)

@@ -81,11 +81,11 @@ def _sgd() -> Place:
     rows = _from_fields(TrainingOptions, TrainingOptions.keys)
     read = names_read(configuration)
     rows += [Parameter(name, read.get(name) or "") for name in configuration.OTHER]
+    rows += [Parameter(name, default_text(one.default)) for name, one in configuration.SEQUENCE_OPTIONS.items()]
     for rule in dict.fromkeys(RULES.values()):
         rows += _from_fields(rule, rule.keys)
     rows += _from_fields(AutoAdjust, AutoAdjust.keys)
     rows += _without_effect(configuration.WITHOUT_EFFECT)
-    rows += _refused(configuration.NOT_BUILT)
     return Place("3.3.1", "SGD", tuple({row.name: row for row in reversed(rows)}.values())[::-1])
 
 

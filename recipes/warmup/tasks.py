@@ -102,6 +102,7 @@ def sequences(root: Path) -> list[Step]:
             for words in ("ClassWords", "Words", "Sentences")
             for rule in ("gradUpdateType=None", "gradUpdateType=AdaGrad")
         ),
+        ("criteria of lattices", compute_lattice_criterion, []),
         ("kernels of replays", compile_replayed, []),
         ("lattice-free MMI", train_lattice_free, []),
         ("fonts of pictures", find_fonts, []),
@@ -158,6 +159,31 @@ def train_lattice_free(_: list[str]) -> int:
         engine = Engine(network, ["J"])
         engine.forward({"x": np.zeros((2, 3))}, training=True, criterion="J", layout=layout)
         engine.backward("J")
+    return 0
+
+
+def compute_lattice_criterion(_: list[str]) -> int:
+    """Compute value and gradient of SequenceWithSoftmax, in both precisions, for a lattice of one arc."""
+    import numpy as np
+
+    from acoustic.engine.engine import Engine
+    from acoustic.network.network import Network
+    from readers.minibatches.sequence_layout import SequenceLayout
+    from readers.minibatches.supervision import LatticeSupervision, PlacedSupervision
+
+    zero, score, no = np.zeros(1, np.int32), np.zeros(1, np.float32), np.zeros(1, bool)
+    arc = (zero, zero + 1, zero, zero + 1, zero, zero, score, score, no)  # from node 0 to 1, a frame in senone 0
+    placed = PlacedSupervision(0, 0, 1, LatticeSupervision("utterance", 1, zero, zero, 0.0, *arc, 2, no))
+    layout = SequenceLayout(1, 1, ~no[None], ~no[None], no[None], supervisions=(placed,))
+    for precision in ("float", "double"):
+        network = Network(precision)
+        network.add("Input", "labels", rows=2)
+        network.add("Input", "x", rows=2)
+        network.add("Parameter", "b", rows=2)
+        network.add("SequenceWithSoftmax", "J", "labels", network.add("Plus", "z", "x", "b"), "z")
+        engine, matrix = Engine(network, ["J"]), np.eye(2, 1)
+        for training in (False, True):
+            engine.forward({"labels": matrix, "x": matrix}, training, layout=layout)
     return 0
 
 

@@ -28,6 +28,7 @@ CRITERIA = {  # name in lower case: node type
     "crossentropy": "CrossEntropy",
     "squareerror": "SquareError",
     "logistic": "Logistic",
+    "sequencewithsoftmax": "SequenceWithSoftmax",
 }
 ERRORS = {"errorprediction": "ErrorPrediction", "classificationerror": "ErrorPrediction"}
 # CNTK named this node after the criterion as it was called in 2015 and in 2016.
@@ -37,7 +38,6 @@ OTHER_CRITERIA = {  # name in lower case: why it is not accepted here
     "ncecrossentropywithsoftmax": "is not built",
     "classcrossentropywithsoftmax": "is for rnnType CLASSLM and CLASSLSTM",
     "classbasedcrossentropywithsoftmax": "is for rnnType CLASSLM and CLASSLSTM",
-    "sequencewithsoftmax": "is not built",
     "crf": "is for rnnType CRF",
 }
 # Parameters of every kind of network.
@@ -71,7 +71,7 @@ class BuilderOptions:
         Nonlinearity of each hidden layer, the last one repeating: Sigmoid, Tanh, RectifiedLinear, None. A subclass may
         know others.
     training_criterion : str
-        CrossEntropyWithSoftmax, CrossEntropy, SquareError or Logistic. A subclass may know others.
+        CrossEntropyWithSoftmax, CrossEntropy, SquareError, Logistic or SequenceWithSoftmax. A subclass may know others.
     eval_criterion : str
         One of these or ErrorPrediction (ClassificationError).
     init_scale : float
@@ -84,7 +84,7 @@ class BuilderOptions:
     normalise_features : bool
         Normalise mean and variance of the input, computed on the training data.
     with_prior : bool
-        Add the label prior and the scaled log-likelihood for a decoder.
+        Add the label prior and the scaled log-likelihood for a decoder; SequenceWithSoftmax always adds them.
     with_dropout : bool
         Add a dropout node after each hidden layer. As in CNTK, and unlike in the book, the input has none.
     words : int
@@ -246,6 +246,8 @@ def add_criteria(
             top = network.nodes.get("LogisticProb") or network.add("Sigmoid", "LogisticProb", last)
         else:
             top = posterior if kind == "CrossEntropy" else last
+        if kind == "SequenceWithSoftmax":
+            return network.add(kind, name, labels, top, scaled_likelihood(network, labels, last))
         return network.add(kind, name, labels, top)
 
     kinds = options.evaluations
@@ -262,13 +264,15 @@ def add_outputs(network: Network, options: BuilderOptions, labels: Node, last: N
     """Add posteriors, criteria and what a decoder reads above the output layer, and check the network."""
     posterior = network.add("Softmax", "PosteriorProb", last)
     add_criteria(network, options, labels, last, posterior, names)
-    if options.with_prior:
-        last = add_scaled_likelihood(network, labels, last)
+    if options.with_prior or "ScaledLogLikelihood" in network.nodes:
+        last = scaled_likelihood(network, labels, last)
     network.outputs.append(last.name)
     network.validate()
 
 
-def add_scaled_likelihood(network: Network, labels: Node, last: Node) -> Node:
-    """Add the output layer minus the log prior of each class."""
+def scaled_likelihood(network: Network, labels: Node, last: Node) -> Node:
+    """Return the output layer minus the log prior of each class, which is added if the network lacks it."""
+    if "ScaledLogLikelihood" in network.nodes:
+        return network["ScaledLogLikelihood"]
     prior = network.add("Mean", "Prior", labels)
     return network.add("Minus", "ScaledLogLikelihood", last, network.add("Log", "LogOfPrior", prior))

@@ -128,7 +128,7 @@ def test_what_is_off_or_without_effect_is_accepted(line):
         ("autoAdjust=[minibatchSizeTuningMax=0]", r"minibatchSizeTuningMax: 0; expected a number of frames > 0"),
         ("autoAdjustLR=before", r"SGD\.autoAdjustLR stands outside a block autoAdjust; expected autoAdjust=\[autoAdj"),
         ("autoAdjustMinibatch=true", r"SGD\.autoAdjustMinibatch stands outside a block autoAdjust"),
-        ("hSmoothingWeight=0.9", "hSmoothingWeight belongs to sequence training, which is not supported"),
+        ("hSmoothingWeight=1.9", r"train\.cntk:4: SGD\.hSmoothingWeight: 1\.9; expected a weight from 0 to 1"),
         ("hogwildThreads=2", "hogwildThreads is 2; expected 1: threads share every minibatch instead"),
     ],
 )

@@ -37,11 +37,13 @@ atexit.register(write)
 USES = """
 import contextlib, io, os, sys
 from pathlib import Path
+from acoustic.engine.engine import Engine
 from acoustic.training import trainer
 from decoder.recognizer import ForcedAligner
 from decoder.scoring import matching
 from recipes.cli.main import main
 from tests.acoustic.nodes import test_lattice_free
+from tests.acoustic.nodes import test_sequence_criterion as lattices
 from tests.recipes.systems.argon_system import decode, make_argon_system
 from tests.recipes.systems.cntk_corpus import make_corpus
 from tests.recipes.systems.small_system import DECODE, make_small_system
@@ -78,6 +80,11 @@ aligned = ("--features", "train.scp", "--alignment", "train.mlf", "--state-list"
 run("fmllr", "train", *aligned, "--out", "fm", *adapt)
 run("fmllr", "apply", "fm", "--features", "train.scp", *adapt[:4], "--out", "feats", "--scp", "feats.scp")
 run("cntk", "configFile=net.cntk", "command=Write")
+layout = lattices.make_layout()
+for precision in ("float", "double"):
+    network = lattices.make_network(precision=precision)
+    lattices.run(network, lattices.make_data(layout), layout)
+    Engine(network, ["J"]).forward(lattices.make_data(layout), layout=layout)
 run("lattice", "words", "--lattices", "lat/l.index", "--by", "consensus", "--mlf", "consensus")
 run("lattice", "oracle", "--lattices", "lat/l.index", "--reference", "words.mlf")
 run("lm", "perplexity", "--lm", "lm.arpa", "--text", "text")
