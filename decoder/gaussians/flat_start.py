@@ -22,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.network.model_file import load_tensors, save_tensors
 from decoder.gaussians.models import GaussianModels
 from decoder.gaussians.runners import Runner
 from decoder.gaussians.shards import METHODS, GraphSettings, TrainingUtterance, shards_of, survey_of_most
@@ -44,6 +43,7 @@ from readers.errors import ArgonautError, ConfigError, FormatError, GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.hmm_set import HmmSet
 from readers.htk.mlf import Label
+from readers.tables.tensor_file import load_tensors, save_tensors
 
 FORMAT, VERSION = "argonaut-flatstart", 1
 STATES = (2, 3, 4)  # emitting states of each model, as HTK counts

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.network.model_file import load_tensors, save_model, save_tensors
+from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
 from readers.errors import ModelError
+from readers.tables.tensor_file import load_tensors, save_tensors
 
 FORMAT, VERSION = "argonaut-outer-iteration", 1
 NAME = re.compile(r"(network|model\.(\d+)(\.ckp)?|job\.(\d+)\.\d+|\..*\.tmp)")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from acoustic.network.model_file import load_model, load_tensors, save_tensors
+from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.runtime.engine_options import engines_with
 from acoustic.training.evaluation import EvaluationTotals
@@ -23,6 +23,7 @@ from acoustic.training.options import EpochOptions, TrainingOptions
 from readers.common.environment import using_cores
 from readers.errors import ArgonautError, ModelError
 from readers.minibatches.base import Reader
+from readers.tables.tensor_file import load_tensors, save_tensors
 
 FORMAT = "argonaut-job"
 

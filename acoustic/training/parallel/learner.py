@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.network.model_file import load_tensors
 from acoustic.network.network import Network
 from acoustic.runtime.engine_options import engine_text
 from acoustic.training.evaluation import EvaluationTotals
@@ -30,6 +29,7 @@ from acoustic.training.reporting.log import append_history
 from readers.common.report import Log
 from readers.errors import ModelError
 from readers.minibatches.base import Reader
+from readers.tables.tensor_file import load_tensors
 
 AVERAGE = "average"
 

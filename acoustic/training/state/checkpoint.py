@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.network.model_file import load_model, load_tensors, save_model, save_tensors
+from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
 from readers.common.files import atomic_write, held, holder
 from readers.errors import ModelError
+from readers.tables.tensor_file import load_tensors, save_tensors
 
 FORMAT = "argonaut-checkpoint"
 VERSION = 2

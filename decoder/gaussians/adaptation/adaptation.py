@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.network.model_file import load_tensors, save_tensors
 from decoder.gaussians.adaptation.shards import Projection
 from decoder.gaussians.models import GaussianModels
 from readers.errors import FormatError, ModelError
+from readers.tables.tensor_file import load_tensors, save_tensors
 
 FORMAT, VERSION = "argonaut-fmllr", 1
 MOST_SPLICE = 20

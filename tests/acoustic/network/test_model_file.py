@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from acoustic.engine.engine import Engine
-from acoustic.network.model_file import load_model, load_tensors, save_model, save_tensors
+from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
 from readers.errors import ModelError
+from readers.tables.tensor_file import load_tensors, save_tensors
 
 
 def make(precision="float"):

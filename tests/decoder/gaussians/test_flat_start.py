@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from acoustic.network.model_file import load_tensors, save_tensors
 from decoder.gaussians import shards as shard_module
 from decoder.gaussians.flat_start import FlatStart, FlatStartOptions
 from decoder.gaussians.runners import Cluster, Threads
@@ -15,6 +14,7 @@ from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError, ShapeError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.parameter_file import write_htk
+from readers.tables.tensor_file import load_tensors, save_tensors
 from tests.decoder.gaussians.reference import DICTIONARY, make_corpus
 
 OPTIONS = FlatStartOptions(gaussians=20, first_passes=5, passes=2)

@@ -12,7 +12,7 @@ from acoustic.actions.svd import read_ratios
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.engine.engine import Engine
 from acoustic.network.low_rank import decompose
-from acoustic.network.model_file import load_model, load_tensors, save_model, save_tensors
+from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
 from acoustic.scoring.onnx_scorer import OnnxScorer
 from acoustic.scoring.scorer import AcousticScorer
@@ -26,6 +26,7 @@ from decoder.gaussians.adaptation.shards import Projection, transformed
 from decoder.gaussians.models import GaussianModels
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError
+from readers.tables.tensor_file import load_tensors, save_tensors
 from tests.acoustic.nodes.examples.base import FRAMES, build, build_with_frames
 from tests.acoustic.nodes.examples.every_node import EXAMPLES
 from tests.fuzz.format import Format, text, written

@@ -8,7 +8,6 @@ import kaldiio
 import numpy as np
 import pytest
 
-from acoustic.network.model_file import save_tensors
 from decoder.graph.compiled_graph import precompile
 from decoder.graph.graph_file import save_graph
 from readers.audio.audio_file import write_sphere
@@ -20,6 +19,7 @@ from readers.language.att import read_acceptor
 from readers.minibatches.base import Minibatch
 from readers.sources.examples.example_writer import write_examples
 from readers.sources.records.record_cache import CachedSource, CachedStream, write_cache
+from readers.tables.tensor_file import save_tensors
 from recipes.cli import info
 from recipes.cli.main import main
 

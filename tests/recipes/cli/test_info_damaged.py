@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from acoustic.network.model_file import save_tensors
 from readers.errors import FormatError
+from readers.tables.tensor_file import save_tensors
 from recipes.cli.info import describe
 from tests.languages.targets import expect_own_faults, limited
 from tests.recipes.cli.test_info import figures_of, put

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
-from acoustic.network.model_file import load_tensors, save_tensors
 from acoustic.network.network import Network
 from acoustic.training.control import AutoAdjust
 from acoustic.training.control.options import AFTER, BEFORE
@@ -16,6 +15,7 @@ from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad
 from acoustic.training.sgd import train
 from acoustic.training.trainer import Trainer
 from readers.errors import ModelError
+from readers.tables.tensor_file import load_tensors, save_tensors
 from tests.acoustic.training.ring import Killed
 
 

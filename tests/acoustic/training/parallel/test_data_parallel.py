@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from acoustic.descriptions.ndl import Scope
-from acoustic.network.model_file import load_tensors
 from acoustic.network.network import Network
 from acoustic.training.learner import Diverged
 from acoustic.training.parallel import ParallelOptions, executors
@@ -20,6 +19,7 @@ from readers.minibatches.base import Minibatch
 from readers.minibatches.indicators import Indicators
 from readers.minibatches.sequence_layout import SequenceLayout
 from readers.minibatches.sequence_packing import pack_truncated
+from readers.tables.tensor_file import load_tensors
 from tests.acoustic.training.parallel.sources import CLASSES, DIM, small_network, small_options, write_task
 from tests.acoustic.training.parallel.trainings import COUNT, Here, run, same
 

@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save
 
 from acoustic.engine.engine import Engine
-from acoustic.network.model_file import METADATA_KEY, load_model, load_tensors
+from acoustic.network.model_file import load_model
 from acoustic.training.evaluation import evaluate
 from acoustic.training.learner import Diverged, Learner
 from acoustic.training.parallel import ParallelOptions, executors
@@ -19,6 +19,7 @@ from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, Natural
 from acoustic.training.sgd import train
 from readers.common.environment import using_cores
 from readers.errors import FormatError, ModelError
+from readers.tables.tensor_file import METADATA_KEY, load_tensors
 from tests.acoustic.training.parallel.sources import Faulty, opened, small_network, small_options, write_task
 from tests.acoustic.training.parallel.trainings import COUNT, Here, rows_of, run, same
 from tests.acoustic.training.ring import Killed

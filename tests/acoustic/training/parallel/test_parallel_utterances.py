@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from acoustic.network.model_file import load_tensors
 from acoustic.training.parallel import ParallelOptions, executors
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import train
 from readers.common.environment import using_cores
+from readers.tables.tensor_file import load_tensors
 from tests.acoustic.training.parallel.trainings import Here
 from tests.acoustic.training.sources.test_utterances import CUT, LENGTHS, WHOLE, blocks, options, reader_of, recurrent
 

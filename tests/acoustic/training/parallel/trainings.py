@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 
-from acoustic.network.model_file import load_tensors
 from acoustic.training.parallel import ParallelOptions
 from acoustic.training.parallel.job import close_reader
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import train
 from readers.common.environment import using_cores
+from readers.tables.tensor_file import load_tensors
 from tests.acoustic.training.parallel.sources import opened, small_network, small_options
 
 COUNT = 400  # examples

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from acoustic.network.model_file import load_tensors, save_tensors
 from decoder.gaussians.adaptation import shards as shard_module
 from decoder.gaussians.adaptation.adaptation import Adaptation
 from decoder.gaussians.adaptation.shards import Projection, aligned_shards, transformed
@@ -16,6 +15,7 @@ from decoder.gaussians.runners import Cluster, Threads
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.parameter_file import write_htk
+from readers.tables.tensor_file import load_tensors, save_tensors
 from tests.decoder.gaussians.adaptation.reference import SILENT, STATES, make_aligned
 
 OPTIONS = AdaptationOptions(

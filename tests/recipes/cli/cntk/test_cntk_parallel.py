@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from acoustic.network.model_file import load_tensors
 from acoustic.training.parallel import executors
 from acoustic.training.reporting.log import read_history
+from readers.tables.tensor_file import load_tensors
 from recipes.cli import cntk, main
 from tests.acoustic.training.parallel.trainings import Here
 from tests.recipes.cli.cntk.ring import COUNT, write_ring
