@@ -8,7 +8,7 @@ from acoustic.training.parallel.executors import DaskCluster
 from decoder.gaussians import shards
 from decoder.search.batch import in_order
 from readers.common.report import Log
-from readers.errors import ModelError
+from readers.errors import ConfigError, ModelError
 
 WAITING = 4  # shards per worker that are submitted ahead of the results
 
@@ -22,22 +22,19 @@ class Threads:
 
     def survey(self, parts: Sequence[shards.Shard]) -> Iterator[list[shards.Survey]]:
         """The surveys of shards, in their order; see shards.survey."""
-        return self._results(shards.survey, parts)
+        return self.results(shards.survey, parts)
 
     def sums(self, parts: Sequence[shards.Shard], *arguments: Any) -> Iterator[shards.Accumulator]:
         """The sums of shards, in their order; arguments: see ShardWorker.sums."""
-        return self._results(lambda part: self._worker.sums(part, *arguments), parts)
+        return self.results(self._worker.sums, parts, *arguments)
 
     def align(self, parts: Sequence[shards.Shard], *arguments: Any) -> Iterator[list]:
         """The alignments of shards, in their order; arguments: see align_shard."""
         return self.results(shards.align_shard, parts, *arguments)
 
     def results(self, function: Callable, parts: Sequence[Any], *arguments: Any) -> Iterator[Any]:
-        """The results of function(part, *arguments) for any parts of the data, in their order."""
-        return self._results(lambda part: function(part, *arguments), parts)
-
-    def _results(self, function: Callable, parts: Sequence[Any]) -> Iterator[Any]:
-        for _, result in in_order(function, parts, self.threads):
+        """Yield function(part, *arguments) for each part, in their order; raises what it raises."""
+        for _, result in in_order(lambda part: function(part, *arguments), parts, self.threads):
             if isinstance(result, Exception):
                 raise result
             yield result
@@ -67,27 +64,24 @@ class Cluster:
 
     def survey(self, parts: Sequence[shards.Shard]) -> Iterator[list[shards.Survey]]:
         """As of Threads."""
-        return self._results(shards.survey, parts)
+        return self.results(shards.survey, parts)
 
     def sums(self, parts: Sequence[shards.Shard], *arguments: Any) -> Iterator[shards.Accumulator]:
         """As of Threads."""
-        return self._results(shards.shard_sums, parts, *arguments)
+        return self.results(shards.shard_sums, parts, *arguments)
 
     def align(self, parts: Sequence[shards.Shard], *arguments: Any) -> Iterator[list]:
         """As of Threads."""
-        return self._results(shards.align_shard, parts, *arguments)
+        return self.results(shards.align_shard, parts, *arguments)
 
     def results(self, function: Callable, parts: Sequence[Any], *arguments: Any) -> Iterator[Any]:
-        """As of Threads; the parts have a `number`, for messages."""
-        return self._results(function, parts, *arguments)
-
-    def _results(self, function: Callable, parts: Sequence[Any], *arguments: Any) -> Iterator[Any]:
+        """As of Threads."""
         workers = self._cluster.client.scheduler_info(n_workers=-1)["workers"].values()
         most = WAITING * max(1, sum(worker["nthreads"] for worker in workers))
         waiting: deque = deque()
         try:
-            for part in parts:
-                waiting.append((part, self._cluster.executor.submit(function, part, *arguments)))
+            for number, part in enumerate(parts, 1):
+                waiting.append((number, self._cluster.executor.submit(function, part, *arguments)))
                 if len(waiting) >= most:
                     yield self._first(waiting)
             while waiting:
@@ -97,13 +91,13 @@ class Cluster:
                 future.cancel()
 
     def _first(self, waiting: deque) -> Any:
-        part, future = waiting.popleft()
+        number, future = waiting.popleft()
         try:
             return future.result()
         except Exception as fault:  # lost workers raise errors of Dask
             text = " ".join(str(fault).split()) or type(fault).__name__
             raise ModelError(
-                f"scheduler {self._scheduler}: shard {part.number + 1}: {text}; expected workers that have this "
+                f"scheduler {self._scheduler}: shard {number}: {text}; expected workers that have this "
                 "program and the feature files"
             ) from fault
 
@@ -113,3 +107,15 @@ class Cluster:
 
 
 Runner = Threads | Cluster
+
+
+def open_runner(workers: int | None, scheduler: str | None, log: Log) -> Runner:
+    """Return the threads or the cluster that a command line asks for with -j or --scheduler.
+
+    Raises ConfigError if it asks for both, or for less than one thread.
+    """
+    if workers is not None and workers < 1:
+        raise ConfigError(f"-j {workers}: expected at least 1 thread")
+    if scheduler and workers:
+        raise ConfigError("command line: -j and --scheduler; expected only one of them")
+    return Cluster(scheduler, log) if scheduler else Threads(workers)

@@ -23,6 +23,7 @@ COMMANDS = {
     "tie": "tie the states of triphones with decision trees, given alignments and features",
     "denominator": "make lattices of training utterances for sequence training: MMI, MPE, sMBR",
     "fmllr": "adapt features to speakers: estimate LDA, MLLT and fMLLR transforms, and apply them",
+    "ivector": "train an extractor of i-vectors, vectors that describe speakers, and compute them",
     "lm": "estimate an n-gram language model, compute perplexities, rescore n-best lists",
     "g2p": "guess the pronunciations of words with a model trained on a dictionary",
     "argon": "decode features or audio to an MLF and lattices, or align known words",

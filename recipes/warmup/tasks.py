@@ -70,6 +70,14 @@ def search(root: Path) -> list[Step]:
             *(root / "states.list", "--speakers", root / "speakers", "--dim", 2, "--splice", 0, "--gaussians", 1),
             *("--passes", 1, "--rounds", 1, "--min-frames", 1, "--out", root / "fmllr", "-j", 1),
         ),
+        argonaut(
+            *("ivector", "train", "--features", root / "test.scp", "-o", root / "speakers.ivector", "--gaussians", 2),
+            *("--dim", 2, "--covariance", "full", "-j", 1),
+        ),
+        argonaut(
+            *("ivector", "extract", root / "speakers.ivector", "--features", root / "test.scp", "--online", "-j", 1),
+            *("--out", root / "ivectors", "--scp", root / "ivectors.scp"),
+        ),
         ("a long stream", stream_with_pruning, [str(bundle), utterance]),
         ("a graph in memory", decode_with_graph_in_memory, [str(root)]),
         ("a long recording", align_long_recording, [str(bundle), utterance]),

@@ -249,7 +249,7 @@ class SentenceReader(Reader):
     def _pack(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[tuple[PackedSequences, np.ndarray]]:
         """Yield (packed minibatch, sentences to which its pieces refer)."""
         options = self._options
-        utterances = self._order.epoch(epoch, epoch_size if epoch_size < self.num_frames else 0).utterances
+        utterances = self._order.epoch(epoch, epoch_size if epoch_size < self.num_frames else 0).excerpts
         lengths = self._lengths[utterances].tolist()
         parallel = options.parallel[epoch]
         for group in group_sentences(lengths, parallel, minibatch_size, options.same_length, options.block):

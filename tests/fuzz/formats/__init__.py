@@ -7,6 +7,7 @@ from tests.fuzz.formats import (
     dictionaries,
     graphs,
     htk,
+    ivectors,
     kaldi,
     languages,
     models,
@@ -35,5 +36,6 @@ MODULES = (
     runs,
     commands,
     corpora,
+    ivectors,
 )
 FORMATS: dict[str, Format] = {form.name: form for module in MODULES for form in module.FORMATS}

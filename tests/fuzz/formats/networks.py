@@ -90,6 +90,17 @@ def node_change(content: bytes, rng: random.Random) -> bytes:
     return _saved(tensors, metadata)
 
 
+def tensor_change(content: bytes, rng: random.Random) -> bytes:
+    """Change values, shape or type of a tensor, or remove it."""
+    tensors, metadata = _loaded(content)
+    name = rng.choice(list(tensors))
+    if rng.random() < 0.1:
+        del tensors[name]
+    else:
+        tensors[name] = _changed(tensors[name], rng)
+    return _saved(tensors, metadata)
+
+
 def metadata_change(content: bytes, rng: random.Random) -> bytes:
     """Change any part of the metadata."""
     tensors, metadata = _loaded(content)

@@ -74,11 +74,14 @@ run("argon", *(word for word in DECODE if word not in ("-lm", "lm.arpa")), *alig
 flat = ("flatstart", "--features", "test.scp", "--words", "words.mlf", "--dict", "dict", "--gaussians", 20)
 run(*flat, "--out", "flat")
 run(*flat, "--method", "viterbi", "--beam", 100, "--out", "best")
-Path("speakers").write_text("".join(f"utt{i:02} s{i % 2}\n" for i in range(30)))
+Path("speakers").write_text("".join(f"utt{i:02} s{i % 2}\\n" for i in range(30)))
 adapt = ("--speakers", "speakers", "--min-frames", 20, "--splice", 1, "--dim", 6, "--gaussians", 20)
 aligned = ("--features", "train.scp", "--alignment", "train.mlf", "--state-list", "states.list")
 run("fmllr", "train", *aligned, "--out", "fm", *adapt)
 run("fmllr", "apply", "fm", "--features", "train.scp", *adapt[:4], "--out", "feats", "--scp", "feats.scp")
+run("ivector", "train", "--features", "test.scp", "-o", "small.ivector", "--gaussians", 3, "--dim", 3)
+for options in ((), ("--online",)):
+    run("ivector", "extract", "small.ivector", "--features", "test.scp", "--out", "i", "--scp", "i.scp", *options)
 run("cntk", "configFile=net.cntk", "command=Write")
 layout = lattices.make_layout()
 for precision in ("float", "double"):

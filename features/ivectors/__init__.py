@@ -1,0 +1,20 @@
+"""I-vectors: vectors of speakers that adapt a network to them, from a mixture of Gaussians and EM.
+
+Open model.py first: IvectorModel estimates i-vectors.  training.py makes models: mixtures.py is the background model,
+extractor.py the total-variability matrix, shards.py the work on a part of the data; background.py chooses Gaussians,
+mean_subtraction.py is the cepstral mean subtraction before it, streaming.py estimates online, kernels.py is compiled.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "background": ["Background", "IvectorOptions"],
+        "extractor": ["Extractor", "ExtractorSums", "Statistics"],
+        "mean_subtraction": ["MeanStream", "SlidingMean"],
+        "mixtures": ["DiagonalMixture", "FullMixture", "MixtureSums"],
+        "model": ["IvectorModel"],
+        "streaming": ["IvectorStream", "SpeakerState"],
+    },
+)

@@ -1,0 +1,161 @@
+"""The background model of i-vectors: which Gaussians of all speech a frame belongs to."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from features.ivectors.kernels import add_first_order, posteriors, select_best
+from features.ivectors.mean_subtraction import SlidingMean
+from features.ivectors.mixtures import DiagonalMixture, FullMixture
+from readers.errors import ConfigError, ModelError
+
+MOST_GAUSSIANS, MOST_VALUES = 1 << 16, 4096
+
+
+@dataclass(frozen=True)
+class IvectorOptions:
+    """How i-vectors are estimated; the defaults are those of Kaldi's online recognition.
+
+    Parameters
+    ----------
+    select : int
+        Gaussians of a frame, at most, chosen by the mixture with diagonal covariances.
+    min_posterior : float
+        Posterior probabilities below this become 0.
+    posterior_scale : float
+        Factor on posterior probabilities, because successive frames are similar.
+    max_count : float
+        The prior is strengthened where there are more scaled frames than this, in proportion; 0: it is not.
+    period : int
+        Frames between two i-vectors that are estimated online.
+
+    Raises
+    ------
+    ConfigError
+        For a value out of range.
+    """
+
+    select: int = 5
+    min_posterior: float = 0.025
+    posterior_scale: float = 0.1
+    max_count: float = 100.0
+    period: int = 10
+
+    def __post_init__(self):
+        checks = (
+            ("select", 1 <= self.select <= MOST_GAUSSIANS, f"1 to {MOST_GAUSSIANS}"),
+            ("min_posterior", 0 <= self.min_posterior < 0.5, "at least 0 and below 0.5"),
+            ("posterior_scale", 0 < self.posterior_scale <= 1, "above 0, at most 1"),
+            ("max_count", 0 <= self.max_count <= 1e9, "0 to 1e9"),
+            ("period", 1 <= self.period <= 100_000, "1 to 100000"),
+        )
+        for name, sound, expected in checks:
+            if not sound:
+                raise ConfigError(f"i-vectors: {name} {getattr(self, name)}; expected {expected}")
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """The mixture of all speech, which gives the posterior probabilities of Gaussians.
+
+    Parameters
+    ----------
+    mean : SlidingMean
+        What is subtracted from its frames.
+    diagonal : DiagonalMixture
+    full : FullMixture or None
+        Gives the posterior probabilities of the Gaussians that the diagonal mixture selects.
+    """
+
+    mean: SlidingMean
+    diagonal: DiagonalMixture
+    full: FullMixture | None = None
+
+    def select(self, frames: np.ndarray, options: IvectorOptions) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return the Gaussians (T, n), their scaled posterior probabilities (T, n), and the log-likelihood.
+
+        frames (T, d) float64, without their mean.
+        """
+        index, scores = select_best(self.diagonal.scores(frames), min(options.select, len(self.diagonal.weights)))
+        if self.full is not None:
+            scores = self.full.scores(frames, index)
+        weights, log_likelihood = posteriors(scores, options.min_posterior)
+        return index, options.posterior_scale * weights, log_likelihood
+
+    def statistics(self, frames: np.ndarray, options: IvectorOptions) -> tuple[np.ndarray, np.ndarray]:
+        """Return occupancy (C,) and sums (C, d) of the frames (T, d) float64 of an utterance, as they are in files."""
+        index, weights, _ = self.select(self.mean.subtract(frames), options)
+        occupancy, total = np.zeros(len(self.diagonal.weights)), np.zeros(self.diagonal.means.shape)
+        add_first_order(frames, index, weights, occupancy, total)
+        return occupancy, total
+
+
+def mixture_arrays(background: Background) -> dict[str, np.ndarray]:
+    """Return the arrays of the mixtures by their names in files."""
+    found = {}
+    for name, mixture in (("diagonal", background.diagonal), ("full", background.full)):
+        if mixture is not None:
+            found |= {f"{name}.{field.name}": getattr(mixture, field.name) for field in fields(mixture)}
+    return found
+
+
+def background_of(arrays: dict[str, np.ndarray], window: int, prior: int) -> Background:
+    """Return the background model of a file's arrays.  Raises ModelError and KeyError for those that do not fit."""
+    means = array(arrays, "diagonal.means", (None, None))
+    shape = means.shape
+    if not (1 <= shape[0] <= MOST_GAUSSIANS and 1 <= shape[1] <= MOST_VALUES):
+        raise ModelError(f"{shape[0]} Gaussians of {shape[1]} values")
+    variances = array(arrays, "diagonal.variances", shape)
+    if not (variances > 0).all():
+        raise ModelError("variances that are not above 0")
+    diagonal = DiagonalMixture(_weights(arrays, "diagonal.weights", shape), means, variances)
+    full = None
+    if "full.means" in arrays:
+        full = FullMixture(
+            _weights(arrays, "full.weights", shape),
+            array(arrays, "full.means", shape),
+            covariance_array(arrays, "full.covariances", shape),
+        )
+    return Background(SlidingMean(array(arrays, "mean", shape[1:]), window, prior), diagonal, full)
+
+
+def array(arrays: dict[str, np.ndarray], name: str, shape: tuple) -> np.ndarray:
+    """Return a float64 array in C order.  Raises ModelError for another shape (None: any) and infinite values."""
+    found = arrays[name]
+    fits = found.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, found.shape))
+    if not fits or 0 in found.shape or found.dtype.kind != "f" or max(found.shape, default=1) > MOST_GAUSSIANS:
+        raise ModelError(f"array {name!r} of shape {found.shape}, {found.dtype}")
+    if not np.isfinite(found).all():
+        raise ModelError(f"array {name!r} with values that are infinite or NaN")
+    return np.ascontiguousarray(found, np.float64)
+
+
+def covariance_array(arrays: dict[str, np.ndarray], name: str, shape: tuple) -> np.ndarray:
+    """Return covariances (C, d, d).  Raises ModelError unless they are positive definite."""
+    found = array(arrays, name, (shape[0], shape[1], shape[1]))
+    try:
+        np.linalg.cholesky(found)
+    except np.linalg.LinAlgError:
+        raise ModelError(f"array {name!r} with a matrix that is not positive definite") from None
+    return found
+
+
+def _weights(arrays: dict[str, np.ndarray], name: str, shape: tuple) -> np.ndarray:
+    found = array(arrays, name, shape[:1])
+    if found.min() < 0 or abs(found.sum() - 1) > 1e-6:
+        raise ModelError(f"array {name!r} with weights whose sum is {found.sum():g}")
+    return found
+
+
+def number(value: Any, name: str) -> float:
+    """Return a number of a file's metadata.  Raises ModelError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e12:
+        raise ModelError(f"{name} {repr(value)[:60]}")
+    return value
+
+
+def whole(value: Any, name: str, least: int = 0) -> int:
+    if not isinstance(number(value, name), int) or value < least:
+        raise ModelError(f"{name} {repr(value)[:60]}")
+    return value

@@ -1,0 +1,110 @@
+"""I-vectors of many utterances or speakers as HTK parameter files."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from features.ivectors.model import IvectorModel
+from features.ivectors.shards import Shard, Unit, Utterance, check_frames, reason_of
+from readers.config.feature_record import SideFiles
+from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.htk.parameter_file import HTKFile, kind_name, read_htk, read_htk_header, write_htk
+
+SUFFIX = ".ivec"
+KIND = "USER"
+
+
+class Extracted(NamedTuple):
+    """The i-vectors of an utterance: their file and number, or the reason why there are none."""
+
+    name: str
+    path: str = ""
+    count: int = 0
+    reason: str = ""
+
+
+def extract_shard(shard: Shard, model: IvectorModel, out: str, online: bool, since: int) -> list[Extracted]:
+    """Write the i-vectors of a shard's units to files below `out`; files that are up to date, and
+    not older than `since` (ns), stay.
+
+    Offline, a unit has one vector in one file.  Online, each utterance has a file with a vector for each block, and
+    follows the earlier utterances of its unit.
+    """
+    write = _online if online else _offline
+    return [one for unit in shard for one in write(unit, model, out, since)]
+
+
+def target_path(out: str, name: str) -> Path:
+    """Return the file of a unit or utterance.  Raises ConfigError for a name that leads out of the directory."""
+    parts = Path(name.lstrip("/")).parts
+    if not parts or ".." in parts:
+        raise ConfigError(f"name {name!r}; expected one that is a path below {out}, without ..")
+    return Path(out, *parts[:-1], parts[-1] + SUFFIX)
+
+
+def _offline(unit: Unit, model: IvectorModel, out: str, since: int) -> list[Extracted]:
+    target = target_path(out, unit.name)
+    paths = [utterance.path for utterance in unit.utterances]
+    if _is_current(target, paths, since):
+        return [Extracted(utterance.name, f"{target}", 1) for utterance in unit.utterances]
+    found, good, side_files, period = [], [], SideFiles(), 0
+    for utterance in unit.utterances:
+        try:
+            file = _read(utterance, model, side_files)
+            good.append(file.frames)
+            period = period or file.period
+            found.append(Extracted(utterance.name, f"{target}", 1))
+        except (ArgonautError, OSError) as fault:
+            found.append(Extracted(utterance.name, reason=reason_of(fault)))
+    if good:
+        _write(target, model.offline(good)[:, None], period)
+    return found
+
+
+def _online(unit: Unit, model: IvectorModel, out: str, since: int) -> list[Extracted]:
+    found, side_files, state = [], SideFiles(), None
+    paths: list[str] = []
+    for place, utterance in enumerate(unit.utterances):
+        target = target_path(out, utterance.name)
+        paths.append(utterance.path)
+        try:
+            if _is_current(target, paths, since) and place == len(unit.utterances) - 1:
+                found.append(Extracted(utterance.name, f"{target}", read_htk_header(target).num_frames))
+                continue
+            file = _read(utterance, model, side_files)
+            stream = model.stream(state)
+            vectors = stream.push(file.frames)
+            state = stream.state()
+            if not _is_current(target, paths, since):
+                _write(target, vectors, file.period * model.options.period)
+            found.append(Extracted(utterance.name, f"{target}", vectors.shape[1]))
+        except (ArgonautError, OSError) as fault:
+            found.append(Extracted(utterance.name, reason=reason_of(fault)))
+    return found
+
+
+def _read(utterance: Utterance, model: IvectorModel, side_files: SideFiles) -> HTKFile:
+    """Read an utterance.  Raises ArgonautError for features that are not those of the model's training."""
+    file = read_htk(utterance.path, utterance.start or 0, utterance.end)
+    record = side_files.record(utterance.path, kind_name(file.kind), file.period)
+    fault = record.mismatch(utterance.path, model.record, f"with which {model.source} was trained")
+    if fault:
+        raise FormatError(fault)
+    check_frames(file.frames.T, utterance)
+    model.check_frames(file.frames)
+    return file
+
+
+def _write(path: Path, vectors: np.ndarray, period: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_htk(path, vectors, KIND, period)
+
+
+def _is_current(target: Path, sources: list[str], since: int) -> bool:
+    """Whether a file exists, is newer than its sources, and not older than `since`."""
+    try:
+        made = target.stat().st_mtime_ns
+        return made >= since and all(Path(source).stat().st_mtime_ns < made for source in sources)
+    except OSError:
+        return False

@@ -1,0 +1,178 @@
+"""A trained i-vector extractor: background model, total-variability matrix and options, in one file."""
+
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from features.ivectors.background import (
+    Background,
+    IvectorOptions,
+    array,
+    background_of,
+    covariance_array,
+    mixture_arrays,
+    number,
+    whole,
+)
+from features.ivectors.extractor import Extractor, Statistics
+from features.ivectors.streaming import IvectorStream, SpeakerState
+from readers.common.file_part import FilePart
+from readers.config.feature_record import FeatureRecord
+from readers.errors import ArgonautError, ModelError, ShapeError
+from readers.tables.tensor_file import load_tensors, save_tensors, tensor_bytes
+
+__all__ = ["IvectorModel"]
+
+FORMAT, VERSION = "argonaut-ivectors", 1
+AGAIN = "expected a model of argonaut ivector train"
+
+
+@dataclass(frozen=True, eq=False)
+class IvectorModel:
+    """Estimates i-vectors of speakers from features.
+
+    Parameters
+    ----------
+    background : Background
+    extractor : Extractor
+    options : IvectorOptions
+    record : FeatureRecord
+        How the features of the training were computed, as far as it is known.
+    source : str
+        Its name in messages.
+
+    Examples
+    --------
+    >>> model = IvectorModel.load("speakers.ivector")
+    >>> model.offline([frames]).shape
+    (50,)
+    """
+
+    background: Background
+    extractor: Extractor
+    options: IvectorOptions = field(default_factory=IvectorOptions)
+    record: FeatureRecord = field(default_factory=FeatureRecord)
+    source: str = "i-vector model"
+
+    @property
+    def dim(self) -> int:
+        """Values of an i-vector."""
+        return self.extractor.dim
+
+    @property
+    def num_values(self) -> int:
+        """Values of a frame of features."""
+        return len(self.background.mean.mean)
+
+    def check_frames(self, frames: np.ndarray) -> np.ndarray:
+        """Return frames (d, T) as (T, d) float64.  Raises ShapeError unless they fit and are finite."""
+        if frames.ndim != 2 or frames.shape[0] != self.num_values:
+            raise ShapeError(
+                f"features: {'x'.join(map(str, frames.shape))} values; expected frames of {self.num_values}, as in "
+                f"the training of {self.source}"
+            )
+        if not np.isfinite(frames).all():
+            bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=0))[0])
+            raise ShapeError(f"features: frame {bad} has a value that is infinite or NaN; expected finite values")
+        return np.ascontiguousarray(frames.T, np.float64)
+
+    def offline(self, utterances: list[np.ndarray]) -> np.ndarray:
+        """Return the i-vector of one or more utterances of a speaker.
+
+        Parameters
+        ----------
+        utterances : list of (d, T) array
+
+        Returns
+        -------
+        (D,) float32
+
+        Raises
+        ------
+        ShapeError
+            For frames of another size and values that are not finite.
+        """
+        occupancy, total = (
+            np.zeros(len(self.background.diagonal.weights)),
+            np.zeros(self.background.diagonal.means.shape),
+        )
+        for frames in utterances:
+            more, sums = self.background.statistics(self.check_frames(frames), self.options)
+            occupancy, total = occupancy + more, total + sums
+        terms = self.extractor.terms(Statistics(occupancy[None], total[None]))
+        return self.extractor.expected(*terms, self.prior_scale(occupancy.sum()))[0].astype(np.float32)
+
+    def online(self, frames: np.ndarray, state: "SpeakerState | None" = None) -> np.ndarray:
+        """Return the i-vectors (D, ceil(T / period)) float32 that a stream gives for frames (d, T)."""
+        return self.stream(state).push(frames)
+
+    def stream(self, state: "SpeakerState | None" = None) -> "IvectorStream":
+        """Begin an utterance of a new speaker, or of the one whose state is given."""
+        return IvectorStream(self, state)
+
+    def prior_scale(self, count: float) -> float:
+        """Return the factor on the prior for a number of scaled frames."""
+        most = self.options.max_count
+        return max(count / most, 1.0) if most else 1.0
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, atomically."""
+        save_tensors(path, *self._parts())
+
+    def as_bytes(self) -> bytes:
+        """Return the content of the file that `save` writes."""
+        return tensor_bytes(*self._parts())
+
+    def _parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        mean = self.background.mean
+        metadata = {
+            "format": FORMAT, "version": VERSION, "options": asdict(self.options), "offset": self.extractor.offset,
+            "window": mean.window, "prior_frames": mean.prior, "features": self.record.as_json(),
+        }  # fmt: skip
+        arrays = {"mean": mean.mean, **mixture_arrays(self.background)}
+        arrays |= {"projections": self.extractor.projections, "covariances": self.extractor.covariances}
+        return arrays, metadata
+
+    @classmethod
+    def load(cls, path: str | Path | FilePart) -> Self:
+        """Read a model.
+
+        Parameters
+        ----------
+        path : str, Path or FilePart
+
+        Returns
+        -------
+        IvectorModel
+
+        Raises
+        ------
+        ModelError
+            For a damaged or foreign file.
+        OSError
+        """
+        arrays, metadata = load_tensors(path)
+        try:
+            if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
+                raise ModelError(f"format {metadata.get('format')!r} version {metadata.get('version')!r}")
+            options = metadata["options"]
+            if not isinstance(options, dict) or options.keys() != {field.name for field in fields(IvectorOptions)}:
+                raise ModelError(f"options {str(options)[:60]!r}")
+            for name in ("select", "period"):
+                whole(options[name], name)
+            options = IvectorOptions(**{name: number(value, name) for name, value in options.items()})
+            record = FeatureRecord.parse(metadata["features"], "features")
+            window = whole(metadata["window"], "window", 1)
+            prior = whole(metadata["prior_frames"], "prior_frames")
+            background = background_of(arrays, window, prior)
+            extractor = Extractor(
+                array(arrays, "projections", (*background.diagonal.means.shape, None)),
+                covariance_array(arrays, "covariances", background.diagonal.means.shape),
+                float(number(metadata["offset"], "offset")),
+            )
+        except (ArgonautError, KeyError, TypeError, ValueError) as fault:
+            text = f"no {fault}" if isinstance(fault, KeyError) else f"{fault}".partition("; expected")[0]
+            raise ModelError(f"{path}: {text}; {AGAIN}") from fault
+        return cls(background, extractor, options, record, f"{path}")

@@ -1,0 +1,156 @@
+"""Work on a part of the training data: sums over its frames and its units, which are utterances or speakers.
+
+A shard can be sent to another process or machine.  The division of the data does not depend on the number of threads
+or machines, and the sums of shards are added in their order, so that results do not either.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from features.ivectors.background import Background, IvectorOptions
+from features.ivectors.extractor import Extractor, ExtractorSums, Statistics
+from features.ivectors.kernels import add_first_order, add_second_order, select_best
+from features.ivectors.mean_subtraction import SlidingMean
+from features.ivectors.mixtures import DiagonalMixture, FullMixture, MixtureSums
+from readers.common.faults import os_reason
+from readers.errors import ArgonautError, ShapeError
+from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
+
+SHARD_FRAMES = 20_000  # frames of a shard, about
+
+
+class Utterance(NamedTuple):
+    """An utterance: name, HTK parameter file, and its first and last frame, None for the whole file."""
+
+    name: str
+    path: str
+    start: int | None
+    end: int | None
+
+    def frames(self) -> np.ndarray:
+        """Read the frames (T, d), float64.  Raises ArgonautError and OSError."""
+        return np.ascontiguousarray(read_htk(self.path, self.start or 0, self.end).frames.T, np.float64)
+
+
+class Unit(NamedTuple):
+    """Utterances that share an i-vector."""
+
+    name: str
+    utterances: tuple[Utterance, ...]
+
+
+Shard = tuple[Unit, ...]
+
+
+class Surveyed(NamedTuple):
+    """What the features of an utterance are like.
+
+    form: kind, values of a frame, and ticks of 100 ns from frame to frame; total and square (d,) float64: sums of the
+    frames and of their squares; reason: why it cannot be used, "" if it can.
+    """
+
+    utterance: Utterance
+    frames: int = 0
+    form: tuple[str, int, int] = ("", 0, 0)
+    total: np.ndarray | None = None
+    square: np.ndarray | None = None
+    reason: str = ""
+
+
+def survey(shard: Shard) -> list[Surveyed]:
+    """Read the utterances of a shard."""
+    return [_survey(utterance) for unit in shard for utterance in unit.utterances]
+
+
+def _survey(utterance: Utterance) -> Surveyed:
+    try:
+        file = read_htk(utterance.path, utterance.start or 0, utterance.end)
+        frames = np.ascontiguousarray(file.frames.T, np.float64)
+        check_frames(frames, utterance)
+    except (ArgonautError, OSError) as fault:
+        return Surveyed(utterance, reason=reason_of(fault))
+    form = kind_name(file.kind & ~(HAS_C | HAS_K)), frames.shape[1], file.period
+    return Surveyed(utterance, len(frames), form, frames.sum(axis=0), (frames**2).sum(axis=0))
+
+
+def diagonal_sums(shard: Shard, mean: SlidingMean, mixture: DiagonalMixture, stride: int) -> MixtureSums:
+    """Sums over every stride-th frame for an EM step of the background model."""
+    sums = mixture.empty_sums()
+    for frames in _normalised(shard, mean):
+        mixture.add_sums(sums, frames[::stride])
+    return sums
+
+
+def full_sums(
+    shard: Shard, mean: SlidingMean, diagonal: DiagonalMixture, mixture: FullMixture, select: int, stride: int
+) -> MixtureSums:
+    """Sums for an EM step of the mixture with full covariances, among Gaussians that the diagonal mixture selects."""
+    sums = mixture.empty_sums()
+    for frames in _normalised(shard, mean):
+        kept = frames[::stride]
+        index, _ = select_best(diagonal.scores(kept), min(select, len(diagonal.weights)))
+        mixture.add_sums(sums, kept, index)
+    return sums
+
+
+def frame_sums(shard: Shard, background: Background, options: IvectorOptions) -> MixtureSums:
+    """Sums of all frames as they are in the files, with the posterior probabilities of the background model."""
+    size = background.diagonal.means.shape
+    sums = MixtureSums(np.zeros(size[0]), np.zeros(size), np.zeros((*size, size[1])))
+    for unit in shard:
+        for utterance in unit.utterances:
+            frames = utterance.frames()
+            index, weights, log_likelihood = background.select(background.mean.subtract(frames), options)
+            add_first_order(frames, index, weights, sums.occupancy, sums.total)
+            add_second_order(frames, index, weights, sums.square)
+            sums.log_likelihood += log_likelihood
+            sums.frames += len(frames)
+    return sums
+
+
+def unit_sums(shard: Shard, background: Background, options: IvectorOptions, extractor: Extractor) -> ExtractorSums:
+    """Sums over the units of a shard for an EM step of the extractor."""
+    size = background.diagonal.means.shape
+    occupancy, total = np.zeros((len(shard), size[0])), np.zeros((len(shard), *size))
+    for u, unit in enumerate(shard):
+        for utterance in unit.utterances:
+            more, sums = background.statistics(utterance.frames(), options)
+            occupancy[u] += more
+            total[u] += sums
+    return extractor.sums(Statistics(occupancy, total))
+
+
+def shards_of(units: Iterable[tuple[Unit, int]]) -> Iterator[Shard]:
+    """Divide units, with their numbers of frames, into shards of about SHARD_FRAMES frames."""
+    shard: list[Unit] = []
+    frames = 0
+    for unit, count in units:
+        if shard and frames + count > SHARD_FRAMES:
+            yield tuple(shard)
+            shard, frames = [], 0
+        shard.append(unit)
+        frames += count
+    if shard:
+        yield tuple(shard)
+
+
+def reason_of(fault: Exception) -> str:
+    """Return why an utterance cannot be used, with the file."""
+    return f"{fault.filename}: {os_reason(fault)}" if isinstance(fault, OSError) and fault.filename else f"{fault}"
+
+
+def _normalised(shard: Shard, mean: SlidingMean) -> Iterator[np.ndarray]:
+    for unit in shard:
+        for utterance in unit.utterances:
+            yield mean.subtract(utterance.frames())
+
+
+def check_frames(frames: np.ndarray, utterance: Utterance) -> None:
+    """Raise ShapeError unless there are frames (T, d), all finite."""
+    if not len(frames):
+        raise ShapeError(f"{utterance.path}: no frames; expected at least one")
+    if not np.isfinite(frames).all():
+        bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=1))[0]) + (utterance.start or 0)
+        raise ShapeError(f"{utterance.path}: frame {bad} has a value that is infinite or NaN; expected finite values")

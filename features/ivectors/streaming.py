@@ -1,0 +1,87 @@
+"""I-vectors that are estimated while the frames of an utterance arrive."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from features.ivectors.kernels import add_terms
+
+if TYPE_CHECKING:
+    from features.ivectors.model import IvectorModel
+
+__all__ = ["IvectorStream", "SpeakerState"]
+
+REMEMBERED = 1000.0  # frames of earlier utterances that a stream takes into account, at most
+
+
+@dataclass(frozen=True, eq=False)
+class SpeakerState:
+    """What is known of a speaker after some utterances: terms of the frames without the prior.
+
+    Parameters
+    ----------
+    linear : (D,) float64
+    quadratic : (Q,) float64
+    count : float
+        Scaled frames.
+    """
+
+    linear: np.ndarray
+    quadratic: np.ndarray
+    count: float
+
+
+class IvectorStream:
+    """Estimates i-vectors while the frames of an utterance arrive.
+
+    Parameters
+    ----------
+    model : IvectorModel
+    state : SpeakerState, optional
+        Of the earlier utterances of the speaker.
+    """
+
+    def __init__(self, model: "IvectorModel", state: SpeakerState | None = None):
+        self.model, self._mean, self._num_frames = model, model.background.mean.stream(), 0
+        size = model.dim
+        if state is None:
+            state = SpeakerState(np.zeros(size), np.zeros(size * (size + 1) // 2), 0.0)
+        most = REMEMBERED * model.options.posterior_scale
+        keep = min(1.0, most / state.count) if state.count else 1.0
+        self._linear, self._quadratic, self._count = keep * state.linear, keep * state.quadratic, keep * state.count
+
+    def push(self, frames: np.ndarray) -> np.ndarray:
+        """Add frames (d, T); return the i-vectors (D, n) float32 of the blocks of `period` frames that begin in them.
+
+        The i-vector of a block is estimated from all frames up to its first one.
+        """
+        model, options = self.model, self.model.options
+        rows = model.check_frames(frames)
+        index, weights, _ = model.background.select(self._mean.push(rows), options)
+        begins = range(-self._num_frames % options.period, len(rows), options.period)
+        linear, quadratic = np.zeros((len(begins), model.dim)), np.zeros((len(begins), len(self._quadratic)))
+        scales, done = np.zeros(len(begins)), 0
+        for k, begin in enumerate(begins):
+            self._add(rows, index, weights, done, begin + 1)
+            linear[k], quadratic[k], done = self._linear, self._quadratic, begin + 1
+            scales[k] = model.prior_scale(self._count)
+        self._add(rows, index, weights, done, len(rows))
+        self._num_frames += len(rows)
+        return np.asfortranarray(model.extractor.expected(linear, quadratic, scales).T, np.float32)
+
+    def current(self) -> np.ndarray:
+        """Return the i-vector (D,) float32 of all frames so far."""
+        scale = self.model.prior_scale(self._count)
+        return self.model.extractor.expected(self._linear[None], self._quadratic[None], scale)[0].astype(np.float32)
+
+    def state(self) -> SpeakerState:
+        """Return what the next utterance of the speaker may begin with."""
+        return SpeakerState(self._linear.copy(), self._quadratic.copy(), self._count)
+
+    def _add(self, rows: np.ndarray, index: np.ndarray, weights: np.ndarray, first: int, last: int) -> None:
+        extractor, part = self.model.extractor, slice(first, last)
+        self._count += add_terms(
+            rows[part], index[part], weights[part], extractor.linear_maps, extractor.quadratics, self._linear,
+            self._quadratic,
+        )  # fmt: skip
