@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from acoustic.kernels.lattice_free import denominator_loops as loops
+from acoustic.runtime.lanes import LANES
 from acoustic.runtime.thread_team import ThreadTeam
 from readers.errors import ModelError
 from readers.minibatches.supervision import DenominatorGraph
@@ -19,10 +20,11 @@ class DenominatorTables:
 
     Attributes
     ----------
+    States are in another order than in the graph.
+
     num_states, num_outputs : int
-    state_runs : (num_states + 1,) int32
-        Runs state_runs[j]:state_runs[j + 1] lead to state j; the arcs of a run have one output.
     run_state, run_output : (R,) int32
+        Where the arcs of a run lead to, and their output.
     run_arcs : (R + 1,) int32
         Arcs run_arcs[r]:run_arcs[r + 1] of the next two arrays are those of run r.
     arc_from : (A,) int32
@@ -36,7 +38,6 @@ class DenominatorTables:
 
     num_states: int
     num_outputs: int
-    state_runs: np.ndarray
     run_state: np.ndarray
     run_output: np.ndarray
     run_arcs: np.ndarray
@@ -50,12 +51,11 @@ class DenominatorTables:
     def forward_tables(self, dtype: type) -> tuple[np.ndarray, ...]:
         """Return the arrays that the forward loop reads, probabilities in a type."""
         weights = self.into_probability.astype(dtype), self.initial.astype(dtype)
-        return self.state_runs, self.run_output, self.run_arcs, self.arc_from, *weights
+        return self.run_state, self.run_output, self.run_arcs, self.arc_from, *weights
 
     def backward_tables(self, dtype: type) -> tuple[np.ndarray, ...]:
         """Return the arrays that the backward loop reads, probabilities in a type."""
-        weights = self.from_probability.astype(dtype), self.initial.astype(dtype)
-        return self.run_state, self.run_output, self.state_arcs, self.arc_run, *weights
+        return self.run_state, self.run_output, self.state_arcs, self.arc_run, self.from_probability.astype(dtype)
 
 
 def tables_of(graph: DenominatorGraph) -> DenominatorTables:
@@ -91,27 +91,30 @@ def _check(graph: DenominatorGraph) -> None:
 
 
 def _make_tables(graph: DenominatorGraph) -> DenominatorTables:
-    order = np.lexsort((graph.from_state, graph.output, graph.to_state))
-    to_state, output = graph.to_state[order], graph.output[order]
-    begins = np.append(True, (np.diff(to_state) != 0) | (np.diff(output) != 0))
-    starts = begins.nonzero()[0]
-    run_of_arc = np.empty(len(order), np.int32)
-    run_of_arc[order] = np.cumsum(begins) - 1
-    leaving = np.argsort(graph.from_state, kind="stable")
-    states = np.arange(graph.num_states + 1)
+    fewest_first = np.argsort(np.bincount(graph.from_state, minlength=graph.num_states), kind="stable")
+    place = np.empty(graph.num_states, np.int32)
+    place[fewest_first] = np.arange(graph.num_states)
+    from_state, to_state = place[graph.from_state], place[graph.to_state]
+    runs, run_of_arc = np.unique(to_state.astype(np.int64) * graph.num_outputs + graph.output, return_inverse=True)
+    count = np.bincount(run_of_arc)
+    by_count = np.argsort(count, kind="stable")
+    rank = np.empty(len(runs), np.int32)
+    rank[by_count] = np.arange(len(runs))
+    arc_run = rank[run_of_arc]
+    entering, leaving = np.lexsort((from_state, arc_run)), np.lexsort((arc_run, from_state))
+    leaving_count = np.bincount(from_state, minlength=graph.num_states)
     return DenominatorTables(
         num_states=graph.num_states,
         num_outputs=graph.num_outputs,
-        state_runs=np.searchsorted(to_state[starts], states).astype(np.int32),
-        run_state=to_state[starts].astype(np.int32),
-        run_output=output[starts].astype(np.int32),
-        run_arcs=np.append(starts, len(order)).astype(np.int32),
-        arc_from=graph.from_state[order].astype(np.int32),
-        into_probability=graph.probability[order].astype(np.float32),
-        state_arcs=np.searchsorted(graph.from_state[leaving], states).astype(np.int32),
-        arc_run=run_of_arc[leaving],
+        run_state=(runs[by_count] // graph.num_outputs).astype(np.int32),
+        run_output=(runs[by_count] % graph.num_outputs).astype(np.int32),
+        run_arcs=np.append(0, np.cumsum(count[by_count])).astype(np.int32),
+        arc_from=from_state[entering],
+        into_probability=graph.probability[entering].astype(np.float32),
+        state_arcs=np.append(0, np.cumsum(leaving_count)).astype(np.int32),
+        arc_run=arc_run[leaving],
         from_probability=graph.probability[leaving].astype(np.float32),
-        initial=np.asarray(graph.initial, np.float64) / np.sum(graph.initial),
+        initial=np.asarray(graph.initial, np.float64)[fewest_first] / np.sum(graph.initial),
     )
 
 
@@ -172,7 +175,7 @@ def denominator(
 def _blocks(counts: np.ndarray, workers: int) -> list[np.ndarray]:
     """Return the numbers of the sequences of each block: sequences of similar length, the longest ones first."""
     order = np.argsort(-counts, kind="stable")
-    fewest = -(-len(order) // loops.LANES)
+    fewest = -(-len(order) // LANES)
     number = min(max(-(-fewest // workers) * workers, 1), len(order))
     return np.array_split(order, number)
 
@@ -181,25 +184,27 @@ class _Block:
     """Working memory of a thread, for one block of sequences at a time."""
 
     def __init__(self, tables: DenominatorTables, x: np.ndarray, leaky: float) -> None:
-        self.tables, self.x, self.leaky = tables, x, x.dtype.type(leaky)
+        self.tables, self.x = tables, x
+        self.leak = (tables.initial * leaky).astype(x.dtype)
         self.into, self.out_of = tables.forward_tables(x.dtype.type), tables.backward_tables(x.dtype.type)
         states, runs, outputs = tables.num_states, len(tables.run_output), tables.num_outputs
         self.alpha, self.after, self.run_beta, self.posteriors = (
-            np.empty((rows, loops.LANES), x.dtype) for rows in (states, states, runs, outputs)
+            np.empty((rows, LANES), x.dtype) for rows in (states, states, runs, outputs)
         )
-        self.parts = self.probabilities = self.scales = np.empty((0, 0, loops.LANES), x.dtype)
+        self.rows = np.empty((LANES, outputs), x.dtype)
+        self.parts = self.probabilities = self.scales = np.empty((0, 0, LANES), x.dtype)
 
     def compute(self, firsts: np.ndarray, counts: np.ndarray, stride: int, gradient: np.ndarray | None) -> np.ndarray:
         steps, size = int(counts.max()), len(counts)
         if len(self.parts) < steps:
-            shapes = (len(self.tables.run_output), loops.LANES), (self.tables.num_outputs, loops.LANES), (loops.LANES,)
+            shapes = (len(self.tables.run_output), LANES), (self.tables.num_outputs, LANES), (LANES,)
             self.parts, self.probabilities, self.scales = (np.empty((steps, *shape), self.x.dtype) for shape in shapes)
-        lanes = np.zeros((2, loops.LANES), np.int64)  # unused lanes have no frames
+        lanes = np.zeros((2, LANES), np.int64)  # unused lanes have no frames
         lanes[:, :size] = firsts, counts
         kept = self.parts[:steps], self.probabilities[:steps], self.scales[:steps]
-        place, results = (*lanes, stride), np.empty(loops.LANES)
-        loops.forward(self.x, place, self.into, self.leaky, (self.alpha, self.after), kept, results)
+        place, results = (*lanes, stride), np.empty(LANES)
+        loops.forward(self.x, place, self.into, self.leak, (self.alpha, self.after), self.rows, kept, results)
         if gradient is not None:
             working = self.alpha, self.run_beta, kept, self.posteriors
-            loops.backward(place, self.out_of, self.leaky, *working, gradient)
+            loops.backward(place, self.out_of, self.leak, *working, gradient)
         return results[:size]

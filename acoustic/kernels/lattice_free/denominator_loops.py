@@ -1,8 +1,9 @@
 """Compiled loops over the denominator graph; see denominator.py for what they compute.
 
-Several sequences, the lanes of a block, are computed at once: matrices such as alpha (states, LANES) hold a row of
-lanes for each state, so that an arc costs one vector instruction for many sequences. Arcs into a state with the same
-output form a run: their sum is multiplied by the output's probability once, and its derivative needs no arc.
+Several sequences, the lanes of a block, are computed at once: matrices such as alpha (states, LANES) hold a vector for
+each state, so that an arc costs one instruction for all of them. Arcs into a state with the same output form a run:
+their sum is multiplied by the output's probability once, and the posterior of the output needs no further arc. States
+and runs are sorted by their number of arcs, so that the processor predicts the ends of the loops over arcs.
 """
 
 import numpy as np
@@ -10,8 +11,8 @@ from numba import float32, types
 from numba.extending import overload
 
 from acoustic.kernels.compiled.elementwise_loops import exp32, loop
+from acoustic.runtime.lanes import LANES, double, load, spread, store
 
-LANES = 16  # sequences of a block
 TOP = 30.0  # the largest output of a frame is shifted to it: probabilities from e^-50 to e^30 then are normal numbers
 LOWEST = {np.float32: -50.0, np.float64: -600.0}
 
@@ -29,9 +30,11 @@ def _exponential(x):
 
 
 @loop
-def emissions(x, firsts, counts, stride, t, row, probabilities, shifts):
+def emissions(x, place, t, rows, probabilities, shifts):
     """probabilities (outputs, LANES) = exp(x - shift) of step t of each lane; 1 where a sequence has ended."""
+    firsts, counts, stride = place
     for lane in range(LANES):
+        row = rows[lane]
         if t < counts[lane]:
             scores = x[firsts[lane] + t * stride]
             top = scores[0]
@@ -44,86 +47,81 @@ def emissions(x, firsts, counts, stride, t, row, probabilities, shifts):
         else:
             row[:] = 1
             shifts[lane] = 0
-        for o in range(row.shape[0]):
-            probabilities[o, lane] = row[o]
+    for o in range(probabilities.shape[0]):
+        for lane in range(LANES):
+            probabilities[o, lane] = rows[lane, o]
 
 
 @loop
-def forward(x, place, graph, leaky, alphas, kept, log_probabilities):
+def forward(x, place, graph, leak, alphas, rows, kept, log_probabilities):
     """Fill kept: parts (steps, runs, LANES), probabilities (steps, outputs, LANES) and scales (steps, LANES).
 
     parts: the sums over the arcs of each run, of the probability of the path so far; scales: 1 / the sum of alpha.
-    place: first column and number of frames of each lane, columns from a frame to the next; alphas: two working
-    matrices (states, LANES).
+    place: first column and number of frames of each lane, columns from a frame to the next; leak (states,): initial
+    probabilities times the coefficient; alphas: two working matrices (states, LANES); rows (LANES, outputs).
     """
-    (firsts, counts, stride), (alpha, after), (parts, probabilities, scales) = place, alphas, kept
-    state_runs, run_output, run_arcs, arc_from, arc_probability, initial = graph
-    row, shifts, sums = np.empty(x.shape[1], x.dtype), np.empty(LANES), np.empty(LANES)
-    log_probabilities[:] = np.log(1.0 + leaky)
+    run_state, run_output, run_arcs, arc_from, arc_probability, initial = graph
+    counts, (alpha, after), (parts, probabilities, scales) = place[1], alphas, kept
+    shifts, sums, zero = np.empty(LANES), np.empty((1, LANES)), x.dtype.type(0)
     for j in range(alpha.shape[0]):
-        for k in range(LANES):
-            alpha[j, k] = initial[j] * (1 + leaky)
+        store(alpha, j, spread(initial[j] + leak[j]))
+    log_probabilities[:] = np.log(1 + np.float64(leak.sum()))
     for t in range(parts.shape[0]):
-        probability = probabilities[t]
-        emissions(x, firsts, counts, stride, t, row, probability, shifts)
-        sums[:] = 0
-        for j in range(alpha.shape[0]):
-            total = after[j]
-            total[:] = 0
-            for r in range(state_runs[j], state_runs[j + 1]):
-                part, output = parts[t, r], probability[run_output[r]]
-                part[:] = 0
-                for a in range(run_arcs[r], run_arcs[r + 1]):
-                    source, weight = alpha[arc_from[a]], arc_probability[a]
-                    for k in range(LANES):
-                        part[k] += weight * source[k]
-                for k in range(LANES):
-                    total[k] += part[k] * output[k]
-            for k in range(LANES):
-                sums[k] += total[k]
+        probability, part = probabilities[t], parts[t]
+        emissions(x, place, t, rows, probability, shifts)
+        for j in range(after.shape[0]):
+            store(after, j, spread(zero))
+        for r in range(part.shape[0]):
+            total = spread(zero)
+            for a in range(run_arcs[r], run_arcs[r + 1]):
+                total = total + spread(arc_probability[a]) * load(alpha, arc_from[a])
+            store(part, r, total)
+            store(after, run_state[r], load(after, run_state[r]) + total * load(probability, run_output[r]))
+        all_states = spread(0.0)
+        for j in range(after.shape[0]):
+            all_states = all_states + double(load(after, j))
+        store(sums, 0, all_states)
         for k in range(LANES):
-            scales[t, k] = 1 / sums[k]
+            scales[t, k] = 1 / sums[0, k]
             if t < counts[k]:
-                log_probabilities[k] += np.log(sums[k]) + shifts[k]
-        for j in range(alpha.shape[0]):
-            for k in range(LANES):
-                alpha[j, k] = after[j, k] * scales[t, k] + initial[j] * leaky
+                log_probabilities[k] += np.log(sums[0, k]) + shifts[k]
+        scale = load(scales, t)
+        for j in range(after.shape[0]):
+            store(alpha, j, load(after, j) * scale + spread(leak[j]))
 
 
 @loop
-def backward(place, graph, leaky, beta, run_beta, kept, posteriors, gradient):
+def backward(place, graph, leak, beta, run_beta, kept, posteriors, gradient):
     """gradient (N, outputs) = the posterior probability of each output, in the columns of the sequences."""
+    run_state, run_output, state_arcs, arc_run, arc_probability = graph
     (firsts, counts, stride), (parts, probabilities, scales) = place, kept
-    run_state, run_output, state_arcs, arc_run, arc_probability, initial = graph
-    leak = np.empty(LANES)
-    beta[:] = 1
+    zero, one = beta.dtype.type(0), beta.dtype.type(1)
+    sums, leaks = np.empty((1, LANES)), np.empty((1, LANES), beta.dtype)
+    for j in range(beta.shape[0]):
+        store(beta, j, spread(one))
     for t in range(parts.shape[0] - 1, -1, -1):
         for k in range(LANES):
             if counts[k] == t + 1:  # all states are final
-                for j in range(beta.shape[0]):
-                    beta[j, k] = 1
-        posteriors[:] = 0
-        scale = scales[t]
-        for r in range(run_beta.shape[0]):
-            mine, state, output = run_beta[r], beta[run_state[r]], probabilities[t, run_output[r]]
-            part, posterior = parts[t, r], posteriors[run_output[r]]
-            for k in range(LANES):
-                mine[k] = state[k] * output[k] * scale[k]
-            for k in range(LANES):
-                posterior[k] += mine[k] * part[k]
-        leak[:] = 0
+                beta[:, k] = 1
+        for o in range(posteriors.shape[0]):
+            store(posteriors, o, spread(zero))
+        probability, part, scale = probabilities[t], parts[t], load(scales, t)
+        for r in range(part.shape[0]):
+            o = run_output[r]
+            mine = load(beta, run_state[r]) * load(probability, o) * scale
+            store(run_beta, r, mine)
+            store(posteriors, o, load(posteriors, o) + mine * load(part, r))
+        leaked = spread(0.0)
         for j in range(beta.shape[0]):
-            total = beta[j]
-            total[:] = 0
+            total = spread(zero)
             for a in range(state_arcs[j], state_arcs[j + 1]):
-                source, weight = run_beta[arc_run[a]], arc_probability[a]
-                for k in range(LANES):
-                    total[k] += weight * source[k]
-            for k in range(LANES):
-                leak[k] += initial[j] * total[k]
+                total = total + spread(arc_probability[a]) * load(run_beta, arc_run[a])
+            store(beta, j, total)
+            leaked = leaked + double(total * spread(leak[j]))
+        store(sums, 0, leaked)
+        leaks[0] = sums[0]
         for j in range(beta.shape[0]):
-            for k in range(LANES):
-                beta[j, k] += leaky * leak[k]
+            store(beta, j, load(beta, j) + load(leaks, 0))
         for k in range(LANES):
             if t < counts[k]:
                 column = gradient[firsts[k] + t * stride]

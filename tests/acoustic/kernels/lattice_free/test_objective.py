@@ -6,6 +6,7 @@ import pytest
 from acoustic.kernels.lattice_free import denominator_loops, numerator_loops
 from acoustic.kernels.lattice_free.denominator import denominator, tables_of
 from acoustic.kernels.lattice_free.objective import LatticeFree
+from acoustic.runtime.lanes import LANES
 from acoustic.runtime.thread_team import ThreadTeam
 from readers.minibatches.supervision import NumeratorGraph
 from tests.acoustic.kernels.lattice_free import graphs
@@ -190,20 +191,20 @@ def test_compiled_loops_equal_plain_python():
     graph = graphs.denominator_graph(rng, 3, 4, 7)
     tables = tables_of(graph)
     x = rng.standard_normal((6, 4))
-    firsts, counts = np.zeros((2, denominator_loops.LANES), np.int64)
+    firsts, counts = np.zeros((2, LANES), np.int64)
     firsts[1], counts[:2] = 1, (3, 2)
-    lanes = denominator_loops.LANES
+    tables_in, tables_out, leak = tables.forward_tables(float), tables.backward_tables(float), 0.1 * tables.initial
     results = []
     for plain in (False, True):
         forward, backward = (
             one.py_func if plain else one for one in (denominator_loops.forward, denominator_loops.backward)
         )
-        alpha, after, run_beta, posteriors = (np.zeros((n, lanes)) for n in (3, 3, len(tables.run_output), 4))
-        kept = np.zeros((3, len(tables.run_output), lanes)), np.zeros((3, 4, lanes)), np.zeros((3, lanes))
-        logs, gradient = np.zeros(lanes), np.zeros((6, 4))
-        place, tables_in, tables_out = (firsts, counts, 2), tables.forward_tables(float), tables.backward_tables(float)
-        forward(x, place, tables_in, 0.1, (alpha, after), kept, logs)
-        backward(place, tables_out, 0.1, alpha, run_beta, kept, posteriors, gradient)
+        sizes = 3, 3, len(tables.run_output), 4
+        alpha, after, run_beta, posteriors = (np.zeros((size, LANES)) for size in sizes)
+        kept = np.zeros((3, len(tables.run_output), LANES)), np.zeros((3, 4, LANES)), np.zeros((3, LANES))
+        rows, logs, gradient, place = np.zeros((LANES, 4)), np.zeros(LANES), np.zeros((6, 4)), (firsts, counts, 2)
+        forward(x, place, tables_in, leak, (alpha, after), rows, kept, logs)
+        backward(place, tables_out, leak, alpha, run_beta, kept, posteriors, gradient)
         results.append((logs, gradient))
     for one, same in zip(*results):
         np.testing.assert_allclose(one, same, rtol=1e-13)
