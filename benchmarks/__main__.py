@@ -17,6 +17,7 @@ BENCHMARKS = (
     "lstm_train",
     "parallel_jobs",
     "class_softmax",
+    "lattice_free",
     "features",
     "search_an4",
     "search_5k",
