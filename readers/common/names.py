@@ -38,6 +38,12 @@ def names_for_any_path(names: Collection[str]) -> dict[str, str]:
     return {name: tail if counts[tail] == 1 else name.lstrip("/") for name, tail in tails}
 
 
+def by_unique_ends(names: Collection[str]) -> dict[str, str]:
+    """Map the last part of names (after the last slash) to the name, unless several names end alike."""
+    counts = Counter(name.rpartition("/")[2] for name in names)
+    return {end: name for name in names if counts[end := name.rpartition("/")[2]] == 1}
+
+
 def wildcard(pattern: str) -> str:
     """Return the regular expression of a pattern of HTK: `*` matches any characters, including slashes, `?` one.
 

@@ -18,7 +18,6 @@ import math
 import os
 import struct
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ import numpy as np
 
 from readers.common.file_part import part_of
 from readers.common.files import held, holder, require_writable
+from readers.common.names import by_unique_ends
 from readers.common.temporary import sync_directory
 from readers.common.text import parse_json
 from readers.errors import ConfigError, FormatError
@@ -80,7 +80,6 @@ class IndexedArchive:
     FormatError
         If the file is damaged, incomplete, no archive, or one of another kind.
     OSError
-        If it cannot be read.
 
     Examples
     --------
@@ -93,17 +92,14 @@ class IndexedArchive:
 
     def __init__(self, path: str | Path, kind: str):
         self.path, self.kind = Path(path), kind
-        if not self.path.is_file():
-            with self.path.open("rb"):
-                pass  # raises OSError for a missing file
+        if self.path.exists() and not self.path.is_file():
             raise FormatError(f"{path}: a directory, a device or a pipe; expected a file, which is an archive")
         with self.path.open("rb") as file:
             self.metadata, self._first = _read_start(file, self.path, kind)
         self._content = part_of(self.path).map("c")
         self._places = self._read_index()
         self.names = list(self._places)
-        ends = Counter(name.rpartition("/")[2] for name in self.names)
-        self._by_end = {end: name for name in self.names if ends[end := name.rpartition("/")[2]] == 1}
+        self._by_end = by_unique_ends(self.names)
 
     def __contains__(self, name: str) -> bool:
         return name in self._places
@@ -154,6 +150,13 @@ class IndexedArchive:
             raise FormatError(f"{where}: is of '{found['name']}'; expected the name in the index; make the file again")
         return ArchiveRecord(name, arrays, found["metadata"])
 
+    def metadata_of(self, name: str) -> dict[str, Any]:
+        """Return the metadata of a record, without reading its arrays; see `record` for the errors."""
+        found = _framed(self._content, self._places[name], self._index, RECORD, f"{self.path}: record '{name}'")[0]
+        if found.get("name") != name or not isinstance(found.get("metadata"), dict):
+            raise FormatError(f"{self.path}: record '{name}': damaged; expected its metadata; make the file again")
+        return found["metadata"]
+
     def _read_index(self) -> dict[str, int]:
         where, size = f"{self.path}: index", len(self._content)
         position, magic = 0, b""
@@ -196,7 +199,6 @@ class ArchiveWriter:
     ConfigError
         If another process writes the same archive.
     OSError
-        If it cannot be written.
     """
 
     def __init__(self, path: str | Path, kind: str, metadata: Mapping[str, Any] | None = None):
@@ -249,7 +251,7 @@ class ArchiveWriter:
         Parameters
         ----------
         name : str
-            Of the record; each may be added once.
+            Each may be added once.
         arrays : mapping of str to array
             Of one to four dimensions, of booleans, integers of 8 to 64 bits, float32 or float64.
         metadata : mapping, optional
@@ -260,7 +262,6 @@ class ArchiveWriter:
         ValueError
             For a name that is there, arrays of other types, and metadata that JSON does not have.
         OSError
-            If the disk is full.
         """
         if name in self._places:
             raise ValueError(f"record {name!r} is already in the archive")

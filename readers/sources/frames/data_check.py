@@ -26,6 +26,7 @@ from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utteran
 from readers.sources.frames.htk_mlf_options import HTK_FEATURE_NAMES, READER_NAMES, ReaderOptions, find_streams
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.streams import LABEL_NAMES, CorpusFeatures, CorpusLabels, describe
+from readers.sources.frames.supervision_blocks import CheckedSource, open_supervision
 
 Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame)
 
@@ -170,6 +171,7 @@ class _HTKMLFCheck:
         self.features: list[CorpusFeatures] = []
         self.labels: list[CorpusLabels] = []
         self.figures = ReaderSummary()
+        self.supervision: CheckedSource | None = None
 
     def run(self, progress: Progress) -> ReaderSummary | None:
         options = self.config.check(lambda: ReaderOptions.from_config(self._block()))
@@ -178,6 +180,10 @@ class _HTKMLFCheck:
             return None
         if whole:  # checks across streams
             self.config.check(lambda: find_streams(self._block(), self.write))
+        if options is not None and not self.write:
+            self.whole = not options.excerpts.num_columns
+            with self.findings.catch():
+                self.supervision = open_supervision(self._block(), options, self.labels, self.findings.add)
         with self.findings.catch():
             check_same_length(self.features)
         self._check_names()
@@ -335,6 +341,12 @@ class _HTKMLFCheck:
                     sound = False
             for stream in self.labels:
                 sound = self._check_labels(stream, line, length) and sound
+            if sound and self.supervision is not None:
+                try:
+                    self.supervision.check(self.features[0].entries[line].key, length, self.whole)
+                except ArgonautError as fault:
+                    self.findings.add(f"{self.features[0].entries[line].where}: {fault}")
+                    sound = False
             if sound:
                 self.figures.num_usable += 1
                 self.figures.num_frames += length or 0

@@ -25,6 +25,7 @@ from readers.sources.frames.corpus import Corpus, build_corpus, check_same_lengt
 from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.paging import ChunkCache
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
+from readers.sources.frames.supervision_blocks import CheckedSource, open_supervision, supervised
 from readers.sources.frames.utterance_minibatches import UtteranceMinibatches, UtteranceOrder
 
 CHUNK_FRAMES = 90000  # CNTK's: 15 minutes at 10 ms
@@ -96,13 +97,16 @@ class FrameReader(Reader):
         self.ignores_feature_mismatch = any(stream.ignores_mismatch for stream in self.features)
         self.cuts = self.options.truncated and (not write or self.ahead > 0)  # action write needs whole utterances
         self._corpus: Corpus | None = None
+        self._supervision: CheckedSource | None = None
         self._num_utterances = len(self.features[0].entries)
         if write:
             check_same_length(self.features)
             for stream in self.features:
                 _settle(stream)
             return
+        self._supervision = open_supervision(config, self.options, self.labels, self.warnings.append)
         corpus = build_corpus(self.features, self.labels, self.options.max_utterance, progress)
+        corpus = supervised(corpus, self.features[0], self._supervision, self.options, self.warnings)
         self._pages: list[PageFile] | None = None
         if self.options.method == "rollingWindow":
             self._pages, corpus = page_out(self.features, corpus, self.options.page_directory, progress)
@@ -147,7 +151,7 @@ class FrameReader(Reader):
                 *(self.features, self.labels, corpus, excerpts, options, order, self._cache),
                 *(self._chunk_of, self._first_row, seed),
             )
-            self._sequences.masks = self._masks
+            self._sequences.masks, self._sequences.supervisions = self._masks, self._supervision
 
     def _make_masks(self, corpus: Corpus, seed: int) -> list[SpecAugment | None]:
         """Return the masks of each stream, None for a stream without."""
@@ -201,6 +205,7 @@ class FrameReader(Reader):
 
     def input_files(self) -> list[str]:
         listed = [path for stream in self.features for path in (stream.scp, *(e.path for e in stream.entries)) if path]
+        listed += self._supervision.paths if self._supervision else []
         return [*super().input_files(), *listed, *(path for stream in self.labels for path in stream.mlf_paths)]
 
     @property

@@ -36,7 +36,9 @@ READER_NAMES = (
 )
 HTK_FEATURE_NAMES = (*FEATURE_NAMES, "specAugment")
 ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
-SEQUENCE_NAMES = ("phoneFile", "transPFile", "denlatTocFile", "numLatTocFile")
+LATTICE_NAMES = ("denLatTocFile", "numLatTocFile", "prefixPathInToc")
+HMM_NAMES = ("phoneFile", "transPFile")
+SUPERVISIONS = {"denLatTocFile": LATTICE_NAMES, "phoneFile": HMM_NAMES}  # role -> names of such a block
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], lis
             features.append(CorpusFeatures.from_config(name, block))
             features[-1].masks = read_masks(block, features[-1].expand)
             known = HTK_FEATURE_NAMES
+        elif supervision_role(block) is not None:
+            continue
         elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
             refuse_block(block)
         elif write:
@@ -193,14 +197,13 @@ def _parse_ahead(config: Config, truncated: bool) -> int:
     return ahead
 
 
+def supervision_role(block: Config) -> str | None:
+    """Return the name that makes a block one of SUPERVISIONS; None for other blocks."""
+    return next((role for role in SUPERVISIONS if block.has_own(role)), None)
+
+
 def refuse_block(block: Config, roles: Sequence[str] = ROLE_NAMES) -> None:
     """Raise ConfigError for a block without any of the names that define its role."""
-    for name in SEQUENCE_NAMES:
-        if block.has_own(name):
-            raise ConfigError(
-                f"{block.where(name)}: {block.full_name(name)} is for sequence training; "
-                "expected only features and labels; sequence training is not supported"
-            )
     hints = [did_you_mean(name, roles) for name in block.names()]
     raise ConfigError(
         f"{block.where()}: block {block.full_name()} has none of {', '.join(roles)}; "

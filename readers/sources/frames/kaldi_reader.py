@@ -31,7 +31,12 @@ from readers.kaldi.ark import (
     scan_ark,
 )
 from readers.sources.frames.frame_reader import FrameReader
-from readers.sources.frames.htk_mlf_options import READER_NAMES, check_streams, refuse_block
+from readers.sources.frames.htk_mlf_options import (
+    READER_NAMES,
+    check_streams,
+    refuse_block,
+    supervision_role,
+)
 from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels, describe, naming
 
 KALDI_FEATURE_NAMES = (*FEATURE_NAMES, "arkFile")
@@ -148,6 +153,8 @@ class KaldiReader(FrameReader):
         warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *(name for name, _ in blocks)])]
         for name, block in blocks:
             role = next((role for role in ROLE_NAMES if block.has_own(role)), None)
+            if supervision_role(block) is not None:
+                continue
             if role is None:
                 refuse_block(block, ROLE_NAMES)
             elif role in ("scpFile", "arkFile"):

@@ -13,7 +13,7 @@ import numpy as np
 
 from readers.errors import FormatError
 from readers.minibatches.supervision import LatticeSupervision
-from readers.results.indexed_archive import ArchiveRecord, ArchiveWriter, IndexedArchive
+from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
 
 KIND = "lattices"
 MAX_FRAMES = 2**25
@@ -232,16 +232,16 @@ class LatticeArchive:
         self.silence = np.array([phone in silent for phone in self.phones], bool)
 
     def place(self, name: str) -> int:
-        """Return where the record of an utterance begins in the file; KeyError if it is not there."""
-        return self._archive.place(name)
+        """Return where the record of an utterance begins in the file, -1 if it is not there."""
+        return self._archive.place(name) if name in self._archive else -1
 
     def num_frames(self, name: str) -> int:
         """Return the number of frames of an utterance; see `lattice` for parameters and errors."""
-        return self._number(self._archive.record(name), "num_frames")
+        return self._number(self._archive.metadata_of(name), name, "num_frames")
 
     def figures(self, name: str) -> dict[str, int]:
         """Return the figures of an utterance; see `lattice` for parameters and errors."""
-        found = self._archive.record(name).metadata.get("figures")
+        found = self._archive.metadata_of(name).get("figures")
         if not isinstance(found, dict) or not all(type(value) is int for value in found.values()):
             raise FormatError(f"{self.path}: {name}: figures {found}; expected numbers; make the file again")
         return found
@@ -266,7 +266,7 @@ class LatticeArchive:
             If the record is damaged.
         """
         record = self._archive.record(name)
-        values: dict[str, Any] = {key: self._number(record, key) for key in NUMBERS}
+        values: dict[str, Any] = {key: self._number(record.metadata, name, key) for key in NUMBERS}
         for key in SCORES:
             values[key] = record.metadata.get(key)
             if not isinstance(values[key], float | int):
@@ -283,8 +283,8 @@ class LatticeArchive:
             raise FormatError(f"{self.path}: {fault}; make the file again") from None
         return lattice
 
-    def _number(self, record: ArchiveRecord, key: str) -> int:
-        found = record.metadata.get(key)
+    def _number(self, metadata: Mapping[str, Any], name: str, key: str) -> int:
+        found = metadata.get(key)
         if type(found) is not int or not 0 <= found < 1 << 40:
-            raise FormatError(f"{self.path}: {record.name}: {key} {found}; expected a number; make the file again")
+            raise FormatError(f"{self.path}: {name}: {key} {found}; expected a number; make the file again")
         return found

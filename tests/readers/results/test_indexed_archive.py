@@ -45,7 +45,7 @@ def test_records_survive_the_file(tmp_path_factory, records, metadata):
     assert IndexedArchive(path, "counts").metadata == metadata
     assert list(found) == list(records)
     for name, (values, described) in records.items():
-        assert found[name].metadata == described
+        assert found[name].metadata == described == IndexedArchive(path, "counts").metadata_of(name)
         assert list(found[name].arrays) == list(values)
         for key, array in values.items():
             assert found[name].arrays[key].dtype == array.dtype

@@ -315,7 +315,6 @@ def test_packed_files_may_stand_beside_plain_ones(tiny):
         ("labels=[labelType=regression]", "labelType is 'regression'; expected category"),
         ("labels=[labelDim=0]", "labelDim is 0; expected at least 1"),
         ("more=[mlfFlie=x]", "block reader.more has none of scpFile, mlfFile, mlfFileList.*did you mean mlfFile"),
-        ("hmms=[phoneFile=x]", r"reader.hmms.phoneFile is for sequence training"),
     ],
 )
 def test_configuration_faults_are_found_before_any_data_is_read(tiny, options, message):

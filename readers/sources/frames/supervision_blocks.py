@@ -1,0 +1,100 @@
+"""The blocks of a reader that name what sequence criteria need of whole utterances, such as lattices.
+
+    lattices=[ denLatTocFile=lattices/lattices.toc ]
+
+Every usable utterance must have its supervision; the others are skipped, and the run ends before training if they are
+too many (maxSkippedFraction).
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from readers.config.config import Config
+from readers.errors import ArgonautError, ConfigError
+from readers.minibatches.supervision import SupervisionSource
+from readers.sources.frames.corpus import Corpus
+from readers.sources.frames.htk_mlf_options import LATTICE_NAMES, SUPERVISIONS, ReaderOptions, supervision_role
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, naming
+from readers.sources.lattices.lattice_source import LatticeSource
+
+
+class CheckedSource(SupervisionSource, Protocol):
+    """A source whose utterances are checked before training.
+
+    Attributes
+    ----------
+    paths : list of str
+        Its files.
+    """
+
+    paths: list[str]
+
+    def check(self, key: str, num_frames: int, whole: bool = True) -> None:
+        """Raise FormatError if an utterance of so many input frames, kept whole or not, has no supervision."""
+        ...
+
+
+def open_supervision(
+    config: Config, options: ReaderOptions, labels: Sequence[CorpusLabels], warn: Callable[[str], None]
+) -> CheckedSource | None:
+    """Open the source of a reader block; None if it has none.  warn: called with unknown names.
+
+    Raises ConfigError for a reader of other sequences than the source needs, and the errors of the source.
+    """
+    found = [(role, block) for _, block in config.blocks() if (role := supervision_role(block)) is not None]
+    for role, block in found:
+        for unknown in block.unknown(SUPERVISIONS[role]):
+            warn(str(unknown))
+    sources = [(role, block) for role, block in found if role in OPENERS]
+    for role, block in sources[1:]:
+        raise ConfigError(f"{block.where(role)}: {block.full_name()} beside {sources[0][1].full_name()}; expected one")
+    return OPENERS[sources[0][0]](sources[0][1], options, labels) if sources else None
+
+
+def _open_lattices(block: Config, options: ReaderOptions, labels: Sequence[CorpusLabels]) -> LatticeSource:
+    where = f"{block.where(LATTICE_NAMES[0])}: {block.full_name()}: lattices are of whole utterances; expected"
+    if options.frame_mode:
+        raise ConfigError(f"{where} frameMode=false")
+    if options.truncated:
+        raise ConfigError(f"{where} truncated=false")
+    if options.excerpts.subsampling > 1 or options.excerpts.num_columns:
+        raise ConfigError(f"{where} neither frameSubsampling nor chunkFrames")
+    tables: list[list[Path]] = []
+    for name in LATTICE_NAMES[:2]:
+        given = block.has_own(name) or name == LATTICE_NAMES[0]
+        tables.append([block.path(name)] if given else [])
+    num_senones = labels[0].num_classes if len(labels) == 1 else None
+    with naming(block, LATTICE_NAMES[0]):
+        return LatticeSource(*tables, block.text("prefixPathInToc", ""), num_senones)
+
+
+Opener = Callable[[Config, ReaderOptions, Sequence[CorpusLabels]], CheckedSource]
+OPENERS: dict[str, Opener] = {LATTICE_NAMES[0]: _open_lattices}
+
+
+def supervised(
+    corpus: Corpus, features: CorpusFeatures, source: CheckedSource | None, options: ReaderOptions, warnings: list[str]
+) -> Corpus:
+    """Return the corpus without the utterances that lack their supervision, which are skipped with the reason.
+
+    A warning names lattices that no utterance uses.
+    """
+    if source is None:
+        return corpus
+    usable, whole = np.ones(len(corpus.lines), bool), not options.excerpts.num_columns
+    for i, (line, num_frames) in enumerate(zip(corpus.lines.tolist(), corpus.num_frames.tolist())):
+        entry = features.entries[line]
+        try:
+            source.check(entry.key, num_frames, whole)
+        except ArgonautError as fault:
+            usable[i] = False
+            corpus.skipped.append((entry.key, f"{entry.where}: {fault}"))
+    if isinstance(source, LatticeSource) and (unused := source.unused([entry.key for entry in features.entries])):
+        warnings.append(
+            f"{source.paths[0]}: {len(unused)} lattices of utterances that are not in {features.scp}, the first "
+            f"'{unused[0]}'"
+        )
+    return corpus if usable.all() else corpus.keep(usable)

@@ -1,0 +1,217 @@
+"""Blocks `lattices` of a reader: each utterance gets its lattice; faults are found before training."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from readers.errors import ArgonautError, FormatError
+from readers.sources.frames.htk_mlf_reader import HTKMLFReader
+from readers.sources.lattices.lattice_contents import read_contents
+from readers.sources.lattices.lattice_source import LatticeSource
+from tests.readers.sources.lattices.random_lattices import random_lattice, write_lattices
+
+LENGTHS = (5, 4, 9, 4, 7)
+WHOLE = "frameMode=false; nbruttsineachrecurrentiter=2"
+
+
+@pytest.fixture
+def corpus(tiny):
+    """A corpus with lattices of all utterances, and a table of contents."""
+    found = tiny(LENGTHS)
+    rng = np.random.default_rng(0)
+    found.lattices = {f"set/u{i}": random_lattice(rng, f"set/u{i}", n) for i, n in enumerate(LENGTHS)}
+    found.toc = write_lattices(found.directory, found.lattices.values())
+    return found
+
+
+def opened(corpus, block=None, options=WHOLE):
+    block = f"lattices=[denLatTocFile={corpus.toc}]" if block is None else block
+    return HTKMLFReader(corpus.config(options, block))
+
+
+def delivered(reader):
+    """(key's lattice, frames of the features) of all utterances of an epoch."""
+    for minibatch in reader.minibatches(0):
+        layout = minibatch.layout
+        for placed in layout.supervisions:
+            columns = (placed.step + np.arange(placed.num_frames)) * layout.num_sequences + placed.slot
+            yield placed.supervision, minibatch.matrices["features"][:, columns], placed
+
+
+def test_each_utterance_has_its_lattice(corpus):
+    found = list(delivered(opened(corpus)))
+    assert sorted(lattice.name for lattice, _, _ in found) == sorted(corpus.lattices)
+    for lattice, columns, placed in found:
+        assert placed.num_frames == lattice.num_frames == columns.shape[1]
+        number = int(lattice.name[-1])
+        assert (columns[6] // 1000 == number).all()
+        np.testing.assert_array_equal(lattice.start_node, corpus.lattices[lattice.name].start_node)
+        np.testing.assert_array_equal(lattice.lm_score, corpus.lattices[lattice.name].lm_score)
+
+
+def test_copies_have_the_lattice_of_the_utterance(corpus):
+    plain = {f"plain/u{i}": replace(lattice, name=f"plain/u{i}") for i, lattice in enumerate(corpus.lattices.values())}
+    corpus.toc = write_lattices(corpus.directory, plain.values())
+    assert sorted(lattice.name for lattice, _, _ in delivered(opened(corpus))) == sorted(plain)
+
+
+def test_numerators_of_their_own(corpus):
+    rng = np.random.default_rng(5)
+    others = [random_lattice(rng, name, one.num_frames) for name, one in corpus.lattices.items()]
+    table = write_lattices(corpus.directory, others, name="num")
+    reader = opened(corpus, f"lattices=[denLatTocFile={corpus.toc}; numLatTocFile={table}]")
+    numerators = {one.name: one for one in others}
+    for lattice, _, _ in delivered(reader):
+        den, num = corpus.lattices[lattice.name], numerators[lattice.name]
+        np.testing.assert_array_equal(lattice.senone, den.senone)
+        np.testing.assert_array_equal(lattice.reference_senones, num.reference_senones)
+        assert lattice.reference_score == num.reference_score
+        assert lattice.reference_transition_score == num.reference_transition_score
+    assert {str(table), str(corpus.toc)} <= set(reader.input_files())
+
+
+def test_blocks_of_hmms_are_accepted(corpus):
+    block = f"lattices=[denLatTocFile={corpus.toc}]; hmms=[phoneFile=phones; transPFile=trans]"
+    assert len(list(delivered(opened(corpus, block)))) == 5
+
+
+def test_utterances_without_lattices_are_skipped_and_too_many_end_the_run(corpus):
+    kept = [lattice for name, lattice in corpus.lattices.items() if name not in ("set/u1", "set/u3")]
+    corpus.toc = write_lattices(corpus.directory, kept)
+    reader = opened(corpus)
+    assert [key for key, _ in reader.skipped] == ["set/u1", "set/u3"]
+    assert reader.skipped[0][1].endswith("lattices.toc: no lattice of 'set/u1'; expected one for every utterance")
+    assert len(list(delivered(reader))) == 3
+    with pytest.raises(FormatError, match=r"2 of 5 utterances cannot be used; .*no lattice of 'set/u1'"):
+        opened(corpus, options=f"{WHOLE}; maxSkippedFraction=0.3")
+
+
+def test_a_wrong_list_ends_the_run(corpus):
+    others = [replace(lattice, name=f"set/v{i}") for i, lattice in enumerate(corpus.lattices.values())]
+    corpus.toc = write_lattices(corpus.directory, others)
+    with pytest.raises(FormatError, match=r"features.scp: 5 of 5 utterances cannot be used; .*no lattice of 'set/u0'"):
+        opened(corpus)
+
+
+def test_lattices_of_other_lengths_are_skipped(corpus):
+    changed = [random_lattice(np.random.default_rng(1), "set/u2", 8), *list(corpus.lattices.values())[:2]]
+    corpus.toc = write_lattices(corpus.directory, changed)
+    reader = opened(corpus, options=f"{WHOLE}; maxSkippedFraction=1")
+    assert dict(reader.skipped)["set/u2"].endswith(
+        "lattices.toc:1: a lattice of 8 frames; expected 9 as in the features"
+    )
+
+
+def test_unused_lattices_are_told(corpus):
+    more = [replace(lattice, name=name.replace("u", "w")) for name, lattice in corpus.lattices.items()]
+    corpus.toc = write_lattices(corpus.directory, [*corpus.lattices.values(), *more])
+    (warning,) = opened(corpus).warnings
+    assert "lattices.toc: 5 lattices of utterances that are not in " in warning
+    assert warning.endswith("features.scp, the first 'set/w0'")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("frameMode=true", "reader.lattices: lattices are of whole utterances; expected frameMode=false"),
+        (f"{WHOLE}; truncated=true", "reader.lattices: lattices are of whole utterances; expected truncated=false"),
+        (f"{WHOLE}; frameSubsampling=3", "expected neither frameSubsampling nor chunkFrames"),
+        (f"{WHOLE}; chunkFrames=3", "expected neither frameSubsampling nor chunkFrames"),
+    ],
+)
+def test_readers_of_other_sequences_are_refused(corpus, options, message):
+    with pytest.raises(ArgonautError, match=message):
+        opened(corpus, options=options)
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("lattices=[denLatTocFile=none]", "reader.lattices.denLatTocFile: none: No such file"),
+        ("lattices=[denLatTocFile=]", "denLatTocFile"),
+        (
+            "lattices=[denLatTocFile={toc}]; more=[denLatTocFile={toc}]",
+            "reader.more beside reader.lattices",
+        ),
+    ],
+)
+def test_wrong_blocks_are_refused(corpus, block, message):
+    with pytest.raises(ArgonautError, match=message):
+        opened(corpus, block.replace("{toc}", str(corpus.toc)))
+
+
+def test_unknown_names_in_a_block_are_told(corpus):
+    (warning,) = opened(corpus, f"lattices=[denLatTocFile={corpus.toc}; numLatTokFile=x]").warnings
+    assert "numLatTokFile" in warning
+
+
+def test_lattices_of_another_network_are_refused(corpus):
+    corpus.toc = write_lattices(corpus.directory, corpus.lattices.values(), num_senones=7)
+    message = "lattices for a network of 7 outputs; expected 4, as the labels have; make lattices with argonaut"
+    with pytest.raises(FormatError, match=message):
+        opened(corpus)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("", ":? no entries; expected lines"),
+        ("set/u0 lattices.arec[64]\n", ":1: 'set/u0 lattices.arec.64.'; expected utterance=archive.position."),
+        ("set/u0=[64]\n", ":1: no archive; expected utterance=archive"),
+        ("a=x[1]\na=x[2]\n", ":2: 'a' is already at .*:1; expected each utterance once"),
+        ("a=[1]x\n", ":1: "),
+        ("a=none.arec[64]\n", ":1: .*none.arec is no file; expected an archive of lattices"),
+        ("a=text[64]\n", "text: begins with b'not an a'; expected an archive of lattices"),
+        (
+            "a=cntk[64]\n",
+            ":1: .*cntk is a lattice archive of CNTK, which is not supported; make lattices",
+        ),
+    ],
+)
+def test_wrong_tables_of_contents(tmp_path, lines, message):
+    (tmp_path / "text").write_text("not an archive at all, but text\n")
+    (tmp_path / "cntk").write_bytes(b"LAT \1\0\0\0" + bytes(100))
+    (tmp_path / "toc").write_text(lines)
+    with pytest.raises(FormatError, match=message):
+        LatticeSource([tmp_path / "toc"])
+
+
+def test_a_table_of_another_archive(corpus):
+    text = corpus.toc.read_text()
+    first = int(text.split("[")[1].split("]")[0])
+    corpus.toc.write_text(text.replace(f"[{first}]", f"[{first + 64}]"))
+    source = LatticeSource([corpus.toc])
+    with pytest.raises(FormatError, match=rf"no lattice of 'set/u0' at {first + 64} in .*arec; expected the table"):
+        source.check("set/u0", 5)
+    with pytest.raises(FormatError, match="lattices are of whole utterances; expected no chunks"):
+        source.check("set/u1", 4, whole=False)
+    with pytest.raises(FormatError, match="a lattice of frames 0 to 3; expected 1 to 3"):
+        source.supervision("set/u1", 1, 3)
+
+
+def test_archives_are_found_beside_the_table_or_below_the_prefix(corpus, monkeypatch):
+    entry = read_contents(corpus.toc)["set/u0"]
+    assert entry.path == str(corpus.directory / "lattices.arec")
+    assert entry.where == f"{corpus.toc}:1"
+    (corpus.directory / "there").mkdir()
+    (corpus.directory / "lattices.arec").rename(corpus.directory / "there" / "lattices.arec")
+    source = LatticeSource([corpus.toc], prefix=str(corpus.directory / "there"))
+    assert source.supervision("set/u0", 0, 5).name == "set/u0"
+    monkeypatch.chdir(corpus.directory / "there")
+    assert LatticeSource([corpus.toc]).supervision("set/u0", 0, 5).name == "set/u0"
+
+
+def test_several_tables_and_archives_of_other_phones(corpus, tmp_path):
+    from readers.sources.lattices.lattice_archive import LatticeArchiveWriter
+
+    two = [replace(lattice, name=name.replace("u", "w")) for name, lattice in corpus.lattices.items()]
+    more = write_lattices(corpus.directory, two, name="more")
+    source = LatticeSource([corpus.toc, more])
+    assert source.supervision("set/w0", 0, 5).name == "set/w0"
+    with pytest.raises(FormatError, match="'set/u0' is already at"):
+        LatticeSource([corpus.toc, corpus.toc])
+    with LatticeArchiveWriter(corpus.directory / "more.arec", ["x", "y", "z"], [True] * 3, 4, {}) as archive:
+        archive.add(two[0])
+    with pytest.raises(FormatError, match=r"more.arec: other phones than in .*lattices.arec; expected lattices of one"):
+        LatticeSource([corpus.toc, more])
