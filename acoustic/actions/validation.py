@@ -198,7 +198,7 @@ class Validation:
                     },
                     ignores_feature_mismatch=reader.ignores_feature_mismatch,
                 )
-                engine = SimpleNamespace(inputs=[name], network=network)
+                engine = SimpleNamespace(inputs=[name], network=network, roots=[])
                 with self.findings.catch():
                     check_inputs(engine, given, f"{command}.{title}")
                 if isinstance(action, Train) and title == "reader":

@@ -44,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--lm", metavar="ARPA", required=True, help="the weak language model of the graph")
     files.add_argument("--cntkmap", metavar="FILE", help="network output of each HMM state (cntkmap beside --graph)")
     files.add_argument("--words", metavar="MLF", required=True, help="the words of the utterances")
-    files.add_argument("--dict", metavar="FILE", default="", help="pronunciations of these words, to align them")
+    files.add_argument(
+        "--dict", metavar="FILE", default="", help="pronunciations of these words; without it, they are phones"
+    )
     add_dictionary_options(files)
     files.add_argument(
         "--alignment", metavar="MLF", default="", help="states of the utterances; without it, --words are aligned"
@@ -169,8 +171,6 @@ class Worker:
         from recipes.cli.argon.setup import open_decoder
 
         arguments = settings.for_argon()
-        if not settings.alignment and not settings.dict:
-            raise ConfigError("command line: no --dict; expected it or --alignment")
         self.words = read_mlf(settings.words)
         self.labels = read_mlf(settings.alignment) if settings.alignment else None
         decoder = open_decoder(arguments)

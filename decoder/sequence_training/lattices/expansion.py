@@ -77,7 +77,12 @@ class StateTable:
         self.leave[arrays.position_state] = arrays.forward_cost
         self.phones, self.silence = graph.models, decoder.silence
         self.number = {name: number for number, name in enumerate(graph.states)}
+        self._silent = {phone for phone, quiet in zip(self.phones, self.silence.tolist()) if quiet}
         self.is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], bool)
+
+    def is_spoken(self, label: str) -> bool:
+        """Whether a label of a transcript is a word; transcripts of phones may contain silence, which is none."""
+        return label not in self._silent
 
     def transition_costs(self, state: np.ndarray, num_frames: np.ndarray) -> np.ndarray:
         """Cost of staying in states (n,) for some frames and leaving them."""

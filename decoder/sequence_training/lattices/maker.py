@@ -85,7 +85,7 @@ class LatticeMaker:
         ----------
         name : str
         words : sequence of str
-            The transcript.
+            The transcript; the name of a silence model is no word.
         scores : (K, T) array, float32
             Scaled log-likelihoods of the network's outputs.
         labels : sequence of Label, optional
@@ -120,8 +120,8 @@ class LatticeMaker:
         figures = {
             "frames": num_frames,
             "ticks": num_frames * period,
-            "words": len(words),
-            "errors": self._errors(word_lattice, words),
+            "words": len(reference.words),
+            "errors": self._errors(word_lattice, reference.words),
             "links": int((word_lattice.word >= 0).sum()),
             "added": int(found is None),
             "arc_frames": int(arcs.num_frames.sum()),

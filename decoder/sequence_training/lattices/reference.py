@@ -76,7 +76,9 @@ def aligned_reference(alignment: Alignment, words: Sequence[str], lm: LanguageMo
     )
     lm_score = -_arc_costs(alignment)
     lm_score[-1] -= graph.final[position[-1]]
-    starts_word = (word >= 0) & np.append(True, word[1:] != word[:-1])
+    is_spoken = np.array([table.is_spoken(label) for label in words] + [False])  # the last for inserted silence
+    starts_word = is_spoken[word] & np.append(True, word[1:] != word[:-1])
+    words = [label for label in words if table.is_spoken(label)]
     scores = lm_scores(lm, words)
     lm_score[starts_word] += scores[:-1]
     lm_score[-1] += scores[-1]
@@ -112,6 +114,7 @@ def labelled_reference(
     state = np.array([table.number[label.name] for label in labels])
     start, end = bounds.T
     lm_score, starts_word = np.zeros(len(labels)), np.zeros(len(labels), bool)
+    words = [label for label in words if table.is_spoken(label)]
     scores = lm_scores(lm, words)
     lm_score[0] = scores.sum()
     begins = [i for i, label in enumerate(labels) if len(label.aux) > 1]

@@ -7,7 +7,6 @@ too many (maxSkippedFraction).
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +15,7 @@ from readers.config.config import Config
 from readers.errors import ArgonautError, ConfigError
 from readers.minibatches.supervision import SupervisionSource
 from readers.sources.frames.corpus import Corpus
-from readers.sources.frames.htk_mlf_options import LATTICE_NAMES, SUPERVISIONS, ReaderOptions, supervision_role
+from readers.sources.frames.htk_mlf_options import SUPERVISIONS, ReaderOptions, supervision_role
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, naming
 from readers.sources.lattices.lattice_source import LatticeSource
 
@@ -55,24 +54,22 @@ def open_supervision(
 
 
 def _open_lattices(block: Config, options: ReaderOptions, labels: Sequence[CorpusLabels]) -> LatticeSource:
-    where = f"{block.where(LATTICE_NAMES[0])}: {block.full_name()}: lattices are of whole utterances; expected"
+    where = f"{block.where('denLatTocFile')}: {block.full_name()}: lattices are of whole utterances; expected"
     if options.frame_mode:
         raise ConfigError(f"{where} frameMode=false")
     if options.truncated:
         raise ConfigError(f"{where} truncated=false")
     if options.excerpts.subsampling > 1 or options.excerpts.num_columns:
         raise ConfigError(f"{where} neither frameSubsampling nor chunkFrames")
-    tables: list[list[Path]] = []
-    for name in LATTICE_NAMES[:2]:
-        given = block.has_own(name) or name == LATTICE_NAMES[0]
-        tables.append([block.path(name)] if given else [])
+    denominators = [block.path("denLatTocFile")]
+    numerators = [block.path("numLatTocFile")] if block.has_own("numLatTocFile") else []
     num_senones = labels[0].num_classes if len(labels) == 1 else None
-    with naming(block, LATTICE_NAMES[0]):
-        return LatticeSource(*tables, block.text("prefixPathInToc", ""), num_senones)
+    with naming(block, "denLatTocFile"):
+        return LatticeSource(denominators, numerators, block.text("prefixPathInToc", ""), num_senones)
 
 
 Opener = Callable[[Config, ReaderOptions, Sequence[CorpusLabels]], CheckedSource]
-OPENERS: dict[str, Opener] = {LATTICE_NAMES[0]: _open_lattices}
+OPENERS: dict[str, Opener] = {"denLatTocFile": _open_lattices}
 
 
 def supervised(

@@ -122,7 +122,7 @@ class PairReader(Reader):
 
     def _groups(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[np.ndarray]:
         """Yield the pairs of each minibatch."""
-        pairs = self._order.epoch(epoch, epoch_size).utterances
+        pairs = self._order.epoch(epoch, epoch_size).excerpts
         parallel = self.decoder.order.parallel[epoch]
         begin = 0
         while begin < len(pairs):

@@ -232,7 +232,6 @@ def test_if_nothing_could_be_done_an_archive_stays(user):
         (("-j", "0"), "-j 0: expected at least 1 thread"),
         (("-j", "1", "--scheduler", "tcp://x"), "command line: -j and --scheduler; expected only one of them"),
         (("--density", "0.5"), "lattices: 0.5 arcs per frame; expected at least 1"),
-        (("--dict", ""), "command line: no --dict; expected it or --alignment"),
         (("--lattice-beam", "-1"), "search option lattice_beam: -1.0; expected at least 0"),
         (("--words", "none.mlf"), "none.mlf: No such file or directory"),
         (("--out", "text"), "cannot be written: text is not a directory; expected one"),
