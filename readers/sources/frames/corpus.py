@@ -13,6 +13,7 @@ import numpy as np
 from readers.common.report import Progress
 from readers.errors import FormatError
 from readers.htk.scp import ScpEntry
+from readers.sources.frames.repetition import vectors_fault
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
 
 MIN_FRAMES = 2
@@ -64,17 +65,16 @@ def utterance_frames(features: Sequence[CorpusFeatures], line: int, max_frames: 
 
     Raises FormatError or OSError with the reason if the utterance cannot be used.
     """
-    lengths: dict[str, int] = {}
-    for stream in features:
-        length = stream.num_frames(stream.entries[line])
-        if not stream.expand:
-            lengths[stream.name] = length
-        elif length != 1:
-            raise FormatError(f"{stream.entries[line].place}: {length} frames; expected 1, to be repeated")
+    lengths = {stream.name: stream.num_frames(stream.entries[line]) for stream in features if not stream.expand}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{length} in {name}" for name, length in lengths.items())
         raise FormatError(f"{features[0].entries[line].where}: frames {found}; expected the same in all streams")
     num_frames = next(iter(lengths.values()))
+    for stream in features:
+        entry = stream.entries[line]
+        fault = vectors_fault(stream.num_frames(entry), stream.frames_per_vector, num_frames) if stream.expand else None
+        if fault:
+            raise FormatError(f"{entry.place}: {fault}")
     if max_frames is not None and num_frames > max_frames:
         raise FormatError(
             f"{features[0].entries[line].where}: {num_frames} frames; expected at most {max_frames}; "

@@ -166,7 +166,8 @@ def check_streams(config: Config, features: list[CorpusFeatures], labels: list[C
         )
     if features[0].expand:
         raise ConfigError(
-            f"{features[0].where}: {features[0].name} repeats one frame and is the first stream; "
+            f"{features[0].where}: {features[0].name} repeats "
+            f"{'its frames' if features[0].frames_per_vector else 'one frame'} and is the first stream; "
             "expected another feature stream before it"
         )
 

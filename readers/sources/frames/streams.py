@@ -24,8 +24,9 @@ from readers.htk.scp import ScpEntry, read_list, read_scp
 from readers.minibatches.context import context_frames
 from readers.minibatches.indicators import one_hot
 from readers.minibatches.masks import MaskOptions
+from readers.sources.frames.repetition import REPETITION_NAMES, frames_per_vector_of
 
-FEATURE_NAMES = ("scpFile", "dim", "contextWindow", "type", "prefixPathInSCP", "expandToUtterance")
+FEATURE_NAMES = ("scpFile", "dim", "contextWindow", "type", "prefixPathInSCP", *REPETITION_NAMES)
 LABEL_NAMES = (
     *("mlfFile", "mlfFileList", "labelDim", "dim", "labelType", "type", "labelMappingFile"),
     *("labelToTargetMappingFile", "targetDim"),
@@ -46,8 +47,8 @@ class CorpusFeatures:
         The file that lists the utterances, and "file:line" of the dimension in the configuration.
     context : (int, int) or None
         Frames of context as configured, None if not configured.
-    expand : bool
-        Whether each file contains one frame, which is repeated for the whole utterance.
+    frames_per_vector : int
+        Frames of the utterance for which each frame of a file is repeated; 0: all of them.
     left, right : int
         Frames of context.
     native_dim : int
@@ -68,7 +69,7 @@ class CorpusFeatures:
     scp: str
     where: str
     context: tuple[int, int] | None
-    expand: bool = False
+    frames_per_vector: int = 1
     left: int = 0
     right: int = 0
     native_dim: int = 0
@@ -90,17 +91,17 @@ class CorpusFeatures:
         if dim < 1:
             raise ConfigError(f"{config.where('dim')}: {config.full_name('dim')} is {dim}; expected at least 1")
         context = context_frames(config)
-        expand = config.bool("expandToUtterance", False)
-        if expand and context not in (None, (0, 0)):
-            raise ConfigError(
-                f"{config.where('expandToUtterance')}: {config.full_name()} repeats one frame and has a context "
-                "window; expected only one of them"
-            )
+        repeated = frames_per_vector_of(config, context)
         scp, entries = cls._read_entries(config, on_fault)
         if not entries:
             raise FormatError(f"{scp}: no entries; expected a feature file on each line")
         ignores_mismatch = config.bool("ignoreFeatureMismatch", False)
-        return cls(name, dim, entries, scp, config.where("dim"), context, expand, ignores_mismatch=ignores_mismatch)
+        return cls(name, dim, entries, scp, config.where("dim"), context, repeated, ignores_mismatch=ignores_mismatch)
+
+    @property
+    def expand(self) -> bool:
+        """Whether the frames of files are repeated."""
+        return self.frames_per_vector != 1
 
     # Methods that streams of other formats override: the list of utterances, the header and the frames of a file.
 
@@ -168,7 +169,7 @@ class CorpusFeatures:
         """
         frames = self._read_frames(entry)
         if self.expand and num_frames is not None:
-            frames = np.repeat(frames, num_frames, axis=0)
+            frames = np.repeat(frames, self.frames_per_vector or num_frames, axis=0)[:num_frames]
         if frames.shape[1] != self.native_dim or num_frames not in (None, len(frames)):
             raise FormatError(
                 f"{entry.place}: {len(frames)} frames of {frames.shape[1]} values; "

@@ -246,6 +246,21 @@ def test_one_frame_repeated_for_the_whole_utterance(tiny):
             assert minibatch.matrices["ivector"][:, n].tolist() == corpus.column("ivector", u, 0, 0, 0)
 
 
+def test_frames_repeated_for_blocks(tiny):
+    corpus = tiny()
+    blocks = [-(-length // 3) for length in LENGTHS]
+    corpus.add_features("ivector", blocks, dim=6, width=1, extra="framesPerVector=3")
+    for method in METHODS:
+        reader = HTKMLFReader(corpus.config(method))
+        minibatch = next(reader.minibatches(0, TOTAL))
+        for n, (u, t) in enumerate(visited([minibatch])):
+            assert minibatch.matrices["ivector"][:, n].tolist() == corpus.column("ivector", u, t // 3, 0, 0)
+    whole = HTKMLFReader(corpus.config(), write=True).utterances()
+    for u, utterance in enumerate(whole):
+        expected = [corpus.column("ivector", u, t // 3, 0, 0) for t in range(LENGTHS[u])]
+        assert utterance.matrices["ivector"].T.tolist() == expected
+
+
 def test_class_numbers_in_the_mlf_and_lists_of_mlfs(tiny):
     corpus = tiny((3, 4))
     corpus.write("one.mlf", '#!MLF!#\n"set/u0.lab"\n0 1 x 2\n1 3 y 0\n.\n')

@@ -312,6 +312,10 @@ def test_packed_files_may_stand_beside_plain_ones(tiny):
         ("features=[type=sparse]", "type is 'sparse'; expected real"),
         ("features=[expandToUtterance=true]", "features repeats one frame and is the first stream"),
         ("features=[expandToUtterance=true;contextWindow=3]", "repeats one frame and has a context window"),
+        ("features=[framesPerVector=10]", "features repeats its frames and is the first stream"),
+        ("features=[framesPerVector=10;contextWindow=3]", "repeats its frames and has a context window"),
+        ("features=[framesPerVector=10;expandToUtterance=true]", "has framesPerVector and expandToUtterance; expected"),
+        ("features=[framesPerVector=0]", "framesPerVector is 0; expected at least 1"),
         ("labels=[labelType=regression]", "labelType is 'regression'; expected category"),
         ("labels=[labelDim=0]", "labelDim is 0; expected at least 1"),
         ("more=[mlfFlie=x]", "block reader.more has none of scpFile, mlfFile, mlfFileList.*did you mean mlfFile"),
@@ -348,6 +352,14 @@ def test_expanded_stream_must_hold_one_frame(tiny):
     corpus.add_features("ivector", [1, 2, 1], 6, extra="expandToUtterance=true")
     reader = HTKMLFReader(corpus.config())
     assert [(key, "2 frames; expected 1, to be repeated" in why) for key, why in reader.skipped] == [("set/u1", True)]
+
+
+def test_stream_of_blocks_must_hold_a_frame_for_each(tiny):
+    corpus = tiny((4, 7, 9))
+    corpus.add_features("ivector", [1, 2, 2], 6, extra="framesPerVector=4")
+    reader = HTKMLFReader(corpus.config())
+    message = "2 frames; expected 3, one for every 4 of 9 frames"
+    assert [(key, message in why) for key, why in reader.skipped] == [("set/u2", True)]
 
 
 @pytest.mark.parametrize(
