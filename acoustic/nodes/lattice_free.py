@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from acoustic.nodes.base import WORK, Run, Shape, register_node
 from acoustic.nodes.criteria import CriterionNode
 from acoustic.nodes.option import Option
+from acoustic.nodes.sequence_criterion import SupervisedCriterion
 from readers.errors import ModelError, SequenceWarning
+from readers.minibatches.supervision import ChainSupervision
 
 if TYPE_CHECKING:
     from acoustic.kernels.lattice_free.objective import LatticeFree
@@ -18,28 +20,20 @@ if TYPE_CHECKING:
 NO_PATH_COST = 10.0  # of a frame in a sequence whose numerator has no path, as in Kaldi
 
 
-class ChainCriterion(Node):
+class ChainCriterion(SupervisedCriterion):
     """Base of the criteria on the numerator and denominator graphs that come with the sequences of a minibatch."""
 
-    along_sequences = True
-    sums_frames = True
-    skips_gaps = True
-
-    def splits_frames(self, *shapes: Shape) -> bool:
-        return False
+    supervision_type = ChainSupervision
+    supervised_by = "chain=[denominator=FILE, numerators=FILE]"
 
     def sequences(self, run: Run, prediction: Any) -> "LatticeFree":
         """Return the sequences of the minibatch with their graphs; raise ModelError if there are none."""
         from acoustic.kernels.lattice_free.objective import LatticeFree  # loads numba
 
-        layout = run.sequences.layout if run.sequences is not None else None
-        if layout is None or not layout.supervisions:
-            raise ModelError(
-                "a minibatch without chain supervision; expected whole sequences or chunks from a reader with "
-                "chain=[denominator=FILE, numerators=FILE]"
-            )
         rows, columns = prediction.shape
-        return LatticeFree(layout.supervisions, layout.num_sequences, columns, rows, layout.gap_columns)
+        placed = self.supervisions(run)
+        with self.located():
+            return LatticeFree(placed, run.sequences.num_slots, columns, rows)
 
     @contextlib.contextmanager
     def located(self) -> Iterator[None]:
@@ -120,8 +114,8 @@ class LFMMI(ChainCriterion):
     def forward(self, run: Run, y: Any, *, out: Any, work: Any = None) -> None:
         team, settings, outputs = run.backend.team, self.settings, run.backend.to_host(y)
         gradient = work if work is None or run.xp is np else np.empty_like(outputs)
+        found = self.sequences(run, y)
         with self.located():
-            found = self.sequences(run, y)
             terms = found.compute(outputs, settings["leaky"], team, gradient)
         costs = found.regularise(outputs, settings, terms.has_path, team, gradient)
         costs += np.where(terms.has_path, terms.denominator - terms.numerator, NO_PATH_COST * found.counts)
@@ -182,13 +176,15 @@ class LFMMICrossEntropy(ChainCriterion, CriterionNode):
         return z
 
     def forward(self, run: Run, y: Any, z: Any, *, out: Any, work: Any = None) -> None:
-        columns, posteriors = self._posteriors(run, y)
-        logarithms = run.backend.empty(*posteriors.shape)
-        run.kernels.log_softmax(run.xp.asfortranarray(z[:, columns]), logarithms)
-        out[...] = -(posteriors * logarithms).sum()
-        if work is not None:
-            work.fill(0)
-            work[:, columns] = run.xp.exp(logarithms) - posteriors
+        outputs, second = run.backend.to_host(y), run.backend.to_host(z)
+        gradient = work if work is None or run.xp is np else np.empty_like(second)
+        found = self.sequences(run, y)
+        with self.located():
+            costs, has_path = found.cross_entropy(outputs, second, run.backend.team, gradient)
+        out[...] = costs.sum()
+        self.warn(found, has_path)
+        if gradient is not work:
+            work[...] = run.xp.asarray(gradient)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
         if into.needs(0) and into.take_fresh(0):
@@ -196,19 +192,10 @@ class LFMMICrossEntropy(ChainCriterion, CriterionNode):
         into.add(1, lambda out: run.kernels.scale(work, grad, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        columns, posteriors = self._posteriors(run, inputs[0])
-        z, dz = inputs[1][:, columns], tangents[1][:, columns]
-        weight = run.xp.exp(z - z.max(axis=0))
-        mean = (weight * dz).sum(axis=0) / weight.sum(axis=0)
-        return -(posteriors * (dz - mean)).sum().reshape(1, 1)
-
-    def _posteriors(self, run: Run, y: Any) -> tuple[Any, Any]:
-        """Return the columns of the sequences with a path, (F,), and the numerator posteriors there, (rows, F)."""
-        outputs = run.backend.to_host(y)
-        with self.located():
-            found = self.sequences(run, y)
-            posteriors = np.zeros(outputs.shape, outputs.dtype, order="F")
-            has_path = found.numerators(outputs, run.backend.team, posteriors.T) > -np.inf
+        (y, z), dz, found = inputs, tangents[1], self.sequences(run, inputs[0])
+        posteriors = np.zeros_like(y)
+        has_path = found.numerators(y, run.backend.team, posteriors.T) > -np.inf
         columns = found.columns_of(has_path)
-        self.warn(found, has_path)
-        return run.xp.asarray(columns), run.backend.asarray(posteriors[:, columns])
+        weight = run.xp.exp(z[:, columns] - z[:, columns].max(axis=0))
+        mean = (weight * dz[:, columns]).sum(axis=0) / weight.sum(axis=0)
+        return (posteriors[:, columns] * (dz[:, columns] - mean)).sum().reshape(1, 1)

@@ -23,8 +23,8 @@ from acoustic.nodes import dropout  # noqa: F401  isort: skip
 from acoustic.nodes import criteria  # noqa: F401  isort: skip
 from acoustic.nodes import class_criterion  # noqa: F401  isort: skip
 from acoustic.nodes import crf  # noqa: F401  isort: skip
-from acoustic.nodes import lattice_free  # noqa: F401  isort: skip
 from acoustic.nodes import sequence_criterion  # noqa: F401  isort: skip
+from acoustic.nodes import lattice_free  # noqa: F401  isort: skip
 from acoustic.nodes import statistics  # noqa: F401  isort: skip
 from acoustic.nodes import class_statistics  # noqa: F401  isort: skip
 from acoustic.nodes import convolution  # noqa: F401  isort: skip

@@ -8,8 +8,10 @@ import numpy as np
 from acoustic.kernels.lattice_free import denominator_loops as loops
 from acoustic.runtime.lanes import LANES
 from acoustic.runtime.thread_team import ThreadTeam
-from readers.errors import ModelError
 from readers.minibatches.supervision import DenominatorGraph
+from readers.sources.chain.denominator_file import check_denominator
+
+MOST_KEPT = 64 << 20  # bytes of a thread
 
 _tables: "WeakKeyDictionary[DenominatorGraph, DenominatorTables]" = WeakKeyDictionary()
 
@@ -50,8 +52,7 @@ class DenominatorTables:
 
     def forward_tables(self, dtype: type) -> tuple[np.ndarray, ...]:
         """Return the arrays that the forward loop reads, probabilities in a type."""
-        weights = self.into_probability.astype(dtype), self.initial.astype(dtype)
-        return self.run_state, self.run_output, self.run_arcs, self.arc_from, *weights
+        return self.run_state, self.run_output, self.run_arcs, self.arc_from, self.into_probability.astype(dtype)
 
     def backward_tables(self, dtype: type) -> tuple[np.ndarray, ...]:
         """Return the arrays that the backward loop reads, probabilities in a type."""
@@ -63,31 +64,13 @@ def tables_of(graph: DenominatorGraph) -> DenominatorTables:
 
     Raises
     ------
-    ModelError
+    FormatError
         If an index or a probability of the graph is out of range.
     """
     if graph not in _tables:
-        _check(graph)
+        check_denominator(graph, "denominator graph")
         _tables[graph] = _make_tables(graph)
     return _tables[graph]
-
-
-def _check(graph: DenominatorGraph) -> None:
-    states, outputs, initial = graph.num_states, graph.num_outputs, np.asarray(graph.initial)
-    arcs = [np.asarray(one) for one in (graph.from_state, graph.to_state, graph.output, graph.probability)]
-    if states < 1 or not len(arcs[0]) or any(one.shape != arcs[0].shape or one.ndim != 1 for one in arcs):
-        raise ModelError(
-            f"denominator graph: {states} states, arrays of {[len(one) for one in arcs]} arcs; expected arcs"
-        )
-    for name, numbers, count in zip(("from_state", "to_state", "output"), arcs, (states, states, outputs)):
-        if numbers.min() < 0 or numbers.max() >= count:
-            raise ModelError(
-                f"denominator graph: {name} from {numbers.min()} to {numbers.max()}; expected 0 to {count - 1}"
-            )
-    if not (np.isfinite(arcs[3]).all() and arcs[3].min() >= 0):
-        raise ModelError("denominator graph: a probability that is negative or not finite; expected probabilities")
-    if initial.shape != (states,) or not (initial >= 0).all() or not abs(initial.sum() - 1) < 1e-3:
-        raise ModelError(f"denominator graph: initial probabilities with the sum {initial.sum():g}; expected 1")
 
 
 def _make_tables(graph: DenominatorGraph) -> DenominatorTables:
@@ -164,7 +147,7 @@ def denominator(
     blocks = _blocks(counts, team.size)
 
     def work(worker: int) -> None:
-        block = _Block(tables, x, leaky)
+        block = _Block(tables, x, leaky, int(counts.max()))
         for chosen in blocks[worker :: team.size]:
             results[chosen] = block.compute(firsts[chosen], counts[chosen], stride, gradient)
 
@@ -181,30 +164,47 @@ def _blocks(counts: np.ndarray, workers: int) -> list[np.ndarray]:
 
 
 class _Block:
-    """Working memory of a thread, for one block of sequences at a time."""
+    """Working memory of a thread, for one block of sequences at a time.
 
-    def __init__(self, tables: DenominatorTables, x: np.ndarray, leaky: float) -> None:
+    Of long sequences, what backward reads is kept for a segment of steps at a time, and computed again from alpha at
+    the beginning of the segment.
+    """
+
+    def __init__(self, tables: DenominatorTables, x: np.ndarray, leaky: float, most_steps: int) -> None:
         self.tables, self.x = tables, x
-        self.leak = (tables.initial * leaky).astype(x.dtype)
+        self.initial, self.leak = tables.initial.astype(x.dtype), (tables.initial * leaky).astype(x.dtype)
         self.into, self.out_of = tables.forward_tables(x.dtype.type), tables.backward_tables(x.dtype.type)
         states, runs, outputs = tables.num_states, len(tables.run_output), tables.num_outputs
-        self.alpha, self.after, self.run_beta, self.posteriors = (
-            np.empty((rows, LANES), x.dtype) for rows in (states, states, runs, outputs)
+        self.alpha, self.after, self.beta, self.run_beta, self.posteriors = (
+            np.empty((rows, LANES), x.dtype) for rows in (states, states, states, runs, outputs)
         )
         self.rows = np.empty((LANES, outputs), x.dtype)
-        self.parts = self.probabilities = self.scales = np.empty((0, 0, LANES), x.dtype)
+        self.segment = max(1, min(most_steps, MOST_KEPT // ((runs + outputs) * LANES * x.dtype.itemsize)))
+        shapes = (runs, LANES), (outputs, LANES), (LANES,)
+        self.kept = tuple(np.empty((self.segment, *shape), x.dtype) for shape in shapes)
 
     def compute(self, firsts: np.ndarray, counts: np.ndarray, stride: int, gradient: np.ndarray | None) -> np.ndarray:
-        steps, size = int(counts.max()), len(counts)
-        if len(self.parts) < steps:
-            shapes = (len(self.tables.run_output), LANES), (self.tables.num_outputs, LANES), (LANES,)
-            self.parts, self.probabilities, self.scales = (np.empty((steps, *shape), self.x.dtype) for shape in shapes)
         lanes = np.zeros((2, LANES), np.int64)  # unused lanes have no frames
-        lanes[:, :size] = firsts, counts
-        kept = self.parts[:steps], self.probabilities[:steps], self.scales[:steps]
-        place, results = (*lanes, stride), np.empty(LANES)
-        loops.forward(self.x, place, self.into, self.leak, (self.alpha, self.after), self.rows, kept, results)
-        if gradient is not None:
-            working = self.alpha, self.run_beta, kept, self.posteriors
-            loops.backward(place, self.out_of, self.leak, *working, gradient)
-        return results[:size]
+        lanes[:, : len(counts)] = firsts, counts
+        place = *lanes, stride
+        results, starts, steps = np.full(LANES, np.log1p(self.leak.sum())), [], int(counts.max())
+        loops.begin(self.alpha, self.initial, self.leak)
+        for first in range(0, steps, self.segment):
+            if first + self.segment < steps and gradient is not None:
+                starts.append(self.alpha.copy())
+            self._forward(place, first, steps, results)
+        if gradient is None:
+            return results[: len(counts)]
+        betas = self.beta, self.run_beta
+        for number in reversed(range(-(-steps // self.segment))):
+            first = number * self.segment
+            if number < len(starts):
+                self.alpha[...] = starts[number]
+                self._forward(place, first, steps, np.empty(LANES))
+            kept = tuple(one[: steps - first] for one in self.kept)
+            loops.backward(place, self.out_of, self.leak, betas, kept, first, self.posteriors, gradient)
+        return results[: len(counts)]
+
+    def _forward(self, place: tuple, first: int, steps: int, results: np.ndarray) -> None:
+        kept = tuple(one[: steps - first] for one in self.kept)
+        loops.forward(*(self.x, place, self.into, self.leak, (self.alpha, self.after), self.rows, kept, first, results))

@@ -7,26 +7,12 @@ and runs are sorted by their number of arcs, so that the processor predicts the 
 """
 
 import numpy as np
-from numba import float32, types
-from numba.extending import overload
 
-from acoustic.kernels.compiled.elementwise_loops import exp32, loop
+from acoustic.kernels.compiled.elementwise_loops import loop
+from acoustic.kernels.lattice_free.exponential import exponential
 from acoustic.runtime.lanes import LANES, double, load, spread, store
 
 TOP = 30.0  # the largest output of a frame is shifted to it: probabilities from e^-50 to e^30 then are normal numbers
-LOWEST = {np.float32: -50.0, np.float64: -600.0}
-
-
-def exponential(x):
-    """exp(x), at least exp of the LOWEST of the type."""
-    return np.exp(max(x, x.dtype.type(LOWEST[x.dtype.type])))
-
-
-@overload(exponential, inline="always")
-def _exponential(x):
-    if x == types.float32:
-        return lambda x: exp32(x if not x < float32(-50.0) else float32(-50.0))
-    return lambda x: np.exp(x if not x < -600.0 else -600.0)
 
 
 @loop
@@ -53,22 +39,27 @@ def emissions(x, place, t, rows, probabilities, shifts):
 
 
 @loop
-def forward(x, place, graph, leak, alphas, rows, kept, log_probabilities):
-    """Fill kept: parts (steps, runs, LANES), probabilities (steps, outputs, LANES) and scales (steps, LANES).
-
-    parts: the sums over the arcs of each run, of the probability of the path so far; scales: 1 / the sum of alpha.
-    place: first column and number of frames of each lane, columns from a frame to the next; leak (states,): initial
-    probabilities times the coefficient; alphas: two working matrices (states, LANES); rows (LANES, outputs).
-    """
-    run_state, run_output, run_arcs, arc_from, arc_probability, initial = graph
-    counts, (alpha, after), (parts, probabilities, scales) = place[1], alphas, kept
-    shifts, sums, zero = np.empty(LANES), np.empty((1, LANES)), x.dtype.type(0)
+def begin(alpha, initial, leak):
+    """alpha (states, LANES) before the first frame."""
     for j in range(alpha.shape[0]):
         store(alpha, j, spread(initial[j] + leak[j]))
-    log_probabilities[:] = np.log(1 + np.float64(leak.sum()))
+
+
+@loop
+def forward(x, place, graph, leak, alphas, rows, kept, first_step, log_probabilities):
+    """Follow alpha over some steps; fill kept, and add to the logarithms (LANES,).
+
+    kept: parts (steps, runs, LANES), the sums over the arcs of each run, of the probability of the path so far;
+    probabilities (steps, outputs, LANES); scales (steps, LANES), 1 / the sum of alpha.  place: first column and number
+    of frames of each lane, columns from a frame to the next; leak (states,): initial probabilities times the
+    coefficient; alphas: alpha and a working matrix (states, LANES); rows: another one (LANES, outputs).
+    """
+    run_state, run_output, run_arcs, arc_from, arc_probability = graph
+    counts, (alpha, after), (parts, probabilities, scales) = place[1], alphas, kept
+    shifts, sums, zero = np.empty(LANES), np.empty((1, LANES)), x.dtype.type(0)
     for t in range(parts.shape[0]):
         probability, part = probabilities[t], parts[t]
-        emissions(x, place, t, rows, probability, shifts)
+        emissions(x, place, first_step + t, rows, probability, shifts)
         for j in range(after.shape[0]):
             store(after, j, spread(zero))
         for r in range(part.shape[0]):
@@ -83,7 +74,7 @@ def forward(x, place, graph, leak, alphas, rows, kept, log_probabilities):
         store(sums, 0, all_states)
         for k in range(LANES):
             scales[t, k] = 1 / sums[0, k]
-            if t < counts[k]:
+            if first_step + t < counts[k]:
                 log_probabilities[k] += np.log(sums[0, k]) + shifts[k]
         scale = load(scales, t)
         for j in range(after.shape[0]):
@@ -91,17 +82,20 @@ def forward(x, place, graph, leak, alphas, rows, kept, log_probabilities):
 
 
 @loop
-def backward(place, graph, leak, beta, run_beta, kept, posteriors, gradient):
-    """gradient (N, outputs) = the posterior probability of each output, in the columns of the sequences."""
+def backward(place, graph, leak, betas, kept, first_step, posteriors, gradient):
+    """gradient (N, outputs) = the posterior probability of each output, in columns of the sequences at some steps.
+
+    betas: beta after and before these steps (states, LANES), and a working matrix (runs, LANES); posteriors: another
+    one (outputs, LANES).
+    """
+    beta, run_beta = betas
     run_state, run_output, state_arcs, arc_run, arc_probability = graph
     (firsts, counts, stride), (parts, probabilities, scales) = place, kept
-    zero, one = beta.dtype.type(0), beta.dtype.type(1)
+    zero = beta.dtype.type(0)
     sums, leaks = np.empty((1, LANES)), np.empty((1, LANES), beta.dtype)
-    for j in range(beta.shape[0]):
-        store(beta, j, spread(one))
     for t in range(parts.shape[0] - 1, -1, -1):
         for k in range(LANES):
-            if counts[k] == t + 1:  # all states are final
+            if counts[k] == first_step + t + 1:  # all states are final
                 beta[:, k] = 1
         for o in range(posteriors.shape[0]):
             store(posteriors, o, spread(zero))
@@ -123,7 +117,8 @@ def backward(place, graph, leak, beta, run_beta, kept, posteriors, gradient):
         for j in range(beta.shape[0]):
             store(beta, j, load(beta, j) + load(leaks, 0))
         for k in range(LANES):
-            if t < counts[k]:
-                column = gradient[firsts[k] + t * stride]
+            step = first_step + t
+            if step < counts[k]:
+                column = gradient[firsts[k] + step * stride]
                 for o in range(column.shape[0]):
                     column[o] = posteriors[o, k]

@@ -4,6 +4,7 @@ regularised outputs; see objective.py."""
 import numpy as np
 
 from acoustic.kernels.compiled.elementwise_loops import loop
+from acoustic.kernels.lattice_free.exponential import exponential
 
 FAULT, NO_PATH, FINE = -1, 0, 1
 
@@ -38,11 +39,13 @@ def clear(active, count, values):
 
 
 @loop
-def forward_backward(x, first, stride, count, graph, frame_arcs, factor, gradient):
-    """(status, logarithm of the sum over all paths); gradient (N, outputs) += factor times the posteriors, if any.
+def forward_backward(x, place, graph, frame_arcs, factor, gradient, gradient_place):
+    """(status, logarithm of the sum over all paths); gradient (N, outputs), if any, += factor times the posteriors.
 
-    frame_arcs (count + 1,) or (0,): see NumeratorGraph.
+    place: first column, columns from a frame to the next, number of frames; frame_arcs (count + 1,) or (0,): see
+    NumeratorGraph.
     """
+    (first, stride, count), (gradient_first, gradient_stride, _) = place, gradient_place
     from_state, to_state, output, log_probability, initial, final = graph
     num_states, num_arcs = initial.shape[0], from_state.shape[0]
     if has_fault(from_state, to_state, output, frame_arcs, num_states, x.shape[1]):
@@ -59,15 +62,15 @@ def forward_backward(x, first, stride, count, graph, frame_arcs, factor, gradien
             num_active += 1
     for t in range(count):
         begin, end = (0, num_arcs) if each else (frame_arcs[t], frame_arcs[t + 1])
-        column, place = x[first + t * stride], scores[t * num_arcs :] if each else scores[begin:]
+        column, here = x[first + t * stride], scores[t * num_arcs :] if each else scores[begin:]
         for a in range(begin, end):
             score = values[from_state[a]]
             if score > -np.inf:
                 score += log_probability[a] + column[output[a]]
                 tops[to_state[a]] = max(tops[to_state[a]], score)
-            place[a - begin] = score
+            here[a - begin] = score
         for a in range(begin, end):
-            score = place[a - begin]
+            score = here[a - begin]
             if score > -np.inf:
                 sums[to_state[a]] += np.exp(score - tops[to_state[a]])
         clear(active, num_active, values)
@@ -96,19 +99,19 @@ def forward_backward(x, first, stride, count, graph, frame_arcs, factor, gradien
             num_active += 1
     for t in range(count - 1, -1, -1):
         begin, end = (0, num_arcs) if each else (frame_arcs[t], frame_arcs[t + 1])
-        column, place = x[first + t * stride], scores[t * num_arcs :] if each else scores[begin:]
-        target = gradient[first + t * stride]
+        column, here = x[first + t * stride], scores[t * num_arcs :] if each else scores[begin:]
+        target = gradient[gradient_first + t * gradient_stride]
         for a in range(begin, end):
             score = values[to_state[a]]
-            if score > -np.inf and place[a - begin] > -np.inf:
-                target[output[a]] += factor * np.exp(place[a - begin] + score - total)
+            if score > -np.inf and here[a - begin] > -np.inf:
+                target[output[a]] += factor * np.exp(here[a - begin] + score - total)
                 score += log_probability[a] + column[output[a]]
                 tops[from_state[a]] = max(tops[from_state[a]], score)
-                place[a - begin] = score
+                here[a - begin] = score
             else:
-                place[a - begin] = -np.inf
+                here[a - begin] = -np.inf
         for a in range(begin, end):
-            score = place[a - begin]
+            score = here[a - begin]
             if score > -np.inf:
                 sums[from_state[a]] += np.exp(score - tops[from_state[a]])
         clear(active, num_active, values)
@@ -121,8 +124,36 @@ def forward_backward(x, first, stride, count, graph, frame_arcs, factor, gradien
 
 
 @loop
-def regularise(x, first, stride, count, l2, limit, penalty, gradient):
+def cross_entropy(x, z, place, graph, frame_arcs, gradient):
+    """(status, cross entropy of the posteriors for x and softmax(z)); gradient (N, outputs) of z is written, if any."""
+    first, stride, count = place
+    posteriors, weights = np.zeros((count, x.shape[1]), x.dtype), np.empty(x.shape[1], x.dtype)
+    one = x.dtype.type(1)
+    status, _ = forward_backward(x, place, graph, frame_arcs, 1.0, posteriors, (0, 1, count))
+    if status != FINE:
+        return status, 0.0
+    value = 0.0
+    for t in range(count):
+        column, posterior = z[first + t * stride], posteriors[t]
+        top, mass, mean = column[0], x.dtype.type(0), x.dtype.type(0)
+        for o in range(column.shape[0]):
+            top = max(top, column[o])
+        for o in range(column.shape[0]):
+            weights[o] = exponential(column[o] - top)
+            mass += weights[o]
+            mean += posterior[o] * (column[o] - top)
+        value += np.log(mass) - mean
+        if gradient.shape[0]:
+            target, scale = gradient[first + t * stride], one / mass
+            for o in range(column.shape[0]):
+                target[o] = weights[o] * scale - posterior[o]
+    return FINE, value
+
+
+@loop
+def regularise(x, place, l2, limit, penalty, gradient):
     """Half the sum of l2 x^2 + penalty (excess of |x| over limit)^2; gradient (N, outputs), if any, += derivatives."""
+    first, stride, count = place
     total, half = 0.0, x.dtype.type(0.5)
     for t in range(count):
         column = x[first + t * stride]

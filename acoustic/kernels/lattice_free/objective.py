@@ -36,54 +36,37 @@ class LatticeFree:
     Parameters
     ----------
     placed : sequence of PlacedSupervision
-        Each with a ChainSupervision, all with one denominator.
+        In places of the minibatch, each with a ChainSupervision, all with one denominator; at least one.
     num_slots : int
         Of the minibatch: the number of columns from a frame of a sequence to the next.
     num_columns : int
         Of the minibatch.
     num_outputs : int
         Of the network.
-    gaps : (num_columns,) bool, optional
-        Columns without a frame of a sequence.
 
     Raises
     ------
     ModelError
-        For another kind of supervision, one that does not fit the minibatch or the network, several denominators, and
-        columns with several supervisions.
+        For graphs that do not fit the sequences or the network, several denominators, and columns with several
+        supervisions.
     """
 
     placed: Sequence[PlacedSupervision]
     num_slots: int
     num_columns: int
     num_outputs: int
-    gaps: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        graph = None
         for one in self.placed:
-            chain = one.supervision
-            if not isinstance(chain, ChainSupervision):
-                kind = type(chain).__name__
-                raise ModelError(
-                    f"supervision is {kind}; expected numerator and denominator graphs, chain=[...] of a reader"
-                )
-            graph = graph or chain.denominator
-            if chain.denominator is not graph:
-                raise ModelError(f"{chain.name}: another denominator graph; expected one for all sequences")
-            if chain.num_frames != one.num_frames or one.num_frames < 1:
-                found = f"{chain.num_frames} frames in its graph, {one.num_frames} in the minibatch"
-                raise ModelError(f"{chain.name}: {found}; expected the same number, at least 1")
-            _check_numerator(chain)
-        if graph is not None and graph.num_outputs != self.num_outputs:
-            raise ModelError(f"{self.num_outputs} outputs; expected {graph.num_outputs}, as in the denominator graph")
-        columns, count = self.columns_of(np.ones(len(self.placed), bool)), self.num_columns
-        uses = np.bincount(columns[(columns >= 0) & (columns < count)], minlength=count)
-        if uses.sum() < len(columns) or uses.max() > 1 or (self.gaps is not None and uses[self.gaps].any()):
-            raise ModelError(
-                f"{len(columns)} frames with supervision in {count} columns, of which some are outside of the "
-                "sequences or in several supervisions; expected one supervision of each sequence"
-            )
+            if one.supervision.denominator is not self.graph:
+                raise ModelError(f"{one.supervision.name}: another denominator graph; expected one for all sequences")
+            _check_numerator(one.supervision)
+        if self.graph.num_outputs != self.num_outputs:
+            expected = f"{self.graph.num_outputs}, as in the denominator graph"
+            raise ModelError(f"{self.num_outputs} outputs; expected {expected}")
+        uses = np.bincount(self.columns_of(np.ones(len(self.placed), bool)), minlength=self.num_columns)
+        if uses.max() > 1:
+            raise ModelError(f"several supervisions of column {uses.argmax()}; expected one at most")
 
     @property
     def names(self) -> list[str]:
@@ -114,17 +97,15 @@ class LatticeFree:
             gradient.fill(0)
         rows = None if gradient is None else gradient.T
         denominators = denominator(self.graph, x.T, self.firsts, self.counts, self.num_slots, leaky, team, rows)
-        numerators = self.numerators(x, team, rows, -1.0)
+        numerators = self.numerators(x, team, rows)
         has_path = numerators > -np.inf
         if gradient is not None and not has_path.all():
             for k in np.flatnonzero(~has_path):
                 gradient[:, self.slice_of(k)] = 0
         return Objective(numerators, denominators, has_path)
 
-    def numerators(
-        self, x: np.ndarray, team: ThreadTeam, posteriors: np.ndarray | None = None, factor: float = 1.0
-    ) -> np.ndarray:
-        """Return the numerator's logarithm for each sequence; add its posteriors times a factor to (N, outputs).
+    def numerators(self, x: np.ndarray, team: ThreadTeam, posteriors: np.ndarray | None = None) -> np.ndarray:
+        """Return the numerator's logarithm for each sequence; subtract its posteriors from (N, outputs), if given.
 
         The logarithm is -inf for a sequence without a path.
         """
@@ -132,14 +113,33 @@ class LatticeFree:
         target = np.empty((0, self.num_outputs), x.dtype) if posteriors is None else posteriors
 
         def compute(k: int) -> None:
-            name, graph = self.placed[k].supervision.name, self.placed[k].supervision.numerator
-            place = self.firsts[k], self.num_slots, self.counts[k]
-            status, results[k] = numerator_loops.forward_backward(x.T, *place, *_arrays(graph), factor, target)
-            if status == numerator_loops.FAULT:
-                raise ModelError(f"{name}: numerator graph with an index out of range; expected states, outputs, arcs")
+            place, graph = self._place(k), _arrays(self.placed[k].supervision.numerator)
+            status, results[k] = numerator_loops.forward_backward(x.T, place, *graph, -1.0, target, place)
+            self._check(k, status)
 
         self._each(compute, team)
         return results
+
+    def cross_entropy(
+        self, x: np.ndarray, z: np.ndarray, team: ThreadTeam, gradient: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the cross entropy of the numerators' posteriors and softmax(z), and `has_path`, for each sequence.
+
+        x and z are (outputs, N); the gradient (outputs, N) of z is filled, if given. It is 0 in columns without
+        supervision and for sequences without a path.
+        """
+        results, has_path = np.zeros(len(self.placed)), np.ones(len(self.placed), bool)
+        target = np.empty((0, self.num_outputs), x.dtype) if gradient is None else gradient.T
+        target[...] = 0
+
+        def compute(k: int) -> None:
+            graph = _arrays(self.placed[k].supervision.numerator)
+            status, results[k] = numerator_loops.cross_entropy(x.T, z.T, self._place(k), *graph, target)
+            self._check(k, status)
+            has_path[k] = status == numerator_loops.FINE
+
+        self._each(compute, team)
+        return results, has_path
 
     def regularise(
         self,
@@ -159,9 +159,8 @@ class LatticeFree:
         factors = [x.dtype.type(scales[name]) for name in ("l2", "limit", "penalty")]
 
         def compute(k: int) -> None:
-            place = self.firsts[k], self.num_slots, self.counts[k]
             if has_path[k]:
-                results[k] = numerator_loops.regularise(x.T, *place, *factors, target)
+                results[k] = numerator_loops.regularise(x.T, self._place(k), *factors, target)
 
         self._each(compute, team)
         return results
@@ -177,6 +176,15 @@ class LatticeFree:
         """Return the columns of a sequence."""
         first, last = self.firsts[k], self.firsts[k] + (self.counts[k] - 1) * self.num_slots
         return slice(int(first), int(last) + 1, self.num_slots)
+
+    def _place(self, k: int) -> tuple[int, int, int]:
+        """Return the first column of a sequence, the columns from a frame to the next, and the number of frames."""
+        return self.firsts[k], self.num_slots, self.counts[k]
+
+    def _check(self, k: int, status: int) -> None:
+        if status == numerator_loops.FAULT:
+            name, expected = self.placed[k].supervision.name, "expected states, outputs, arcs"
+            raise ModelError(f"{name}: numerator graph with an index out of range; {expected}")
 
     def _each(self, compute: Callable[[int], None], team: ThreadTeam) -> None:
         """Call compute(k) for every sequence, in the threads of the team."""

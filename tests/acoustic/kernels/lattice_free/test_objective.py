@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from acoustic.kernels.lattice_free import denominator_loops, numerator_loops
+from acoustic.kernels.lattice_free import denominator as denominator_module
+from acoustic.kernels.lattice_free import denominator_loops as loops
+from acoustic.kernels.lattice_free import numerator_loops
 from acoustic.kernels.lattice_free.denominator import denominator, tables_of
-from acoustic.kernels.lattice_free.objective import LatticeFree
+from acoustic.kernels.lattice_free.objective import LatticeFree, _arrays
 from acoustic.runtime.lanes import LANES
 from acoustic.runtime.thread_team import ThreadTeam
 from readers.minibatches.supervision import NumeratorGraph
@@ -63,10 +65,9 @@ def test_numerator_is_the_sum_over_all_paths(frames):
 
 def numerator_loops_of(graph, x):
     """(status, logarithm, posteriors) of one sequence."""
-    from acoustic.kernels.lattice_free.objective import _arrays
-
     gradient = np.zeros_like(x)
-    return *numerator_loops.forward_backward(x.T, 0, 1, x.shape[1], *_arrays(graph), 1.0, gradient.T), gradient
+    place = 0, 1, x.shape[1]
+    return *numerator_loops.forward_backward(x.T, place, *_arrays(graph), 1.0, gradient.T, place), gradient
 
 
 @pytest.mark.parametrize("frames", [False, True])
@@ -186,33 +187,62 @@ def test_outputs_that_are_not_finite_touch_their_sequence_only():
             np.testing.assert_array_equal(other[:, chain.slice_of(k)], gradient[:, chain.slice_of(k)])
 
 
-def test_compiled_loops_equal_plain_python():
+def plain_or_compiled(function, plain):
+    return getattr(function, "py_func", function) if plain else function
+
+
+def test_compiled_denominator_equals_plain_python():
     rng = np.random.default_rng(10)
     graph = graphs.denominator_graph(rng, 3, 4, 7)
-    tables = tables_of(graph)
-    x = rng.standard_normal((6, 4))
+    tables, x = tables_of(graph), rng.standard_normal((6, 4))
     firsts, counts = np.zeros((2, LANES), np.int64)
     firsts[1], counts[:2] = 1, (3, 2)
-    tables_in, tables_out, leak = tables.forward_tables(float), tables.backward_tables(float), 0.1 * tables.initial
+    place, leak, runs = (firsts, counts, 2), 0.1 * tables.initial, len(tables.run_output)
     results = []
     for plain in (False, True):
-        forward, backward = (
-            one.py_func if plain else one for one in (denominator_loops.forward, denominator_loops.backward)
+        begin, forward, backward = (
+            plain_or_compiled(one, plain) for one in (loops.begin, loops.forward, loops.backward)
         )
-        sizes = 3, 3, len(tables.run_output), 4
-        alpha, after, run_beta, posteriors = (np.zeros((size, LANES)) for size in sizes)
-        kept = np.zeros((3, len(tables.run_output), LANES)), np.zeros((3, 4, LANES)), np.zeros((3, LANES))
-        rows, logs, gradient, place = np.zeros((LANES, 4)), np.zeros(LANES), np.zeros((6, 4)), (firsts, counts, 2)
-        forward(x, place, tables_in, leak, (alpha, after), rows, kept, logs)
-        backward(place, tables_out, leak, alpha, run_beta, kept, posteriors, gradient)
+        alpha, after, run_beta, posteriors = (np.zeros((size, LANES)) for size in (3, 3, runs, 4))
+        kept = np.zeros((3, runs, LANES)), np.zeros((3, 4, LANES)), np.zeros((3, LANES))
+        logs, gradient = np.zeros(LANES), np.zeros((6, 4))
+        begin(alpha, tables.initial, leak)
+        forward(x, place, tables.forward_tables(float), leak, (alpha, after), np.zeros((LANES, 4)), kept, 0, logs)
+        backward(place, tables.backward_tables(float), leak, (after, run_beta), kept, 0, posteriors, gradient)
         results.append((logs, gradient))
     for one, same in zip(*results):
-        np.testing.assert_allclose(one, same, rtol=1e-13)
-    numerator = graphs.numerator_graph(rng, 3, 4, 6)
-    found = numerator_loops_of(numerator, np.asfortranarray(x.T))
-    gradient = np.zeros((4, 6), order="F")
-    from acoustic.kernels.lattice_free.objective import _arrays
+        np.testing.assert_allclose(one, same, rtol=1e-12)
 
-    plain = numerator_loops.forward_backward.py_func(x, 0, 1, 6, *_arrays(numerator), 1.0, gradient.T)
-    assert found[:2] == pytest.approx(plain, rel=1e-13)
-    np.testing.assert_allclose(found[2], gradient, rtol=1e-13)
+
+@pytest.mark.parametrize("frames", [False, True])
+def test_compiled_numerator_equals_plain_python(frames):
+    rng = np.random.default_rng(11)
+    graph = _arrays(graphs.frame_graph(rng, 3, 2, 4) if frames else graphs.numerator_graph(rng, 3, 4, 6))
+    x, z = rng.standard_normal((2, 6, 4))
+    place, results = (1, 2, 3), []
+    for plain in (False, True):
+        forward_backward, cross_entropy, regularise = (
+            plain_or_compiled(getattr(numerator_loops, name), plain)
+            for name in ("forward_backward", "cross_entropy", "regularise")
+        )
+        gradients = np.zeros((3, 6, 4))
+        found = forward_backward(x, place, *graph, 1.0, gradients[0], place)
+        cross = cross_entropy(x, z, place, *graph, gradients[1])
+        results.append((found, cross, regularise(x, place, 0.1, 0.5, 0.2, gradients[2]), gradients))
+    for one, same in zip(*results):
+        np.testing.assert_allclose(one, same, rtol=1e-12)
+
+
+@pytest.mark.parametrize("most", [1, 1000, 2500])
+def test_long_sequences_are_computed_in_segments(monkeypatch, most):
+    rng = np.random.default_rng(12)
+    graph = graphs.denominator_graph(rng, 8, 6, 30)
+    sequences, steps = graphs.placed(rng, (7, 13, 5, 9, 1), 3, graph)
+    x = np.asfortranarray(rng.standard_normal((6, steps * 3)))
+    chain, results = LatticeFree(sequences, 3, x.shape[1], 6), []
+    for bytes_kept in (1 << 20, most * LANES):
+        monkeypatch.setattr(denominator_module, "MOST_KEPT", bytes_kept)
+        gradient = np.empty_like(x)
+        results.append((*chain.compute(x, 0.01, TEAM, gradient), gradient, chain.compute(x, 0.01, TEAM).denominator))
+    for one, same in zip(*results):
+        np.testing.assert_array_equal(one, same)
