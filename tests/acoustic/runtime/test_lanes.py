@@ -19,6 +19,7 @@ def weighted_sums(matrix, rows, weights, out, total):
     store(total, 0, every)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_compiled_vectors_equal_arrays(dtype):
     rng = np.random.default_rng(0)
