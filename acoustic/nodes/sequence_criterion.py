@@ -84,6 +84,7 @@ class SupervisedCriterion(Node):
         found = [placed for placed in layout.supervisions if isinstance(placed.supervision, self.supervision_type)]
         if not found:
             raise ModelError(f"{self.where}: nothing to compare the utterances with; expected {block}")
+        taken = np.zeros((layout.num_steps, layout.num_sequences), bool)
         for slot, step, num_frames, supervision in found:
             name = f"{self.where}: supervision of {supervision.name}"
             if supervision.num_frames != num_frames:
@@ -95,6 +96,9 @@ class SupervisedCriterion(Node):
                 )
             if layout.gaps[step:last, slot].any():
                 raise ModelError(f"{name} covers columns without a frame; expected those of an utterance")
+            if taken[step:last, slot].any():
+                raise ModelError(f"{name} covers columns of another one; expected one for each frame")
+            taken[step:last, slot] = True
         return found
 
 
@@ -217,37 +221,44 @@ class SequenceWithSoftmax(SupervisedCriterion):
 
     def forward(self, run: Run, labels: Any, prediction: Any, likelihood: Any, *, out: Any, work: Any = None) -> None:
         placed = self.supervisions(run)
-        weight, stride = self.settings["hSmoothingWeight"], run.sequences.num_slots
+        weight, stride, team = self.settings["hSmoothingWeight"], run.sequences.num_slots, run.backend.team
         scores = run.backend.to_host(likelihood).T
         firsts = [one.step * stride + one.slot for one in placed]
-        if work is not None:
-            work.fill(0)
         frames = self._cross_entropy(run, _columns(placed, firsts, stride), labels, prediction, work)
         target = work if work is None or run.xp is np else run.backend.to_host(work)
-        total = 0.0
-        for one, first in zip(placed, firsts):
-            total += self._sequence(one.supervision, scores, first, stride, None if target is None else target.T)
+        values, workers = np.zeros(len(placed)), min(team.size, len(placed))
+
+        def compute(worker: int) -> None:
+            for k in range(worker, len(placed), workers):
+                gradient = None if target is None else target.T
+                values[k] = self._sequence(placed[k].supervision, scores, firsts[k], stride, gradient)
+
+        team.run(compute, workers)
         if target is not work:
             work[...] = run.xp.asarray(target)
-        out[...] = weight * total + (1 - weight) * frames
+        out[...] = weight * values.sum() + (1 - weight) * frames
 
     def _cross_entropy(self, run: Run, columns: np.ndarray, labels: Any, prediction: Any, work: Any) -> float:
-        """Return the cross entropy of some columns; put its gradient, times 1 - H, into `work` unless it is None."""
-        weight = 1 - self.settings["hSmoothingWeight"]
+        """Return the cross entropy of some columns; fill `work`, unless it is None, with 1 - H times its gradient."""
+        weight, xp, backend = 1 - self.settings["hSmoothingWeight"], run.xp, run.backend
+        whole = len(columns) == prediction.shape[1]
+        if work is not None and (weight == 0 or not whole):
+            work.fill(0)
         if weight == 0:
             return 0.0
-        xp, backend = run.xp, run.backend
         which = xp.asarray(columns)
-        z = xp.asfortranarray(prediction[:, which])
-        error = None if work is None else backend.empty(*z.shape)
-        out = backend.empty(1, 1)
-        numbers = label_rows(labels)
+        z = prediction if whole else xp.asfortranarray(prediction[:, which])
+        error = work if work is None or whole else backend.empty(*z.shape)
+        out, numbers = backend.empty(1, 1), label_rows(labels)
         if numbers is not None:
-            run.kernels.cross_entropy_numbers(numbers[columns], z, out, error)
+            run.kernels.cross_entropy_numbers(numbers if whole else numbers[columns], z, out, error)
         else:
-            run.kernels.cross_entropy_softmax(backend.asarray(backend.asarray(labels)[:, which]), z, out, error)
+            dense = backend.asarray(labels)
+            run.kernels.cross_entropy_softmax(dense if whole else backend.asarray(dense[:, which]), z, out, error)
         if work is not None:
-            work[:, which] = weight * error
+            xp.multiply(error, weight, out=error)
+            if not whole:
+                work[:, which] = error
         return float(out.item())
 
     def _sequence(

@@ -182,4 +182,5 @@ def add_derivative(derivative, senones, first, stride, weight, out):
     for t in range(derivative.shape[0]):
         row = out[first + t * stride]
         for k in range(senones.shape[0]):
-            row[senones[k]] += weight * derivative[t, k]
+            if derivative[t, k] != 0.0:  # most are: few senones occur in a frame
+                row[senones[k]] += weight * derivative[t, k]

@@ -46,9 +46,9 @@ def make_layout(seed=0, reference="inside"):
     return layout_with([[random_lattice(rng, count, reference=reference) for count in slot] for slot in lengths])
 
 
-def make_network(options=None, precision="double", **settings):
+def make_network(options=None, precision="double", threads=1, **settings):
     """x -> z = W x + b -> SequenceWithSoftmax(labels, z, z - log prior)."""
-    network = Network(precision, threads=1, seed=3)
+    network = Network(precision, threads=threads, seed=3)
     network.add("Input", "x", rows=4)
     network.add("Input", "labels", rows=SENONES)
     network.add("Parameter", "W", rows=SENONES, cols=4, init="gaussian", initValueScale=10)
@@ -205,6 +205,32 @@ def test_mbr_by_cntks_name():
     assert both.criterion == lattice_loops.MPE
 
 
+@pytest.mark.parametrize("labels", ["dense", "numbers"])
+@pytest.mark.parametrize("precision", ["float", "double"])
+def test_minibatches_without_gaps(precision, labels):
+    """Every column is supervised, so that nothing is copied."""
+    rng = np.random.default_rng(6)
+    layout = layout_with([[random_lattice(rng, 6)], [random_lattice(rng, 2), random_lattice(rng, 4)]])
+    assert not layout.gaps.any()
+    network, matrices, options = make_network(precision=precision), make_data(layout), Options()
+    given = dict(matrices)
+    if labels == "numbers":
+        given["labels"] = Indicators(matrices["labels"].argmax(axis=0).astype(np.int32)[None], SENONES)
+    value, grad_w, _, z = run(network, given, layout)
+    expected, gradient = by_hand(layout, matrices["labels"], z, z - network["prior"].value, options)
+    tolerance = 1e-9 if precision == "double" else 1e-3
+    assert value == pytest.approx(expected, rel=tolerance)
+    np.testing.assert_allclose(grad_w, gradient @ matrices["x"].T, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_share_the_sequences(threads):
+    layout = make_layout()
+    alone, shared = (run(make_network(threads=count), make_data(layout), layout) for count in (1, threads))
+    assert alone[0] == shared[0]
+    np.testing.assert_allclose(alone[1], shared[1], rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("num_jobs", [2, 3, 5])
 def test_jobs_that_share_the_slots_add_up(num_jobs):
     layout = make_layout()
@@ -310,6 +336,7 @@ def test_supervisions_that_do_not_fit_the_layout_are_refused():
         ([first._replace(slot=2)], "is in slot 2, steps 0 to 5; expected a place of the layout"),
         ([first._replace(step=1)], "is in slot 0, steps 1 to 6; expected a place of the layout"),
         ([second._replace(step=2)], "covers columns without a frame"),
+        ([first, second._replace(slot=0, step=1)], "covers columns of another one; expected one for each frame"),
     ):
         with pytest.raises(ModelError, match=message):
             forward(replace(layout, supervisions=tuple(supervisions)))
