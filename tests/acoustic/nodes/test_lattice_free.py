@@ -101,6 +101,38 @@ def values_of(network, matrices, layout, *names):
     return [engine.value(name).copy() for name in names]
 
 
+def test_context_within_a_sequence_acts_through_the_network_only():
+    """Two frames before and one after the supervised ones."""
+    matrices, layout = minibatch((4, 6, 3), 3)
+    placed = tuple(one._replace(step=2) for one in layout.supervisions)
+    wider = SequenceLayout.of_lengths([one.num_frames + 3 for one in placed])
+    uncounted = ~wider.gaps
+    for slot, step, count, _ in placed:
+        uncounted[step : step + count, slot] = False
+    wider = replace(wider, uncounted=uncounted, supervisions=placed)
+    network = Network("double", threads=1)
+    network.add("Input", "x", rows=DIM)
+    network.add("Parameter", "W", rows=OUTPUTS, cols=DIM)
+    network.add("Parameter", "V", rows=OUTPUTS, cols=DIM)
+    network.add("Times", "y", "W", "x")
+    network.add("Plus", "z", "y", network.add("Times", "u", "V", network.add("PastValue", "p", "x", rows=DIM)))
+    network.add("Plus", "J", network.add("LFMMI", "mmi", "z"), network.add("LFMMICrossEntropy", "c", "y", "z"))
+    rng = np.random.default_rng(3)
+    for name in ("W", "V"):
+        network.set_value(name, rng.standard_normal(tuple(network.shapes[name])))
+    matrices = {"x": np.asfortranarray(rng.standard_normal((DIM, wider.num_columns)))}
+    for comparison in check_gradients(network, "mmi", matrices, layout=wider):
+        assert comparison.error < 1e-6, comparison
+    moved = []
+    for column in range(wider.num_columns):
+        other = matrices["x"].copy(order="F")
+        other[:, column] += 1
+        moved.append(values_of(network, {"x": other}, wider, "J") != values_of(network, matrices, wider, "J"))
+    expected = ~wider.gaps & ~uncounted
+    expected[1] = True  # the frame before the first supervised one
+    np.testing.assert_array_equal(np.reshape(moved, (-1, 3)), expected)
+
+
 @pytest.mark.parametrize("frames", [False, True])
 def test_values_are_sums_over_sequences(frames):
     options = {"leaky": 0.01, "l2": 0.02, "limit": 1.0, "penalty": 0.3}
