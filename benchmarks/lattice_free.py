@@ -123,7 +123,7 @@ def our_criterion(placed: list[Any], y: Any) -> Callable[[], tuple[float, Any]]:
     gradient, team = np.empty_like(y), Backend(threads=training.threads()).team
 
     def compute() -> tuple[float, Any]:
-        sequences = LatticeFree(placed, SEQUENCES, y.shape[1], y.shape[0])
+        sequences = LatticeFree(placed, SEQUENCES, y.shape[0])
         terms = sequences.compute(y, LEAKY, team, gradient)
         return (terms.denominator - terms.numerator).sum(), gradient
 

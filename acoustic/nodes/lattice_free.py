@@ -30,10 +30,9 @@ class ChainCriterion(SupervisedCriterion):
         """Return the sequences of the minibatch with their graphs; raise ModelError if there are none."""
         from acoustic.kernels.lattice_free.objective import LatticeFree  # loads numba
 
-        rows, columns = prediction.shape
         placed = self.supervisions(run)
         with self.located():
-            return LatticeFree(placed, run.sequences.num_slots, columns, rows)
+            return LatticeFree(placed, run.sequences.num_slots, prediction.shape[0])
 
     @contextlib.contextmanager
     def located(self) -> Iterator[None]:

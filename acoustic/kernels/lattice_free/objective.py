@@ -36,24 +36,20 @@ class LatticeFree:
     Parameters
     ----------
     placed : sequence of PlacedSupervision
-        In places of the minibatch, each with a ChainSupervision, all with one denominator; at least one.
+        At least one, in different columns of the minibatch, with a ChainSupervision each and one denominator.
     num_slots : int
         Of the minibatch: the number of columns from a frame of a sequence to the next.
-    num_columns : int
-        Of the minibatch.
     num_outputs : int
         Of the network.
 
     Raises
     ------
     ModelError
-        For graphs that do not fit the sequences or the network, several denominators, and columns with several
-        supervisions.
+        For graphs that do not fit the sequences or the network, and several denominators.
     """
 
     placed: Sequence[PlacedSupervision]
     num_slots: int
-    num_columns: int
     num_outputs: int
 
     def __post_init__(self) -> None:
@@ -64,9 +60,6 @@ class LatticeFree:
         if self.graph.num_outputs != self.num_outputs:
             expected = f"{self.graph.num_outputs}, as in the denominator graph"
             raise ModelError(f"{self.num_outputs} outputs; expected {expected}")
-        uses = np.bincount(self.columns_of(np.ones(len(self.placed), bool)), minlength=self.num_columns)
-        if uses.max() > 1:
-            raise ModelError(f"several supervisions of column {uses.argmax()}; expected one at most")
 
     @property
     def names(self) -> list[str]:

@@ -231,7 +231,7 @@ def test_faults():
         "node 'J' (LFMMI): 6 outputs; expected 7, as in the denominator graph"
     )
     assert message(network, matrices, replace(layout, supervisions=(first, first))) == (
-        "node 'J' (LFMMI): several supervisions of column 0; expected one at most"
+        "node 'J' (LFMMI): supervision of utterance0 covers columns of another one; expected one for each frame"
     )
     numerator = chain.numerator
     for change, text in (

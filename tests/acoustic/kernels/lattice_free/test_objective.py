@@ -104,7 +104,7 @@ def test_sequences_in_slots_are_what_each_is_alone(num_slots, frames):
     graph = graphs.denominator_graph(rng, 8, 6, 30)
     sequences, steps = graphs.placed(rng, COUNTS, num_slots, graph, frames)
     x = np.asfortranarray(rng.standard_normal((6, steps * num_slots)))
-    together = LatticeFree(sequences, num_slots, x.shape[1], 6)
+    together = LatticeFree(sequences, num_slots, 6)
     gradient = np.full_like(x, 7)
     terms = together.compute(x, 1e-3, TEAM, gradient)
     supervised = np.zeros(x.shape[1], bool)
@@ -113,7 +113,7 @@ def test_sequences_in_slots_are_what_each_is_alone(num_slots, frames):
         supervised[columns] = True
         own = np.asfortranarray(x[:, columns])
         single = np.zeros_like(own)
-        (term,) = zip(*LatticeFree([one._replace(slot=0, step=0)], 1, own.shape[1], 6).compute(own, 1e-3, TEAM, single))
+        (term,) = zip(*LatticeFree([one._replace(slot=0, step=0)], 1, 6).compute(own, 1e-3, TEAM, single))
         assert (terms.numerator[k], terms.denominator[k]) == term[:2]
         np.testing.assert_array_equal(gradient[:, columns], single)
         expected, posteriors = graphs.dense_denominator(graph, own, 1e-3)
@@ -133,7 +133,7 @@ def test_any_number_of_threads_gives_the_same_bits(dtype):
     results = []
     for threads in (1, 2, 3):
         gradient = np.empty_like(x)
-        terms = LatticeFree(sequences, 37, x.shape[1], 9).compute(x, 1e-5, ThreadTeam(threads), gradient)
+        terms = LatticeFree(sequences, 37, 9).compute(x, 1e-5, ThreadTeam(threads), gradient)
         results.append((terms.numerator, terms.denominator, gradient))
     for other in results[1:]:
         for one, same in zip(results[0], other):
@@ -148,7 +148,7 @@ def test_single_precision():
     results = []
     for dtype in (np.float64, np.float32):
         gradient = np.empty(x.shape, dtype, order="F")
-        chain = LatticeFree(sequences, 20, x.shape[1], 40)
+        chain = LatticeFree(sequences, 20, 40)
         results.append((chain.compute(x.astype(dtype, order="F"), 1e-5, TEAM, gradient), gradient))
     (exact, exact_gradient), (single, gradient) = results
     np.testing.assert_allclose(single.denominator, exact.denominator, rtol=1e-6)
@@ -175,7 +175,7 @@ def test_outputs_that_are_not_finite_touch_their_sequence_only():
     graph = graphs.denominator_graph(rng, 8, 6, 30)
     sequences, steps = graphs.placed(rng, (5, 5, 5), 3, graph)
     x = np.asfortranarray(rng.standard_normal((6, steps * 3)), dtype=np.float32)
-    chain, gradient = LatticeFree(sequences, 3, x.shape[1], 6), np.empty_like(x)
+    chain, gradient = LatticeFree(sequences, 3, 6), np.empty_like(x)
     plain = chain.compute(x, 1e-5, TEAM, gradient)
     for odd in (np.nan, np.inf):
         worse, other = x.copy(order="F"), np.empty_like(x)
@@ -239,7 +239,7 @@ def test_long_sequences_are_computed_in_segments(monkeypatch, most):
     graph = graphs.denominator_graph(rng, 8, 6, 30)
     sequences, steps = graphs.placed(rng, (7, 13, 5, 9, 1), 3, graph)
     x = np.asfortranarray(rng.standard_normal((6, steps * 3)))
-    chain, results = LatticeFree(sequences, 3, x.shape[1], 6), []
+    chain, results = LatticeFree(sequences, 3, 6), []
     for bytes_kept in (1 << 20, most * LANES):
         monkeypatch.setattr(denominator_module, "MOST_KEPT", bytes_kept)
         gradient = np.empty_like(x)
