@@ -4,7 +4,7 @@ import math
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,7 +55,9 @@ class WindowScorer:
     window : int
         Frames that the input stacks, an odd number.
     dim : int
-        Rows of a frame.
+        Rows of a frame: features and, below them, the i-vector of a network that takes one.
+    ivector_dim : int
+        Rows of the i-vector; 0 for a network that takes none.
     num_outputs : int
         Rows of the scores.
     record : FeatureRecord
@@ -68,8 +70,14 @@ class WindowScorer:
     window: int
     dim: int
     num_outputs: int
+    ivector_dim: int = 0
     record: FeatureRecord = FeatureRecord()
     edges: tuple[int, int] = (0, 0)
+
+    @property
+    def num_values(self) -> int:
+        """Values of the features of a frame, without an i-vector."""
+        return self.dim - self.ivector_dim
 
     @property
     def subsampling(self) -> int:
@@ -149,14 +157,15 @@ class WindowScorer:
 
     def window_hint(self, rows: int) -> str:
         """Return the end of a message about frames with `rows` rows: the window that fits them, "" if there is none."""
-        window, rest = divmod(self.dim * self.window, rows) if rows else (0, 1)
+        window, rest = divmod(self.num_values * self.window, rows) if rows else (0, 1)
         return f"; -dnn_window_size {window} fits" if not rest and window % 2 and window != self.window else ""
 
     def _shape_text(self, frames: np.ndarray) -> str:
         return (
             f"a matrix of {'x'.join(map(str, frames.shape))}; expected {self.dim} rows and at least "
-            f"one column (frame): the model's input of {self.dim * self.window} values is a window of "
-            f"{self.window} frames{self.window_hint(frames.shape[0])}"
+            f"one column (frame): the model's input of {self.num_values * self.window} values is a window of "
+            f"{self.window} frames{self.window_hint(frames.shape[0] - self.ivector_dim)}"
+            f"{f', and its i-vector has {self.ivector_dim}' if self.ivector_dim else ''}"
         )
 
 
@@ -245,15 +254,15 @@ class AcousticScorer(WindowScorer):
             inputs = self._inputs_of(output)
         except ModelError as error:
             raise ModelError(f"{model_path}: {error}") from error
-        if len(inputs) != 1:
-            raise ModelError(f"{model_path}: {output!r} depends on inputs {', '.join(inputs) or 'none'}; expected one")
-        self.record = self.network.feature_records.get(inputs[0], FeatureRecord())
+        features, self._ivector = self._told_apart(inputs, output)
+        self.record = self.network.feature_records.get(features, FeatureRecord())
         window = chosen_window(self.source, self.record, window, ignore_mismatch)
-        self.output, self.window, self._input = output, window, inputs[0]
+        self.output, self.window, self._input = output, window, features
         self._reach = time_reach(self.network[output])
         self.edges = tuple(int(min(pair)) for pair in zip(self.record.edges, self._reach))
         rows = self.network.shapes[self._input].rows
-        self.dim = frame_rows(f"{model_path}: input {self._input!r}", rows, window)
+        self.ivector_dim = self.network.shapes[self._ivector].rows if self._ivector else 0
+        self.dim = frame_rows(f"{model_path}: input {self._input!r}", rows, window) + self.ivector_dim
         self.num_outputs = self.network.shapes[output].rows
         self._unseen = unseen_outputs(self.network, output)
         self._local = threading.local()
@@ -269,6 +278,20 @@ class AcousticScorer(WindowScorer):
         if mixing is not None:
             raise ModelError(f"{mixing.where}: combines frames; expected an output that depends on each frame alone")
         return engine.inputs
+
+    def _told_apart(self, inputs: list[str], output: str) -> tuple[str, str | None]:
+        """Return the input of features and that of i-vectors, if there is one: the stream of which no features are
+        recorded, because its frames were repeated.
+        """
+        repeated = [name for name in inputs if name not in self.network.feature_records]
+        if len(inputs) == 1:
+            return inputs[0], None
+        if len(inputs) == 2 and len(repeated) == 1:
+            return next(name for name in inputs if name not in repeated), repeated[0]
+        raise ModelError(
+            f"{self.source}: {output!r} depends on inputs {', '.join(inputs) or 'none'}; expected one, or features and "
+            "i-vectors, a stream with expandToUtterance or framesPerVector in the training"
+        )
 
     def _check_node(self, output: str) -> None:
         shape = self.network.shapes[self.network[output].name]
@@ -328,7 +351,7 @@ class AcousticScorer(WindowScorer):
             layout = SequenceLayout(1, len(stacked), starts, stops, np.zeros_like(starts), num_ahead)
             begins = False
             with one_blas_thread:
-                engine.forward({self._input: stacked.T}, layout=layout)
+                engine.forward(self._inputs(stacked), layout=layout)
                 value = self.network.backend.to_host(engine.value(self.output))
             scores = np.array(value[:, : layout.num_kept], np.float32, order="F")
             scores[self._unseen] = UNSEEN
@@ -339,12 +362,14 @@ class AcousticScorer(WindowScorer):
     def _score_blocks(self, stacked: np.ndarray, step: int) -> np.ndarray:
         """Score the frames (T, rows) independently, a block at a time."""
         scores = np.empty((self.num_outputs, len(stacked)), np.float32, order="F")
-        engine, block = self._thread_state()
+        engine, blocks = self._thread_state()
+        inputs = self._inputs(stacked)
         for start in range(0, len(stacked), BLOCK):
             count = min(BLOCK, len(stacked) - start)
             filled = min(-(-count // step) * step, BLOCK)
-            block[:, :count] = stacked[start : start + count].T
-            engine.forward({self._input: block[:, :filled]})
+            for name, block in blocks.items():
+                block[:, :count] = inputs[name][:, start : start + count]
+            engine.forward({name: block[:, :filled] for name, block in blocks.items()})
             value = self.network.backend.to_host(engine.value(self.output))
             scores[:, start : start + count] = value[:, :count]
         return scores
@@ -352,13 +377,24 @@ class AcousticScorer(WindowScorer):
     def _score_sequence(self, stacked: np.ndarray) -> np.ndarray:
         """Score the frames (T, rows) as one sequence, whole or in chunks."""
         engine, _ = self._thread_state()
-        values = forward_in_chunks(engine, {self._input: stacked.T}, [self.output], *self._chunks)
+        values = forward_in_chunks(engine, self._inputs(stacked), [self.output], *self._chunks)
         return np.asarray(values[self.output], np.float32)
 
-    def _thread_state(self) -> tuple[Engine, Any]:
-        """Return this thread's engine and input block."""
+    def _inputs(self, stacked: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the inputs of the network for stacked frames (T, window * dim); the i-vector is that of the middle."""
+        if self._ivector is None:
+            return {self._input: stacked.T}
+        frames = stacked.reshape(len(stacked), self.window, self.dim)
+        features = frames[:, :, : self.num_values].reshape(len(stacked), -1)
+        return {self._input: features.T, self._ivector: frames[:, self.window // 2, self.num_values :].copy().T}
+
+    def _thread_state(self) -> tuple[Engine, dict[str, np.ndarray]]:
+        """Return this thread's engine and input blocks."""
         if not hasattr(self._local, "engine"):
-            rows = self.dim * self.window
             self._local.engine = Engine(self.network, [self.output], threads=1)
-            self._local.block = np.zeros((rows, BLOCK), np.float32, order="F")
-        return self._local.engine, self._local.block
+            self._local.blocks = {
+                name: np.zeros((self.network.shapes[name].rows, BLOCK), np.float32, order="F")
+                for name in (self._input, self._ivector)
+                if name
+            }
+        return self._local.engine, self._local.blocks

@@ -16,7 +16,7 @@ from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.collection import open_collection
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.mapped_model import load_language_model, open_language_model
-from decoder.recognizer.bundle import CALIBRATION, CNTKMAP, DICTIONARY, GRAPH, LM, MODEL, SEARCH, Bundle
+from decoder.recognizer.bundle import CALIBRATION, CNTKMAP, DICTIONARY, GRAPH, IVECTORS, LM, MODEL, SEARCH, Bundle
 from decoder.recognizer.calibration import Calibration
 from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import SearchOptions
@@ -56,7 +56,8 @@ def open_bundle_scores(bundle: Bundle) -> "FrontEnd":
     """Return the front end of a bundle: features and acoustic model."""
     about = bundle.description
     scorer = open_scorer(bundle.parts[MODEL], about.output, about.window, ignore_mismatch=True)
-    return open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate)
+    ivectors = bundle.parts.get(IVECTORS)
+    return open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate, ivectors=ivectors)
 
 
 def open_decoder(
@@ -116,14 +117,20 @@ def open_front_end(
     where: str,
     rate: float | None = None,
     on_mismatch: Callable[[str], None] | None = None,
+    ivectors: str | Path | FilePart | None = None,
 ) -> "FrontEnd":
-    """Return the front end of a configuration of HCopy, a file or its settings; see `FrontEnd` for the others."""
+    """Return the front end of a configuration of HCopy, a file or its settings; see `FrontEnd` for the others.
+
+    ivectors: file of the model that estimates i-vectors.
+    """
     from decoder.recognizer.front_end import FrontEnd
     from features import FeatureConfig
+    from features.ivectors.model import IvectorModel
 
     if not isinstance(settings, Mapping):
         settings = read_hcopy_config(settings)
-    return FrontEnd(FeatureConfig.from_hcopy(settings), scorer, where, rate, on_mismatch)
+    model = None if ivectors is None else IvectorModel.load(ivectors)
+    return FrontEnd(FeatureConfig.from_hcopy(settings), scorer, where, rate, on_mismatch, model)
 
 
 def read_calibration(bundle: Bundle) -> Calibration | None:

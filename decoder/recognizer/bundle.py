@@ -22,11 +22,12 @@ from readers.errors import FormatError
 DESCRIPTION = "bundle.json"
 MODEL, GRAPH, LM, CNTKMAP, DICTIONARY = "model.safetensors", "graph.dg", "lm.mapped", "cntkmap", "dictionary"
 SEARCH = "search.mapped"  # what the search reads of graph, language model, cntkmap and options
+IVECTORS = "ivectors.safetensors"  # model that estimates them, for a network that takes them
 REQUIRED = (MODEL, GRAPH, CNTKMAP, SEARCH)
 TABLES = ("state_map", "transitions", "topology", "tied", "silence")  # of `argonaut graph`, for alignment
-ALIGNED_WITH = (MODEL, CNTKMAP, DICTIONARY, *TABLES)  # what forced alignment reads
+ALIGNED_WITH = (MODEL, IVECTORS, CNTKMAP, DICTIONARY, *TABLES)  # what forced alignment reads
 CALIBRATION = "calibration.json"
-MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION)
+MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS)
 SUFFIX = ".argo"
 ZIP_MAGIC = b"PK\x03\x04"
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")

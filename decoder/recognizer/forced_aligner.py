@@ -253,7 +253,8 @@ class ForcedAligner:
         options = options or LongOptions()
         samples, front_end = recording.whole(), self.front_end
         source = AudioScores(
-            samples, recording.target, front_end.config, front_end.scorer, options.shortest, options.longest
+            *(samples, recording.target, front_end.config, front_end.scorer, options.shortest, options.longest),
+            front_end.features,
         )
         if competitors is None:
             known = list(self.graphs.words or ())

@@ -10,6 +10,8 @@ from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.scorer import WindowScorer
 from decoder.results.live_recognition import StreamStage
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
+from features.ivectors.adapted import AdaptedFeatures, AdaptedStream
+from features.ivectors.model import IvectorModel
 from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -32,11 +34,14 @@ class FrontEnd:
         Sample rate of the audio of the training in Hz, for a network that does not know it.
     on_mismatch : callable, optional
         Called with the message where features are not those of the training; by default, ConfigError is raised.
+    ivectors : IvectorModel, optional
+        For a network that takes i-vectors, which are estimated online.
 
     Raises
     ------
     ConfigError
-        Unless the configuration gives features of the kind that the network was trained on.
+        Unless the configuration gives features of the kind that the network was trained on, and the i-vectors are
+        those that it takes.
     """
 
     def __init__(
@@ -46,6 +51,7 @@ class FrontEnd:
         where: str = "features",
         rate: float | None = None,
         on_mismatch: Callable[[str], None] | None = None,
+        ivectors: IvectorModel | None = None,
     ):
         self.config, self.scorer, self.where = config, scorer, where
         self._on_mismatch = on_mismatch or _refuse
@@ -53,11 +59,15 @@ class FrontEnd:
         if rate is not None and not scorer.record.rates:
             self.expected = feature_record(config, (rate,)).updated(scorer.record)
         self._check(where, None)
-        if config.dim != scorer.dim:
+        if config.dim != scorer.num_values:
             raise ConfigError(
-                f"{where}: {config.target_kind} has {config.dim} values per frame; expected {scorer.dim}, the model's "
-                f"input divided by -dnn_window_size{scorer.window_hint(config.dim)}"
+                f"{where}: {config.target_kind} has {config.dim} values per frame; expected {scorer.num_values}, the "
+                f"model's input divided by -dnn_window_size{scorer.window_hint(config.dim)}"
             )
+
+        check_ivectors(scorer, ivectors)
+        self.ivectors = ivectors
+        self._adapted = None if ivectors is None else AdaptedFeatures(config, ivectors)
 
     def mismatch(self, where: str, rate: float | None = None) -> str | None:
         """Return a message if the features of audio with this sample rate are not those of the training, else None."""
@@ -122,8 +132,10 @@ class FrontEnd:
             self._on_mismatch(fault)
 
     def features(self, samples: np.ndarray, rate: float) -> np.ndarray:
-        """Return the features (dim, T) of samples (N,) on the scale of 16-bit integers."""
-        return extract(samples, self.config, rate)
+        """Return the features of samples (N,) on the scale of 16-bit integers, with i-vectors if the network takes
+        them, (scorer.dim, T).
+        """
+        return extract(samples, self.config, rate) if self._adapted is None else self._adapted.extract(samples, rate)
 
     def score(self, samples: np.ndarray, rate: float) -> np.ndarray:
         """Return the scores (num_outputs, T) of samples (N,) on the scale of 16-bit integers."""
@@ -135,7 +147,24 @@ class FrontEnd:
 
     def stages(self, rate: float, mean: RunningMean | None, block: int) -> list[StreamStage]:
         """Return the stages of live recognition from samples to scores; `block`: frames that are scored at a time."""
-        return [FeatureStream(self.config, rate, mean), ScoreStream(self.scorer, block)]
+        return [self.feature_stream(rate, mean), ScoreStream(self.scorer, block)]
+
+    def feature_stream(self, rate: float, mean: RunningMean | None) -> FeatureStream | AdaptedStream:
+        """Return the stage of live recognition from samples to features, with i-vectors if the network takes them."""
+        if self._adapted is not None:
+            return self._adapted.stream(rate, mean)
+        return FeatureStream(self.config, rate, mean)
+
+
+def check_ivectors(scorer: WindowScorer, ivectors: IvectorModel | None) -> None:
+    """Raise ConfigError unless a network gets i-vectors as it takes them."""
+    if ivectors is None and scorer.ivector_dim:
+        raise ConfigError(
+            f"{scorer.source}: takes i-vectors of {scorer.ivector_dim} values; expected the model that estimates them"
+        )
+    if ivectors is not None and ivectors.dim != scorer.ivector_dim:
+        takes = f"i-vectors of {scorer.ivector_dim} values" if scorer.ivector_dim else "no i-vectors"
+        raise ConfigError(f"{ivectors.source}: i-vectors of {ivectors.dim} values; {scorer.source} takes {takes}")
 
 
 def _refuse(fault: str) -> None:

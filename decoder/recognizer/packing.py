@@ -17,6 +17,7 @@ from decoder.recognizer.bundle import (
     DESCRIPTION,
     DICTIONARY,
     GRAPH,
+    IVECTORS,
     LM,
     LOCAL_HEADER,
     MODEL,
@@ -66,6 +67,8 @@ class BundleParts:
         ARPA file; without one, only the costs of the graph count.
     dictionary : Path, optional
         With it, the bundle can align words.
+    ivectors : Path, optional
+        Model of `argonaut ivector train`, for a network that takes i-vectors.
     window : int, optional
         Frames that the network's input stacks; by default as the model was trained.
     output : str
@@ -87,6 +90,7 @@ class BundleParts:
     sample_rate: int
     lm: Path | None = None
     dictionary: Path | None = None
+    ivectors: Path | None = None
     window: int | None = None
     output: str = "ScaledLogLikelihood"
     options: Mapping[str, float] = field(default_factory=dict)
@@ -182,7 +186,8 @@ def _fill(parts: BundleParts, directory: Path) -> None:
     (directory / MODEL).write_bytes(scoring_bytes(parts.model, parts.output))
     tables = Path(parts.graph).parent
     load_graph(parts.graph)
-    for source, name in ((parts.graph, GRAPH), (tables / CNTKMAP, CNTKMAP), (parts.dictionary, DICTIONARY)):
+    copied = {GRAPH: parts.graph, CNTKMAP: tables / CNTKMAP, DICTIONARY: parts.dictionary, IVECTORS: parts.ivectors}
+    for name, source in copied.items():
         if source is not None:
             shutil.copyfile(source, directory / name)
     for name in TABLES:

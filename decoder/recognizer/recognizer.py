@@ -25,6 +25,7 @@ from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
 from decoder.search.options import SearchOptions
 from features import FeatureConfig, RunningMean
+from features.ivectors.model import IvectorModel
 from readers.errors import ConfigError
 
 PAUSES = Endpoint()
@@ -56,6 +57,8 @@ class Recognizer(Variants):
         Of the audio of the training in Hz, for a model that does not know it.
     name : str
         For messages.
+    ivectors : IvectorModel, optional
+        For an acoustic model that takes i-vectors.
 
     Attributes
     ----------
@@ -88,8 +91,9 @@ class Recognizer(Variants):
         alignment: TranscriptGraphs | None = None,
         sample_rate: float | None = None,
         name: str = "recognizer",
+        ivectors: IvectorModel | None = None,
     ):
-        front_end = FrontEnd(features, model, name, sample_rate)
+        front_end = FrontEnd(features, model, name, sample_rate, ivectors=ivectors)
         decoder = Decoder(graph, lm, options or SearchOptions(lattice_beam=LATTICE_BEAM), cntkmap, name)
         decoder.check_outputs(model.num_outputs, model.source)
         self._assemble(name, front_end, decoder, alignment)

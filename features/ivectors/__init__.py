@@ -2,7 +2,8 @@
 
 Open model.py first: IvectorModel estimates i-vectors.  training.py makes models: mixtures.py is the background model,
 extractor.py the total-variability matrix, shards.py the work on a part of the data; background.py chooses Gaussians,
-mean_subtraction.py is the cepstral mean subtraction before it, streaming.py estimates online, kernels.py is compiled.
+mean_subtraction.py is the cepstral mean subtraction before it, streaming.py estimates online, adapted.py joins features
+and i-vectors, extraction.py writes files of them, kernels.py is compiled.
 """
 
 from readers.common.lazy import face
@@ -10,6 +11,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
+        "adapted": ["AdaptedFeatures", "AdaptedStream", "VectorFiles"],
         "background": ["Background", "IvectorOptions"],
         "extractor": ["Extractor", "ExtractorSums", "Statistics"],
         "mean_subtraction": ["MeanStream", "SlidingMean"],

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from features.config import FeatureConfig
 from features.ivectors.background import (
     Background,
     IvectorOptions,
@@ -18,9 +19,10 @@ from features.ivectors.background import (
 )
 from features.ivectors.extractor import Extractor, Statistics
 from features.ivectors.streaming import IvectorStream, SpeakerState
+from features.record import config_of
 from readers.common.file_part import FilePart
 from readers.config.feature_record import FeatureRecord
-from readers.errors import ArgonautError, ModelError, ShapeError
+from readers.errors import ArgonautError, ConfigError, FormatError, ModelError, ShapeError
 from readers.tables.tensor_file import load_tensors, save_tensors, tensor_bytes
 
 __all__ = ["IvectorModel"]
@@ -65,6 +67,22 @@ class IvectorModel:
     def num_values(self) -> int:
         """Values of a frame of features."""
         return len(self.background.mean.mean)
+
+    def feature_config(self) -> FeatureConfig:
+        """Return how the features are computed from audio.
+
+        Raises
+        ------
+        ConfigError
+            For a model that was trained on features of unknown origin.
+        """
+        try:
+            return config_of(self.record)
+        except FormatError as fault:
+            raise ConfigError(
+                f"{self.source}: was trained on features of unknown settings; expected features that argonaut hcopy "
+                "made, so that they can be computed from audio"
+            ) from fault
 
     def check_frames(self, frames: np.ndarray) -> np.ndarray:
         """Return frames (d, T) as (T, d) float64.  Raises ShapeError unless they fit and are finite."""

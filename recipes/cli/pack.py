@@ -86,6 +86,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parts.add_argument("--lm", metavar="FILE", help="language model in ARPA format")
     parts.add_argument("--features", metavar="FILE", help="configuration of HCopy")
     parts.add_argument("--dict", metavar="FILE", help="pronunciation dictionary, for alignment")
+    parts.add_argument(
+        "--ivector-model", metavar="FILE", help="model of i-vectors, for an acoustic model that takes them"
+    )
     parts.add_argument("--tuned", metavar="FILE", help="search options, tune.json of a recipe")
     parts.add_argument("--window", type=int, metavar="N", help="frames in the input of the model (default: as trained)")
     parts.add_argument("--rate", type=int, metavar="HZ", help="sampling rate of the audio (default: as trained)")
@@ -118,7 +121,7 @@ def bundle_parts(arguments: argparse.Namespace):
         if not any((arguments.model, arguments.graph, arguments.lm, arguments.tuned)):
             errors = measured_errors(root, layout)
     given = {"model": arguments.model, "graph": arguments.graph, "lm": arguments.lm, "features": arguments.features}
-    given |= {"dictionary": arguments.dict, "tuned": arguments.tuned}
+    given |= {"dictionary": arguments.dict, "tuned": arguments.tuned, "ivectors": arguments.ivector_model}
     found |= {name: Path(path) for name, path in given.items() if path}
     for name in ("model", "graph", "features"):
         if name not in found:

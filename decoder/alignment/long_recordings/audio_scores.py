@@ -4,6 +4,8 @@ The samples and the features stay in memory, for an hour of speech at 16 kHz wit
 scores do not.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from acoustic.scoring.scorer import WindowScorer
@@ -30,6 +32,8 @@ class AudioScores:
         The network.
     shortest, longest : float
         Seconds of a piece.
+    compute : callable, optional
+        compute(samples, rate) returns the features of a piece; by default those of the configuration.
     """
 
     def __init__(
@@ -40,7 +44,9 @@ class AudioScores:
         scorer: WindowScorer,
         shortest: float,
         longest: float,
+        compute: Callable[[np.ndarray, float], np.ndarray] | None = None,
     ):
+        compute = compute or (lambda samples, rate: extract(samples, config, rate))
         self._scorer, self._step = scorer, scorer.subsampling
         self.period = frame_period(config, rate) * self._step
         hop = round(frame_period(config, rate) * rate / TICKS_PER_SECOND)
@@ -50,10 +56,10 @@ class AudioScores:
         per_second = TICKS_PER_SECOND / self.period
         quiet = _quietness(samples, total, hop)[:: self._step]
         self.pieces = divide(quiet, round(shortest * per_second), round(longest * per_second))
-        self._features = np.empty((config.dim, total), np.float32, order="F")
+        self._features = np.empty((scorer.dim, total), np.float32, order="F")
         for piece in self.pieces:
             first, last = (min(column * self._step, total) for column in piece)
-            part = extract(samples[first * hop : (last - 1) * hop + window], config, rate)
+            part = compute(samples[first * hop : (last - 1) * hop + window], rate)
             if part.shape[1] != last - first:
                 raise ShapeError(f"features: {part.shape[1]} frames; expected {last - first}")
             self._features[:, first:last] = part

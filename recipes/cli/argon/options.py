@@ -95,6 +95,15 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     inputs = parser.add_argument_group("inputs (6.1.3.2)")
     add(inputs, "infiles", "LIST", "list of feature files, one per line: FILE or NAME=FILE[first,last]")
     inputs.add_argument("--features", default="", metavar="CONFIG", help="HCopy configuration; -infiles lists audio")
+    inputs.add_argument(
+        "--ivectors", default="", metavar="SCP", help="i-vectors of the utterances, from argonaut ivector extract"
+    )
+    inputs.add_argument(
+        "--ivector-model",
+        default="",
+        metavar="FILE",
+        help="model that estimates i-vectors from the audio of --features",
+    )
     add_audio_options(inputs)
     add_raw_options(inputs, channels=True)
     add(inputs, "lm", "FILE", "ARPA language model (default: only the costs of the graph)")

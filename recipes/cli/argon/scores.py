@@ -13,7 +13,7 @@ from recipes.cli.raw_audio import channel_of, raw_format
 
 NETWORK_OPTIONS = (
     *("am", "infiles", "features", "output_node", "chunks", "priors", "rate", "encoding", "channels", "channel"),
-    *("upsample", "ignore_feature_mismatch"),
+    *("upsample", "ignore_feature_mismatch", "ivectors", "ivector_model"),
 )
 LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
 LIST_HEAD = 1 << 13  # bytes that tell a list from an archive
@@ -88,11 +88,35 @@ def report_mismatch(fault: str, ignore: bool) -> None:
     print(f"{fault}; used anyway", file=sys.stderr)
 
 
-def open_front_end(path: str, scorer, ignore: bool):
-    """Return the FrontEnd of an HCopy configuration; raises ConfigError unless its features are those of the scorer."""
+def open_front_end(arguments: argparse.Namespace, scorer):
+    """Return the FrontEnd of --features; raises ConfigError unless its features are those of the scorer."""
     from decoder.recognizer import assembly
 
-    return assembly.open_front_end(path, scorer, path, on_mismatch=lambda fault: report_mismatch(fault, ignore))
+    path, model, ignore = arguments.features, arguments.ivector_model or None, arguments.ignore_feature_mismatch
+    if arguments.ivectors:
+        raise ConfigError("command line: --ivectors with --features; expected --ivector-model, or feature files")
+    require_ivectors(scorer, model, "--ivector-model")
+    return assembly.open_front_end(
+        path, scorer, path, on_mismatch=lambda fault: report_mismatch(fault, ignore), ivectors=model
+    )
+
+
+def open_vectors(arguments: argparse.Namespace, scorer):
+    """Return the i-vectors of feature files; None for a network that takes none."""
+    from features.ivectors.adapted import VectorFiles
+
+    if arguments.ivector_model:
+        raise ConfigError("command line: --ivector-model without --features; expected --ivectors with feature files")
+    require_ivectors(scorer, arguments.ivectors, "--ivectors")
+    return VectorFiles(arguments.ivectors, scorer.ivector_dim) if arguments.ivectors else None
+
+
+def require_ivectors(scorer, given: str | None, option: str) -> None:
+    """Raise ConfigError unless i-vectors are given to a network that takes them, and to no other."""
+    if scorer.ivector_dim and not given:
+        raise ConfigError(f"{scorer.source}: takes i-vectors of {scorer.ivector_dim} values; expected {option}")
+    if given and not scorer.ivector_dim:
+        raise ConfigError(f"command line: {option} {given}: {scorer.source} takes no i-vectors; expected none")
 
 
 def chosen_channel(arguments: argparse.Namespace, front_end):
@@ -125,9 +149,8 @@ class NetworkSource:
         self.scorer = open_scorer(arguments)
         self.num_outputs = self.scorer.num_outputs
         self.ignores_mismatch = arguments.ignore_feature_mismatch
-        self.front_end = (
-            open_front_end(arguments.features, self.scorer, self.ignores_mismatch) if arguments.features else None
-        )
+        self.front_end = open_front_end(arguments, self.scorer) if arguments.features else None
+        self.vectors = None if arguments.features else open_vectors(arguments, self.scorer)
         self.raw, self.upsample = raw_format(arguments), arguments.upsample
         if self.front_end is None:
             for name in ("rate", "channel", "upsample"):
@@ -201,6 +224,8 @@ class NetworkSource:
 
     def scores(self, entry):
         frames, period, seconds = self.read(entry)
+        if self.vectors is not None:
+            frames = self.vectors.add_to(frames, entry.key, period)
         return Scores(self.scorer.score(frames), period * self.scorer.subsampling, seconds)
 
     def read(self, entry):

@@ -58,7 +58,6 @@ class Streaming:
     def __init__(self, arguments: argparse.Namespace):
         from acoustic.scoring.score_stream import ScoreStream
         from decoder.results.live_recognition import Recognition
-        from features.streaming import FeatureStream
         from readers.audio.audio_stream import STANDARD_INPUT, open_audio
         from readers.audio.resampling import Resampler
 
@@ -67,7 +66,7 @@ class Streaming:
         decoder, scorer = open_decoder(arguments), open_scorer(arguments)
         decoder.check_outputs(scorer.num_outputs, arguments.am)
         ignore = arguments.ignore_feature_mismatch
-        front_end = open_front_end(arguments.features, scorer, ignore)
+        front_end = open_front_end(arguments, scorer)
         scores = ScoreStream(scorer, arguments.block)
         piped = arguments.stream == STANDARD_INPUT
         self.name, self.source = (
@@ -83,7 +82,7 @@ class Streaming:
         front_end.check_rate(target, self.source)
         resampling = [] if target == rate else [Resampler(rate, target)]
         with self.naming(f"{arguments.features} and {self.source}"):
-            features = FeatureStream(front_end.config, target, mean)
+            features = front_end.feature_stream(target, mean)
         self.period, columns = front_end.period(target), scorer.num_columns(arguments.block)
         self.recognition = Recognition(decoder, [*resampling, features, scores], self.period, end, columns)
         self.show = JsonDisplay() if arguments.json else TextDisplay(times=True)
