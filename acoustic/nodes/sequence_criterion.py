@@ -346,7 +346,7 @@ def configure_sequence_criteria(nodes: Iterable[Node], settings: Iterable[tuple[
     Parameters
     ----------
     nodes : iterable of Node
-        The criterion and the evaluation nodes of a training.
+        The nodes that a training computes.
     settings : iterable of (str, value)
         Options by name.
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from acoustic.network.network import Network
+from acoustic.network.traversal import forward_order
+from acoustic.nodes.base import Node
 from acoustic.nodes.convolution import limit_packing
 from acoustic.nodes.sequence_criterion import configure_sequence_criteria
 from acoustic.runtime.thread_team import default_threads
@@ -67,7 +69,7 @@ class Trainer:
         self.progress, self.on_epoch = callbacks.progress, callbacks.on_epoch
         self.names = watched_nodes(network, options)
         self.criterion = self.names[0]
-        for text in configure_sequence_criteria([network[name] for name in self.names], options.sequence):
+        for text in configure_sequence_criteria(self._below_criteria(), options.sequence):
             log(text)
         if options.packed_samples:
             limit_packing(network, options.packed_samples)
@@ -87,6 +89,9 @@ class Trainer:
         self.history: list[dict] = []
         self._best: Snapshot | None = None  # state at the end of the last interval, for controls that return to it
         self._last_plot = time.monotonic()
+
+    def _below_criteria(self) -> list[Node]:
+        return forward_order([self.network[name] for name in self.names])
 
     def _prepare_learner(self, reference: ReferenceModel | None) -> None:
         options = self.options

@@ -163,7 +163,7 @@ def value_and_derivative(scores, first, stride, lattice, num_nodes, scaling, num
     reference[:] = 0.0
     for a in range(score.shape[0]):
         start, end, begin = lattice.start_node[a], lattice.end_node[a], lattice.first_frame[a]
-        if lattice.num_arc_frames[a] == 0 or not alpha[start] + beta[end] > IMPOSSIBLE:
+        if not alpha[start] + beta[end] > IMPOSSIBLE:
             continue
         posterior = np.exp(alpha[start] + score[a] + beta[end] - total)
         weight = posterior

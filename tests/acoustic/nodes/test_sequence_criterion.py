@@ -199,6 +199,17 @@ def test_posterior_of_an_unlikely_reference_drops_its_frames():
     assert not np.allclose(run(network, matrices, layout)[1], kept[1])
 
 
+def test_arcs_may_come_in_any_order():
+    lattice = random_lattice(np.random.default_rng(1), 9, num_paths=9)
+    order = np.random.default_rng(2).permutation(len(lattice.senone))
+    names = "start_node end_node first_frame num_arc_frames senone phone lm_score transition_score starts_word"
+    shuffled = replace(lattice, **{name: getattr(lattice, name)[order] for name in names.split()})
+    layouts = [layout_with([[one]]) for one in (lattice, shuffled)]
+    alone, other = (run(make_network(), make_data(layout), layout) for layout in layouts)
+    assert other[0] == pytest.approx(alone[0], rel=1e-12)
+    np.testing.assert_allclose(other[1], alone[1], rtol=1e-10, atol=1e-12)
+
+
 def test_mbr_by_cntks_name():
     assert make_network(seqGammarUsesMBR="true")["J"].criterion == lattice_loops.MMI + 2
     both = make_network(seqGammarUsesMBR="true", sequenceCriterion="MPE")["J"]

@@ -146,6 +146,13 @@ def test_options_for_a_network_without_the_criterion_are_reported():
     ) in log
 
 
+def test_options_reach_a_criterion_within_a_sum():
+    network = network_with()
+    total = network.add("Plus", "total", "SequenceWithSoftmax", network.add("Constant", "nothing", value=0))
+    train(network, LatticeReader(), options_for(1, train_criterion=total.name))
+    assert network["SequenceWithSoftmax"].settings["seqGammarAMF"] == 2.0
+
+
 # ---- the SGD block
 
 
