@@ -55,4 +55,4 @@ class PictureWarning(UserWarning):
 
 
 class SequenceWarning(UserWarning):
-    """A sequence of a minibatch does not count in a criterion."""
+    """A sequence of a minibatch does not count in a criterion, or few of its frames do."""

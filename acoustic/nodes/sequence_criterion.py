@@ -1,5 +1,6 @@
 """Criteria of whole sequences that are computed from lattices: MMI, boosted MMI, MPE and sMBR."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from acoustic.kernels.arrays.lattice import (
 from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
 from acoustic.nodes.criteria import label_rows, scalar
 from acoustic.nodes.option import Option
-from readers.errors import ModelError
+from readers.errors import ModelError, SequenceWarning
 from readers.minibatches.supervision import LatticeSupervision, PlacedSupervision
 
 CRITERIA = {"mmi": MMI, "mpe": MPE, "smbr": SMBR}
@@ -226,14 +227,17 @@ class SequenceWithSoftmax(SupervisedCriterion):
         firsts = [one.step * stride + one.slot for one in placed]
         frames = self._cross_entropy(run, _columns(placed, firsts, stride), labels, prediction, work)
         target = work if work is None or run.xp is np else run.backend.to_host(work)
-        values, workers = np.zeros(len(placed)), min(team.size, len(placed))
+        values, dropped = np.zeros((2, len(placed)))
+        workers = min(team.size, len(placed))
 
         def compute(worker: int) -> None:
             for k in range(worker, len(placed), workers):
                 gradient = None if target is None else target.T
-                values[k] = self._sequence(placed[k].supervision, scores, firsts[k], stride, gradient)
+                values[k], dropped[k] = self._sequence(placed[k].supervision, scores, firsts[k], stride, gradient)
 
         team.run(compute, workers)
+        for k in np.flatnonzero(dropped > [one.num_frames / 2 for one in placed]):
+            self._warn(placed[k])
         if target is not work:
             work[...] = run.xp.asarray(target)
         out[...] = weight * values.sum() + (1 - weight) * frames
@@ -263,14 +267,17 @@ class SequenceWithSoftmax(SupervisedCriterion):
 
     def _sequence(
         self, lattice: LatticeSupervision, scores: np.ndarray, first: int, stride: int, gradient: np.ndarray | None
-    ) -> float:
-        """Return S of an utterance; unless `gradient` (N, rows) is None, add H times its derivative there."""
+    ) -> tuple[float, int]:
+        """Return S of an utterance and the number of dropped frames; 0 if `gradient` (N, rows) is None.
+
+        Otherwise, H times the derivative of S is added there.
+        """
         from acoustic.kernels.compiled import lattice_loops as loops  # numba: only a job that computes loads it
 
         arrays, scaling = self._checked(lattice, scores.shape[1]), self.scaling
         place = (scores, first, stride, arrays, int(lattice.num_nodes), scaling)
         if gradient is None:
-            return self._summed(lattice, arrays, scores[first::stride], *loops.value(*place))
+            return self._summed(lattice, arrays, scores[first::stride], *loops.value(*place)), 0
         numbers, own, senones = loops.number_senones(arrays, scores.shape[1])
         derivative, reference = np.empty((lattice.num_frames, len(senones))), np.empty(lattice.num_frames)
         result = loops.value_and_derivative(*place, numbers, derivative, reference)
@@ -282,7 +289,13 @@ class SequenceWithSoftmax(SupervisedCriterion):
         loops.add_derivative(derivative, senones, first, stride, weight, gradient)
         dropped = np.flatnonzero(reference < self.settings["frameDropThresh"])
         gradient[first + dropped * stride] = 0
-        return self._summed(lattice, arrays, scores[first::stride], *result)
+        return self._summed(lattice, arrays, scores[first::stride], *result), len(dropped)
+
+    def _warn(self, placed: PlacedSupervision) -> None:
+        """Warn of an utterance; equal texts in later epochs are not shown again."""
+        why = "because the posterior probability of their reference is below frameDropThresh"
+        text = f"more than half of its {placed.num_frames} frames do not train the network, {why}"
+        warnings.warn(f"{self.where}: {placed.supervision.name}: {text}", SequenceWarning, stacklevel=2)
 
     def _summed(self, lattice: LatticeSupervision, arrays: LatticeArrays, scores: Any, total: Any, correct: Any) -> Any:
         """Return S, given the ln of the sum over all paths and the expected number of correct frames."""

@@ -72,10 +72,10 @@ def number_senones(lattice, num_rows):
 
 @inline
 def log_add(x, y):
-    """ln(exp(x) + exp(y))."""
+    """ln(exp(x) + exp(y)); NaN if either is."""
     if x < y:
         x, y = y, x
-    return x + np.log1p(np.exp(y - x)) if y > IMPOSSIBLE else x
+    return x if y == IMPOSSIBLE else x + np.log1p(np.exp(y - x))
 
 
 @loop

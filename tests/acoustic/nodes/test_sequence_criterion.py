@@ -1,5 +1,6 @@
 """SequenceWithSoftmax against all paths written out: values, gradients, posteriors, and lattices that do not fit."""
 
+import warnings
 from dataclasses import replace
 from itertools import product
 
@@ -14,12 +15,11 @@ from acoustic.network.network import Network
 from acoustic.training.evaluation import check_inputs
 from acoustic.training.options import TrainingOptions
 from acoustic.training.parallel.shares import check_divisible, split
-from readers.errors import ModelError, ShapeError
+from readers.errors import ModelError, SequenceWarning
 from readers.minibatches.indicators import Indicators
-from readers.minibatches.sequence_layout import SequenceLayout
-from readers.minibatches.supervision import PlacedSupervision
 from tests.acoustic.nodes.lattices import SENONES, Options, by_hand, enumerated, layout_with, random_lattice
 
+pytestmark = pytest.mark.filterwarnings("ignore::readers.errors.SequenceWarning")  # unless a test looks at it
 ALL_OPTIONS = [
     Options(),
     Options(smoothing=1.0, amf=1.0, lmf=1.0),
@@ -199,6 +199,32 @@ def test_posterior_of_an_unlikely_reference_drops_its_frames():
     assert not np.allclose(run(network, matrices, layout)[1], kept[1])
 
 
+def test_an_utterance_that_hardly_trains_the_network_is_reported():
+    lattice = random_lattice(np.random.default_rng(3), 9, name="bad")
+    layout = layout_with([[lattice], [random_lattice(np.random.default_rng(4), 9)]])
+    lattice.lm_score[:] = np.where(np.arange(len(lattice.lm_score)) == 0, -500, lattice.lm_score)
+    lattice.reference_senones[:] = 4 - lattice.reference_senones[::-1]  # another one
+    network = make_network(Options(threshold=0.9))
+    with pytest.warns(SequenceWarning, match="bad: more than half of its 9 frames do not train the network"):
+        run(network, make_data(layout), layout)
+    network = make_network(Options(threshold=0.0))
+    with warnings.catch_warnings(action="error"):
+        run(network, make_data(layout), layout)
+
+
+@pytest.mark.parametrize("fault", [np.nan, np.inf])
+@pytest.mark.parametrize("criterion", ["mmi", "smbr"])
+def test_a_network_that_is_not_finite_has_such_a_value(criterion, fault):
+    """Training then reports that it diverged."""
+    layout = layout_with([[random_lattice(np.random.default_rng(3), 9)]])
+    network, matrices = make_network(Options(criterion)), make_data(layout)
+    network["W"].assign(np.full((SENONES, 4), fault))
+    engine = Engine(network, ["J"])
+    with np.errstate(invalid="ignore"):
+        engine.forward(matrices, training=True, layout=layout)
+    assert not np.isfinite(engine.value("J"))
+
+
 def test_arcs_may_come_in_any_order():
     lattice = random_lattice(np.random.default_rng(1), 9, num_paths=9)
     order = np.random.default_rng(2).permutation(len(lattice.senone))
@@ -284,110 +310,3 @@ def test_readers_are_checked_before_training(attributes, message):
         return
     with pytest.raises(ModelError, match=rf"node 'J' \(SequenceWithSoftmax\): {message}"):
         check_inputs(engine, reader)
-
-
-# ---- faults
-
-
-def forward(layout, network=None):
-    network = network or make_network()
-    Engine(network, ["J"]).forward(make_data(layout), training=True, layout=layout)
-
-
-def changed(**arrays):
-    """A layout of one utterance of 6 frames, whose lattice has other arrays."""
-    lattice = random_lattice(np.random.default_rng(1), 6)
-    return layout_with([[replace(lattice, **{name: change(lattice) for name, change in arrays.items()})]])
-
-
-def with_first(name, number):
-    def change(lattice):
-        array = getattr(lattice, name).copy()
-        array[np.flatnonzero(lattice.num_arc_frames)[0] if name in ("senone", "first_frame") else 0] = number
-        return array
-
-    return change
-
-
-FAULTS = [
-    ({"senone": with_first("senone", SENONES)}, r"arc \d+: its senone; expected one of the 5 outputs of the network"),
-    ({"senone": with_first("senone", -1)}, r"arc \d+: its senone"),
-    ({"end_node": with_first("end_node", 99)}, r"arc 0: its nodes; expected two of \d+ nodes in topological order"),
-    ({"end_node": with_first("end_node", 0)}, r"arc 0: its nodes"),
-    ({"start_node": with_first("start_node", -1)}, r"arc 0: its nodes"),
-    ({"first_frame": with_first("first_frame", 3)}, r"arc \d+: its frames; expected paths of 6 frames"),
-    ({"num_arc_frames": lambda lattice: lattice.num_arc_frames * 2}, r"arc \d+: its frames"),
-    ({"num_nodes": lambda lattice: lattice.num_nodes + 1}, r"arc -1: its frames"),
-    ({"silence": lambda lattice: lattice.silence[:1]}, r"arc \d+: its phone; expected one of 1 phones"),
-    ({"reference_senones": with_first("reference_senones", 7)}, r"frame 0: its reference; expected one of 5 senones"),
-    ({"reference_phones": with_first("reference_phones", -1)}, r"frame 0: its reference"),
-    ({"lm_score": lambda lattice: np.full_like(lattice.lm_score, -np.inf)}, r"no path has a probability above 0"),
-]
-
-
-@pytest.mark.parametrize(("arrays", "message"), FAULTS, ids=lambda one: "" if isinstance(one, dict) else one[:20])
-def test_lattices_that_do_not_fit_are_refused(arrays, message):
-    with pytest.raises(ModelError, match=rf"node 'J' \(SequenceWithSoftmax\): lattice of utt.*{message}"):
-        forward(changed(**arrays))
-
-
-def test_minibatches_without_lattices_are_refused():
-    layout = make_layout()
-    with pytest.raises(ModelError, match=r"nothing to compare the utterances with; expected lattices=\[denLatTocFile="):
-        forward(replace(layout, supervisions=()))
-    with pytest.raises(ModelError, match="independent frames; expected whole utterances, with lattices="):
-        Engine(make_network(), ["J"]).forward(make_data(layout), training=True)
-
-
-def test_supervisions_that_do_not_fit_the_layout_are_refused():
-    layout = layout_with([[random_lattice(np.random.default_rng(1), 6)], [random_lattice(np.random.default_rng(1), 4)]])
-    (first, second) = layout.supervisions
-    for supervisions, message in (
-        ([first._replace(num_frames=5)], "has 6 frames; expected 5, as the utterance"),
-        ([first._replace(slot=2)], "is in slot 2, steps 0 to 5; expected a place of the layout"),
-        ([first._replace(step=1)], "is in slot 0, steps 1 to 6; expected a place of the layout"),
-        ([second._replace(step=2)], "covers columns without a frame"),
-        ([first, second._replace(slot=0, step=1)], "covers columns of another one; expected one for each frame"),
-    ):
-        with pytest.raises(ModelError, match=message):
-            forward(replace(layout, supervisions=tuple(supervisions)))
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("hSmoothingWeight", "1.5", "hSmoothingWeight=1.5; expected a weight from 0 to 1"),
-        ("frameDropThresh", "-1", "a probability"),
-        ("seqGammarAMF", "0", "a factor > 0"),
-        ("seqGammarLMF", "nan", "a factor >= 0"),
-        ("seqGammarWordPen", "inf", "a finite number"),
-        ("seqGammarBMMIFactor", "-0.1", "a factor >= 0"),
-        ("doReferenceAlign", "true", "doReferenceAlign=true; expected false: the reference is the alignment"),
-        ("sequenceCriterion", "mle", "expected one of mmi, mpe, smbr"),
-        ("silenceFrames", "no", "expected one of ignored, oneClass, counted"),
-    ],
-)
-def test_options_out_of_range_are_refused(name, value, expected):
-    with pytest.raises(ModelError, match=expected):
-        make_network(**{name: value})
-
-
-def test_bad_shapes_are_refused():
-    network = Network(threads=1)
-    for name, rows in (("a", 3), ("b", 4)):
-        network.add("Input", name, rows=rows)
-    for operands in ("aab", "aba", "baa"):
-        with pytest.raises(ShapeError, match="expected equal shapes"):
-            network.add("SEWithSM", "J", *operands)
-
-
-def test_context_is_not_supervised():
-    """Columns behind the kept steps belong to the next minibatch."""
-    layout = layout_with([[random_lattice(np.random.default_rng(1), 6)]])
-    none, over = np.zeros((2, 1), bool), np.ones((2, 1), bool)
-    marks = [np.concatenate(pair) for pair in ((layout.starts, none), (layout.ends, none), (layout.gaps, over))]
-    longer = SequenceLayout(1, 8, *marks, num_context=2, supervisions=layout.supervisions)
-    forward(longer)
-    late = PlacedSupervision(0, 1, 6, layout.supervisions[0].supervision)
-    with pytest.raises(ModelError, match="expected a place of the layout"):
-        forward(replace(longer, supervisions=(late,)))
