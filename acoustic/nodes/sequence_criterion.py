@@ -109,10 +109,10 @@ class SequenceWithSoftmax(SupervisedCriterion):
 
     The value is ``H S + (1 - H) C``, summed over the frames: C is the cross entropy of the labels and the softmax of
     the prediction, and S is computed from the lattice of each utterance. The score of a path is ``(log-likelihoods +
-    transitions + LMF * language model + WordPen * words) / AMF``. With MMI, S is AMF times the negative log posterior
-    probability of the reference; boosted MMI adds BMMIFactor to the score of a path for each of its wrong frames. With
-    MPE or sMBR, S is AMF times the expected number of frames whose phone or senone is wrong. AMF makes the gradient
-    independent of it, as in CNTK and Kaldi.
+    transitions + LMF * language model + WordPen * words) / AMF``, plus BMMIFactor for each of its wrong frames (boosted
+    MMI). With MMI, S is AMF times the negative log posterior probability of the reference. With MPE or sMBR, S is AMF
+    times the expected number of frames whose phone or senone is wrong. The factor AMF makes the gradient independent of
+    it, as in CNTK and Kaldi.
 
     The gradient is ``G (H (p - r) + (1 - H) (softmax - labels))`` with MMI, where p are the posterior probabilities of
     the senones in the lattice and r is the reference. All of it goes to the prediction: the log-likelihoods are the
@@ -144,9 +144,9 @@ class SequenceWithSoftmax(SupervisedCriterion):
     sequenceCriterion : {mmi, mpe, smbr}
     silenceFrames : {oneClass, ignored, counted}
         Whether a frame in a silence phone is correct if the reference has any silence phone there, never, or like any
-        other frame. Only with counted can it be wrong for boosted MMI.
+        other frame. Only with counted can it be wrong for seqGammarBMMIFactor.
     boostBySenone : bool
-        Whether boosted MMI compares senones instead of phones.
+        Whether seqGammarBMMIFactor compares senones instead of phones.
 
     Raises
     ------
@@ -202,21 +202,21 @@ class SequenceWithSoftmax(SupervisedCriterion):
     def summary(self) -> str:
         """The criterion with the options that matter to it, for the log."""
         names = ["hSmoothingWeight", "frameDropThresh", "seqGammarAMF", "seqGammarLMF", "seqGammarWordPen"]
-        names += ["seqGammarBMMIFactor"] if self.criterion == MMI else ["silenceFrames"]
+        names += ["seqGammarBMMIFactor", "silenceFrames"]
         name = next(name for name, number in CRITERIA.items() if number == self.criterion)
         return ", ".join([name, *(f"{option}={self.settings[option]}" for option in names)])
 
     @property
     def scaling(self) -> LatticeScaling:
         """How the paths of a lattice are scored."""
-        settings, criterion = self.settings, self.criterion
+        settings = self.settings
         return LatticeScaling(
-            criterion,
+            self.criterion,
             SILENCE[settings["silenceFrames"]],
             settings["seqGammarAMF"],
             settings["seqGammarLMF"],
             settings["seqGammarWordPen"],
-            settings["seqGammarBMMIFactor"] if criterion == MMI else 0.0,
+            settings["seqGammarBMMIFactor"],
             settings["boostBySenone"],
         )
 

@@ -123,8 +123,9 @@ def enumerated(lattice, scores, options):
         score = sum(scores[lattice.senone[a], t] for t, a in enumerate(along))
         score += sum(float(lattice.transition_score[a]) + options.lmf * float(lattice.lm_score[a]) for a in path)
         score += options.penalty * sum(lattice.starts_word[a] for a in path)
-        boost = options.boost if options.criterion == "mmi" else 0
-        logs.append(score / options.amf + boost * sum(is_wrong(lattice, a, t, options) for t, a in enumerate(along)))
+        logs.append(
+            score / options.amf + options.boost * sum(is_wrong(lattice, a, t, options) for t, a in enumerate(along))
+        )
         by_phone = options.criterion == "mpe"
         right.append(sum(is_right(lattice, a, t, by_phone, options.silence) for t, a in enumerate(along)))
     logs, right = np.array(logs), np.array(right, float)

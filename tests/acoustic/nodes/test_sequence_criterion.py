@@ -31,9 +31,11 @@ ALL_OPTIONS = [
         for silence, by_senone in product(("oneClass", "counted"), (False, True))
     ),
     *(
-        Options(criterion, amf=2.0, lmf=1.0, penalty=0.3, silence=silence, boost=9.0)
+        Options(criterion, amf=2.0, lmf=1.0, penalty=0.3, silence=silence)
         for criterion, silence in product(("mpe", "smbr"), ("ignored", "oneClass", "counted"))
     ),
+    Options("mpe", amf=2.0, lmf=1.0, boost=0.5),
+    Options("smbr", amf=2.0, lmf=1.0, boost=0.5, by_senone=True),
     Options("smbr", threshold=0.3, smoothing=0.8, amf=2.0, lmf=2.0),
 ]
 all_options = pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
