@@ -5,45 +5,16 @@ acoustic part, which depends on the network and is dropped, transitions, and the
 graph charges beyond it (pronunciations, silence).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from decoder.search.decoder import Decoder
 from decoder.search.lattice import WordLattice
+from readers.sources.lattices.state_lattice import LinkStates, StateLattice
 
 ROUNDING = 1e-9  # relative difference of costs that are added in another order
-
-
-@dataclass(frozen=True)
-class StateLattice:
-    """Arcs sorted by start node; node 0 is the start, node num_nodes - 1 the end.  See LatticeSupervision.
-
-    Attributes
-    ----------
-    num_nodes : int
-    start, end, first_frame, num_frames, senone, phone : (A,) int32
-    lm, transition : (A,) float64
-    starts_word : (A,) bool
-    """
-
-    num_nodes: int
-    start: np.ndarray
-    end: np.ndarray
-    first_frame: np.ndarray
-    num_frames: np.ndarray
-    senone: np.ndarray
-    phone: np.ndarray
-    lm: np.ndarray
-    transition: np.ndarray
-    starts_word: np.ndarray
-
-    def in_order(self) -> "StateLattice":
-        """The same with arcs in the order of start nodes, then of end nodes."""
-        order = np.lexsort((self.end, self.start))
-        arcs = {name: array[order] for name, array in vars(self).items() if isinstance(array, np.ndarray)}
-        return replace(self, **arcs)
 
 
 @dataclass(frozen=True)
@@ -148,9 +119,8 @@ def expand(
     Returns
     -------
     (StateLattice, LinkScores)
-        Its paths have the words of those of `lattice`, and acweight * acoustic + transition + lm of the graph and
-        lm_scale * ln P of the n-gram together are minus their costs, apart from the word penalty; `lm` has ln P
-        unscaled.
+        Paths as those of `lattice`; lm + transition + acweight * acoustic + (lm_scale - 1) * ln P, where ln P is that
+        of the n-gram, is minus the cost of the path without the word penalty.
     """
     options, counts = decoder.options, np.array([len(states) for states in lattice.states], np.int64)
     steps = np.array([step for states in lattice.states for step in states], np.int64).reshape(-1, 3)
@@ -168,46 +138,9 @@ def expand(
     transition_of_link = np.bincount(link, transition, len(counts))
     lm = lattice.lm - (lattice.cost - known - transition_of_link)
 
-    # Arcs of links without states come after the others.
-    empty = np.flatnonzero(counts == 0)
-    begins, last = np.cumsum(counts) - counts, np.cumsum(counts) - 1
-    is_first, is_last = np.zeros(len(steps), bool), np.zeros(len(steps), bool)
-    is_first[begins[counts > 0]] = is_last[last[counts > 0]] = True
-    inner = lattice.num_nodes + np.cumsum(~is_last) - 1  # the node after each state that is not the last of its link
-    start = np.where(is_first, lattice.start[link], np.roll(inner, 1))
-    end = np.where(is_last, lattice.end[link], inner)
-    time = np.concatenate([lattice.time, steps[~is_last, 2]])
-    place = np.empty(len(time), np.int64)  # nodes in the order of time; those of the lattice are in order already
-    place[np.argsort(time, kind="stable")] = np.arange(len(time))
-
-    speech = ~table.silence[table.phone[state]]
-    word_arc = _first_of_link(link, speech, counts, begins)
-    starts_word = np.zeros(len(steps), bool)
-    starts_word[word_arc[written & (counts > 0)]] = True
-    shares = np.zeros(len(steps))
-    shares[is_first] = lm[counts > 0]
-
-    def arcs(values: np.ndarray, of_empty: np.ndarray | int, kind: type) -> np.ndarray:
-        return np.concatenate([values, np.broadcast_to(of_empty, empty.shape)]).astype(kind)
-
-    found = StateLattice(
-        num_nodes=len(time),
-        start=arcs(place[start], place[lattice.start[empty]], np.int32),
-        end=arcs(place[end], place[lattice.end[empty]], np.int32),
-        first_frame=arcs(first, lattice.time[lattice.start[empty]], np.int32),
-        num_frames=arcs(num_frames, 0, np.int32),
-        senone=arcs(table.senone[state], -1, np.int32),
-        phone=arcs(table.phone[state], -1, np.int32),
-        lm=arcs(shares, lm[empty], np.float64),
-        transition=arcs(-transition, 0, np.float64),
-        starts_word=arcs(starts_word, written[empty], bool),
+    states = LinkStates(
+        *(link, first, steps[:, 2], table.senone[state], table.phone[state], -transition),
+        silent=table.silence[table.phone[state]],
     )
-    return found.in_order(), LinkScores(lm, -transition_of_link)
-
-
-def _first_of_link(link: np.ndarray, wanted: np.ndarray, counts: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    """(L,) the first wanted state of each link, or its first state."""
-    found = np.array(begins)
-    places = np.flatnonzero(wanted)[::-1]
-    found[link[places]] = places  # the first place of each link is assigned last
-    return np.where(counts > 0, found, 0)
+    found = StateLattice.of_links(lattice.time, lattice.start, lattice.end, lm, written, states)
+    return found, LinkScores(lm, -transition_of_link)

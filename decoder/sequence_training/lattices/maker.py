@@ -9,19 +9,18 @@ from decoder.alignment.aligner import Aligner
 from decoder.lattices.posteriors import oracle
 from decoder.search.decoder import Decoder
 from decoder.search.lattice import WordLattice
-from decoder.sequence_training.lattices.expansion import StateLattice, StateTable, expand, prune
+from decoder.sequence_training.lattices.expansion import StateTable, expand, prune
 from decoder.sequence_training.lattices.reference import (
-    Reference,
     aligned_reference,
     find_reference,
     labelled_reference,
-    with_reference,
 )
 from readers.errors import ConfigError, GraphError, ShapeError
 from readers.htk.mlf import Label
 from readers.htk.slf import NULL_WORD, Lattice
 from readers.htk.units import TICKS_PER_FRAME
 from readers.minibatches.supervision import LatticeSupervision
+from readers.sources.lattices.state_lattice import StatePath
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,8 @@ class LatticeMaker:
         arcs, shares = expand(word_lattice, self.decoder, self.table, scores)
         found = find_reference(word_lattice, shares, self.decoder, self.table, reference)
         if found is None:
-            arcs = with_reference(arcs, reference)
-        made = supervision(name, num_frames, arcs, reference, found or reference.scores, self.table.silence)
+            arcs = arcs.with_path(reference)
+        made = arcs.supervision(name, reference, found or reference.scores, self.table.silence)
         figures = {
             "frames": num_frames,
             "ticks": num_frames * period,
@@ -130,7 +129,7 @@ class LatticeMaker:
 
     def _reference(
         self, words: Sequence[str], scores: np.ndarray, labels: Sequence[Label] | None, where: str, period: int
-    ) -> Reference:
+    ) -> StatePath:
         if labels is not None:
             return labelled_reference(labels, where, period, words, self.decoder.lm, self.table)
         if self.aligner is None:
@@ -143,34 +142,3 @@ class LatticeMaker:
         spoken = [names[w] if w >= 0 and self.table.is_word[w] else NULL_WORD for w in lattice.word.tolist()]
         plain = Lattice(lattice.time.astype(float), lattice.start, lattice.end, spoken, -lattice.cost, lattice.lm)
         return oracle(plain, list(words))[0]
-
-
-def supervision(
-    name: str,
-    num_frames: int,
-    arcs: StateLattice,
-    reference: Reference,
-    scores: tuple[float, float],
-    silence: np.ndarray,
-) -> LatticeSupervision:
-    """The lattice and its reference, with the (lm, transition) score of its path, as criteria take them."""
-    return LatticeSupervision(
-        name=name,
-        num_frames=num_frames,
-        reference_senones=reference.of_frames(reference.senone),
-        reference_phones=reference.of_frames(reference.phone),
-        reference_score=scores[0],
-        start_node=arcs.start,
-        end_node=arcs.end,
-        first_frame=arcs.first_frame,
-        num_arc_frames=arcs.num_frames,
-        senone=arcs.senone,
-        phone=arcs.phone,
-        lm_score=arcs.lm.astype(np.float32),
-        transition_score=arcs.transition.astype(np.float32),
-        starts_word=arcs.starts_word,
-        num_nodes=arcs.num_nodes,
-        silence=silence,
-        reference_transition_score=scores[1],
-        num_reference_words=int(reference.starts_word.sum()),
-    )

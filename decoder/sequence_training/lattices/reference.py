@@ -1,7 +1,6 @@
 """Numerator alignments: the states of the transcript, from a forced alignment or from labels, and their scores."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,45 +8,12 @@ from decoder.alignment.aligner import Alignment
 from decoder.lm.language_model import LanguageModel
 from decoder.search.decoder import Decoder
 from decoder.search.lattice import WordLattice
-from decoder.sequence_training.lattices.expansion import LinkScores, StateLattice, StateTable
-from readers.errors import FormatError, GraphError, ShapeError
+from decoder.sequence_training.lattices.expansion import LinkScores, StateTable
+from readers.errors import FormatError, GraphError
 from readers.htk.frame_labels import frame_bounds
 from readers.htk.mlf import Label
 from readers.htk.trees import phone_of
-
-
-@dataclass(frozen=True)
-class Reference:
-    """The transcript of an utterance as n visits of HMM states.
-
-    Attributes
-    ----------
-    start, end : (n,) int64
-        Frames, end exclusive.
-    senone, phone : (n,) int32
-    lm, transition : (n,) float64
-        ln P; lm has the language model and the costs of pronunciations.
-    starts_word : (n,) bool
-    words : tuple of str
-    """
-
-    start: np.ndarray
-    end: np.ndarray
-    senone: np.ndarray
-    phone: np.ndarray
-    lm: np.ndarray
-    transition: np.ndarray
-    starts_word: np.ndarray
-    words: tuple[str, ...]
-
-    @property
-    def scores(self) -> tuple[float, float]:
-        """The (lm, transition) score of the path."""
-        return float(self.lm.sum()), float(self.transition.sum())
-
-    def of_frames(self, values: np.ndarray) -> np.ndarray:
-        """The value of each frame, (T,) int32, for values (n,) of the visits."""
-        return np.repeat(values, self.end - self.start).astype(np.int32)
+from readers.sources.lattices.state_lattice import StatePath
 
 
 def lm_scores(lm: LanguageModel, words: Sequence[str]) -> np.ndarray:
@@ -59,7 +25,7 @@ def lm_scores(lm: LanguageModel, words: Sequence[str]) -> np.ndarray:
     return -np.where(np.isfinite(costs), costs, 0.0)  # a model without </s> has no cost at the end
 
 
-def aligned_reference(alignment: Alignment, words: Sequence[str], lm: LanguageModel, table: StateTable) -> Reference:
+def aligned_reference(alignment: Alignment, words: Sequence[str], lm: LanguageModel, table: StateTable) -> StatePath:
     """The reference of a forced alignment.  Raises GraphError as `lm_scores` does, and for phones of another graph."""
     graph, position = alignment.graph, alignment.position
     phones = {unit.model: phone_of(unit.model) for unit in graph.units}
@@ -83,7 +49,7 @@ def aligned_reference(alignment: Alignment, words: Sequence[str], lm: LanguageMo
     lm_score[starts_word] += scores[:-1]
     lm_score[-1] += scores[-1]
     start, end = alignment.start.astype(np.int64), alignment.end.astype(np.int64)
-    return Reference(start, end, graph.row[position], phone, lm_score, -transition, starts_word, tuple(words))
+    return StatePath(start, end, graph.row[position], phone, lm_score, -transition, starts_word, tuple(words))
 
 
 def _arc_costs(alignment: Alignment) -> np.ndarray:
@@ -99,7 +65,7 @@ def _arc_costs(alignment: Alignment) -> np.ndarray:
 
 def labelled_reference(
     labels: Sequence[Label], where: str, period: int, words: Sequence[str], lm: LanguageModel, table: StateTable
-) -> Reference:
+) -> StatePath:
     """The reference of state labels; where: their file and line; period: ticks of 100 ns per frame.
 
     Raises FormatError for labels that are not states of the graph or do not cover all frames, and GraphError as
@@ -122,14 +88,14 @@ def labelled_reference(
     if len(spoken) != len(words):  # labels without words beside them; only the number of words matters
         spoken = list(range(len(labels)))
     starts_word[spoken[: len(words)]] = True
-    return Reference(
+    return StatePath(
         *(start, end, table.senone[state].astype(np.int32), table.phone[state].astype(np.int32)),
         *(lm_score, -table.transition_costs(state, end - start), starts_word, tuple(words)),
     )
 
 
 def find_reference(
-    lattice: WordLattice, shares: LinkScores, decoder: Decoder, table: StateTable, reference: Reference
+    lattice: WordLattice, shares: LinkScores, decoder: Decoder, table: StateTable, reference: StatePath
 ) -> tuple[float, float] | None:
     """The (lm, transition) score of the best path with the words of a reference and its senone in every frame.
 
@@ -153,33 +119,3 @@ def find_reference(
             if known is None or sum(found) > sum(known):
                 reached[end][number + is_word] = found
     return reached[-1].get(count)
-
-
-def with_reference(lattice: StateLattice, reference: Reference) -> StateLattice:
-    """The lattice with the reference as another path from the start to the end."""
-    count = len(reference.start)
-    if reference.start[0] != 0 or reference.end[-1] != (lattice.first_frame + lattice.num_frames).max():
-        raise ShapeError(f"{reference.end[-1]} frames in the reference; expected those of the lattice")
-    old_times = np.zeros(lattice.num_nodes, np.int64)
-    old_times[lattice.end] = lattice.first_frame + lattice.num_frames
-    time = np.concatenate([old_times, reference.end[:-1]])
-    place = np.empty(len(time), np.int64)
-    place[np.argsort(time, kind="stable")] = np.arange(len(time))
-    inner = np.arange(lattice.num_nodes, lattice.num_nodes + count - 1)
-    start, end = np.concatenate([[0], inner]), np.concatenate([inner, [lattice.num_nodes - 1]])
-
-    def joined(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        return np.concatenate([old, new.astype(old.dtype)])
-
-    return StateLattice(
-        num_nodes=len(time),
-        start=joined(place[lattice.start].astype(np.int32), place[start]),
-        end=joined(place[lattice.end].astype(np.int32), place[end]),
-        first_frame=joined(lattice.first_frame, reference.start),
-        num_frames=joined(lattice.num_frames, reference.end - reference.start),
-        senone=joined(lattice.senone, reference.senone),
-        phone=joined(lattice.phone, reference.phone),
-        lm=joined(lattice.lm, reference.lm),
-        transition=joined(lattice.transition, reference.transition),
-        starts_word=joined(lattice.starts_word, reference.starts_word),
-    ).in_order()

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from decoder.sequence_training.lattices.expansion import StateTable, expand, prune
-from decoder.sequence_training.lattices.maker import supervision
-from decoder.sequence_training.lattices.reference import Reference, find_reference, with_reference
+from decoder.sequence_training.lattices.reference import find_reference
 from readers.errors import ShapeError
 from readers.sources.lattices.lattice_archive import check
+from readers.sources.lattices.state_lattice import StatePath
 from tests.decoder.search.test_decoder import random_case
 from tests.decoder.search.test_lattice import paths
 
@@ -91,14 +91,14 @@ def made(case, lattice, senones=None):
     word = [lattice.word[link] for link in links]
     words = tuple(case.decoder.graph.words[w] for w in word if w >= 0 and table.is_word[w])
     state, ones = steps[:, 0], np.ones(len(steps))
-    reference = Reference(
+    reference = StatePath(
         *(steps[:, 1], steps[:, 2], table.senone[state] if senones is None else senones, table.phone[state]),
         *(-ones, -2 * ones, np.arange(len(ones)) < len(words), words),
     )
     found = find_reference(lattice, shares, case.decoder, table, reference)
     if found is None:
-        arcs = with_reference(arcs, reference)
-    return supervision("u", case.scores.shape[1], arcs, reference, found or reference.scores, table.silence), found
+        arcs = arcs.with_path(reference)
+    return arcs.supervision("u", reference, found or reference.scores, table.silence), found
 
 
 @pytest.mark.parametrize("seed", CASES)
@@ -145,9 +145,9 @@ def test_a_reference_of_other_length_is_refused():
     case, lattice = next(iter(CASES.values()))
     arcs, _ = expand(lattice, case.decoder, StateTable(case.decoder), case.scores)
     one = np.ones(1)
-    reference = Reference(*(np.array([0]), np.array([99]), one.astype(int), one.astype(int), one, one, one > 0, ("x",)))
+    reference = StatePath(*(np.array([0]), np.array([99]), one.astype(int), one.astype(int), one, one, one > 0, ("x",)))
     with pytest.raises(ShapeError, match="99 frames"):
-        with_reference(arcs, reference)
+        arcs.with_path(reference)
 
 
 @pytest.mark.parametrize("seed", CASES)
