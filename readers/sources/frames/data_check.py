@@ -183,7 +183,9 @@ class _HTKMLFCheck:
         if options is not None and not self.write:
             self.whole = not options.excerpts.num_columns
             with self.findings.catch():
-                self.supervision = open_supervision(self._block(), options, self.labels, self.findings.add)
+                self.supervision = open_supervision(
+                    self._block(), options, self.features[0], self.labels, self.findings.add
+                )
         with self.findings.catch():
             check_same_length(self.features)
         self._check_names()
@@ -344,8 +346,8 @@ class _HTKMLFCheck:
             if sound and self.supervision is not None:
                 try:
                     self.supervision.check(self.features[0].entries[line].key, length, self.whole)
-                except ArgonautError as fault:
-                    self.findings.add(f"{self.features[0].entries[line].where}: {fault}")
+                except (ArgonautError, OSError) as fault:
+                    self.findings.add(f"{self.features[0].entries[line].where}: {describe(fault)}")
                     sound = False
             if sound:
                 self.figures.num_usable += 1

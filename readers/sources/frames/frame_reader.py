@@ -104,7 +104,7 @@ class FrameReader(Reader):
             for stream in self.features:
                 _settle(stream)
             return
-        self._supervision = open_supervision(config, self.options, self.labels, self.warnings.append)
+        self._supervision = open_supervision(config, self.options, self.features[0], self.labels, self.warnings.append)
         corpus = build_corpus(self.features, self.labels, self.options.max_utterance, progress)
         corpus = supervised(corpus, self.features[0], self._supervision, self.options, self.warnings)
         self._pages: list[PageFile] | None = None

@@ -25,8 +25,6 @@ WITHOUT_EFFECT = {
     "traceLevel": "the program has one log for everything",
     "precision": "the network converts what it reads",
     "useMersenneTwisterRand": "randomSeed determines the order",
-    "phoneFile": "lattices contain their phones and states",
-    "transPFile": "lattices contain their transitions",
     "unigram": "a language model of states is used only by sequence training",
 }
 READER_NAMES = (

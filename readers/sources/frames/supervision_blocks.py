@@ -1,6 +1,7 @@
 """The blocks of a reader that name what sequence criteria need of whole utterances, such as lattices.
 
     lattices=[ denLatTocFile=lattices/lattices.toc ]
+    hmms=[ phoneFile=phones; transPFile=transitions ]       # only for lattice files of HTK
 
 Every usable utterance must have its supervision; the others are skipped, and the run ends before training if they are
 too many (maxSkippedFraction).
@@ -16,8 +17,10 @@ from readers.errors import ArgonautError, ConfigError
 from readers.minibatches.supervision import SupervisionSource
 from readers.sources.frames.corpus import Corpus
 from readers.sources.frames.htk_mlf_options import SUPERVISIONS, ReaderOptions, supervision_role
-from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, naming
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe, naming
+from readers.sources.lattices.hmm_files import HmmTable, read_hmms
 from readers.sources.lattices.lattice_source import LatticeSource
+from readers.sources.lattices.slf_lattices import SlfLattice
 
 
 class CheckedSource(SupervisionSource, Protocol):
@@ -37,7 +40,11 @@ class CheckedSource(SupervisionSource, Protocol):
 
 
 def open_supervision(
-    config: Config, options: ReaderOptions, labels: Sequence[CorpusLabels], warn: Callable[[str], None]
+    config: Config,
+    options: ReaderOptions,
+    features: CorpusFeatures,
+    labels: Sequence[CorpusLabels],
+    warn: Callable[[str], None],
 ) -> CheckedSource | None:
     """Open the source of a reader block; None if it has none.  warn: called with unknown names.
 
@@ -50,10 +57,15 @@ def open_supervision(
     sources = [(role, block) for role, block in found if role in OPENERS]
     for role, block in sources[1:]:
         raise ConfigError(f"{block.where(role)}: {block.full_name()} beside {sources[0][1].full_name()}; expected one")
-    return OPENERS[sources[0][0]](sources[0][1], options, labels) if sources else None
+    if not sources:
+        return None
+    hmms = next((block for role, block in found if role == "phoneFile"), None)
+    return OPENERS[sources[0][0]](sources[0][1], hmms, options, features, labels)
 
 
-def _open_lattices(block: Config, options: ReaderOptions, labels: Sequence[CorpusLabels]) -> LatticeSource:
+def _open_lattices(
+    block: Config, hmms: Config | None, options: ReaderOptions, features: CorpusFeatures, labels: Sequence[CorpusLabels]
+) -> LatticeSource:
     where = f"{block.where('denLatTocFile')}: {block.full_name()}: lattices are of whole utterances; expected"
     if options.frame_mode:
         raise ConfigError(f"{where} frameMode=false")
@@ -63,12 +75,28 @@ def _open_lattices(block: Config, options: ReaderOptions, labels: Sequence[Corpu
         raise ConfigError(f"{where} neither frameSubsampling nor chunkFrames")
     denominators = [block.path("denLatTocFile")]
     numerators = [block.path("numLatTocFile")] if block.has_own("numLatTocFile") else []
-    num_senones = labels[0].num_classes if len(labels) == 1 else None
+    num_senones, read_slf = labels[0].num_classes if len(labels) == 1 else None, None
+    if hmms is not None:
+        table = _read_hmms(hmms, labels)
+
+        def read_slf(path: str) -> SlfLattice:
+            return SlfLattice(path, table, features.period)
+
     with naming(block, "denLatTocFile"):
-        return LatticeSource(denominators, numerators, block.text("prefixPathInToc", ""), num_senones)
+        return LatticeSource(denominators, numerators, block.text("prefixPathInToc", ""), num_senones, read_slf)
 
 
-Opener = Callable[[Config, ReaderOptions, Sequence[CorpusLabels]], CheckedSource]
+def _read_hmms(block: Config, labels: Sequence[CorpusLabels]) -> HmmTable:
+    """Read the files of a block hmms, whose senones are the names of the labels."""
+    senones = labels[0].state_ids if len(labels) == 1 else None
+    if senones is None:
+        raise ConfigError(f"{block.where('phoneFile')}: {block.full_name()}: expected labels with a labelMappingFile")
+    transitions = block.path("transPFile") if block.has_own("transPFile") else None
+    with naming(block, "phoneFile"):
+        return read_hmms(block.path("phoneFile"), transitions, senones)
+
+
+Opener = Callable[[Config, Config | None, ReaderOptions, CorpusFeatures, Sequence[CorpusLabels]], CheckedSource]
 OPENERS: dict[str, Opener] = {"denLatTocFile": _open_lattices}
 
 
@@ -86,9 +114,9 @@ def supervised(
         entry = features.entries[line]
         try:
             source.check(entry.key, num_frames, whole)
-        except ArgonautError as fault:
+        except (ArgonautError, OSError) as fault:
             usable[i] = False
-            corpus.skipped.append((entry.key, f"{entry.where}: {fault}"))
+            corpus.skipped.append((entry.key, f"{entry.where}: {describe(fault)}"))
     if isinstance(source, LatticeSource) and (unused := source.unused([entry.key for entry in features.entries])):
         warnings.append(
             f"{source.paths[0]}: {len(unused)} lattices of utterances that are not in {features.scp}, the first "

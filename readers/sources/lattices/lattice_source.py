@@ -3,9 +3,10 @@
 Source: HTKMLFReader.cpp and latticearchive.h of CNTK.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from readers.common.names import by_unique_ends
 from readers.errors import FormatError
@@ -13,8 +14,13 @@ from readers.minibatches.supervision import LatticeSupervision
 from readers.results.indexed_archive import MAGIC
 from readers.sources.lattices.lattice_archive import LatticeArchive
 from readers.sources.lattices.lattice_contents import ContentsEntry, read_contents
+from readers.sources.lattices.slf_lattices import SlfLattice, slf_supervision
 
 CNTK_TAG = b"LAT "  # before each lattice of CNTK's archives
+REFERENCE_FIELDS = (
+    *("reference_senones", "reference_phones", "reference_score", "reference_transition_score"),
+    "num_reference_words",
+)
 MAKE = "make lattices with argonaut denominator"
 
 
@@ -27,10 +33,13 @@ class LatticeSource:
         Tables of contents.
     numerators : sequence of str or Path
         Tables of contents of lattices whose references replace those of the denominators; none to keep these.
+        Lattice files of HTK need them.
     prefix : str
         Directory of the archives; by default see `read_contents`.
     num_senones : int, optional
         Number of the network's outputs, as far as known.
+    read_slf : callable, optional
+        Reads a lattice file of HTK, as an SlfLattice; by default only archives are read.
 
     Attributes
     ----------
@@ -51,16 +60,26 @@ class LatticeSource:
         numerators: Sequence[str | Path] = (),
         prefix: str = "",
         num_senones: int | None = None,
+        read_slf: Callable[[str], SlfLattice] | None = None,
     ):
         self._archives: dict[str, LatticeArchive] = {}
         self._denominators = _Contents(denominators, prefix)
         self._numerators = _Contents(numerators, prefix) if numerators else None
-        tables = [self._denominators, *([self._numerators] if self._numerators else [])]
-        for entry in (entry for table in tables for entry in table.archives()):
+        self._read_slf = read_slf
+        self._tables = [self._denominators, *([self._numerators] if self._numerators else [])]
+        firsts = [entry for table in self._tables for entry in table.firsts]
+        for entry in firsts:
             self._open(entry, num_senones)
-        self.paths = [*map(str, (*denominators, *numerators)), *self._archives]
+        self._is_slf = firsts[0].position is None
+        for entry in firsts:
+            if (entry.position is None) != self._is_slf:
+                raise FormatError(f"{entry.where}: archives and single lattice files; expected only one of them")
+        if self._is_slf and self._numerators is None:
+            raise FormatError(f"{firsts[0].where}: a lattice file without a reference; expected numLatTocFile, too")
+        self.paths = [*map(str, (*denominators, *numerators)), *dict.fromkeys(entry.path for entry in firsts)]
 
     def _open(self, entry: ContentsEntry, num_senones: int | None) -> None:
+        """Open the archive of an entry; look at a lattice file."""
         if entry.path in self._archives:
             return
         path = Path(entry.path)
@@ -70,6 +89,15 @@ class LatticeSource:
             head = file.read(len(MAGIC))
         if head.startswith(CNTK_TAG):
             raise FormatError(f"{entry.where}: {path} is a lattice archive of CNTK, which is not supported; {MAKE}")
+        if entry.position is None:
+            if head == MAGIC:
+                raise FormatError(f"{entry.where}: no position in {path}; expected utterance=archive[position]")
+            if self._read_slf is None:
+                raise FormatError(
+                    f"{entry.where}: {path} is a lattice file; expected a block hmms=[phoneFile=...; transPFile=...] "
+                    f"that describes its states; or {MAKE}"
+                )
+            return
         archive = LatticeArchive(path)
         if num_senones is not None and archive.num_senones != num_senones:
             raise FormatError(
@@ -87,7 +115,7 @@ class LatticeSource:
         return [name for name in self._denominators.entries if name not in found]
 
     def check(self, key: str, num_frames: int, whole: bool = True) -> None:
-        """Check that an utterance has its lattice, of its length; the arcs are checked when they are read.
+        """Check that an utterance has its lattice, of its length; the arcs of archives are checked when they are read.
 
         Parameters
         ----------
@@ -101,15 +129,16 @@ class LatticeSource:
         ------
         FormatError
         """
-        for table in (self._denominators, self._numerators):
-            if table is None:
-                continue
+        if not whole:
+            raise FormatError(f"{key}: lattices are of whole utterances; expected no chunks")
+        if self._is_slf:
+            self.supervision(key, 0, num_frames)
+            return
+        for table in self._tables:
             archive, name, where = self._place(table, key)
             found = archive.num_frames(name)
             if found != num_frames:
                 raise FormatError(f"{where}: a lattice of {found} frames; expected {num_frames} as in the features")
-        if not whole:
-            raise FormatError(f"{key}: lattices are of whole utterances; expected no chunks")
 
     def supervision(self, key: str, first: int, num_frames: int) -> LatticeSupervision:
         """Return the lattice of an utterance.
@@ -130,36 +159,32 @@ class LatticeSource:
         FormatError
             If there is none, it is damaged, or has other frames.
         """
-        archive, name, where = self._place(self._denominators, key)
-        lattice = archive.lattice(name)
-        if (first, num_frames) != (0, lattice.num_frames):
-            raise FormatError(
-                f"{where}: a lattice of frames 0 to {lattice.num_frames - 1}; expected {first} to "
-                f"{first + num_frames - 1}"
-            )
+        lattices = [self._lattice(table, key, num_frames) for table in self._tables]
+        if first:
+            raise FormatError(f"{key}: frames from {first}; expected whole utterances with lattices")
+        if self._is_slf:
+            return slf_supervision(*lattices, key)
         if self._numerators is None:
-            return lattice
-        archive, name, where = self._place(self._numerators, key)
-        reference = archive.lattice(name)
-        if reference.num_frames != num_frames:
+            return lattices[0]
+        return replace(lattices[0], **{name: getattr(lattices[1], name) for name in REFERENCE_FIELDS})
+
+    def _lattice(self, table: "_Contents", key: str, num_frames: int) -> Any:
+        """Return what a table names for an utterance of so many frames."""
+        if self._is_slf:
+            entry = table.entry(key)
+            lattice, where = self._read_slf(entry.path), entry.where
+        else:
+            archive, name, where = self._place(table, key)
+            lattice = archive.lattice(name)
+        if lattice.num_frames != num_frames:
             raise FormatError(
-                f"{where}: {reference.num_frames} frames; expected {num_frames} as in the denominator lattice"
+                f"{where}: a lattice of {lattice.num_frames} frames; expected {num_frames} as in the features"
             )
-        return replace(
-            lattice,
-            reference_senones=reference.reference_senones,
-            reference_phones=reference.reference_phones,
-            reference_score=reference.reference_score,
-            reference_transition_score=reference.reference_transition_score,
-            num_reference_words=reference.num_reference_words,
-        )
+        return lattice
 
     def _place(self, table: "_Contents", key: str) -> tuple[LatticeArchive, str, str]:
         """Return the archive, the record's name and the line of the table for an utterance.  Raises FormatError."""
-        found = table.find(key)
-        if found is None:
-            raise FormatError(f"{table.name}: no lattice of '{key}'; expected one for every utterance")
-        entry = table.entries[found]
+        entry, found = table.entry(key), table.find(key)
         archive = self._archives[entry.path]
         if archive.place(found) != entry.position:
             raise FormatError(
@@ -186,8 +211,16 @@ class _Contents:
         """Return the name of an utterance, or of the only one that ends in the same name, as copies do."""
         return key if key in self.entries else self._by_end.get(key.rpartition("/")[2])
 
-    def archives(self) -> list[ContentsEntry]:
-        """Return the first entry of each archive."""
+    def entry(self, key: str) -> ContentsEntry:
+        """Return where the lattice of an utterance is.  Raises FormatError if there is none."""
+        found = self.find(key)
+        if found is None:
+            raise FormatError(f"{self.name}: no lattice of '{key}'; expected one for every utterance")
+        return self.entries[found]
+
+    @property
+    def firsts(self) -> list[ContentsEntry]:
+        """The first entry of each file."""
         found: dict[str, ContentsEntry] = {}
         for entry in self.entries.values():
             found.setdefault(entry.path, entry)

@@ -9,11 +9,14 @@ import numpy as np
 
 from readers.errors import ArgonautError
 from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
+from readers.sources.lattices.hmm_files import read_hmms
 from readers.sources.lattices.lattice_archive import KIND, LatticeArchive, check
 from readers.sources.lattices.lattice_contents import read_contents
 from readers.sources.lattices.lattice_source import LatticeSource
+from readers.sources.lattices.slf_lattices import SlfLattice, slf_supervision
 from tests.fuzz.format import Format, text, written
 from tests.readers.sources.lattices.random_lattices import random_lattice, write_lattices
+from tests.readers.sources.lattices.test_slf_lattices import MATRICES, PHONES, SENONES, SLF
 
 
 def archive(path: Path, rng: random.Random) -> None:
@@ -67,7 +70,29 @@ def contents(path) -> None:
         LatticeSource([path])
 
 
+def slf(path) -> None:
+    """Read a lattice file with states; its HMMs are sound."""
+    (path.parent / "phones").write_text(PHONES)
+    (path.parent / "matrices").write_text(MATRICES)
+    hmms = read_hmms(path.parent / "phones", path.parent / "matrices", SENONES)
+    found = SlfLattice(path, hmms, 100_000)
+    check(slf_supervision(found, found, "u"), len(SENONES))
+
+
+def phones(path) -> None:
+    (path.parent / "matrices").write_text(MATRICES)
+    read_hmms(path, path.parent / "matrices", SENONES)
+
+
+def matrices(path) -> None:
+    (path.parent / "phones").write_text(PHONES)
+    read_hmms(path.parent / "phones", path, SENONES)
+
+
 FORMATS = (
     Format("lattices of training", written(archive), use, (changed,), binary=True),
     Format("contents of lattices", text("u0=a.arec[64]\nu1=[128]\n", "d/u0=x/b.arec[64]\nv=c.arec[0]\n"), contents),
+    Format("lattice file with states", text(SLF), slf),
+    Format("phones of HMMs", text(PHONES), phones),
+    Format("matrices of HMMs", text(MATRICES), matrices),
 )

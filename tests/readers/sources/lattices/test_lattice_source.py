@@ -71,9 +71,18 @@ def test_numerators_of_their_own(corpus):
     assert {str(table), str(corpus.toc)} <= set(reader.input_files())
 
 
-def test_blocks_of_hmms_are_accepted(corpus):
-    block = f"lattices=[denLatTocFile={corpus.toc}]; hmms=[phoneFile=phones; transPFile=trans]"
+def test_blocks_of_hmms_are_accepted_and_read(corpus):
+    names = (corpus.directory / "labels.list").read_text().split()
+    (corpus.directory / "phones").write_text(f"a t {names[0]} {names[1]}\nb t {names[2]} {names[3]}\n")
+    (corpus.directory / "trans").write_text("t 2 1 0 0 0.5 0.5 0 0 0.5 0.5\n")
+    hmms = f"hmms=[phoneFile={corpus.directory}/phones; transPFile={corpus.directory}/trans]"
+    block = f"lattices=[denLatTocFile={corpus.toc}]; {hmms}"
     assert len(list(delivered(opened(corpus, block)))) == 5
+    with pytest.raises(ArgonautError, match=r"hmms.phoneFile: none: No such file"):
+        opened(corpus, block.replace(f"{corpus.directory}/phones", "none"))
+    corpus.edit("trans", "t 2", "u 2")
+    with pytest.raises(FormatError, match=r"phones:1: no matrix 't' of 2 states; expected one in .*trans"):
+        opened(corpus, block)
 
 
 def test_utterances_without_lattices_are_skipped_and_too_many_end_the_run(corpus):
@@ -186,8 +195,8 @@ def test_a_table_of_another_archive(corpus):
         source.check("set/u0", 5)
     with pytest.raises(FormatError, match="lattices are of whole utterances; expected no chunks"):
         source.check("set/u1", 4, whole=False)
-    with pytest.raises(FormatError, match="a lattice of frames 0 to 3; expected 1 to 3"):
-        source.supervision("set/u1", 1, 3)
+    with pytest.raises(FormatError, match="frames from 1; expected whole utterances"):
+        source.supervision("set/u1", 1, 4)
 
 
 def test_archives_are_found_beside_the_table_or_below_the_prefix(corpus, monkeypatch):

@@ -1,0 +1,201 @@
+"""Lattices of training utterances from HTK's lattice files (SLF), if their links have HMM states with durations (d=).
+
+`argon -lattice-prefix` writes such lattices.  Words or phones with times alone cannot be divided into states without
+the network's scores.  The reference is the best path of the numerator lattice.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from readers.errors import FormatError
+from readers.htk.slf import NULL_WORD, Lattice, read_slf
+from readers.htk.units import TICKS_PER_SECOND
+from readers.minibatches.supervision import LatticeSupervision
+from readers.sources.lattices.hmm_files import NEVER, HmmTable
+from readers.sources.lattices.lattice_archive import MOST, check
+from readers.sources.lattices.state_lattice import LinkStates, StateLattice, StatePath
+
+NO_WORDS = (NULL_WORD, "<s>", "</s>", "!SENT_START", "!SENT_END")
+SILENCE = ("sil", "sp")
+NEAR = 0.25  # of a frame; times are rounded
+
+
+class SlfLattice:
+    """A lattice file with the states of its links.
+
+    Parameters
+    ----------
+    path : str or Path
+    hmms : HmmTable
+    period : int
+        Ticks of 100 ns per frame.
+
+    Raises
+    ------
+    FormatError
+        For a damaged file, links without states, states of other HMMs, and times that are no frames.
+    OSError
+    """
+
+    def __init__(self, path: str | Path, hmms: HmmTable, period: int):
+        slf = read_slf(path)
+        self.path, self.slf, rate = path, slf, TICKS_PER_SECOND / period
+        self.order = _topological(slf)
+        self.time = self._frames(slf.time * rate, "node")
+        steps = [step for link in range(slf.num_links) for step in self._steps(link, rate, hmms)]
+        link, first, end, senone = np.array(steps, np.int64).reshape(-1, 4).T
+        phone, stays = hmms.phone[senone], end - first - 1
+        transition = stays * np.where(stays > 0, hmms.stay[senone], 0.0) + hmms.leave[senone]
+        if (transition <= NEVER).any():
+            raise FormatError(f"{path}: states with transitions of probability 0; expected those of transPFile")
+        quiet = slf.quiet()
+        silent = {hmms.phone[hmms.number[label]] for label in quiet if label in hmms.number} if quiet else set()
+        self.silence = np.array([i in silent or name in SILENCE for i, name in enumerate(hmms.phones)], bool)
+        self.states = LinkStates(link, first, end, senone, phone, transition, self.silence[phone])
+        self.is_word = np.array([word not in NO_WORDS for word in slf.word], bool)
+        with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked
+            score = slf.scale("acscale", 1.0) * slf.acoustic + slf.scale("lmscale", 1.0) * slf.lm
+            self.score = score + slf.scale("wdpenalty", 0.0) * self.is_word
+        odd = np.flatnonzero(~((np.abs(self.score) <= MOST) & (np.abs(slf.lm) <= MOST)))
+        if odd.size:
+            raise FormatError(f"{path}: link {odd[0]} has no finite scores; expected log likelihoods")
+
+    @property
+    def num_frames(self) -> int:
+        """Frames of the utterance."""
+        return int(self.time.max())
+
+    def _frames(self, times: np.ndarray, what: str) -> np.ndarray:
+        frames = np.rint(times)
+        wrong = np.flatnonzero(~(np.abs(times - frames) <= NEAR))  # NaN too
+        if wrong.size:
+            raise FormatError(
+                f"{self.path}: {what} {wrong[0]} at {times[wrong[0]]:g} frames; expected times that are whole frames"
+            )
+        return frames.astype(np.int64)
+
+    def _steps(self, link: int, rate: float, hmms: HmmTable) -> Iterable[tuple[int, int, int, int]]:
+        """Yield (link, first frame, last frame + 1, senone) of the states of a link."""
+        slf, div = self.slf, self.slf.div[link] if self.slf.div else None
+        start, end = int(self.time[slf.start[link]]), int(self.time[slf.end[link]])
+        if start == end and not div:
+            return
+        advice = "expected HMM states with durations (d=), as of argon -lattice-prefix; or use argonaut denominator"
+        if not div or any(duration is None for _, duration, _ in div):
+            raise FormatError(f"{self.path}: link {link}: words with times alone; {advice}")
+        bounds = np.cumsum([0.0, *(duration * rate for _, duration, _ in div)]) + start
+        frames = self._frames(bounds, f"a state of link {link}")
+        if frames[-1] != end:
+            raise FormatError(f"{self.path}: link {link}: states end at frame {frames[-1]}; expected {end}")
+        for (label, _, _), first, last in zip(div, frames[:-1].tolist(), frames[1:].tolist()):
+            senone = hmms.number.get(label, -1)
+            if senone < 0 or hmms.phone[senone] < 0:
+                raise FormatError(f"{self.path}: link {link}: '{label}' is no state of phoneFile; {advice}")
+            if last > first:
+                yield link, first, last, senone
+
+    def state_lattice(self) -> StateLattice:
+        """The lattice of states."""
+        place = np.empty(len(self.order), np.int64)
+        in_time = sorted(self.order, key=lambda node: int(self.time[node]))  # stable
+        place[in_time] = np.arange(len(in_time))
+        slf = self.slf
+        ends = place[slf.start], place[slf.end]
+        return StateLattice.of_links(self.time[in_time], *ends, slf.lm, self.is_word, self.states)
+
+    def best_path(self) -> StatePath:
+        """The best path by the scores of the file.  Raises FormatError if there is none."""
+        slf, score = self.slf, self.score
+        leaving: dict[int, list[int]] = {}
+        for link, node in enumerate(slf.start.tolist()):
+            leaving.setdefault(node, []).append(link)
+        best = {self.order[0]: (0.0, -1)}
+        for node in self.order:
+            for link in leaving.get(node, ()) if node in best else ():
+                end, through = int(slf.end[link]), best[node][0] + float(score[link])
+                if end not in best or through > best[end][0]:
+                    best[end] = through, link
+        links, node = [], self.order[-1]
+        while node != self.order[0]:
+            links.append(best[node][1])
+            node = int(slf.start[links[-1]])
+        return self._path(links[::-1])
+
+    def _path(self, links: list[int]) -> StatePath:
+        """The path of some links."""
+        states, slf = self.states, self.slf
+        chosen = np.concatenate([np.flatnonzero(states.link == link) for link in links])
+        lm, starts_word = np.zeros(len(chosen)), np.zeros(len(chosen), bool)
+        begin = 0
+        for link in links:
+            size = int((states.link == link).sum())
+            at = min(begin, len(chosen) - 1)  # a link without states, at the end
+            lm[at] += slf.lm[link]
+            if self.is_word[link]:
+                speech = np.flatnonzero(~states.silent[chosen[begin : begin + size]])
+                starts_word[at + (int(speech[0]) if speech.size else 0)] = True
+            begin += size
+        words = tuple(slf.word[link] for link in links if self.is_word[link])
+        columns = (states.first, states.end, states.senone, states.phone)
+        return StatePath(*(column[chosen] for column in columns), lm, states.transition[chosen], starts_word, words)
+
+
+def slf_supervision(denominator: SlfLattice, numerator: SlfLattice, name: str) -> LatticeSupervision:
+    """The lattice with the best path of the numerator as reference, which is added if it is not there.
+
+    Raises FormatError if they do not fit together.
+    """
+    reference, arcs = numerator.best_path(), denominator.state_lattice()
+    if numerator.num_frames != denominator.num_frames:
+        found = f"{numerator.path}: {numerator.num_frames} frames"
+        raise FormatError(f"{found}; expected {denominator.num_frames}, as in {denominator.path}")
+    scores = _found(arcs, reference)
+    if scores is None:
+        arcs, scores = arcs.with_path(reference), reference.scores
+    lattice = arcs.supervision(name, reference, scores, denominator.silence | numerator.silence)
+    try:
+        check(lattice)
+    except FormatError as fault:
+        raise FormatError(f"{denominator.path}: {fault}") from None
+    return lattice
+
+
+def _found(arcs: StateLattice, reference: StatePath) -> tuple[float, float] | None:
+    """The (lm, transition) score of the best path with the senones and the number of words of a reference."""
+    senones = reference.of_frames(reference.senone)
+    reached: list[dict[int, tuple[float, float]]] = [{} for _ in range(arcs.num_nodes)]  # by the number of words
+    reached[0][0] = 0.0, 0.0
+    columns = (arcs.start, arcs.end, arcs.first_frame, arcs.num_frames, arcs.senone, arcs.lm, arcs.transition)
+    rows = zip(*(column.tolist() for column in (*columns, arcs.starts_word)))
+    for start, end, first, count, senone, lm, transition, is_word in rows:
+        if not reached[start] or (senones[first : first + count] != senone).any():
+            continue
+        for number, (lm_before, transition_before) in reached[start].items():
+            found = lm_before + lm, transition_before + transition
+            known = reached[end].get(number + is_word)
+            if known is None or sum(found) > sum(known):
+                reached[end][number + is_word] = found
+    return reached[-1].get(len(reference.words))
+
+
+def _topological(slf: Lattice) -> list[int]:
+    """The nodes in topological order.  Raises FormatError unless it has one start, one end and no loop."""
+    entering = np.bincount(slf.end, minlength=slf.num_nodes)
+    leaving = np.bincount(slf.start, minlength=slf.num_nodes)
+    starts, ends = np.flatnonzero(entering == 0), np.flatnonzero(leaving == 0)
+    if len(starts) != 1 or len(ends) != 1:
+        raise FormatError(f"{slf.where}: {len(starts)} start nodes and {len(ends)} end nodes; expected one of each")
+    links: dict[int, list[int]] = {}
+    for start, end in zip(slf.start.tolist(), slf.end.tolist()):
+        links.setdefault(start, []).append(end)
+    order = [int(starts[0])]
+    for node in order:
+        for end in links.get(node, ()):
+            entering[end] -= 1
+            if entering[end] == 0:
+                order.append(end)
+    if len(order) != slf.num_nodes:
+        raise FormatError(f"{slf.where}: has a loop; expected none")
+    return order
