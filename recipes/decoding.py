@@ -7,11 +7,12 @@ from decoder.graph.graph_file import load_defaults
 from decoder.recognizer import assembly
 from decoder.scoring.error_counts import Score
 from decoder.search.decoder import Decoder
+from features.ivectors.adapted import VectorFiles
 from readers.common.files import atomic_write
 from readers.common.text import parse_json, read_text
 from readers.errors import FormatError
 from readers.htk.parameter_file import read_htk
-from readers.htk.scp import read_scp
+from readers.htk.scp import ScpEntry, read_scp
 from recipes.cli.argon.options import spelled
 from recipes.cli.console import progress_display
 from recipes.pictures import tuning
@@ -24,10 +25,21 @@ def open_decoder(graph: Path, lm: Path) -> Decoder:
     return assembly.open_decoder(graph / "graph.dg", graph / "cntkmap", assembly.open_lm(lm, None))
 
 
-def score_utterances(model: Path, scp: Path, window: int, chunks: tuple[int, int] | None = None) -> dict:
-    """Return utterance -> scaled log-likelihoods (states, frames) float32; chunks: see AcousticScorer."""
+def score_utterances(
+    model: Path, scp: Path, window: int, chunks: tuple[int, int] | None = None, ivectors: Path | None = None
+) -> dict:
+    """Return utterance -> scaled log-likelihoods (states, frames) float32.
+
+    chunks: see AcousticScorer; ivectors: the list of the i-vectors of these utterances, for a network that takes them.
+    """
     scorer = assembly.open_scorer(model, window=window, chunks=chunks)
-    return {entry.key: scorer.score(read_htk(entry.path).frames) for entry in read_scp(scp)}
+    vectors = None if ivectors is None else VectorFiles(f"{ivectors}", scorer.ivector_dim)
+
+    def frames(entry: ScpEntry):
+        file = read_htk(entry.path)
+        return file.frames if vectors is None else vectors.add_to(file.frames, entry.key, file.period)
+
+    return {entry.key: scorer.score(frames(entry)) for entry in read_scp(scp)}
 
 
 def choose_options(

@@ -12,6 +12,7 @@ CHECKPOINTS = {
     "argonaut-outer-iteration": "checkpoint of an outer iteration",
     "argonaut-job": "output of a job",
 }
+IVECTORS = "argonaut-ivectors"
 
 
 def safetensors_kind(path: str):
@@ -21,6 +22,8 @@ def safetensors_kind(path: str):
     found = _parsed(_open(path)[2].get("argonaut", "")).get("format")
     if isinstance(found, str) and found in CHECKPOINTS:
         return CHECKPOINTS[found], checkpoint
+    if found == IVECTORS:
+        return "i-vector model", ivectors
     return "safetensors model", model
 
 
@@ -80,6 +83,23 @@ def records_of(records: object, path: str) -> Figures:
     return [
         ("trained on", f"{name}: {', '.join(FeatureRecord.parse(one, f'{path}: feature_records: {name}').texts())}")
         for name, one in records.items()
+    ]
+
+
+def ivectors(path: str) -> Figures:
+    from dataclasses import asdict
+
+    from features.ivectors.model import IvectorModel
+
+    found = IvectorModel.load(path)
+    background = found.background
+    covariances = "diagonal" if background.full is None else "full"
+    return [
+        ("i-vectors", f"{found.dim} values"),
+        ("background", f"{len(background.diagonal.weights)} Gaussians of {found.num_values} values, {covariances}"),
+        ("mean", f"of {background.mean.window} frames, at first with {background.mean.prior} frames of the training"),
+        ("options", ", ".join(f"{name} {value:g}" for name, value in asdict(found.options).items())),
+        ("trained on", ", ".join(found.record.texts()) or "features of unknown settings"),
     ]
 
 

@@ -128,6 +128,21 @@ def test_copies_of_an_utterance_belong_to_other_speakers(corpus):
     }
 
 
+def test_info_shows_a_model(corpus, capsys):
+    assert train("--covariance", "full", "--period", 7) == 0
+    capsys.readouterr()
+    assert main(["info", "m.ivector"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "m.ivector: i-vector model"
+    assert [" ".join(line.split()) for line in shown[1:]] == [
+        "i-vectors 3 values",
+        "background 4 Gaussians of 3 values, full",
+        "mean of 600 frames, at first with 200 frames of the training",
+        "options select 5, min_posterior 0.025, posterior_scale 0.1, max_count 100, period 7",
+        "trained on TARGETKIND MFCC_0, TARGETRATE 100000",
+    ]
+
+
 def test_utterances_that_are_lost(corpus, capsys):
     assert train() == 0
     write_htk("data/s0-1.mfc", np.ones((4, 55)), "MFCC_0")

@@ -9,7 +9,9 @@ from acoustic.network.model_file import load_model
 from decoder.recognizer import Recognizer
 from readers.audio.audio_file import read_audio
 from readers.htk.mlf import read_mlf
-from readers.htk.parameter_file import write_htk
+from readers.htk.parameter_file import read_htk, write_htk
+from readers.htk.scp import read_scp
+from recipes.decoding import score_utterances
 from tests.recipes.systems.small_system import DECODE, RATE
 
 pytestmark = pytest.mark.slow
@@ -112,8 +114,18 @@ def test_scores_depend_on_the_ivectors(adapted):
     changed[10:, 20:24] += 1
     differences = np.abs(scorer.score(changed) - scorer.score(frames)).max(axis=0)
     assert np.flatnonzero(differences > 1e-6).tolist() == [20, 21, 22, 23]
+    vectors = score_utterances(Path("ad/net"), Path("test.scp"), 3, ivectors=Path("test.iv.scp"))
+    assert user_scores(scorer, "feat/utt25") == pytest.approx(vectors["feat/utt25"], abs=1e-6)
     network = load_model("ad/net")
     assert list(network.feature_records) == ["features"]
+
+
+def user_scores(scorer, name):
+    """The scores of an utterance with its i-vectors, put together by hand."""
+    frames = read_htk(f"{name}.fb").frames
+    entry = next(entry for entry in read_scp("test.iv.scp") if entry.key == name)
+    vectors = np.repeat(read_htk(entry.path).frames, 4, axis=1)[:, : frames.shape[1]]
+    return scorer.score(np.concatenate([frames, vectors]))
 
 
 @pytest.mark.parametrize(
