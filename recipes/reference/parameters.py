@@ -125,7 +125,7 @@ def _readers() -> Iterator[Place]:
         "3.4.2",
         "HTKMLFReader",
         "readers.sources.frames.htk_mlf_options",
-        ("READER_NAMES", "HTK_FEATURE_NAMES", "LABEL_NAMES", "LATTICE_NAMES", "HMM_NAMES"),
+        ("READER_NAMES", "HTK_FEATURE_NAMES", "LABEL_NAMES", "LATTICE_NAMES", "HMM_NAMES", "CHAIN_NAMES"),
     )
     yield _reader("3.1", "BinaryReader", "readers.sources.records.binary_reader", ("READER_NAMES", "BLOCK_NAMES"))
     tables = ("READER_NAMES", "KALDI_FEATURE_NAMES", "KALDI_LABEL_NAMES")

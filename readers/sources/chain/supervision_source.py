@@ -28,6 +28,8 @@ class ChainSource:
         Names of the network's outputs, in order.
     subsampling : int
         Number of input frames of one output.
+    paths : list of str
+        The files.
 
     Raises
     ------
@@ -38,6 +40,7 @@ class ChainSource:
     """
 
     def __init__(self, denominator: str | Path, numerators: str | Path):
+        self.paths = [str(denominator), str(numerators)]
         found = read_denominator(denominator)
         self.denominator, self.outputs = found.graph, found.outputs
         self._archive = IndexedArchive(numerators, KIND)
@@ -54,7 +57,7 @@ class ChainSource:
         """Number of outputs of the network."""
         return self.denominator.num_outputs
 
-    def check(self, key: str, num_frames: int, whole: bool) -> None:
+    def check(self, key: str, num_frames: int, whole: bool = True) -> None:
         """Check that there is a numerator for an utterance, with as many frames.
 
         Parameters

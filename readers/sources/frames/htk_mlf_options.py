@@ -38,7 +38,12 @@ HTK_FEATURE_NAMES = (*FEATURE_NAMES, "specAugment")
 ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
 LATTICE_NAMES = ("denLatTocFile", "numLatTocFile", "prefixPathInToc")
 HMM_NAMES = ("phoneFile", "transPFile")
-SUPERVISIONS = {"denLatTocFile": LATTICE_NAMES, "phoneFile": HMM_NAMES}  # role -> names of such a block
+CHAIN_NAMES = ("denominator", "numerators")
+SUPERVISIONS = {  # role -> names of such a block
+    "denLatTocFile": LATTICE_NAMES,
+    "phoneFile": HMM_NAMES,
+    "denominator": CHAIN_NAMES,
+}
 
 
 @dataclass(frozen=True)

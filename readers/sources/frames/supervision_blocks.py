@@ -2,6 +2,7 @@
 
     lattices=[ denLatTocFile=lattices/lattices.toc ]
     hmms=[ phoneFile=phones; transPFile=transitions ]       # only for lattice files of HTK
+    chain=[ denominator=chain/denominator; numerators=chain/numerators ]
 
 Every usable utterance must have its supervision; the others are skipped, and the run ends before training if they are
 too many (maxSkippedFraction).
@@ -15,6 +16,7 @@ import numpy as np
 from readers.config.config import Config
 from readers.errors import ArgonautError, ConfigError
 from readers.minibatches.supervision import SupervisionSource
+from readers.sources.chain.supervision_source import ChainSource
 from readers.sources.frames.corpus import Corpus
 from readers.sources.frames.htk_mlf_options import SUPERVISIONS, ReaderOptions, supervision_role
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe, naming
@@ -96,8 +98,28 @@ def _read_hmms(block: Config, labels: Sequence[CorpusLabels]) -> HmmTable:
         return read_hmms(block.path("phoneFile"), transitions, senones)
 
 
+def _open_chain(
+    block: Config, hmms: Config | None, options: ReaderOptions, features: CorpusFeatures, labels: Sequence[CorpusLabels]
+) -> ChainSource:
+    where = f"{block.where('denominator')}: {block.full_name()}: graphs are of utterances in order; expected"
+    if options.frame_mode:
+        raise ConfigError(f"{where} frameMode=false")
+    if options.truncated:
+        raise ConfigError(f"{where} truncated=false; chunkFrames cuts utterances")
+    if not block.has_own("numerators"):
+        raise ConfigError(f"{block.where()}: {block.full_name()} without numerators; expected a file")
+    with naming(block, "denominator"):
+        source = ChainSource(block.path("denominator"), block.path("numerators"))
+    if source.subsampling != options.excerpts.subsampling:
+        raise ConfigError(
+            f"{block.where('numerators')}: {block.full_name('numerators')} have an output for every "
+            f"{source.subsampling} frames; expected {options.excerpts.subsampling}, the reader's frameSubsampling"
+        )
+    return source
+
+
 Opener = Callable[[Config, Config | None, ReaderOptions, CorpusFeatures, Sequence[CorpusLabels]], CheckedSource]
-OPENERS: dict[str, Opener] = {"denLatTocFile": _open_lattices}
+OPENERS: dict[str, Opener] = {"denLatTocFile": _open_lattices, "denominator": _open_chain}
 
 
 def supervised(
