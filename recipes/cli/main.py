@@ -28,6 +28,7 @@ COMMANDS = {
     "g2p": "guess the pronunciations of words with a model trained on a dictionary",
     "argon": "decode features or audio to an MLF and lattices, or align known words",
     "align": "find the times of words and phones in a corpus, as TextGrids for Praat, CTM, JSON or CSV",
+    "average": "average the phone boundaries of several alignments of the same utterances",
     "lattice": "compute confidences, consensus networks and oracle error rates; convert and rescore lattices",
     "score": "compute the word or phone error rate of a hypothesis, in the format of HResults",
     "pack": "make a bundle, one file with everything that a recogniser needs, from an experiment",
