@@ -15,6 +15,10 @@ graphs; `--network blstm` trains one directly on the features.
 trains the eight example setups of the CNTK book instead and ends with their frame and word error rates.
 `--variants recurrent` trains an LSTM, an LSTM with projection and a bidirectional one on the same features.
 
+  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --system smbr
+trains the tied triphones of recipe lvcsr further with sMBR, and for comparison with cross entropy, and ends with the
+word error rates of all three; `--system mmi` with MMI.
+
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4-live --live
 does not subtract the mean of each utterance from the features, so that the network can recognise live audio.
 """
@@ -30,6 +34,9 @@ from recipes.variants.arguments import add_variants_argument
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", choices=NETWORKS, default="dnn", help="network to train (default dnn)")
     parser.add_argument(
+        "--system", choices=("smbr", "mmi"), help="tied triphones, trained further by a criterion of sequences"
+    )
+    parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
         help="setting of the training to replace, such as AN4_Train=[SGD=[maxEpochs=4]] (repeatable)",
     )  # fmt: skip
@@ -42,6 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.variants and arguments.network != "dnn":
         raise ConfigError(f"command line: --network {arguments.network} and --variants; expected only one of them")
+    if arguments.system is not None:
+        from recipes.an4 import systems
+
+        return systems.run(arguments)
     recipe = Recipe(arguments)
     if arguments.variants:
         variants = recipe.variants(arguments)

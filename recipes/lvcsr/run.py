@@ -156,24 +156,31 @@ class Tied(Recipe):
         )  # fmt: skip
 
     def graph(self) -> int:
-        from recipes.an4.corpus import DICTIONARY
-
         lost = 0
         for name in ("tune-trained", *LMS):
-            lost |= command(
-                "graph", "--mmf", self.hmms / "hmmdefs", "--hmm-list", self.hmms / "tiedlist",
-                "--trees", self.hmms / "trees", "--hmms", self.shared / "distilled",
-                "--dict", self.data / DICTIONARY, "--state-list", self.senones,
-                "--lm", self.lm_file(name), "--out", self.graph_folder(name),
-            )  # fmt: skip
+            lost |= self.make_graph(name)
         return lost
+
+    def make_graph(self, name: str) -> int:
+        from recipes.an4.corpus import DICTIONARY
+
+        return command(
+            "graph", "--mmf", self.hmms / "hmmdefs", "--hmm-list", self.hmms / "tiedlist",
+            "--trees", self.hmms / "trees", "--hmms", self.shared / "distilled",
+            "--dict", self.data / DICTIONARY, "--state-list", self.senones,
+            "--lm", self.lm_file(name), "--out", self.graph_folder(name),
+        )  # fmt: skip
+
+    def begin_with(self, model: Path) -> None:
+        """Store a trained model as the one from which the training starts, unless there is one."""
+        begin = self.model.with_name(f"{self.model.name}.0")
+        if not begin.exists():
+            with atomic_write(begin, "wb") as file:
+                file.write(model.read_bytes())
 
     def train_tied(self) -> int:
         if OVERRIDES.get(self.name) == "again.cntk":
-            begin = self.model.with_name(f"{self.model.name}.0")
-            if not begin.exists():
-                with atomic_write(begin, "wb") as file:
-                    file.write((self.shared / "model" / self.model.name).read_bytes())
+            self.begin_with(self.shared / "model" / self.model.name)
         return command(
             "cntk", *self.cntk_arguments(f"SenoneList={self.senones}", f"SenoneLabels={self.labels}",
                                          f"NumSenones={count_lines(self.senones)}"),
