@@ -6,7 +6,7 @@ Then
   argonaut recipe own --data data --dict words.dict --out exp/mine
 trains a recogniser and ends with its word error rate on speakers that were held out:
   bundle: exp/mine/own.argo
-  WER 4.9% (test, 130 utterances, 773 words, LM trained on the transcripts)
+  WER 4.3% (test, 130 utterances, 773 words, LM trained on the transcripts)
 after which
   argonaut transcribe exp/mine/own.argo speech.wav
 prints the words of speech.wav.
