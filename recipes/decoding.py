@@ -33,7 +33,11 @@ def score_utterances(
     chunks: see AcousticScorer; ivectors: the list of the i-vectors of these utterances, for a network that takes them.
     """
     scorer = assembly.open_scorer(model, window=window, chunks=chunks)
-    vectors = None if ivectors is None else VectorFiles(f"{ivectors}", scorer.ivector_dim)
+    vectors = None
+    if ivectors is not None:
+        vectors = VectorFiles(
+            f"{ivectors}", scorer.ivector_dim, scorer.ivector_record, f"with which {model} was trained"
+        )
 
     def frames(entry: ScpEntry):
         file = read_htk(entry.path)

@@ -58,6 +58,8 @@ class WindowScorer:
         Rows of a frame: features and, below them, the i-vector of a network that takes one.
     ivector_dim : int
         Rows of the i-vector; 0 for a network that takes none.
+    ivector_record : FeatureRecord
+        Which model estimated the i-vectors of the training.
     num_outputs : int
         Rows of the scores.
     record : FeatureRecord
@@ -71,6 +73,7 @@ class WindowScorer:
     dim: int
     num_outputs: int
     ivector_dim: int = 0
+    ivector_record: FeatureRecord = FeatureRecord()
     record: FeatureRecord = FeatureRecord()
     edges: tuple[int, int] = (0, 0)
 
@@ -262,6 +265,7 @@ class AcousticScorer(WindowScorer):
         self.edges = tuple(int(min(pair)) for pair in zip(self.record.edges, self._reach))
         rows = self.network.shapes[self._input].rows
         self.ivector_dim = self.network.shapes[self._ivector].rows if self._ivector else 0
+        self.ivector_record = self.network.feature_records.get(self._ivector or "", FeatureRecord())
         self.dim = frame_rows(f"{model_path}: input {self._input!r}", rows, window) + self.ivector_dim
         self.num_outputs = self.network.shapes[output].rows
         self._unseen = unseen_outputs(self.network, output)
@@ -280,12 +284,11 @@ class AcousticScorer(WindowScorer):
         return engine.inputs
 
     def _told_apart(self, inputs: list[str], output: str) -> tuple[str, str | None]:
-        """Return the input of features and that of i-vectors, if there is one: the stream of which no features are
-        recorded, because its frames were repeated.
-        """
-        repeated = [name for name in inputs if name not in self.network.feature_records]
+        """Return the inputs of features and of i-vectors, which are repeated frames, without settings in the record."""
         if len(inputs) == 1:
             return inputs[0], None
+        records = self.network.feature_records
+        repeated = [name for name in inputs if name not in records or records[name].extractor]
         if len(inputs) == 2 and len(repeated) == 1:
             return next(name for name in inputs if name not in repeated), repeated[0]
         raise ModelError(
@@ -392,9 +395,6 @@ class AcousticScorer(WindowScorer):
         """Return this thread's engine and input blocks."""
         if not hasattr(self._local, "engine"):
             self._local.engine = Engine(self.network, [self.output], threads=1)
-            self._local.blocks = {
-                name: np.zeros((self.network.shapes[name].rows, BLOCK), np.float32, order="F")
-                for name in (self._input, self._ivector)
-                if name
-            }
+            shapes = {name: self.network.shapes[name].rows for name in self._local.engine.inputs}
+            self._local.blocks = {name: np.zeros((rows, BLOCK), np.float32, "F") for name, rows in shapes.items()}
         return self._local.engine, self._local.blocks

@@ -12,6 +12,7 @@ from decoder.results.live_recognition import StreamStage
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
 from features.ivectors.adapted import AdaptedFeatures, AdaptedStream
 from features.ivectors.model import IvectorModel
+from readers.config.feature_record import FeatureRecord
 from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -65,7 +66,7 @@ class FrontEnd:
                 f"model's input divided by -dnn_window_size{scorer.window_hint(config.dim)}"
             )
 
-        check_ivectors(scorer, ivectors)
+        check_ivectors(scorer, ivectors, self._on_mismatch)
         self.ivectors = ivectors
         self._adapted = None if ivectors is None else AdaptedFeatures(config, ivectors)
 
@@ -156,15 +157,21 @@ class FrontEnd:
         return FeatureStream(self.config, rate, mean)
 
 
-def check_ivectors(scorer: WindowScorer, ivectors: IvectorModel | None) -> None:
-    """Raise ConfigError unless a network gets i-vectors as it takes them."""
+def check_ivectors(scorer: WindowScorer, ivectors: IvectorModel | None, on_mismatch: Callable[[str], None]) -> None:
+    """Raise ConfigError unless a network gets i-vectors as it takes them; on_mismatch: for those of another model."""
     if ivectors is None and scorer.ivector_dim:
         raise ConfigError(
             f"{scorer.source}: takes i-vectors of {scorer.ivector_dim} values; expected the model that estimates them"
         )
-    if ivectors is not None and ivectors.dim != scorer.ivector_dim:
+    if ivectors is None:
+        return
+    if ivectors.dim != scorer.ivector_dim:
         takes = f"i-vectors of {scorer.ivector_dim} values" if scorer.ivector_dim else "no i-vectors"
         raise ConfigError(f"{ivectors.source}: i-vectors of {ivectors.dim} values; {scorer.source} takes {takes}")
+    found = FeatureRecord(extractor=ivectors.checksum)
+    fault = found.mismatch(ivectors.source, scorer.ivector_record, f"with which {scorer.source} was trained")
+    if fault is not None:
+        on_mismatch(fault)
 
 
 def _refuse(fault: str) -> None:

@@ -6,6 +6,7 @@ from features.config import FeatureConfig
 from features.extraction import extract, frame_period
 from features.ivectors.model import IvectorModel
 from features.streaming import FeatureStream, RunningMean
+from readers.config.feature_record import FeatureRecord, SideFiles
 from readers.errors import ConfigError, FormatError
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import ScpEntry, read_scp
@@ -105,6 +106,10 @@ class VectorFiles:
         List as `argonaut ivector extract` writes it.
     dim : int
         Values that a vector must have.
+    expected : FeatureRecord
+        Of the i-vectors of a network's training, which the files are compared with.
+    why : str
+        Why, for the end of messages: "with which X was trained".
 
     Raises
     ------
@@ -112,8 +117,9 @@ class VectorFiles:
         For a list without entries, and for repeated names.
     """
 
-    def __init__(self, scp: str, dim: int):
-        self.scp, self.dim = scp, dim
+    def __init__(self, scp: str, dim: int, expected: FeatureRecord, why: str):
+        self.scp, self.dim, self._expected, self._why = scp, dim, expected, why
+        self._side_files = SideFiles()
         self._entries: dict[str, ScpEntry] = {}
         for entry in read_scp(scp):
             other = self._entries.setdefault(entry.key, entry)
@@ -132,6 +138,10 @@ class VectorFiles:
         if entry is None:
             raise FormatError(f"{self.scp}: no i-vectors of '{key}'; expected a line `{key}=FILE`")
         file = read_htk(entry.path, entry.start or 0, entry.end)
+        found = FeatureRecord(extractor=self._side_files.record(entry.path, "USER", file.period).extractor)
+        fault = found.mismatch(entry.path, self._expected, self._why)
+        if fault:
+            raise FormatError(fault)
         size, count = file.frames.shape
         if size != self.dim:
             raise FormatError(f"{entry.path}: vectors of {size} values; expected i-vectors of {self.dim}")

@@ -7,7 +7,7 @@ import numpy as np
 
 from features.ivectors.model import IvectorModel
 from features.ivectors.shards import Shard, Unit, Utterance, check_frames, reason_of
-from readers.config.feature_record import SideFiles
+from readers.config.feature_record import FeatureRecord, SideFiles, read_side_file, side_file, write_side_file
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.parameter_file import HTKFile, kind_name, read_htk, read_htk_header, write_htk
 
@@ -58,7 +58,7 @@ def _offline(unit: Unit, model: IvectorModel, out: str, since: int) -> list[Extr
         except (ArgonautError, OSError) as fault:
             found.append(Extracted(utterance.name, reason=reason_of(fault)))
     if good:
-        _write(target, model.offline(good)[:, None], period)
+        _write(target, model.offline(good)[:, None], period, model)
     return found
 
 
@@ -77,7 +77,7 @@ def _online(unit: Unit, model: IvectorModel, out: str, since: int) -> list[Extra
             vectors = stream.push(file.frames)
             state = stream.state()
             if not _is_current(target, paths, since):
-                _write(target, vectors, file.period * model.options.period)
+                _write(target, vectors, file.period * model.options.period, model)
             found.append(Extracted(utterance.name, f"{target}", vectors.shape[1]))
         except (ArgonautError, OSError) as fault:
             found.append(Extracted(utterance.name, reason=reason_of(fault)))
@@ -96,8 +96,16 @@ def _read(utterance: Utterance, model: IvectorModel, side_files: SideFiles) -> H
     return file
 
 
-def _write(path: Path, vectors: np.ndarray, period: int) -> None:
+def _write(path: Path, vectors: np.ndarray, period: int, model: IvectorModel) -> None:
+    """Write i-vectors, and beside them the side file that says which model estimated them."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    side, record = side_file(path), FeatureRecord(extractor=model.checksum)
+    try:
+        known = read_side_file(side) == record
+    except (ArgonautError, OSError):
+        known = False
+    if not known:
+        write_side_file(side, record)
     write_htk(path, vectors, KIND, period)
 
 

@@ -1,6 +1,8 @@
 """A trained i-vector extractor: background model, total-variability matrix and options, in one file."""
 
+import hashlib
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -67,6 +69,15 @@ class IvectorModel:
     def num_values(self) -> int:
         """Values of a frame of features."""
         return len(self.background.mean.mean)
+
+    @cached_property
+    def checksum(self) -> str:
+        """16 hexadecimal digits that tell models apart, whatever their options."""
+        arrays, metadata = self._parts()
+        found = hashlib.sha256(f"{metadata['offset']!r}".encode())
+        for name in sorted(arrays):
+            found.update(np.ascontiguousarray(arrays[name]).tobytes())
+        return found.hexdigest()[:16]
 
     def feature_config(self) -> FeatureConfig:
         """Return how the features are computed from audio.

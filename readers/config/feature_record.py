@@ -36,6 +36,7 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("USEHAMMING", "ZMEANSOURCE", "DOUBLEFFT", "USEPOWER"), bool),
     **dict.fromkeys(("RAWENERGY", "ENORMALISE", "SIMPLEDIFFS"), bool),
 }
+_CHECKSUM = re.compile("[0-9a-f]{16}")
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,15}")
 
 
@@ -55,6 +56,8 @@ class FeatureRecord:
         Of a model: frames per column of its input and output (frameSubsampling).
     edges : (int, int)
         Of a model: columns of repeated frames before and after the sequences of its training (chunkContext).
+    extractor : str
+        Of i-vectors: the checksum of the model that estimated them; "" for features and if unknown.
     """
 
     settings: Mapping[str, str | float] = field(default_factory=dict)
@@ -62,6 +65,7 @@ class FeatureRecord:
     context: tuple[int, int] | None = None
     subsampling: int = 1
     edges: tuple[int, int] = (0, 0)
+    extractor: str = ""
 
     @classmethod
     def of_header(cls, kind: str, period: int) -> Self:
@@ -127,7 +131,10 @@ class FeatureRecord:
                 refuse(f"'{name}'", pair, f"two numbers of frames, 0 to {MAX_CONTEXT}")
         if not _fits(subsampling, int) or not 1 <= subsampling <= MAX_SUBSAMPLING:
             refuse("'subsampling'", subsampling, f"1 to {MAX_SUBSAMPLING} frames")
-        return cls(settings, tuple(rates), context and (context[0], context[1]), subsampling, (edges[0], edges[1]))
+        extractor = data.get("extractor", "")
+        if not isinstance(extractor, str) or (extractor and not _CHECKSUM.fullmatch(extractor)):
+            refuse("'extractor'", extractor, "a checksum of 16 hexadecimal digits")
+        return cls(settings, tuple(rates), context and tuple(context), subsampling, tuple(edges), extractor)
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as an object of JSON."""
@@ -135,7 +142,8 @@ class FeatureRecord:
         rates = {"sample_rates": list(self.rates)} if self.rates else {}
         slower = {"subsampling": self.subsampling} if self.subsampling > 1 else {}
         edges = {"edges": list(self.edges)} if any(self.edges) else {}
-        return {"version": VERSION, **rates, **context, **slower, **edges, "settings": dict(self.settings)}
+        made = {"extractor": self.extractor} if self.extractor else {}
+        return {"version": VERSION, **rates, **context, **slower, **edges, **made, "settings": dict(self.settings)}
 
     def with_rates(self, rates: Iterable[float]) -> Self:
         """Return the record with more sample rates; with none if there are too many."""
@@ -148,7 +156,15 @@ class FeatureRecord:
         context = [f"window {self.window} frames ({self.context[0]}+1+{self.context[1]})"] if self.context else []
         slower = [f"subsampling {self.subsampling}"] if self.subsampling > 1 else []
         edges = ["edges of {}+{} columns".format(*self.edges)] if any(self.edges) else []
-        return [*rates, *context, *slower, *edges, *(_text(name, value) for name, value in self.settings.items())]
+        made = [f"i-vectors of model {self.extractor}"] if self.extractor else []
+        return [
+            *rates,
+            *context,
+            *slower,
+            *edges,
+            *made,
+            *(_text(name, value) for name, value in self.settings.items()),
+        ]
 
     @property
     def is_detailed(self) -> bool:
@@ -183,6 +199,8 @@ class FeatureRecord:
         if self.rates and other.rates and not set(self.rates) <= set(other.rates) and not self._same_band(other):
             found.append(f"sample rate {' and '.join(f'{rate:g}' for rate in self.rates)} Hz")
             expected.append(f"{' or '.join(f'{rate:g}' for rate in other.rates)} Hz")
+        if self.extractor and other.extractor and self.extractor != other.extractor:
+            found, expected = [f"i-vectors of model {self.extractor}"], [f"those of {other.extractor}"]
         for name in TYPES:
             if name in self.settings and name in other.settings and not self._agrees(other, name):
                 found.append(_text(name, self.settings[name]))
@@ -204,6 +222,7 @@ class FeatureRecord:
             context=input_of.context,
             subsampling=input_of.subsampling,
             edges=input_of.edges,
+            extractor=newer.extractor or self.extractor,
         ).with_rates(newer.rates)
 
     def _agrees(self, other: "FeatureRecord", name: str) -> bool:
@@ -348,6 +367,8 @@ class SideFiles:
 
     def _look_up(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:
         header, beside = FeatureRecord.of_header(kind, period), self._beside(side_file(path))
+        if beside is not None and beside.extractor:
+            return replace(header, extractor=beside.extractor)
         if beside is None or "TARGETKIND" not in header.settings or header.mismatch("", beside, ""):
             return header
         return beside

@@ -25,6 +25,7 @@ from readers.minibatches.masks import MaskOptions, channels_of, check_channels
 from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
 from readers.sources.frames.htk_mlf_options import HTK_FEATURE_NAMES, READER_NAMES, ReaderOptions, find_streams
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
+from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import LABEL_NAMES, CorpusFeatures, CorpusLabels, describe
 from readers.sources.frames.supervision_blocks import CheckedSource, open_supervision
 
@@ -195,11 +196,9 @@ class _HTKMLFCheck:
             if self._is_sound(stream):
                 self.figures.streams[stream.name] = stream.dim
                 self.figures.where[stream.name] = getattr(stream, "dim_where", stream.where)
-        records = {stream.name: stream.record for stream in self.features if not stream.expand}
         excerpts = options.excerpts if options else ExcerptOptions()
-        self.figures.features = {
-            name: excerpts.recorded(record) for name, record in records.items() if record is not None
-        }
+        records = {stream.name: recorded(stream.record, stream.expand, excerpts) for stream in self.features}
+        self.figures.features = {name: record for name, record in records.items() if record is not None}
         self.figures.ignores_feature_mismatch = any(stream.ignores_mismatch for stream in self.features)
         self.figures.period = self.features[0].period
         return self.figures

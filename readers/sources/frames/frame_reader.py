@@ -24,6 +24,7 @@ from readers.sources.frames.chunks import ChunkLoader, PageFile, page_out
 from readers.sources.frames.corpus import Corpus, build_corpus, check_same_length, utterance_frames
 from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.paging import ChunkCache
+from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
 from readers.sources.frames.supervision_blocks import CheckedSource, open_supervision, supervised
 from readers.sources.frames.utterance_minibatches import UtteranceMinibatches, UtteranceOrder
@@ -196,12 +197,10 @@ class FrameReader(Reader):
         return places | {stream.name: stream.dim_where for stream in self.labels}
 
     def feature_records(self) -> dict[str, FeatureRecord]:
-        """Return how the features of each stream were computed, with their context in the model.
-
-        The one frame of an expanded stream has no period to compare.
-        """
-        recorded = self.options.excerpts.recorded
-        return {one.name: recorded(one.record) for one in self.features if one.record is not None and not one.expand}
+        """Return how the features of each stream were computed, with their context in the model."""
+        excerpts = self.options.excerpts
+        found = {stream.name: recorded(stream.record, stream.expand, excerpts) for stream in self.features}
+        return {name: record for name, record in found.items() if record is not None}
 
     def input_files(self) -> list[str]:
         listed = [path for stream in self.features for path in (stream.scp, *(e.path for e in stream.entries)) if path]

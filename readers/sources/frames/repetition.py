@@ -1,7 +1,9 @@
 """Streams whose frames are repeated: one for an utterance, or one for each block of frames, such as i-vectors."""
 
 from readers.config.config import Config
+from readers.config.feature_record import FeatureRecord
 from readers.errors import ConfigError
+from readers.minibatches.excerpts import ExcerptOptions
 
 REPETITION_NAMES = ("expandToUtterance", "framesPerVector")
 
@@ -38,3 +40,13 @@ def frames_per_vector_of(config: Config, context: tuple[int, int] | None) -> int
             "them"
         )
     return 0 if whole else size
+
+
+def recorded(record: FeatureRecord | None, repeated: bool, excerpts: ExcerptOptions) -> FeatureRecord | None:
+    """Return what a model that is trained on a stream remembers of it; None for nothing.
+
+    Of repeated frames only the model that estimated them counts: they have no period to compare.
+    """
+    if record is None or not repeated:
+        return record and excerpts.recorded(record)
+    return FeatureRecord(extractor=record.extractor) if record.extractor else None

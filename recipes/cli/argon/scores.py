@@ -104,11 +104,15 @@ def open_front_end(arguments: argparse.Namespace, scorer):
 def open_vectors(arguments: argparse.Namespace, scorer):
     """Return the i-vectors of feature files; None for a network that takes none."""
     from features.ivectors.adapted import VectorFiles
+    from readers.config.feature_record import FeatureRecord
 
     if arguments.ivector_model:
         raise ConfigError("command line: --ivector-model without --features; expected --ivectors with feature files")
     require_ivectors(scorer, arguments.ivectors, "--ivectors")
-    return VectorFiles(arguments.ivectors, scorer.ivector_dim) if arguments.ivectors else None
+    if not arguments.ivectors:
+        return None
+    expected = FeatureRecord() if arguments.ignore_feature_mismatch else scorer.ivector_record
+    return VectorFiles(arguments.ivectors, scorer.ivector_dim, expected, f"with which {scorer.source} was trained")
 
 
 def require_ivectors(scorer, given: str | None, option: str) -> None:

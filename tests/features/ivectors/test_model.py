@@ -1,6 +1,7 @@
 """Models of i-vectors: offline and online estimation, and their files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,6 +115,15 @@ def test_a_saved_model_is_the_same(tmp_path, full):
         np.testing.assert_array_equal(again.online(frames), model.online(frames))
         assert (again.options, again.record, again.dim) == (model.options, model.record, SIZE)
     assert model.as_bytes() == path.read_bytes() == again.as_bytes()
+
+
+def test_the_checksum_tells_models_apart():
+    model = make_model()
+    assert len(model.checksum) == 16
+    assert model.checksum == make_model(max_count=3.0).checksum
+    assert model.checksum != make_model(full=True).checksum
+    moved = replace(model, extractor=replace(model.extractor, offset=2.6))
+    assert model.checksum != moved.checksum
 
 
 @pytest.mark.parametrize(

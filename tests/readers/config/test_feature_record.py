@@ -172,3 +172,27 @@ def test_links_have_the_record_of_their_files(tmp_path):
         assert not files.record(tmp_path / "links" / "plain.fb", "FBANK_D_Z", 100000).is_detailed
     write_side_file(tmp_path / "links" / "features.fb.json", changed(NUMCHANS=30))
     assert SideFiles().record(tmp_path / "links" / "wide.fb", "FBANK_D_Z", 100000) == changed(NUMCHANS=30)
+
+
+def test_ivectors_know_the_model_that_estimated_them(tmp_path):
+    mine, other = FeatureRecord(extractor="0123456789abcdef"), FeatureRecord(extractor="f" * 16)
+    assert FeatureRecord.parse(mine.as_json(), "here") == mine
+    assert mine.texts() == ["i-vectors of model 0123456789abcdef"]
+    assert mine.mismatch("a", mine, "so") is None
+    assert mine.mismatch("a", FeatureRecord(), "so") is None
+    expected = "a: i-vectors of model 0123456789abcdef; expected those of ffffffffffffffff, so"
+    assert mine.mismatch("a", other, "so") == expected
+    assert FeatureRecord().updated(mine).extractor == mine.updated(FeatureRecord()).extractor == mine.extractor
+    write_side_file(tmp_path / "features.ivec.json", mine)
+    found = SideFiles().record(tmp_path / "one.ivec", "USER", 1000000)
+    assert found == FeatureRecord({"TARGETRATE": 1000000}, extractor=mine.extractor)
+
+
+@pytest.mark.parametrize("value", [1, "", "0123", "0123456789ABCDEF", None])
+def test_extractors_that_are_no_checksums(value):
+    data = FeatureRecord().as_json() | {"extractor": value}
+    if value == "":
+        assert FeatureRecord.parse(data, "here") == FeatureRecord()
+        return
+    with pytest.raises(FormatError, match=r"^here: 'extractor' is .*; expected a checksum of 16 hexadecimal digits"):
+        FeatureRecord.parse(data, "here")

@@ -7,7 +7,9 @@ import pytest
 
 from acoustic.network.model_file import load_model
 from decoder.recognizer import Recognizer
+from features.ivectors import IvectorModel
 from readers.audio.audio_file import read_audio
+from readers.config.feature_record import FeatureRecord
 from readers.htk.mlf import read_mlf
 from readers.htk.parameter_file import read_htk, write_htk
 from readers.htk.scp import read_scp
@@ -117,7 +119,32 @@ def test_scores_depend_on_the_ivectors(adapted):
     vectors = score_utterances(Path("ad/net"), Path("test.scp"), 3, ivectors=Path("test.iv.scp"))
     assert user_scores(scorer, "feat/utt25") == pytest.approx(vectors["feat/utt25"], abs=1e-6)
     network = load_model("ad/net")
-    assert list(network.feature_records) == ["features"]
+    assert set(network.feature_records) == {"features", "ivector"}
+    assert network.feature_records["ivector"] == FeatureRecord(extractor=IvectorModel.load("m.ivector").checksum)
+
+
+def test_ivectors_of_another_model_are_refused(adapted):
+    made = IvectorModel.load("m.ivector").checksum
+    train = ("--gaussians", 3, "--dim", 3, "--passes", 1, "--extractor-passes", 1, "--period", 4, "-j", 1)
+    assert adapted.run("ivector", "train", "--features", "train.scp", "-o", "other", *train).status == 0
+    other = IvectorModel.load("other").checksum
+    words = ("--features", "test.scp", "--out", "ov", "--scp", "test.ov.scp", "--online", "-j", 1)
+    assert adapted.run("ivector", "extract", "other", *words).status == 0
+    why = f"i-vectors of model {other}; expected those of {made}, with which ad/net was trained"
+    fault = adapted.decode("-am", "ad/net", "--ivectors", "test.ov.scp").err[0]
+    assert f"feat/utt24.ivec: {why}" in fault
+    audio = ("--features", "hcopy.config", "--ivector-model", "other")
+    assert adapted.decode("-am", "ad/net", *audio).fault == f"other: {why}; --ignore-feature-mismatch uses them anyway"
+    assert adapted.decode("-am", "ad/net", "--ivectors", "test.ov.scp", "--ignore-feature-mismatch").status == 0
+    stream = STREAM.replace("train.iv.scp", "train.ov.scp")
+    words = ("--features", "train.scp", "--out", "ov", "--scp", "train.ov.scp", "--online", "-j", 1)
+    assert adapted.run("ivector", "extract", "other", *words).status == 0
+    builder = "Train=[NDLNetworkBuilder=[networkDescription=net.ndl]]"
+    more = ("Train=[SGD=[maxEpochs=9]]", "extendTraining=true")
+    outcome = adapted.run(
+        "cntk", "configFile=net.cntk", "modelPath=ad/net", builder, f"Train=[reader=[{stream}]]", *more
+    )
+    assert f"i-vectors of model {other}; expected those of {made}" in outcome.err[-1]
 
 
 def user_scores(scorer, name):
@@ -193,7 +220,7 @@ def test_ivectors_of_features_of_unknown_origin_cannot_be_computed_from_audio(ad
     Path("feat/features.fb.json").unlink()
     train = ("--gaussians", 2, "--dim", 3, "--passes", 1, "--extractor-passes", 1, "-j", 1)
     assert adapted.run("ivector", "train", "--features", "train.scp", "-o", "m.ivector", *train).status == 0
-    fault = adapted.decode("-am", "ad/net", *AUDIO, infiles="audio.list").fault
-    assert fault.startswith(
-        "m.ivector: was trained on features of unknown settings; expected features that argonaut hcopy"
+    outcome = adapted.decode("-am", "ad/net", *AUDIO, "--ignore-feature-mismatch", infiles="audio.list")
+    assert outcome.err[-1].startswith(
+        "error: m.ivector: was trained on features of unknown settings; expected features that argonaut hcopy"
     )
