@@ -17,6 +17,7 @@ BENCHMARKS = (
     "lstm_train",
     "parallel_jobs",
     "class_softmax",
+    "sequence_criteria",
     "lattice_free",
     "features",
     "search_an4",
