@@ -37,10 +37,18 @@ def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) 
     Raises OSError if the folder is missing.
     """
     recordings, texts, unreadable = _files(source, report)
-    names = plain_names(recordings)
+    first = {path.with_suffix(""): path for path in reversed(recordings)}
+    names = plain_names(first.values())
     used = set()
     for path in recordings:
-        name, place = names[path], path.with_suffix("")
+        place = path.with_suffix("")
+        name = names[first[place]]
+        if place in used:
+            report.fail(
+                name, f"{path}: the same name as {first[place]}, which is used; expected one recording of each name: "
+                "remove this one, or rename it and its transcript"
+            )  # fmt: skip
+            continue
         used.add(place)
         speaker = path.stem[:speaker_characters] if speaker_characters else path.parent.name or "speaker"
         transcript = texts.get(place)

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
+from decoder.grammars.vocabulary import listed
 from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.recording import LONGEST
 from decoder.recognizer.transcript import Word
-from readers.audio.audio_file import Channel, read_audio
+from readers.audio.audio_file import MIX, Channel, read_audio
 from readers.audio.header import AudioHeader, read_audio_header
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
 from readers.corpora.corpus import Utterance
-from readers.errors import ArgonautError
+from readers.errors import ArgonautError, FormatError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord
 from recipes.align.recordings import Recording
@@ -51,6 +52,11 @@ class RecordingAligner:
         Utterances that cannot be aligned have a reason.  Raises ArgonautError or OSError if the audio cannot be read.
         """
         header = read_audio_header(recording.audio)
+        if header.channels > 1 and any(self._channel(one) is None for one in recording.utterances):
+            raise FormatError(
+                f"{recording.audio}: {header.channels} channels; expected one; choose it by --channel "
+                f"{', '.join(map(str, range(header.channels)))} or {MIX}"
+            )
         audio = _Audio(recording.audio, header)
         found = [self._utterance(one, audio, header.seconds) for one in recording.utterances]
         return AlignedRecording(recording.name, str(recording.audio), header.seconds, tuple(found))
@@ -66,6 +72,11 @@ class RecordingAligner:
                 return AlignedUtterance(*place, (), (), NO_TRANSCRIPT)
             if start >= end:
                 return AlignedUtterance(*place, (), (), f"begins at {start:g} s, after the end of the recording")
+            unknown = [word for word in dict.fromkeys(utterance.words) if word not in self.aligner.graphs.words]
+            if unknown:
+                these = "this word" if len(unknown) == 1 else "these words"
+                reason = f"no pronunciation of {listed(unknown)}; expected {these} in the dictionary, or --g2p MODEL"
+                return AlignedUtterance(*place, (), (), reason)
             samples, rate = audio.read(start, end, self._channel(utterance))
             if end - start > self.longest:
                 return self._long(AlignedUtterance(*place, (), ()), utterance.words, samples, rate)

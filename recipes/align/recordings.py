@@ -36,7 +36,8 @@ def recordings_of(corpus: Corpus, source: Path) -> list[Recording]:
     """Return the recordings of a corpus, in the order of their names.
 
     The folders of the names are those of the audio files below `source` or, if some are elsewhere, below the deepest
-    folder of all.  Raises ConfigError for files whose results would have the same name.
+    folder of all, with this folder if it has the name of their only speaker.  Raises ConfigError for files whose
+    results would have the same name.
     """
     by_audio: dict[Path, list[Utterance]] = {}
     for utterance in corpus.utterances:
@@ -44,11 +45,15 @@ def recordings_of(corpus: Corpus, source: Path) -> list[Recording]:
     base = Path(os.path.abspath(source))  # noqa: PTH100
     if not all(audio.is_relative_to(base) for audio in by_audio):
         base = Path(os.path.commonpath([audio.parent for audio in by_audio]))
+        base = base.parent if {one.speaker for one in corpus.utterances} == {base.name} else base
     found: dict[str, Recording] = {}
     for audio, utterances in by_audio.items():
         name = audio.relative_to(base).with_suffix("").as_posix()
         if name in found:
-            raise ConfigError(f"{audio}: the same name as {found[name].audio}; expected different names of recordings")
+            raise ConfigError(
+                f"{audio}: the same name as {found[name].audio}, so that their results would lie in one file; "
+                "expected different names of recordings: rename or remove one of them"
+            )
         ordered = sorted(utterances, key=lambda one: (one.start, one.name))
         found[name] = Recording(name, utterances[0].audio, tuple(ordered))
     return [found[name] for name in sorted(found)]

@@ -16,7 +16,7 @@ and ends with
   utterances: 948 done, 0 skipped, 0 failed
 With --dict FILE, the words without a pronunciation are in the report and, most frequent first, in unknown.words.
 With --g2p MODEL as well, their pronunciations are guessed and written, the most doubtful first, to guessed.dict, for
-review: argonaut g2p trains such models.
+review: argonaut g2p trains such models.  Another import keeps the pronunciations of words in this file.
 
 kinds of corpora:
   folder  recordings with .lab, .txt or .TextGrid files beside them; the folder of a recording names its speaker
@@ -33,7 +33,8 @@ from pathlib import Path
 from readers.errors import ConfigError
 from recipes.cli.console import progress_display, show_losses
 
-RESULTS = ("hcopy.list", "unknown.words", "guessed.dict", "report.txt", "report.json")
+GUESSED = "guessed.dict"  # stays, since it may be corrected by hand
+RESULTS = ("hcopy.list", "unknown.words", "report.txt", "report.json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("command line: --g2p without --dict; expected the dictionary to which guesses are added")
     out = Path(arguments.out)
     owned = [out / name for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, *RESULTS)]
-    for path in owned:
+    for path in (*owned, out / GUESSED):
         require_writable(path, [arguments.source, arguments.dict, arguments.g2p])
     entries = read_any_dictionary(arguments.dict, arguments.dict_format) if arguments.dict else []
     phones = fewest_phones(entries)
@@ -101,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
             store=out / "audio",
             progress=show,
         )
-    guesses = guess(corpus, entries, arguments.g2p) if arguments.g2p else None
+    guesses = guess(corpus, entries, arguments.g2p, out / GUESSED) if arguments.g2p else None
     guessed = fewest_phones(guesses.entries) if guesses else {}
     with progress_display("read audio") as show:
         known = phones if arguments.dict else None
@@ -115,8 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
         if examination.unknown is not None:
             write_lines(out / "unknown.words", (f"{word} {count}" for word, count in examination.unknown.items()))
         if guesses:
-            guesses.write(out / "guessed.dict")
-            report.remarks["pronunciations"] = guesses.summary(out / "guessed.dict")
+            guesses.write(out / GUESSED)
+            report.remarks["pronunciations"] = guesses.summary(out / GUESSED)
             if guesses.without:
                 word, reason = guesses.without[0]
                 report.remarks["not guessed"] = f"{counted(len(guesses.without), 'word')}, such as {word}: {reason}"
@@ -138,12 +139,21 @@ def fewest_phones(entries: Iterable) -> dict[str, int]:
     return found
 
 
-def guess(corpus, entries: list, path: str):
-    """Return the Guesses of a model for the words of a corpus that a dictionary lacks."""
-    from decoder.g2p import G2P, complete_dictionary
+def guess(corpus, entries: list, path: str, earlier: Path):
+    """Return the Guesses of a model for the words of a corpus that a dictionary lacks.
 
-    words = [word for utterance in corpus.utterances for word in utterance.words or ()]
-    return complete_dictionary(entries, words, G2P.load(path))
+    Words in the file of an earlier import keep their pronunciations, which may have been corrected.
+    """
+    from decoder.g2p import G2P, complete_dictionary
+    from readers.dictionaries.forms import read_any_dictionary
+
+    words = dict.fromkeys(word for utterance in corpus.utterances for word in utterance.words or ())
+    known = {entry.word for entry in entries}
+    kept = read_any_dictionary(earlier, "htk") if earlier.exists() and earlier.stat().st_size else []
+    kept = [entry for entry in kept if entry.word in words and entry.word not in known]
+    guesses = complete_dictionary([*entries, *kept], words, G2P.load(path))
+    guesses.entries.extend(kept)
+    return guesses
 
 
 def write_json(path: Path, report, examination, guesses) -> None:

@@ -149,5 +149,15 @@ def test_guessed_pronunciations(folder, tmp_path, capsys):  # noqa: F811
     report = json.loads((tmp_path / "out/report.json").read_text())
     assert sorted(report["guessed"]) == ["three", "two"]
     assert list(report["unknown"]) == ["two", "three", "don't"]
+    correct = "two 1.0 T UW\n"  # by hand
+    (tmp_path / "out/guessed.dict").write_text(correct)
+    assert main(["import", "folder", str(folder), *options]) == 0
+    found = read_any_dictionary(tmp_path / "out/guessed.dict")
+    assert {entry.word: entry.phones for entry in found} == {"two": ("T", "UW"), "three": tuple("THREE")}
+    kept = (tmp_path / "out/guessed.dict").read_bytes()
+    assert main(["import", "folder", str(folder), *options]) == 0
+    assert main(["import", "folder", str(folder), *options[:2], *options[4:]]) == 0
+    assert (tmp_path / "out/guessed.dict").read_bytes() == kept
+    capsys.readouterr()
     assert main(["import", "folder", str(folder), *options[2:]]) == 2
     assert "--g2p without --dict" in capsys.readouterr().err
