@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from decoder.grammars.phone_acceptor import GrammarAcceptor, PhoneLoop, SpokenArc
-from decoder.grammars.phone_loop import phone_states
+from decoder.grammars.phone_loop import early_lengths, phone_states
 from decoder.grammars.vocabulary import spelled_as_dictionary
 from decoder.grammars.word_acceptor import word_acceptor
 from decoder.graph.context import TriphoneTable
@@ -18,6 +18,7 @@ from decoder.graph.phone_models import PhoneModels
 from decoder.graph.triphone import (
     arcs_of_silence,
     check_phone_models,
+    check_topologies,
     costs_between,
     has_context,
     normalised,
@@ -202,12 +203,7 @@ class _Compilation:
         """Return the acceptor over HMM states of an acceptor over words."""
         lexicon, models = self.lexicon, self.models
         phones = list(dict.fromkeys([self.silence, *(phone for _, of_word, _ in lexicon.words for phone in of_word)]))
-        for phone in phones[1:]:
-            if phone in models.topology:
-                raise GraphError(
-                    f"dictionary: model '{phone}' in a word is not left-to-right; expected that of silence between "
-                    "words only"
-                )
+        check_topologies(models, set(phones[1:]))
         number = {phone: i for i, phone in enumerate(phones)}
         entries: dict[str, list[tuple[tuple[int, ...], float]]] = {UNKNOWN: [((), self.grammar.unknown_cost)]}
         for word, of_word, cost in lexicon.words:
@@ -225,7 +221,7 @@ class _Compilation:
                 if key not in labels:
                     labels[key] = self._label(symbol)
                 spoken.append(SpokenArc(source, target, labels[key], of_word, round_to_grid(scale * cost + price)))
-        table = TriphoneTable(models.states, phones, 0, self.symbols)
+        table = TriphoneTable(models, phones, 0, self.symbols)
         silent, short = self._topology(self.silence), self._topology(self.pause) if self.pause else None
         built = GrammarAcceptor(
             table,
@@ -245,5 +241,8 @@ class _Compilation:
     def _loop(self, wanted: bool) -> PhoneLoop:
         pauses = (self.silence, self.pause or SHORT_PAUSE)
         states = phone_states(self.models, pauses) if wanted else {}
-        labels = [[[self._label(f"[{state}]") for state in place] for place in places] for places in states.values()]
+        labels, early = [], early_lengths(self.models)
+        for phone, places in states.items():
+            for size in (len(places), *early.get(phone, ())):
+                labels.append([[self._label(f"[{state}]") for state in place] for place in places[:size]])
         return PhoneLoop(labels, round_to_grid(self.grammar.phone_cost))

@@ -4,6 +4,7 @@ With triphones, every senone of a phone's first state may be followed by every s
 So the loop matches each sequence of triphones at least as well as their own models, with only as many arcs as senones.
 """
 
+import math
 from collections.abc import Collection, Sequence
 
 from decoder.graph.phone_models import PhoneModels
@@ -18,13 +19,23 @@ def phone_states(models: PhoneModels, without: Collection[str] = ()) -> dict[str
     found: dict[str, list[dict[str, None]]] = {}
     for name, states in models.states.items():
         phone = phone_of(name)
-        if phone in without or phone in models.topology:
+        if phone in without or models.early_exits(name) is None:
             continue
         places = found.setdefault(phone, [{} for _ in states])
         if len(places) == len(states):
             for place, state in zip(places, states):
                 place[state] = None
     return {phone: [list(place) for place in places] for phone, places in found.items() if places}
+
+
+def early_lengths(models: PhoneModels) -> dict[str, list[int]]:
+    """Return the numbers of states, besides all, after which the models of a phone may be left."""
+    found: dict[str, set[int]] = {}
+    for name in models.topology:
+        exits = models.early_exits(name) or ()
+        early = (i for i, (_, leaving) in enumerate(exits, start=1) if leaving > -math.inf)
+        found.setdefault(phone_of(name), set()).update(early)
+    return {phone: sorted(lengths) for phone, lengths in found.items()}
 
 
 def loop_arcs(

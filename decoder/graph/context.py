@@ -1,11 +1,13 @@
 """C, the context dependency: the HMM states of each phone in its context."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from decoder.graph.lexicon import round_to_grid
 from decoder.graph.openfst import EPSILON
+from decoder.graph.phone_models import EarlyExits, PhoneModels
 from readers.errors import GraphError
 from readers.htk.trees import phone_of
 
@@ -13,21 +15,24 @@ from readers.htk.trees import phone_of
 class TriphoneTable:
     """The state labels of every triphone that is asked for.
 
-    states: logical model (`l-c+r`, or `c` for a phone without context) -> states; phones: names by number; silence: its
-    number; symbols: the label of a state is 1 + its index in this list.
+    models: the states of logical models, `l-c+r`, or `c` for a phone without context; phones: names by number; silence:
+    its number; symbols: the label of a state is 1 + its index in this list.
     Models are numbered when they are first asked for; the labels of model m are labels[offset[m] : offset[m] +
-    length[m]].
+    length[m]].  enter_cost and leave_cost have the same places: the cost of going on to a state from the one before,
+    and that of leaving the model early after a state, inf where that is impossible.
     """
 
-    def __init__(self, states: Mapping[str, Sequence[str]], phones: Sequence[str], silence: int, symbols: list[str]):
+    def __init__(self, models: PhoneModels, phones: Sequence[str], silence: int, symbols: list[str]):
+        states = models.states
         self.states, self.phone_names, self.silence = states, list(phones), silence
+        self._exits = {name: models.early_exits(name) or () for name in models.topology}
         label = {symbol: i for i, symbol in enumerate(symbols, start=1)}
         self._label = {name: [label[f"[{s}]"] for s in names] for name, names in states.items()}
         with_context = {phone_of(name) for name in states if phone_of(name) != name}
         self.context_free = {phone for phone in phones if phone not in with_context and phone in states}
         self.missing: dict[str, str] = {}  # name of the model -> phone
         self.used: dict[str, tuple[int, ...]] = {}  # model -> labels
-        self._numbers: dict[tuple[int, ...], int] = {}
+        self._numbers: dict[tuple[tuple[int, ...], EarlyExits], int] = {}
         self._known: dict[int, int] = {}  # code of the triphone -> number of its model
 
     @property
@@ -46,12 +51,17 @@ class TriphoneTable:
         return numbers[inverse].reshape(left.shape)
 
     def split_models(self, left, phone, right) -> tuple[np.ndarray, np.ndarray]:
-        """Each triphone as two models: all states but the last (epsilon for a model with one state), and the last."""
+        """Each triphone as two models, all states but the last, and the last; epsilon and all states for a model with
+        one state, or one that may be left early.
+        """
         models = self.models(left, phone, right)
-        by_number = {number: labels for labels, number in self._numbers.items()}
+        by_number = {number: key for key, number in self._numbers.items()}
         unique, inverse = np.unique(models, return_inverse=True)
-        heads = np.array([self._number(by_number[int(m)][:-1] or (EPSILON,)) for m in unique], dtype=np.int64)
-        tails = np.array([self._number(by_number[int(m)][-1:]) for m in unique], dtype=np.int64)
+        halves = []
+        for labels, exits in (by_number[int(m)] for m in unique):
+            split = 0 if exits else len(labels) - 1
+            halves.append((self._number(labels[:split] or (EPSILON,)), self._number(labels[split:], exits)))
+        heads, tails = np.array(halves, dtype=np.int64).reshape(-1, 2).T
         return heads[inverse].reshape(models.shape), tails[inverse].reshape(models.shape)
 
     def _model(self, code: int) -> int:
@@ -66,11 +76,11 @@ class TriphoneTable:
                 labels = [EPSILON]
             else:
                 self.used[name] = tuple(labels)
-            self._known[code] = self._number(tuple(labels))
+            self._known[code] = self._number(tuple(labels), self._exits.get(name, ()))
         return self._known[code]
 
-    def _number(self, labels: tuple[int, ...]) -> int:
-        return self._numbers.setdefault(labels, len(self._numbers))
+    def _number(self, labels: tuple[int, ...], exits: EarlyExits = ()) -> int:
+        return self._numbers.setdefault((labels, exits), len(self._numbers))
 
     def check(self) -> None:
         """Raise GraphError for models that were asked for and do not exist (the first ten)."""
@@ -97,8 +107,15 @@ class TriphoneTable:
         return True
 
     def finish(self) -> None:
-        """Compute labels, offset and length of all models."""
-        rows = list(self._numbers)
+        """Compute labels, offset, length and costs of all models."""
+        rows = [labels for labels, _ in self._numbers]
         self.length = np.array([len(row) for row in rows], dtype=np.int64)
         self.offset = np.cumsum(self.length) - self.length
-        self.labels = np.fromiter(itertools.chain.from_iterable(rows), np.int64, int(self.length.sum()))
+        total = int(self.length.sum())
+        self.labels = np.fromiter(itertools.chain.from_iterable(rows), np.int64, total)
+        self.enter_cost, self.leave_cost = np.zeros(total), np.full(total, np.inf)
+        for (_, exits), offset in zip(self._numbers, self.offset.tolist()):
+            for place, (going_on, leaving) in enumerate(exits, start=offset):
+                self.enter_cost[place + 1] = round_to_grid(-going_on)
+                if leaving > -np.inf:
+                    self.leave_cost[place] = round_to_grid(-leaving)

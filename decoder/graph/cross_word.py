@@ -193,19 +193,23 @@ class CrossWordAcceptor:
         ends, total = np.cumsum(length), int(length.sum())
         first, last = ends - length, ends - 1
         within = np.arange(total) - np.repeat(first, length)
-        chain_label = self.table.labels[np.repeat(self.table.offset[model], length) + within]
         inner = np.ones(total, dtype=bool)  # arcs that end in a new node
         inner[last] = False
         chain_target = np.cumsum(inner) - 1 + self.num_nodes
         chain_source = np.roll(chain_target, 1)
         chain_source[first], chain_target[last] = c_source, c_target
+        places = np.repeat(self.table.offset[model], length) + within
+        early = np.flatnonzero(np.isfinite(self.table.leave_cost[places]))  # states after which a model may be left
+        leaving = np.repeat(c_target, length)[early]
         final_cost = np.full(self.num_nodes + int(inner.sum()), np.inf, dtype=np.float32)
         final_cost[FINAL] = 0.0
         return ArcArrays(
-            np.concatenate([source, chain_source]).astype(np.int32),
-            np.concatenate([target, chain_target]).astype(np.int32),
-            np.concatenate([label, chain_label]).astype(np.int32),
-            np.concatenate([cost, np.zeros(len(chain_label))]).astype(np.float32),
+            np.concatenate([source, chain_source, chain_target[early]]).astype(np.int32),
+            np.concatenate([target, chain_target, leaving]).astype(np.int32),
+            np.concatenate([label, self.table.labels[places], np.full(len(early), EPSILON)]).astype(np.int32),
+            np.concatenate([cost, self.table.enter_cost[places], self.table.leave_cost[places[early]]]).astype(
+                np.float32
+            ),
             final_cost,
             START,
         ).sorted()

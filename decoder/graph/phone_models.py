@@ -25,6 +25,8 @@ POSSIBLE = 1e-6  # transitions with a lower probability are ignored
 SAME = 1e-4  # tolerance for equal transition probabilities
 
 
+EarlyExits = tuple[tuple[float, float], ...]  # see PhoneModels.early_exits
+
 _TABLES = {
     "transitions": hmm_tables.read_transitions,
     "topology": hmm_tables.read_topology,
@@ -79,6 +81,27 @@ class PhoneModels:
         """(from, to, ln P) of a model, left-to-right unless the topology lists it."""
         plain = tuple((place, place + 1, 0.0) for place in range(len(self.states[model]) + 1))
         return self.topology.get(model, plain)
+
+    def early_exits(self, model: str) -> EarlyExits | None:
+        """The states after which a model may be left, besides the last one.
+
+        Parameters
+        ----------
+        model : str
+
+        Returns
+        -------
+        tuple of (float, float) or None
+            For each state but the last, ln P(next state | leaving the state) and ln P(exit | leaving the state), -inf
+            where it is impossible; empty for a left-to-right model, None for a model with any other topology.
+        """
+        if model not in self.topology:
+            return ()
+        size, ways = len(self.states[model]), {(a, b): ln for a, b, ln in self.topology[model]}
+        expected = {(0, 1), (size, size + 1), *((i, i + 1) for i in range(1, size))}
+        if not expected <= ways.keys() or not all(a and b == size + 1 for a, b in ways.keys() - expected):
+            return None
+        return tuple((ways[i, i + 1], ways.get((i, size + 1), -math.inf)) for i in range(1, size))
 
     def with_transitions(self, table: Mapping[str, tuple[float, float]]) -> "PhoneModels":
         """The same models with the transitions of a table; a state that is not in it takes those of its senone."""
@@ -234,6 +257,13 @@ class _Distiller:
         self.topology: dict[str, tuple] = {}
         self.tied: dict[str, str] = {}
         self.counted: set[str] = set()
+        self.of_phone = {  # the topology of triphones of each phone that may be left early
+            split_triphone(hmm.name)[1]: _topology(hmm)
+            for hmm in donor.hmms.values()
+            if split_triphone(hmm.name) != (None, hmm.name, None)
+            and not _is_left_to_right(hmm)
+            and _is_left_to_right(hmm, early_exit=True)
+        }
 
     def add(self, logical: str, physical: str | None) -> None:
         """Add a model; physical None: from the trees, unless it is there already."""
@@ -257,6 +287,9 @@ class _Distiller:
                     f"decision trees: leaf '{state}' is not a tied state of the model set; expected a ~s macro"
                 )
         self.states[logical] = states
+        phone = split_triphone(logical)[1]
+        if phone in self.of_phone:
+            self.topology[logical] = self.of_phone[phone]
 
     def _states_of(self, hmm: Hmm) -> tuple[str, ...]:
         """The model's states; its transitions are counted the first time."""
@@ -264,11 +297,13 @@ class _Distiller:
         left, _, right = split_triphone(hmm.name)
         if left is not None or right is not None:
             if hmm.name not in self.counted:
-                if not _is_left_to_right(hmm):
+                if not _is_left_to_right(hmm, early_exit=True):
                     raise GraphError(
                         f"{hmm.where}: model '{hmm.name}' is not left-to-right; expected that of silence models only"
                     )
                 self.counted.add(hmm.name)
+                if not _is_left_to_right(hmm):
+                    self.topology[hmm.name] = _topology(hmm)
                 for state, stay in zip(states, _stays(hmm)):
                     self.stays.setdefault(state, []).append(stay)
             return states
@@ -343,13 +378,14 @@ def _stays(hmm: Hmm) -> list[float]:
     return stays
 
 
-def _is_left_to_right(hmm: Hmm) -> bool:
-    matrix = hmm.transitions.matrix
+def _is_left_to_right(hmm: Hmm, early_exit: bool = False) -> bool:
+    """Whether states are passed in order; with early_exit, the model may be left after any of them."""
+    matrix, last = hmm.transitions.matrix, hmm.num_states - 1
     return all(
         matrix[i, j] <= POSSIBLE
-        for i in range(hmm.num_states - 1)
-        for j in range(1, hmm.num_states)
-        if j not in (i, i + 1)
+        for i in range(last)
+        for j in range(1, last + 1)
+        if j not in (i, i + 1) and not (early_exit and 0 < i < j == last)
     )
 
 

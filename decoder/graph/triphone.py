@@ -149,6 +149,16 @@ def check_phone_models(words: Sequence[tuple[str, tuple[str, ...], float]], cent
         raise GraphError(f"dictionary: phones without a model: {shown}{more}; expected phones of the HMM set")
 
 
+def check_topologies(models: PhoneModels, phones: Collection[str]) -> None:
+    """Raise GraphError for phones of words whose states are not passed in order."""
+    for phone in sorted(phones & models.topology.keys()):
+        if models.early_exits(phone) is None:
+            raise GraphError(
+                f"dictionary: model '{phone}' in a word is not left-to-right; expected that of silence between words "
+                "only"
+            )
+
+
 def _compile(
     models, words, lookahead, silence, pause, options, lexicon
 ) -> tuple[ArcArrays, list[str], np.ndarray | None]:
@@ -159,7 +169,7 @@ def _compile(
     number = {name: i for i, name in enumerate(names, start=1 + len(states))}
     phones = list(dict.fromkeys([silence, *(phone for _, of_word, _ in words for phone in of_word)]))
     phone_number = {phone: i for i, phone in enumerate(phones)}
-    table = TriphoneTable(models.states, phones, phone_number[silence], symbols)
+    table = TriphoneTable(models, phones, phone_number[silence], symbols)
     # Pronunciations and silences have unique labels unless the states alone distinguish them: otherwise two paths could
     # have the same labels for ever at different costs, and determinisation would not terminate.
     plain = {symbol: i for i, symbol in enumerate(symbols, start=1)}
@@ -174,10 +184,7 @@ def _compile(
         meaning.extend(plain[f"[{state}]"] for state in models.states[model])
         return Topology(range(begin, len(meaning)), arcs_of_silence(models, model, silence, options))
 
-    for phone in {phone for _, of_word, _ in words for phone in of_word} & set(models.topology):
-        raise GraphError(
-            f"dictionary: model '{phone}' in a word is not left-to-right; expected that of silence between words only"
-        )
+    check_topologies(models, {phone for _, of_word, _ in words for phone in of_word})
     marks = {
         SENTENCE_START: (number[SENTENCE_START], min(cost for _, cost in lexicon.starts)),
         SENTENCE_END: (number[SENTENCE_END], min(cost for _, cost in lexicon.ends) + lookahead[SENTENCE_END]),

@@ -200,12 +200,11 @@ class _SystemBuilder:
         num_states = len(self.state_map[phone])
         trees, tied = {}, {}
         for state in range(2, 2 + num_states):
-            contexts = [model for model in self.models[phone] if (model, state) in self.statistics.rows]
-            if not contexts:
-                raise GraphError(f"tying: no frames of state {state} of '{phone}'; expected some of each")
-            count, total, square = self.statistics.select([(model, state) for model in contexts])
+            contexts, source = self._contexts(phone, state)
+            count, total, square = self.statistics.select([(model, source) for model in contexts])
             prefix = f"{phone}_s{state}_"
-            tree, leaf_of = grow_tree(contexts, count, total, square, questions, self.floor, self.options, prefix)
+            asked = questions if source == state else ()
+            tree, leaf_of = grow_tree(contexts, count, total, square, asked, self.floor, self.options, prefix)
             trees[phone, state] = tree
             size = 1 + int(leaf_of.max())
             sums = [np.zeros((size, *a.shape[1:])) for a in (count, total, square)]
@@ -223,6 +222,17 @@ class _SystemBuilder:
                 self._add_hmm(model, [tied[name] for name in states], transitions)
             self.names[model] = physical[states]
         return trees
+
+    def _contexts(self, phone: str, state: int) -> tuple[list[str], int]:
+        """The models of a phone with frames of a state, and the state.
+
+        In the chain topology, a phone may have no second frame anywhere; then state 3 has the frames of state 2.
+        """
+        for source in (3, 2) if state == 3 and len(self.state_map[phone]) == 2 else (state,):
+            contexts = [model for model in self.models[phone] if (model, source) in self.statistics.rows]
+            if contexts:
+                return contexts, source
+        raise GraphError(f"tying: no frames of state {state} of '{phone}'; expected some of each")
 
     def add_pause(self, pause: str, silence: str) -> None:
         """Add HTK's short pause: the middle state of silence, and a transition that skips it."""

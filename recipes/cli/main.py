@@ -24,6 +24,7 @@ COMMANDS = {
     "denominator": "make lattices of training utterances for sequence training: MMI, MPE, sMBR",
     "fmllr": "adapt features to speakers: estimate LDA, MLLT and fMLLR transforms, and apply them",
     "ivector": "train an extractor of i-vectors, vectors that describe speakers, and compute them",
+    "chain": "make denominator and numerator graphs for training with lattice-free MMI",
     "lm": "estimate an n-gram language model, compute perplexities, rescore n-best lists",
     "g2p": "guess the pronunciations of words with a model trained on a dictionary",
     "argon": "decode features or audio to an MLF and lattices, or align known words",

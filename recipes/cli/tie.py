@@ -57,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--context-free", default="", metavar="NAMES", help="further context-independent phones, separated by commas"
     )
     tying.add_argument(
+        "--context",
+        choices=("both", "left"),
+        default="both",
+        help="neighbours that the questions ask for; left makes biphones (both)",
+    )
+    tying.add_argument(
         "--short-pause", metavar="NAME", help="add a short pause that shares the middle state of silence"
     )
     tying.add_argument(
@@ -90,6 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
         return report.exit_status
     if questions is None:
         questions = phone_questions(reading.statistics, reading.context_free, reading.pause)
+    if arguments.context == "left":
+        questions = left_questions(questions)
     system = tie_states(
         reading.statistics, reading.transitions, reading.state_map, reading.context_free, questions, options,
         reading.silence, reading.pause, arguments.transition_power,
@@ -114,6 +122,41 @@ def read_questions(path: str) -> dict:
     return questions
 
 
+def left_questions(questions: dict) -> dict:
+    """The questions that ask for the left neighbour only."""
+    found = {name: one for name, one in questions.items() if all(pattern.endswith("*") for pattern in one.patterns)}
+    if not found:
+        raise ConfigError('command line: --context left without questions such as "b-*"; expected some')
+    return found
+
+
+def read_places(arguments: argparse.Namespace) -> tuple[dict[str, tuple[str, int]], dict[str, list[str]]]:
+    """Read --states or --state-list and --trees: the place of each state of an alignment, and the states of phones."""
+    from decoder.graph import state_map_of
+    from decoder.tying import places_of
+    from readers.htk.frame_labels import read_state_list
+    from readers.htk.trees import read_trees
+    from readers.tables.hmm_tables import read_state_map
+
+    if bool(arguments.states) == bool(arguments.state_list):
+        raise ConfigError("command line: expected either --states or --state-list")
+    if arguments.states:
+        state_map = read_state_map(arguments.states)
+    else:
+        state_map = state_map_of(read_state_list(arguments.state_list))
+    mixed_up = [phone for phone in state_map if set(phone) & set("-+")]
+    if mixed_up:
+        file = arguments.states or arguments.state_list
+        raise ConfigError(
+            f"{file}: phone '{mixed_up[0]}'; expected names without - and +, which separate the phones of a triphone "
+            "(l-c+r)"
+        )
+    trees = read_trees(arguments.trees) if arguments.trees else None
+    for phone, count in (trees.num_states if trees else {}).items():
+        state_map.setdefault(phone, [f"{phone}_s{state}" for state in range(2, 2 + count)])
+    return places_of(state_map, trees), state_map
+
+
 class Reading:
     """Reads alignments and collects their statistics.
 
@@ -126,36 +169,16 @@ class Reading:
     """
 
     def __init__(self, arguments: argparse.Namespace):
-        from decoder.graph import state_map_of
-        from decoder.tying import TransitionCounts, places_of
-        from readers.htk.frame_labels import read_state_list
-        from readers.htk.trees import read_trees
-        from readers.tables.hmm_tables import read_state_map
+        from decoder.tying import TransitionCounts
 
-        if bool(arguments.states) == bool(arguments.state_list):
-            raise ConfigError("command line: expected either --states or --state-list")
-        if arguments.states:
-            self.state_map = read_state_map(arguments.states)
-        else:
-            self.state_map = state_map_of(read_state_list(arguments.state_list))
+        self.places, self.state_map = read_places(arguments)
         self.silence, self.pause = arguments.silence, arguments.short_pause
         self.context_free = {self.silence, *filter(None, arguments.context_free.split(","))}
         unknown = sorted(self.context_free - self.state_map.keys())
         if unknown:
             file = arguments.states or arguments.state_list
             raise ConfigError(f"{file}: no model '{unknown[0]}'; expected its states")
-        mixed_up = [phone for phone in self.state_map if set(phone) & set("-+")]
-        if mixed_up:
-            file = arguments.states or arguments.state_list
-            raise ConfigError(
-                f"{file}: phone '{mixed_up[0]}'; expected names without - and +, which separate the phones of a "
-                "triphone (l-c+r)"
-            )
         self.context_free |= {self.pause} if self.pause else set()
-        trees = read_trees(arguments.trees) if arguments.trees else None
-        for phone, count in (trees.num_states if trees else {}).items():
-            self.state_map.setdefault(phone, [f"{phone}_s{state}" for state in range(2, 2 + count)])
-        self.places = places_of(self.state_map, trees)
         self.num_states = {phone: len(states) for phone, states in self.state_map.items()}
         self.statistics, self.transitions = None, TransitionCounts()
         self.lost: set[str] = set()

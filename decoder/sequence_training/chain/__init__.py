@@ -13,6 +13,8 @@ __all__, __getattr__ = face(
         "alignment": ["ChainTiming", "PhoneSegments", "aligned_numerator", "chain_labels", "phone_segments"],
         "denominator": ["build_denominator"],
         "outputs": ["ChainOutputs", "monophone_outputs", "read_tied_outputs"],
+        "system": ["ChainSystem", "chain_models"],
+        "transcripts": ["Lexicon", "SilenceOptions", "transcript_numerator"],
         "phone_lm": ["PhoneLm", "PhoneLmOptions", "estimate_phone_lm"],
     },
 )

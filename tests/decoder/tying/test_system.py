@@ -142,6 +142,19 @@ def test_a_phone_without_frames_is_left_out_and_told():
     assert {phone for phone, _ in system.trees.trees} == {"a", "b"}
 
 
+def test_a_second_state_without_frames_takes_those_of_the_first():
+    statistics, transitions, _ = collect(["ab"])
+    chain = {phone: [f"{phone}_s2", f"{phone}_s9"] if phone == "a" else names for phone, names in STATES.items()}
+    for key in [key for key in statistics.rows if key[1] == 3 and "-a+" in key[0]]:
+        statistics.rows["-", 3] = statistics.rows.pop(key)
+    system = tie_states(statistics, transitions, chain, {"sil"}, QUESTIONS)
+    assert system.trees.trees["a", 3].leaf == "a_s3_1"
+    first, second = (system.donor.macros["s"][name] for name in ("a_s2_1", "a_s3_1"))
+    np.testing.assert_array_equal(
+        first.streams[0].components[0].mean.values, second.streams[0].components[0].mean.values
+    )
+
+
 def test_faults_are_named():
     statistics, transitions, _ = collect(["ab"])
     with pytest.raises(GraphError, match=r"tying: no frames of silence 'quiet'; expected it in the alignments"):

@@ -5,9 +5,10 @@ import pytest
 
 from decoder.sequence_training.chain import denominator as module
 from decoder.sequence_training.chain.denominator import build_denominator
-from decoder.sequence_training.chain.outputs import monophone_outputs
+from decoder.sequence_training.chain.outputs import ChainOutputs, monophone_outputs
 from decoder.sequence_training.chain.phone_lm import PhoneLmOptions, estimate_phone_lm
 from readers.errors import GraphError
+from readers.htk.trees import DecisionTree, DecisionTrees
 from readers.sources.chain import check_denominator
 from tests.decoder.sequence_training.chain.graphs import (
     SEQUENCES,
@@ -85,3 +86,10 @@ def test_outputs_that_trees_name_must_exist():
     outputs = tied_outputs()
     with pytest.raises(GraphError, match="'b_s3_2' is not an output"):
         type(outputs)([name for name in outputs.names if name != "b_s3_2"], outputs.states, outputs.trees)
+
+
+def test_trees_of_models_with_three_states_are_refused():
+    outputs = tied_outputs()
+    trees = DecisionTrees(outputs.trees.questions, outputs.trees.trees | {("a", 4): DecisionTree((), "sil_s2")})
+    with pytest.raises(GraphError, match="decision trees: 3 states of 'a'; expected 2, the first frame and further"):
+        ChainOutputs(outputs.names, outputs.states, trees)

@@ -1,0 +1,156 @@
+"""`argonaut chain`: graphs from alignments, with tied outputs and from transcripts; decoding graphs; faults."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from readers.htk.frame_labels import frame_labels, read_state_list
+from readers.htk.mlf import read_mlf
+from readers.sources.chain import AlignedNumerator, ChainSource, TranscriptNumerator
+from readers.tables.hmm_tables import read_topology, read_transitions
+
+CHAIN = ("chain", "--alignment", "train.mlf", "--state-list", "states.list")
+FLAT = ("chain", "--words", "words.mlf", "--dict", "dict", "--features", "test.scp")
+
+
+def closing(outcome):
+    """(numerators, outputs, states, arcs) of the last line."""
+    words = outcome.out[-1].split()
+    assert words[0] == "chain:"
+    return tuple(int(words[i]) for i in (1, 3, 7, 10))
+
+
+def opened(directory):
+    return ChainSource(f"{directory}/denominator", f"{directory}/numerators")
+
+
+def test_graphs_of_an_alignment(user):
+    outcome = user.run(*CHAIN, "--out", "chain")
+    assert outcome.status == 0, outcome.err
+    assert outcome.out[-2] == "utterances: 24 done, 0 skipped, 0 failed"
+    source, outputs = opened("chain"), read_state_list("chain/senones.list")
+    graph = source.denominator
+    assert closing(outcome) == (24, 8, graph.num_states, len(graph.output))
+    assert source.outputs == outputs
+    assert sorted(outputs) == sorted(f"{phone}_s{k}" for phone in ("a", "b", "c", "sil") for k in (2, 3))
+    alignment, labels = read_mlf("train.mlf"), read_mlf("chain/states.mlf")
+    number = {name: i for i, name in enumerate(outputs)}
+    for name in alignment:
+        classes = frame_labels(labels.lookup(name), number, name)
+        source.check(name, len(classes), whole=False)
+        numerator = source.numerator(name)
+        assert isinstance(numerator, AlignedNumerator)
+        kept = classes[::3]
+        assert numerator.num_frames == len(kept)
+        graph = source.supervision(name, 0, len(kept)).numerator
+        alive = np.isfinite(graph.initial)
+        for t, output in enumerate(kept):  # the labels are one of the numerator's paths
+            arcs = slice(*graph.frame_arcs[t : t + 2])
+            reached = graph.to_state[arcs][alive[graph.from_state[arcs]] & (graph.output[arcs] == output)]
+            alive = np.isin(np.arange(graph.num_states), reached)
+        assert np.any(alive & np.isfinite(graph.final))
+
+
+def test_models_build_a_decoding_graph(user):
+    assert user.run(*CHAIN, "--out", "chain").status == 0
+    model_set = ("--mmf", "chain/hmmdefs", "--hmm-list", "chain/tiedlist", "--state-list", "chain/senones.list")
+    outcome = user.run("graph", *model_set, "--dict", "dict", "--lm", "lm.arpa", "--out", "graph")
+    assert outcome.status == 0, outcome.err
+    half = pytest.approx(np.log(0.5))
+    for state, pair in read_transitions("graph/transitions").items():
+        assert pair == ((half, half) if state.endswith("_s3") else (-np.inf, 0.0))
+    assert read_topology("graph/topology")["a"] == ((0, 1, 0.0), (1, 2, half), (1, 3, half), (2, 3, 0.0))
+
+
+def test_outputs_of_phones_in_context(user):
+    assert user.run(*CHAIN, "--out", "chain").status == 0
+    tie = ("tie", "--alignment", "chain/states.mlf", "--state-list", "chain/senones.list", "--features", "train.scp")
+    few = ("--threshold", "20", "--min-frames", "10")
+    outcome = user.run(*tie, *few, "--context", "left", "--out", "tied")
+    assert outcome.status == 0, outcome.err
+    outcome = user.run(*CHAIN, "--tied", "tied", "--out", "biphones")
+    assert outcome.status == 0, outcome.err
+    outputs = read_state_list("biphones/senones.list")
+    assert outputs == read_state_list("tied/senones.list")
+    assert len(outputs) > 8
+    assert "+" not in Path("biphones/trees").read_text()
+    assert (user.root / "biphones/trees").read_bytes() == (user.root / "tied/trees").read_bytes()
+    source, labels = opened("biphones"), read_mlf("biphones/states.mlf")
+    assert {label.name for name in labels for label in labels[name]} <= set(outputs)
+    assert {source.outputs[i] for i in np.unique(source.denominator.output)} == {
+        label.name for name in labels for label in labels[name]
+    }
+    model_set = ("--mmf", "biphones/hmmdefs", "--hmm-list", "biphones/tiedlist", "--trees", "biphones/trees")
+    words = ("--state-list", "biphones/senones.list", "--dict", "dict", "--lm", "lm.arpa", "--out", "graph")
+    outcome = user.run("graph", *model_set, *words)
+    assert outcome.status == 0, outcome.err
+    outcome = user.run(*CHAIN, "--tied", "biphones", "--out", "again")  # of its own results
+    assert outcome.status == 0, outcome.err
+    for name in ("denominator", "numerators", "states.mlf", "hmmdefs"):
+        assert Path("again", name).read_bytes() == Path("biphones", name).read_bytes()
+
+
+def test_graphs_of_transcripts(user):
+    outcome = user.run(*FLAT, "--out", "flat")
+    assert outcome.status == 0, outcome.err
+    source = opened("flat")
+    numerators, num_outputs, states, arcs = closing(outcome)
+    assert (numerators, num_outputs) == (len(read_mlf("words.mlf")), source.num_outputs)
+    assert (states, arcs) == (source.denominator.num_states, len(source.denominator.output))
+    words = read_mlf("words.mlf")
+    for name in words:
+        numerator = source.numerator(name)
+        assert isinstance(numerator, TranscriptNumerator)
+        supervision = source.supervision(name, 0, numerator.num_frames)
+        assert supervision.numerator.frame_arcs is None
+    assert not Path("flat/states.mlf").exists()
+    before = {path.name: path.read_bytes() for path in Path("flat").iterdir()}
+    assert user.run(*FLAT, "--out", "flat").status == 0
+    assert {path.name: path.read_bytes() for path in Path("flat").iterdir()} == before
+
+
+def test_utterances_that_cannot_be_used_are_reported(user):
+    text = Path("train.mlf").read_text().replace("a_s2", "x_s2", 1)
+    user.write("train.mlf", text)
+    outcome = user.run(*CHAIN, "--out", "chain")
+    assert outcome.status == 1
+    assert outcome.out[-2] == "utterances: 23 done, 0 skipped, 1 failed"
+    assert "state 'x_s2'; expected a state of the state map" in Path("chain/report").read_text()
+    words = Path("words.mlf").read_text().split("\n.\n", 1)
+    user.write("words.mlf", words[0] + "\n" + "\n".join(["NOWORD"] * 3) + "\n.\n" + words[1])
+    outcome = user.run(*FLAT, "--out", "flat")
+    assert outcome.status == 1
+    assert "words not in the dictionary: NOWORD" in Path("flat/report").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("chain", "--out", "x"), "expected either --alignment or --words"),
+        ((*CHAIN, *FLAT[1:], "--out", "x"), "expected either --alignment or --words"),
+        (("chain", "--alignment", "train.mlf", "--out", "x"), "expected either --states or --state-list"),
+        (("chain", "--words", "words.mlf", "--out", "x"), "--words without --dict and --features; expected both"),
+        ((*CHAIN, "--silence", "none", "--out", "x"), "states.list: no model 'none'; expected the states of silence"),
+        ((*CHAIN, "--order", "1", "--out", "x"), "phone language model: order 1; expected 2 to 10"),
+        ((*CHAIN, "--tolerance", "0", "--out", "x"), "tolerance of 0 frames; expected 1 to 50"),
+        ((*CHAIN, "--subsampling", "0", "--out", "x"), "frame subsampling 0; expected 1 to 100"),
+        ((*CHAIN, "--tied", "x", "--out", "x"), "--tied and --out are both x; expected two directories"),
+        ((*CHAIN, "--tied", "none", "--out", "x"), "none/"),
+        ((*FLAT, "--sil-prob", "2", "--out", "x"), "probability of silence between words 2.0; expected 0 to 1"),
+    ],
+)
+def test_wrong_arguments(user, arguments, message):
+    outcome = user.run(*arguments)
+    assert outcome.status == 2
+    assert message in outcome.err[-1]
+    assert not Path("x").exists()
+
+
+def test_an_input_is_not_overwritten(user):
+    Path("x").mkdir()
+    shutil.copy("train.mlf", "x/states.mlf")
+    outcome = user.run("chain", "--alignment", "x/states.mlf", "--state-list", "states.list", "--out", "x")
+    assert outcome.status == 2
+    assert "x/states.mlf: is an input and would be overwritten" in outcome.err[-1]
