@@ -323,7 +323,7 @@ class SequenceWithSoftmax(SupervisedCriterion):
             loops.BAD_TIME: ("its frames", f"paths of {lattice.num_frames} frames, from the first to the last node"),
             loops.BAD_SENONE: ("its senone", f"one of the {rows} outputs of the network"),
             loops.BAD_PHONE: ("its phone", f"one of {phones} phones"),
-            loops.BAD_REFERENCE: ("its reference", f"one of {rows} senones and one of {phones} phones"),
+            loops.BAD_REFERENCE: ("its reference", f"one of {rows} senones and one of {phones} phones in each frame"),
         }[fault]
         what = "frame" if fault == loops.BAD_REFERENCE else "arc"
         raise ModelError(f"{self.where}: lattice of {lattice.name}, {what} {place}: {found}; expected {expected}")

@@ -19,7 +19,11 @@ IMPOSSIBLE = -np.inf
 
 @loop
 def check(lattice, num_nodes, num_frames, num_rows):
-    """Return (FINE, -1), or what is wrong and the number of the arc or frame where it is."""
+    """Return (FINE, -1), or what is wrong and the number of the arc or frame where it is, -1 for all."""
+    if num_nodes < 2:
+        return BAD_NODE, -1
+    if lattice.reference_senones.shape[0] != num_frames or lattice.reference_phones.shape[0] != num_frames:
+        return BAD_REFERENCE, -1
     times = np.full(num_nodes, -1, np.int64)
     times[0] = 0
     for a in range(lattice.start_node.shape[0]):

@@ -45,6 +45,9 @@ FAULTS = [
     ({"num_nodes": lambda lattice: lattice.num_nodes + 1}, r"arc -1: its frames"),
     ({"silence": lambda lattice: lattice.silence[:1]}, r"arc \d+: its phone; expected one of 1 phones"),
     ({"reference_senones": with_first("reference_senones", 7)}, r"frame 0: its reference; expected one of 5 senones"),
+    ({"reference_senones": lambda lattice: lattice.reference_senones[1:]}, r"frame -1: its reference"),
+    ({"reference_phones": lambda lattice: lattice.reference_phones[1:]}, r"frame -1: its reference"),
+    ({"num_nodes": lambda lattice: 0}, r"arc -1: its nodes; expected two of 0 nodes"),
     ({"reference_phones": with_first("reference_phones", -1)}, r"frame 0: its reference"),
     ({"lm_score": lambda lattice: np.full_like(lattice.lm_score, -np.inf)}, r"no path has a probability above 0"),
 ]
