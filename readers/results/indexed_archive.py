@@ -193,20 +193,19 @@ class ArchiveWriter:
     ----------
     names : list of str
         Records that are complete.
+    partial : Path
 
     Raises
     ------
     ConfigError
         If another process writes the same archive.
-    OSError
     """
 
     def __init__(self, path: str | Path, kind: str, metadata: Mapping[str, Any] | None = None):
         self.path, self.kind = Path(path), kind
         self.partial = self.path.with_name(self.path.name + PARTIAL)
         self.names: list[str] = []
-        self._metadata = dict(metadata or {})
-        self._places: dict[str, int] = {}
+        self._metadata, self._places = dict(metadata or {}), dict[str, int]()
         self._file: BinaryIO
         self._open = contextlib.ExitStack()
 
@@ -218,7 +217,7 @@ class ArchiveWriter:
         with contextlib.ExitStack() as opened:
             if not opened.enter_context(held(lock)):
                 raise ConfigError(f"{self.path}: being written by {holder(lock)}; expected one writer")
-            self._file = opened.enter_context(self.partial.open("r+b" if self.partial.exists() else "w+b"))
+            self._file = opened.enter_context(self.partial.open("r+b" if self.partial.exists() else "w+b", buffering=0))
             self._begin()
             self._open = opened.pop_all()
         return self
@@ -240,9 +239,7 @@ class ArchiveWriter:
                 self._places[name], end = place, after
         self._file.seek(end)
         self._file.truncate()
-        if not end:
-            self._file.write(start)
-        self._file.flush()
+        self._write(b"" if end else start)
         self.names = list(self._places)
 
     def add(self, name: str, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
@@ -261,7 +258,6 @@ class ArchiveWriter:
         ------
         ValueError
             For a name that is there, arrays of other types, and metadata that JSON does not have.
-        OSError
         """
         if name in self._places:
             raise ValueError(f"record {name!r} is already in the archive")
@@ -278,15 +274,21 @@ class ArchiveWriter:
         described = {"name": name, "metadata": dict(metadata or {}), "arrays": described}
         text = _dump({**described, "bytes": size, "checksum": zlib.crc32(payload)})
         place = self._file.tell()
-        self._file.write(_padded(_HEAD.pack(RECORD, len(text), zlib.crc32(text)) + text) + payload)
-        self._file.flush()
+        self._write(_padded(_HEAD.pack(RECORD, len(text), zlib.crc32(text)) + text) + payload)
         self._places[name] = place
         self.names.append(name)
 
+    def _write(self, content: bytes) -> None:
+        rest = memoryview(content)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as fault:
+            raise OSError(fault.errno, f"cannot be written ({fault.strerror})", str(self.partial)) from fault
+
     def _finish(self) -> None:
         position, text = self._file.tell(), _dump(self._places)
-        self._file.write(_HEAD.pack(INDEX, len(text), zlib.crc32(text)) + text + _END.pack(position, MAGIC))
-        self._file.flush()
+        self._write(_HEAD.pack(INDEX, len(text), zlib.crc32(text)) + text + _END.pack(position, MAGIC))
         os.fsync(self._file.fileno())
         self._file.close()  # Windows renames only files that nobody has open
         self.partial.replace(self.path)
@@ -318,10 +320,8 @@ def _read_start(file: BinaryIO, path: Path, kind: str) -> tuple[dict[str, Any], 
     if zlib.crc32(text) != checksum or len(text) != length:
         raise FormatError(f"{path}: the first {length} bytes are damaged; expected a description; make the file again")
     found = _parse_object(text, str(path))
-    if found.get("kind") != kind:
+    if found.get("kind") != kind or not isinstance(found.get("metadata"), dict):
         raise FormatError(f"{path}: archive of {found.get('kind')}; expected an archive of {kind}")
-    if not isinstance(found.get("metadata"), dict):
-        raise FormatError(f"{path}: no metadata; expected an object of JSON; make the file again")
     return found["metadata"], _aligned(_START.size + length)
 
 

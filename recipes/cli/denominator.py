@@ -15,6 +15,7 @@ on one line.  `weak` is an output directory of argonaut graph.  A run that was s
 
 import argparse
 import hashlib
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -246,6 +247,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name in (ARCHIVE, CONTENTS, REPORT):
         require_writable(out / name, [arguments.features, *(getattr(arguments, name) for name in INPUTS)])
     worker, report = Worker(settings), RunReport("utterances")
+    note_narrow_beam(worker.maker.decoder.options)
     entries = list(unique(worker.source.entries(), arguments.features, report))
     table = worker.maker.table
     described = (table.phones, table.silence.tolist(), worker.source.num_outputs, settings.fingerprint())
@@ -262,8 +264,7 @@ def run(arguments: argparse.Namespace) -> int:
                 if isinstance(result, str):
                     report.fail(entry.key, result)
                 else:
-                    writer.add(result.supervision, result.figures)
-                    mark(report, entry.key, result)
+                    keep(writer, result, report)
                 show(report.num_done + len(report.lost), total)
             if not writer.names:
                 raise NothingDone
@@ -323,12 +324,27 @@ def results(worker: Worker, settings: Settings, entries: Sequence, arguments: ar
         cluster.close()
 
 
-def mark(report: RunReport, name: str, result) -> None:
-    """Count an utterance as done."""
+def keep(writer, result, report: RunReport) -> None:
+    """Add the lattice of an utterance to the archive, and count it as done."""
+    name = result.supervision.name
+    try:
+        writer.add(result.supervision, result.figures)
+    except FormatError as fault:  # such as infinite scores
+        report.fail(name, one_line(fault))
+        return
     if result.widenings:
         report.mark(name, "widened", f"decoded with a beam {2**result.widenings} times as wide")
     else:
         report.done()
+
+
+def note_narrow_beam(options) -> None:
+    """Print a note if the beam of the search limits the lattices."""
+    if options.beam < options.lattice_beam:
+        print(
+            f"note: --beam {options.beam:g} is below --lattice-beam {options.lattice_beam:g} and limits the lattices",
+            file=sys.stderr,
+        )
 
 
 def finish(out: Path) -> str:

@@ -37,7 +37,7 @@ class StateTable:
     phones : list of str
     silence : (phones,) bool
     number : dict of str to int
-        State -> its number.
+        State with an output of the network -> its number.
     """
 
     def __init__(self, decoder: Decoder):
@@ -47,7 +47,7 @@ class StateTable:
         self.stay[arrays.position_state] = arrays.self_cost
         self.leave[arrays.position_state] = arrays.forward_cost
         self.phones, self.silence = graph.models, decoder.silence
-        self.number = {name: number for number, name in enumerate(graph.states)}
+        self.number = {name: i for i, name in enumerate(graph.states) if self.senone[i] >= 0}
         self._silent = {phone for phone, quiet in zip(self.phones, self.silence.tolist()) if quiet}
         self.is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], bool)
 

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -227,3 +228,15 @@ def test_two_writers_of_one_archive_are_refused(tmp_path):
 def test_arrays_that_cannot_be_stored(tmp_path, array):
     with pytest.raises(ValueError, match="expected one of"), ArchiveWriter(tmp_path / "x", "counts") as archive:
         archive.add("a", {"v": array})
+
+
+def test_short_writes_are_continued(tmp_path):
+    whole = write(tmp_path / "x").read_bytes()
+    with ArchiveWriter(tmp_path / "y", "counts") as archive:
+        file = archive._file
+        archive._file = SimpleNamespace(
+            write=lambda content: file.write(content[:7]), tell=file.tell, fileno=file.fileno, close=file.close
+        )
+        for name, (values, described) in TWO.items():
+            archive.add(name, values, described)
+    assert (tmp_path / "y").read_bytes() == whole

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from decoder.sequence_training.lattices.maker import LatticeMaker
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.parameter_file import read_htk_header
+from readers.results.indexed_archive import ArchiveWriter
 from readers.sources.lattices.lattice_archive import LatticeArchive, check
 from readers.sources.lattices.lattice_contents import read_contents
 from recipes.cli.denominator import ARCHIVE, CONTENTS, REPORT
@@ -152,9 +154,26 @@ def test_other_settings_begin_again(user, monkeypatch):
     with monkeypatch.context() as changed:
         changed.setattr(LatticeMaker, "make", stopping)
         assert user.run("denominator", *TEST, "-j", "1").status == 130
+        assert Path(f"den/{ARCHIVE}.part").exists()
     outcome = user.run("denominator", *TEST, "-j", "1", "--density", "7")
     assert outcome.status == 0
     assert len(outcome.out) == 1
+
+
+def test_another_model_begins_again(user, monkeypatch):
+    make = LatticeMaker.make
+
+    def stopping(self, name, *arguments):
+        if name == "feat/utt26":
+            raise KeyboardInterrupt
+        return make(self, name, *arguments)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(LatticeMaker, "make", stopping)
+        assert user.run("denominator", *TEST, "-j", "1").status == 130
+    dictionary = Path("dict").read_text()
+    user.write("dict", dictionary + "CC c c\n")
+    assert len(user.run("denominator", *TEST, "-j", "1").out) == 1
 
 
 KILLED = """
@@ -240,6 +259,41 @@ def test_if_nothing_could_be_done_an_archive_stays(user):
 )
 def test_faults_of_the_command_line(user, options, fault):
     assert fault in user.run("denominator", *TEST, *options).fault
+
+
+def test_a_beam_that_limits_the_lattices_is_told(user):
+    outcome = user.run("denominator", *TEST, "-j", "1", "--lattice-beam", "20", "--beam", "15")
+    assert outcome.err[-1] == "note: --beam 15 is below --lattice-beam 20 and limits the lattices"
+
+
+def test_a_full_disk_is_one_line(user, monkeypatch):
+    def write(self, content):
+        raise OSError(28, "No space left on device")
+
+    archive = Path.cwd() / "den" / f"{ARCHIVE}.part"
+    add = ArchiveWriter.add
+
+    def filling(self, name, *arguments):
+        if name == "feat/utt26":
+            self._file = SimpleNamespace(write=lambda content: write(self, content), tell=self._file.tell)
+        add(self, name, *arguments)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(ArchiveWriter, "add", filling)
+        outcome = user.run("denominator", *TEST, "-j", "1")
+    assert outcome.status == 2
+    assert outcome.err[-1] == f"error: den/{ARCHIVE}.part: cannot be written (No space left on device)"
+    assert archive.exists()
+    assert user.run("denominator", *TEST, "-j", "1").out[0] == "2 of 6 utterances are done; going on"
+
+
+def test_states_without_an_output_are_refused(talker):
+    text = Path("train.mlf").read_text()
+    first = text.index("utt03.lab")
+    talker.write("train.mlf", text[:first] + text[first:].replace("a_s2", "zz_s2", 1))
+    outcome = talker.run("denominator", *TRAIN, "--alignment", "train.mlf")
+    assert outcome.status == 1
+    assert "states zz_s2 are not in the graph; expected its states" in Path(f"den/{REPORT}").read_text()
 
 
 def test_an_empty_list(user):

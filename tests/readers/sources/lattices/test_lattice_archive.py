@@ -112,6 +112,19 @@ def test_a_node_that_paths_do_not_reach_is_refused():
         check(lattice, 4)
 
 
+@pytest.mark.parametrize(("first", "count"), [(1, 1), (0, 1)])
+def test_paths_begin_at_the_first_and_end_at_the_last_frame(first, count):
+    numbers = {"start_node": 0, "end_node": 1, "first_frame": first, "num_arc_frames": count, "senone": 0, "phone": 0}
+    arcs = {name: np.array([value], np.int32) for name, value in numbers.items()}
+    zero = np.zeros(1, np.float32)
+    lattice = replace(
+        random_lattice(np.random.default_rng(3), num_frames=2),
+        **arcs, lm_score=zero, transition_score=zero, starts_word=zero > 0, num_nodes=2,
+    )  # fmt: skip
+    with pytest.raises(FormatError, match="at another frame than its node"):
+        check(lattice, 4)
+
+
 def test_a_writer_refuses_what_a_reader_would(tmp_path):
     lattice = replace(random_lattice(np.random.default_rng(3)), num_nodes=1)
     with (

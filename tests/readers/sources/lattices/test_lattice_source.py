@@ -5,10 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from readers.config.config import Config
 from readers.errors import ArgonautError, FormatError
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
+from readers.sources.frames.kaldi_reader import KaldiReader
 from readers.sources.lattices.lattice_contents import read_contents
 from readers.sources.lattices.lattice_source import LatticeSource
+from tests.readers.sources.frames.test_data_check import check as validated
+from tests.readers.sources.frames.test_kaldi_reader import to_kaldi
 from tests.readers.sources.lattices.random_lattices import random_lattice, write_lattices
 
 LENGTHS = (5, 4, 9, 4, 7)
@@ -224,3 +228,37 @@ def test_several_tables_and_archives_of_other_phones(corpus, tmp_path):
         archive.add(two[0])
     with pytest.raises(FormatError, match=r"more.arec: other phones than in .*lattices.arec; expected lattices of one"):
         LatticeSource([corpus.toc, more])
+
+
+def test_validate_finds_all_faults_of_lattices(corpus):
+    kept = [lattice for name, lattice in corpus.lattices.items() if name != "set/u1"]
+    kept[1] = random_lattice(np.random.default_rng(1), "set/u2", 8)
+    corpus.toc = write_lattices(corpus.directory, kept)
+    corpus.blocks["lattices"] = f"lattices=[denLatTocFile={corpus.toc}; numLatTok=x]"
+    faults, figures = validated(corpus, WHOLE)
+    assert len(faults) == 3
+    assert "numLatTok" in faults[0]
+    assert faults[1] == "features.scp:2: lattices.toc: no lattice of 'set/u1'; expected one for every utterance"
+    assert faults[2] == "features.scp:3: lattices.toc:2: a lattice of 8 frames; expected 9 as in the features"
+    assert figures.num_usable == 3
+    faults, _ = validated(corpus)
+    assert any("lattices are of whole utterances; expected frameMode=false" in fault for fault in faults)
+
+
+def test_kaldi_reader_delivers_lattices(corpus):
+    to_kaldi(corpus)
+    files = f"features=[dim=15; arkFile={corpus.directory}/features.ark]"
+    labels = f"labels=[labelDim=4; aliFile={corpus.directory}/labels.ali]"
+    text = f"reader=[\n{WHOLE}\n{files}\n{labels}\nlattices=[denLatTocFile={corpus.toc}]\n]"
+    reader = KaldiReader(Config.from_text(text, "k.cntk").block("reader"))
+    assert reader.is_supervised
+    assert sorted(lattice.name for lattice, _, _ in delivered(reader)) == sorted(corpus.lattices)
+
+
+@pytest.mark.parametrize("context", ["0:0", "2:1"])
+def test_columns_of_context_have_no_lattice(corpus, context):
+    left = int(context[0])
+    for lattice, columns, placed in delivered(opened(corpus, options=f"{WHOLE}; chunkContext={context}")):
+        assert placed.step >= left
+        assert placed.num_frames == lattice.num_frames == columns.shape[1]
+        assert columns[6, 0] % 1000 == 0  # the first frame of its utterance

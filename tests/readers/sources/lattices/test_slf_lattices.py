@@ -92,6 +92,14 @@ def test_a_reference_that_is_not_there_is_added(files):
     assert found.reference_score == pytest.approx(-2.25)
 
 
+def test_a_word_begins_after_its_silence(files):
+    text = SLF.replace("d=:b_2,0.03:", "d=:sil_2,0.01:b_2,0.02:")
+    found = files(content=text).state_lattice()
+    begins = [(int(found.senone[a]), int(found.first_frame[a])) for a in np.flatnonzero(found.starts_word)]
+    assert sorted(begins) == [(1, 2), (3, 3)]
+    assert slf_supervision(files(content=text), files("y.lat", text), "u").num_reference_words == 1
+
+
 def test_silence_of_the_header(files):
     read = files(content=SLF.replace("lmscale", "quiet=:b,b_2: lmscale"))
     assert read.silence.tolist() == [True, False, True]
