@@ -29,6 +29,7 @@ from readers.errors import ConfigError, FormatError
 from recipes.cli.console import progress_display, show_losses
 
 RECORD = "made-with"  # of a directory of i-vectors
+GUESSED_FRAMES = 1000  # of an utterance whose header was not read yet; 20 of them are a task
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -205,6 +206,7 @@ def extract(arguments: argparse.Namespace, runner) -> int:
     from features.ivectors.background import IvectorOptions
     from features.ivectors.extraction import extract_shard, target_path
     from features.ivectors.model import IvectorModel
+    from features.ivectors.shards import shards_of
     from readers.common.files import held, holder, require_writable
 
     out, scp = Path(arguments.out), Path(arguments.scp)
@@ -225,7 +227,7 @@ def extract(arguments: argparse.Namespace, runner) -> int:
         if not mine:
             raise ConfigError(f"{out}: in use by {holder(out / 'ivector.lock')}; expected a directory of its own")
         since = begin_directory(out, fingerprint_of(model, units, arguments))
-        found, parts = {}, [(unit,) for unit in units]
+        found, parts = {}, list(shards_of((unit, GUESSED_FRAMES * len(unit.utterances)) for unit in units))
         with progress_display("ivector extract") as show:
             for results in runner.results(extract_shard, parts, model, f"{out}", arguments.online, since):
                 found |= {one.name: one for one in results}

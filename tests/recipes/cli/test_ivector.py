@@ -123,6 +123,26 @@ def test_copies_of_an_utterance_belong_to_other_speakers(corpus):
     }
 
 
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_bits(corpus, capsys):
+    distributed = pytest.importorskip("distributed")
+    full = ("--covariance", "full", "--full-passes", 2)
+    assert train(*full) == extract("--speakers", "speakers") == 0
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None, host="127.0.0.1"
+    ) as workers:
+        place = ("--scheduler", workers.scheduler_address)
+        assert run("train", "--features", "list.scp", "-o", "c.ivector", *TRAIN, *full, *place) == 0
+        words = ("--features", "list.scp", "--speakers", "speakers", "--out", "c", "--scp", "c.scp")
+        assert run("extract", "c.ivector", *words, *place) == 0
+    assert Path("c.ivector").read_bytes() == Path("m.ivector").read_bytes()
+    for number in range(4):
+        assert Path(f"c/s{number}.ivec").read_bytes() == Path(f"out/s{number}.ivec").read_bytes()
+    capsys.readouterr()
+    assert train("--scheduler", "tcp://127.0.0.1:1") == 2
+    assert capsys.readouterr().err == "error: command line: -j and --scheduler; expected only one of them\n"
+
+
 def test_info_shows_a_model(corpus, capsys):
     assert train("--covariance", "full", "--period", 7) == 0
     capsys.readouterr()
