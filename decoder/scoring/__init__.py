@@ -1,6 +1,7 @@
 """Error rates as HTK's HResults counts them, and reports.
 
-Open error_counts.py first; report.py writes tables and confusions, confidence.py judges confidences.
+Open error_counts.py first; report.py writes tables and confusions, bootstrap.py
+compares two systems, confidence.py judges confidences.
 """
 
 from readers.common.lazy import face
@@ -8,6 +9,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
+        "bootstrap": ["Comparison", "compare_systems"],
         "confidence": [
             "JudgedWords",
             "Reliability",

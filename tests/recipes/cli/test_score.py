@@ -42,6 +42,20 @@ def test_utterances_that_the_hypothesis_lacks_can_be_left_out(mlf, capsys):
     assert capsys.readouterr().err == "error: other: none of the 2 utterances of ref; expected at least one\n"
 
 
+def test_another_system_is_compared_on_the_same_utterances(mlf, capsys):
+    files = mlf("ref", a="X Y", b="Z V"), mlf("hyp", a="X Y", b="Z V")
+    assert main(["score", *files, "--compare", mlf("other", a="X X", b="Z Z")]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "0.0% and 50.0% of other: difference -50.0% absolute, 95% interval -50.0% to -50.0%, better in 100.0% of "
+        "samples",
+        "WER 0.0% (2 utterances, 4 words)",
+    ]
+    assert main(["score", *files, "--compare", mlf("part", a="X Y")]) == 0
+    assert "50.0% of part (1 utterances without words): difference" in capsys.readouterr().out
+    assert main(["score", *files, "--compare", mlf("strange", c="X")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
     assert main(["score", mlf("ref", a="X", b="X"), mlf("hyp", c="X")]) == 2
     assert capsys.readouterr().err == (
