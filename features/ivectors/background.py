@@ -1,5 +1,6 @@
 """The background model of i-vectors: which Gaussians of all speech a frame belongs to."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,6 +12,7 @@ from features.ivectors.mixtures import DiagonalMixture, FullMixture
 from readers.errors import ConfigError, ModelError
 
 MOST_GAUSSIANS, MOST_VALUES = 1 << 16, 4096
+PIECE = 4000  # frames at a time
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,16 @@ class Background:
 
     def statistics(self, frames: np.ndarray, options: IvectorOptions) -> tuple[np.ndarray, np.ndarray]:
         """Return occupancy (C,) and sums (C, d) of the frames (T, d) float64 of an utterance, as they are in files."""
-        index, weights, _ = self.select(self.mean.subtract(frames), options)
         occupancy, total = np.zeros(len(self.diagonal.weights)), np.zeros(self.diagonal.means.shape)
-        add_first_order(frames, index, weights, occupancy, total)
+        for part, centred in zip(pieces(frames), pieces(self.mean.subtract(frames))):
+            index, weights, _ = self.select(centred, options)
+            add_first_order(part, index, weights, occupancy, total)
         return occupancy, total
+
+
+def pieces(frames: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield frames (T, d) in parts, so that the memory of scores does not grow with the utterance."""
+    return (frames[first : first + PIECE] for first in range(0, len(frames), PIECE))
 
 
 def mixture_arrays(background: Background) -> dict[str, np.ndarray]:

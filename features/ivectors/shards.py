@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from features.ivectors.background import Background, IvectorOptions
+from features.ivectors.background import Background, IvectorOptions, pieces
 from features.ivectors.extractor import Extractor, ExtractorSums, Statistics
 from features.ivectors.kernels import add_first_order, add_second_order, select_best
 from features.ivectors.mean_subtraction import SlidingMean
@@ -102,11 +102,12 @@ def frame_sums(shard: Shard, background: Background, options: IvectorOptions) ->
     for unit in shard:
         for utterance in unit.utterances:
             frames = utterance.frames()
-            index, weights, log_likelihood = background.select(background.mean.subtract(frames), options)
-            add_first_order(frames, index, weights, sums.occupancy, sums.total)
-            add_second_order(frames, index, weights, sums.square)
-            sums.log_likelihood += log_likelihood
-            sums.frames += len(frames)
+            for part, centred in zip(pieces(frames), pieces(background.mean.subtract(frames))):
+                index, weights, log_likelihood = background.select(centred, options)
+                add_first_order(part, index, weights, sums.occupancy, sums.total)
+                add_second_order(part, index, weights, sums.square)
+                sums.log_likelihood += log_likelihood
+                sums.frames += len(part)
     return sums
 
 
@@ -142,9 +143,10 @@ def reason_of(fault: Exception) -> str:
 
 
 def _normalised(shard: Shard, mean: SlidingMean) -> Iterator[np.ndarray]:
+    """Yield the frames of a shard without their means, in parts."""
     for unit in shard:
         for utterance in unit.utterances:
-            yield mean.subtract(utterance.frames())
+            yield from pieces(mean.subtract(utterance.frames()))
 
 
 def check_frames(frames: np.ndarray, utterance: Utterance) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from features.ivectors.background import pieces
 from features.ivectors.kernels import add_terms
 
 if TYPE_CHECKING:
@@ -56,8 +57,13 @@ class IvectorStream:
 
         The i-vector of a block is estimated from all frames up to its first one.
         """
+        rows = self.model.check_frames(frames)
+        found = [np.zeros((0, self.model.dim)), *(self._push(part) for part in pieces(rows))]
+        return np.asfortranarray(np.concatenate(found).T, np.float32)
+
+    def _push(self, rows: np.ndarray) -> np.ndarray:
+        """Add frames (T, d) float64; return the i-vectors (n, D)."""
         model, options = self.model, self.model.options
-        rows = model.check_frames(frames)
         index, weights, _ = model.background.select(self._mean.push(rows), options)
         begins = range(-self._num_frames % options.period, len(rows), options.period)
         linear, quadratic = np.zeros((len(begins), model.dim)), np.zeros((len(begins), len(self._quadratic)))
@@ -68,7 +74,7 @@ class IvectorStream:
             scales[k] = model.prior_scale(self._count)
         self._add(rows, index, weights, done, len(rows))
         self._num_frames += len(rows)
-        return np.asfortranarray(model.extractor.expected(linear, quadratic, scales).T, np.float32)
+        return model.extractor.expected(linear, quadratic, scales)
 
     def current(self) -> np.ndarray:
         """Return the i-vector (D,) float32 of all frames so far."""

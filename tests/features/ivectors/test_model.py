@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from features.ivectors import IvectorModel, IvectorOptions
+from features.ivectors import IvectorModel, IvectorOptions, background
 from features.ivectors.background import Background
 from features.ivectors.extractor import Extractor
 from features.ivectors.mean_subtraction import SlidingMean
@@ -78,6 +78,15 @@ def test_online_at_the_end_equals_offline(cuts, max_count):
     for block in range(14):
         until = frames[:, : 10 * block + 1]
         np.testing.assert_allclose(vectors[:, block], model.offline([until]), atol=1e-6)
+
+
+def test_long_utterances_are_computed_in_parts(monkeypatch):
+    model, frames = make_model(), utterance(400)
+    whole, vectors = model.offline([frames]), model.online(frames)
+    monkeypatch.setattr(background, "PIECE", 33)
+    np.testing.assert_allclose(model.offline([frames]), whole, atol=1e-6)
+    np.testing.assert_allclose(model.online(frames), vectors, atol=1e-6)
+    assert max(len(part) for part in background.pieces(frames.T)) == 33
 
 
 def test_the_next_utterance_of_a_speaker_begins_with_what_is_known():
