@@ -113,6 +113,7 @@ def sequences(root: Path) -> list[Step]:
         ("criteria of lattices", compute_lattice_criterion, []),
         ("kernels of replays", compile_replayed, []),
         ("lattice-free MMI", train_lattice_free, []),
+        ("numerator graphs", compose_numerators, []),
         ("fonts of pictures", find_fonts, []),
     ]
 
@@ -167,6 +168,20 @@ def train_lattice_free(_: list[str]) -> int:
         engine = Engine(network, ["J"])
         engine.forward({"x": np.zeros((2, 3))}, training=True, criterion="J", layout=layout)
         engine.backward("J")
+    return 0
+
+
+def compose_numerators(_: list[str]) -> int:
+    """Compose both kinds of numerators with a denominator graph of one state."""
+    import numpy as np
+
+    from readers.minibatches.supervision import DenominatorGraph
+    from readers.sources.chain.composition import LogDenominator, compose_aligned, compose_transcript
+
+    zeros = np.zeros(1, np.int32)
+    graph = DenominatorGraph(1, 1, zeros, zeros, zeros, np.ones(1, np.float32), np.ones(1))
+    compose_aligned((zeros, zeros, zeros, zeros), LogDenominator.of(graph), 0, 2)
+    compose_transcript((np.array([0, 1]), zeros, zeros, np.ones(1, bool)), LogDenominator.of(graph))
     return 0
 
 

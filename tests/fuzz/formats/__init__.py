@@ -2,6 +2,7 @@
 
 from tests.fuzz.format import Format
 from tests.fuzz.formats import (
+    chain,
     commands,
     corpora,
     dictionaries,
@@ -39,5 +40,6 @@ MODULES = (
     commands,
     corpora,
     ivectors,
+    chain,
 )
 FORMATS: dict[str, Format] = {form.name: form for module in MODULES for form in module.FORMATS}

@@ -26,18 +26,18 @@ def archive(path: Path, rng: random.Random) -> None:
     (path.parent / "made.arec").rename(path)
 
 
-def changed(content: bytes, rng: random.Random) -> bytes:
+def changed(content: bytes, rng: random.Random, kind: str = KIND) -> bytes:
     """The archive with another number somewhere, and checksums that fit."""
     with tempfile.TemporaryDirectory() as directory:
         old, new = Path(directory, "old"), Path(directory, "new")
         old.write_bytes(content)
         try:
-            found = IndexedArchive(old, KIND)
-            with ArchiveWriter(new, KIND, found.metadata) as archive:
+            found = IndexedArchive(old, kind)
+            with ArchiveWriter(new, kind, found.metadata) as archive:
                 for name in found.names:
                     record = found.record(name)
                     arrays, metadata = {key: np.array(array) for key, array in record.arrays.items()}, record.metadata
-                    if rng.random() < 0.3:
+                    if metadata and rng.random() < 0.3:
                         metadata[rng.choice(list(metadata))] = rng.choice([-1, 0, 1, 7, 1 << 31, 1e300, None, "x"])
                     if (array := arrays[rng.choice(list(arrays))]).size:
                         array.reshape(-1)[rng.randrange(array.size)] = rng.choice([-2, -1, 0, 1, 2, 5, 127])

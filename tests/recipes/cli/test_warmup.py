@@ -41,6 +41,7 @@ from acoustic.engine.engine import Engine
 from acoustic.training import trainer
 from decoder.recognizer import ForcedAligner
 from decoder.scoring import matching
+from readers.sources.chain import ChainSource
 from recipes.cli.main import main
 from tests.acoustic.nodes import test_lattice_free
 from tests.acoustic.nodes import test_sequence_criterion as lattices
@@ -82,6 +83,11 @@ run("fmllr", "apply", "fm", "--features", "train.scp", *adapt[:4], "--out", "fea
 run("ivector", "train", "--features", "test.scp", "-o", "small.ivector", "--gaussians", 3, "--dim", 3)
 for options in ((), ("--online",)):
     run("ivector", "extract", "small.ivector", "--features", "test.scp", "--out", "i", "--scp", "i.scp", *options)
+run("chain", "--words", "words.mlf", "--dict", "dict", "--features", "test.scp", "--out", "phones")
+run("chain", "--alignment", "train.mlf", "--state-list", "states.list", "--out", "chain")
+for directory, key in (("phones", "utt25"), ("chain", "utt00")):
+    source = ChainSource(f"{directory}/denominator", f"{directory}/numerators")
+    source.supervision(key, 0, source.numerator(key).num_frames)
 run("cntk", "configFile=net.cntk", "command=Write")
 layout = lattices.make_layout()
 for precision in ("float", "double"):
