@@ -131,12 +131,12 @@ class Settings:
 
     def fingerprint(self) -> dict[str, Any]:
         """JSON values that are equal if the lattices are."""
-        found = asdict(self) | {"dictionary": dict(self.dictionary), "search": dict(self.search)}
-        for name in INPUTS:
+        search = {name: repr(value) for name, value in self.search}  # JSON has no infinity
+        found = asdict(self) | {"dictionary": dict(self.dictionary), "search": search, "density": repr(self.density)}
+        for name in ("features", *INPUTS):
             if found[name]:
                 with Path(found[name]).open("rb") as file:
                     found[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        del found["features"]
         return found
 
     def for_argon(self) -> argparse.Namespace:
@@ -253,6 +253,9 @@ def run(arguments: argparse.Namespace) -> int:
     described = (table.phones, table.silence.tolist(), worker.source.num_outputs, settings.fingerprint())
     writer = LatticeArchiveWriter(out / ARCHIVE, *described)
     total = len(entries) + len(report.lost)
+    if not report.lost and is_made(out, settings, [entry.key for entry in entries]):
+        print(f"{total} of {total} utterances are done\nutterances: {total} done, 0 skipped, 0 failed; {finish(out)}")
+        return 0
     try:
         with writer, progress_display("denominator") as show:
             done = set(writer.names)
@@ -278,6 +281,17 @@ def run(arguments: argparse.Namespace) -> int:
     if report.num_done:
         print(f"{report.summary()}; {finish(out)}")
     return report.exit_status
+
+
+def is_made(out: Path, settings: Settings, keys: Sequence[str]) -> bool:
+    """Whether the archive has all lattices of a list with these settings already."""
+    from readers.sources.lattices.lattice_archive import LatticeArchive
+
+    try:
+        archive = LatticeArchive(out / ARCHIVE)
+    except (FormatError, OSError):
+        return False
+    return archive.settings == settings.fingerprint() and archive.names == list(keys)
 
 
 class NothingDone(Exception):

@@ -91,6 +91,11 @@ def test_a_narrow_beam_and_density_make_thin_lattices_with_the_reference(user):
         assert found["arc_frames"] < before
 
 
+def test_lattices_without_limits(user):
+    outcome = user.run("denominator", *TEST, "-j", "1", "--beam", "inf", "--density", "inf", "--lattice-beam", "3")
+    assert outcome.status == 0, outcome.err
+
+
 def test_states_of_a_given_alignment(talker):
     outcome = talker.run("denominator", *TRAIN, "--alignment", "train.mlf")
     assert outcome.status == 0, outcome.err
@@ -145,6 +150,21 @@ def test_an_interrupted_run_goes_on(user, monkeypatch):
     assert again.out[0] == "3 of 6 utterances are done; going on"
     assert calls == ["feat/utt27", "feat/utt28", "feat/utt29"]
     assert {path.name: path.read_bytes() for path in Path("other").iterdir()} == whole
+
+
+def test_a_complete_run_is_not_repeated(user, monkeypatch):
+    first = user.run("denominator", *TEST, "-j", "1")
+
+    def never(*arguments):
+        raise AssertionError
+
+    monkeypatch.setattr(LatticeMaker, "make", never)
+    again = user.run("denominator", *TEST, "-j", "1")
+    assert (again.status, again.changed) == (0, set())
+    assert again.out == ["6 of 6 utterances are done", *first.out]
+    user.write("test.scp", "\n".join(reversed(Path("test.scp").read_text().split())))
+    with pytest.raises(AssertionError):
+        user.run("denominator", *TEST, "-j", "1")
 
 
 def test_other_settings_begin_again(user, monkeypatch):
