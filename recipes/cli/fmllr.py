@@ -26,7 +26,7 @@ import json
 from pathlib import Path
 
 from readers.common.report import RunReport
-from readers.errors import ConfigError, FormatError
+from readers.errors import ConfigError, FormatError, ShapeError
 from recipes.cli.console import progress_display, show_losses
 from recipes.cli.flatstart import open_runner
 
@@ -136,6 +136,8 @@ def run_train(arguments: argparse.Namespace) -> int:
                 with progress_display("fmllr", "parts") as show:
                     result = job.train(out / MODEL, lambda line: print(line, flush=True), print_pass(job), show)
                 write_lines(out / PASSES, map(json.dumps, result.history))
+            except ShapeError as fault:
+                raise ShapeError(f"{arguments.features}: {fault}") from fault
             finally:
                 runner.close()
     report.write(out / REPORT)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from readers.htk.frame_labels import read_state_list
-from readers.htk.parameter_file import read_htk
+from readers.htk.parameter_file import read_htk, write_htk
 from readers.htk.scp import read_scp
 from recipes.cli.fmllr import MODEL, PASSES, REPORT
 
@@ -148,6 +148,15 @@ def test_a_training_that_is_not_complete_is_refused(aligned, monkeypatch):
     assert outcome.err == [
         f"error: fm/{MODEL}: the training is not complete; expected that `argonaut fmllr train` is run again"
     ]
+
+
+def test_features_without_variation_are_refused_in_one_line(aligned):
+    for entry in read_scp("train.scp"):
+        file = read_htk(entry.path)
+        write_htk(entry.path, np.ones_like(file.frames), file.kind, file.period)
+    outcome = aligned.run("fmllr", "train", *ALIGNED, *SMALL, *SPEAKERS, "--out", "fm")
+    assert outcome.status == 2
+    assert outcome.err[-1].startswith("error: train.scp: LDA: within the states, values of the frames are constant or ")
 
 
 def test_states_are_those_of_the_list(aligned):

@@ -70,6 +70,19 @@ def test_passes_follow_the_schedule_and_the_log_likelihood_does_not_fall(utteran
     assert result.counts["s0"] > 50
 
 
+def test_mllt_and_what_follows_raise_the_log_likelihood_of_all_frames(utterances, tmp_path):
+    """With the logarithm of the transform's determinant, without which values before and after do not compare."""
+    options = replace(OPTIONS, gaussians=4, rounds=1, speakers=SpeakerOptions(50, 0))
+    result, _ = train(job_of(utterances, options, silent=[]), tmp_path / "m")
+    assert [row["kind"] for row in result.history] == ["lda", "gaussians", "mllt", "fmllr", "gaussians"]
+    values = [row["log_likelihood_per_frame"] for row in result.history[1:]]
+    assert np.all(np.diff(values) > -1e-9)
+    assert values[3] > values[2] + 0.3
+    before = job_of(utterances, options, silent=[]).begin().projection.matrix
+    turn = result.projection.matrix @ np.linalg.pinv(before)
+    assert result.history[2]["log_determinant"] == pytest.approx(np.linalg.slogdet(turn)[1], abs=1e-9)
+
+
 def test_speakers_come_closer_to_each_other(utterances, tmp_path):
     result, _ = train(job_of(utterances), tmp_path / "m")
 
