@@ -50,8 +50,9 @@ def average_alignments(
     Parameters
     ----------
     alignments : sequence of sequence of Label
-        States with times in 100 ns ticks, and beside the first state of each phone the phone or triphone.  The first
-        alignment's states are kept, and so are its silences between words, as long as a frame is left for them.
+        States with times in 100 ns ticks or frames, and beside the first state of each phone the phone or triphone.
+        The first alignment's states are kept, and so are its silences between words, as long as a frame is left for
+        them.
     silence : collection of str
         Phones that alignments may have in other places.
     frame_period : int
@@ -72,6 +73,9 @@ def average_alignments(
     """
     first = alignments[0]
     phones = _phones(first, where)
+    bounds = frame_bounds(first, where, frame_period)
+    if bounds[-1, 1] == 0:
+        raise FormatError(f"{where}: the labels cover no frames; expected at least one")
     spoken = [i for i, phone in enumerate(phones) if phone.name not in silence]
     names = [phones[i].name for i in spoken]
     times = []
@@ -79,8 +83,8 @@ def average_alignments(
         found = segments(labels, 1, silence, lambda name: split_triphone(name)[1], where)
         if [name for name, _, _ in found] == names and labels[-1].end == first[-1].end:
             times.append([(start, end) for _, start, end in found])
-    mean = np.array(times, dtype=np.float64).reshape(len(times), -1, 2).mean(axis=0) / frame_period
-    bounds = frame_bounds(first, where, frame_period)
+    mean = np.array(times, dtype=np.float64).reshape(len(times), -1, 2).mean(axis=0)
+    mean /= frame_period if 2 * first[-1].end > frame_period else 1  # some programs write frames
     # The frame at which each phone of the first alignment begins, silence included; the last one is the end.
     begins = np.zeros(len(phones) + 1, dtype=np.int64)
     begins[-1] = bounds[-1, 1]

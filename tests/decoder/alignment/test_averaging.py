@@ -68,12 +68,20 @@ def test_other_phones_and_lengths_do_not_count():
     assert phones(average.labels) == phones(one)
 
 
+def test_times_may_be_frames():
+    one, other = labels(("a", 3, 3, 3), ("b", 3, 3, 5)), labels(("a", 4, 4, 5), ("b", 2, 2, 3))
+    in_frames = [[part._replace(start=part.start // FRAME, end=part.end // FRAME) for part in x] for x in (one, other)]
+    assert average_alignments(in_frames) == average_alignments([one, other])
+
+
 def test_faults_are_named():
     one = labels(("a", 3, 3, 4))
     with pytest.raises(FormatError, match=r"^u: a state without a phone; expected the phone beside its first state"):
         average_alignments([[label._replace(aux=()) for label in one]] * 2, where="u")
     with pytest.raises(FormatError, match=r"^u: label 'a_s3' begins at frame 4; expected frame 3"):
         average_alignments([[one[0], one[1]._replace(start=4 * FRAME), one[2]]] * 2, where="u")
+    with pytest.raises(FormatError, match=r"^u: the labels cover no frames; expected at least one"):
+        average_alignments([labels(("a", 0)), labels(("a", 3))], where="u")
     first, other = labels(("a", 1, 1, 1), ("b", 8, 4, 5)), labels(("a", 1), ("b", 19))
     with pytest.raises(FormatError, match=r"^u: phone 'a' has fewer frames than states; expected one for each"):
         average_alignments([first, other, other], where="u")
