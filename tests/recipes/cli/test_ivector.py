@@ -1,6 +1,8 @@
 """`argonaut ivector`: models, lists of i-vectors, resumption, and messages."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,9 @@ from readers.htk.parameter_file import read_htk, write_htk
 from readers.htk.scp import read_scp
 from recipes.cli.main import main
 from tests.features.ivectors.corpus import make_speakers
+from tests.readers.common.child_processes import needs_proc
 
+ROOT = Path(__file__).parents[3]
 TRAIN = ("--gaussians", "4", "--dim", "3", "--passes", "2", "--extractor-passes", "3")
 
 
@@ -121,6 +125,32 @@ def test_copies_of_an_utterance_belong_to_other_speakers(corpus):
     assert {entry.path for entry in read_scp("iv.scp")} == {
         f"out/{w}s{n}.ivec" for w in ("", "warp92/") for n in range(4)
     }
+
+
+@pytest.mark.slow
+@needs_proc
+def test_a_killed_training_goes_on_with_the_same_bits(corpus, capsys):
+    many = ("--extractor-passes", "300")  # more than can be done before the process is killed
+    assert train(*many) == 0
+    before = Path("m.ivector").read_bytes()
+    Path("m.ivector").unlink()
+    words = ("ivector", "train", "--features", "list.scp", "-o", "m.ivector", "-j", "2", *TRAIN, *many)
+    command = subprocess.Popen(
+        [sys.executable, "-m", "recipes.cli.main", *words], env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        command.stdout.readline()  # of the first pass
+    finally:
+        command.kill()
+        command.communicate()
+    assert Path("m.ivector.state").exists()
+    assert not Path("m.ivector").exists()
+    capsys.readouterr()
+    assert train(*many) == 0
+    assert " of 307 passes are done; going on" in capsys.readouterr().out
+    assert Path("m.ivector").read_bytes() == before
+    assert sorted(path.name for path in Path().glob("m.ivector*")) == ["m.ivector", "m.ivector.report"]
 
 
 @pytest.mark.slow
