@@ -29,7 +29,7 @@ from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
 
 ARCHIVE, CONTENTS, REPORT = "lattices.arec", "lattices.toc", "report"
 SHARD = 20  # utterances that a worker of a cluster gets at a time
-INPUTS = ("model", "graph", "lm", "cntkmap", "words", "dict", "alignment")
+INPUTS = ("model", "ivectors", "graph", "lm", "cntkmap", "words", "dict", "alignment")
 SEARCH = ("acweight", "lm_scale", "word_penalty", "beam", "max_tokens", "lattice_beam")
 
 
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group("files")
     files.add_argument("--features", metavar="SCP", required=True, help="list of the utterances' feature files")
     files.add_argument("--model", metavar="FILE", required=True, help="acoustic model")
+    files.add_argument("--ivectors", metavar="SCP", default="", help="i-vectors of the utterances, if it takes them")
     files.add_argument("--output-node", default="", metavar="NODE", help="its log-likelihoods (ScaledLogLikelihood)")
     files.add_argument("--window", type=int, metavar="N", help="frames in its input (default: as trained)")
     files.add_argument(
@@ -87,7 +88,7 @@ class Settings:
 
     Attributes
     ----------
-    features, model, output_node, graph, lm, cntkmap, words, dict, alignment : str
+    features, model, ivectors, output_node, graph, lm, cntkmap, words, dict, alignment : str
     window : int or None
     dictionary : tuple of (str, object)
         Options of `add_dictionary_options`.
@@ -99,6 +100,7 @@ class Settings:
 
     features: str
     model: str
+    ivectors: str
     output_node: str
     window: int | None
     graph: str
@@ -146,6 +148,7 @@ class Settings:
         arguments = make_parser("").parse_args([])
         found = {"am": self.model, "infiles": self.features, "output_node": self.output_node, "graph": self.graph}
         found |= {
+            "ivectors": self.ivectors,
             "dnn_window_size": self.window,
             "lm": self.lm,
             "cntkmap": self.cntkmap,

@@ -94,6 +94,15 @@ def test_files_audio_streams_and_bundles_agree(adapted):
             assert recognizer.with_audio(longest=0.3).transcribe(name).text.split() == sentence
 
 
+def test_lattices_for_sequence_training(adapted):
+    words = ("--features", "test.scp", "--model", "ad/net", "--words", "words.mlf", "--dict", "dict", "--out", "den")
+    words = (*words, "--graph", "graph/graph.dg", "--lm", "lm.arpa", "--acweight", 0.5, "-j", 1)
+    outcome = adapted.run("denominator", *words, "--ivectors", "test.iv.scp")
+    assert outcome.status == 0, outcome.err
+    assert outcome.out[-1].startswith("utterances: 6 done, 0 skipped, 0 failed"), outcome.out
+    assert "takes i-vectors of 3 values; expected --ivectors" in adapted.run("denominator", *words).fault
+
+
 def push(stages, samples):
     for stage in stages:
         samples = stage.push(samples)
