@@ -53,6 +53,7 @@ class Evaluation:
     language_models: by name.
     grid: of the search options.
     speakers: mask of the part of an utterance's name that is its speaker, as in HResults.
+    ivectors: for a network that takes i-vectors, the path of the list of a set's.
     """
 
     out: Path
@@ -63,6 +64,7 @@ class Evaluation:
     grid: Grid
     workers: int
     speakers: str = ""
+    ivectors: Callable[[str], Path] | None = None
 
     def tune(self) -> int:
         from recipes.cli.score import read_words
@@ -70,7 +72,9 @@ class Evaluation:
         from recipes.tuning import Development
 
         development = Development(
-            score_utterances(self.model, self.out / "lists" / "dev.scp", self.window),
+            score_utterances(
+                self.model, self.out / "lists" / "dev.scp", self.window, ivectors=self.ivectors and self.ivectors("dev")
+            ),
             read_words(self.out / "labels" / "dev.words.mlf"),
         )
         for name, lm in self.language_models.items():
@@ -84,12 +88,14 @@ class Evaluation:
     def decode(self) -> int:
         from recipes.decoding import read_choice, search_flags
 
+        vectors = ("--ivectors", self.ivectors("test")) if self.ivectors else ()
         lost = 0
         for name, lm in self.language_models.items():
             lost |= command(
                 "argon", "-graph", lm.graph / "graph.dg", "-lm", lm.file, "-am", self.model,
                 "-dnn_window_size", self.window, "-cntkmap", lm.graph / "cntkmap",
-                "-infiles", self.out / "lists" / "test.scp", *search_flags(read_choice(self.tuned_file(name))),
+                "-infiles", self.out / "lists" / "test.scp", *vectors,
+                *search_flags(read_choice(self.tuned_file(name))),
                 "-outmlf", self.hypotheses(name), "-lattice-prefix", self.home / "decode" / name / "lattices" / "test",
             )  # fmt: skip
         return lost

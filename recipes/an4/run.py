@@ -17,7 +17,8 @@ trains the eight example setups of the CNTK book instead and ends with their fra
 
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --system smbr
 trains the tied triphones of recipe lvcsr further with sMBR, and for comparison with cross entropy, and ends with the
-word error rates of all three; `--system mmi` with MMI.
+word error rates of all three; `--system mmi` with MMI.  `--system ivector` trains a network on tied triphones with an
+i-vector of each utterance as a second input.
 
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4-live --live
 does not subtract the mean of each utterance from the features, so that the network can recognise live audio.
@@ -34,7 +35,9 @@ from recipes.variants.arguments import add_variants_argument
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", choices=NETWORKS, default="dnn", help="network to train (default dnn)")
     parser.add_argument(
-        "--system", choices=("smbr", "mmi"), help="tied triphones, trained further by a criterion of sequences"
+        "--system",
+        choices=("smbr", "mmi", "ivector"),
+        help="tied triphones, trained further with sMBR or MMI, or with i-vectors",
     )
     parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],

@@ -1,4 +1,4 @@
-"""Systems of recipe an4 that train the tied triphones of recipe lvcsr further, on copies of the training set.
+"""Systems of recipe an4: the tied triphones of recipe lvcsr, trained further with sMBR or MMI on copies of the data.
 
 The network has learnt the training set itself: it makes no errors there from which a sequence criterion could learn.
 """
@@ -7,6 +7,7 @@ import argparse
 
 from readers.common.files import atomic_write
 from readers.errors import ConfigError
+from recipes.an4 import ivectors
 from recipes.an4.recipe import CONFIG, LMS
 from recipes.lvcsr.run import Tied
 from recipes.stage_settings import cntk_settings, file_settings
@@ -28,6 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"command line: --system {arguments.system} with --network, --variants or --live; expected it alone"
         )
     given = argparse.Namespace(**vars(arguments) | TYING)
+    if arguments.system == "ivector":
+        return ivectors.run(given)
     start = Tied(given, START)
     systems = [Further(given, name) for name in ("further", arguments.system)]
     stages = [stage for stage in start.stages() if stage.name in ("lists", "features", "lm")]

@@ -77,3 +77,20 @@ def test_smbr_starts_from_tied_triphones(toy_run, tmp_path, monkeypatch, capsys)
     assert main(command) == 0
     again = capsys.readouterr().out
     assert again.count("done before") == again.count("stage ") > 0
+
+
+@pytest.mark.slow
+def test_a_network_with_ivectors_is_trained_and_decoded(toy_run, tmp_path, monkeypatch, capsys):
+    grid = Grid({"acweight": 0.15}, {"acweight": (0.15, 0.2)}, (12.0,), {"word_end_beam_frac": 1.0})
+    monkeypatch.setattr("recipes.an4.grid.GRID", grid)
+    monkeypatch.setattr("recipes.an4.systems.TYING", {"threshold": 60.0, "min_frames": 40.0})
+    monkeypatch.setattr("recipes.an4.ivectors.GAUSSIANS", 4)
+    monkeypatch.setattr("recipes.an4.ivectors.VALUES", 3)
+    data, out = make_corpus(tmp_path / "corpus", per_speaker=4), tmp_path / "exp"
+    settings = ["--set", "Hidden=24", "--set", f"Ivector_Train=[{SGD}]", "--workers", "1"]
+    assert main(["recipe", "an4", "--system", "ivector", "--data", str(data), "--out", str(out), *settings]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    match = re.fullmatch(r"WER ([\d.]+)%  ([\d.]+)%  \(.*\): tied triphones with i-vectors", shown[-1])
+    assert max(map(float, match.groups())) <= 40, shown[-1]
+    network = load_model(out / "lvcsr" / "ivector" / "model" / "tied.dnn")
+    assert network.shapes["ivector"].rows == 3

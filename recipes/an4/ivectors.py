@@ -1,0 +1,114 @@
+"""System `ivector` of recipe an4: the tied triphones of recipe lvcsr, with an i-vector of each utterance as input."""
+
+import argparse
+from pathlib import Path
+
+from recipes.an4.recipe import CONFIG, LMS
+from recipes.lvcsr.run import Tied, count_lines
+from recipes.stage_settings import cntk_settings, file_settings
+from recipes.stages import Stage, account, command, run_stages
+
+NAME = "ivector"
+GAUSSIANS, VALUES = 128, 50
+
+
+def run(given: argparse.Namespace) -> int:
+    system = Adapted(given)
+    stages = [stage for stage in system.stages() if stage.name in ("lists", "features", "lm")]
+    stages += [*system.tying_stages(), *system.system_stages()]
+
+    def closing() -> None:
+        rates = "  ".join(f"{system.total(name).word_error_rate:.1f}%" for name in LMS)
+        print(f"WER {rates}  ({', '.join(LMS.values())}): tied triphones with i-vectors")
+
+    return run_stages(stages, system.out, given.first, given.last, closing)
+
+
+class Adapted(Tied):
+    """The network of recipe lvcsr's system `natural` with a second input."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        super().__init__(arguments, NAME)
+        self.gaussians, self.values = GAUSSIANS, VALUES
+        self.vectors = self.out / "lvcsr" / "ivectors"
+
+    def system_stages(self) -> list[Stage]:
+        graphs = ("lists", "features", "lm", "graph-tied", "ivectors")
+        train, tune, decode = (f"{stage}-{NAME}" for stage in ("train", "tune", "decode"))
+        settings = {"gaussians": self.gaussians, "values": self.values}
+        return [
+            Stage("ivectors", "cepstra, a model of i-vectors, and an i-vector of each utterance", self.make_vectors,
+                  ("lists",), settings | file_settings(CONFIG / "ivector.hcopy")),
+            Stage(train, "the network with i-vectors", self.train_tied, ("lists", "features", "tie", "ivectors"),
+                  cntk_settings(self.cntk_arguments()), self.home / "model"),
+            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
+            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
+            Stage(f"score-{NAME}", "word error rates", self.score, ("lists", decode), closes=True),
+        ]  # fmt: skip
+
+    def make_vectors(self) -> int:
+        from readers.htk.scp import write_pairs
+        from recipes.an4 import prepare
+        from recipes.features import write_feature_list
+
+        lost, files = 0, {}
+        for warp in prepare.WARPS:
+            copy = prepare.warp_name(warp)
+            config, listed = (self.vectors / "config" / f"{copy}.{kind}" for kind in ("hcopy", "list"))
+            prepare.write_warped_config(CONFIG / "ivector.hcopy", warp, config)
+            for name, utterances in self.sets.items():
+                if name == "train" or warp == 1.0:
+                    prefix = f"{copy}/" if name == "train" else ""
+                    files.setdefault(name, []).extend(
+                        (f"{prefix}{u.name}", u, self.cepstra(copy, u)) for u in utterances
+                    )
+            pairs = [(u.audio, path) for rows in files.values() for _, u, path in rows if path.parent.name == copy]
+            write_pairs(listed, pairs)
+            lost |= command(
+                "hcopy", "-C", config, "-S", listed, "-j", self.workers,
+                "--report", self.out / "reports" / f"features.ivectors.{copy}",
+            )  # fmt: skip
+        for name, rows in files.items():
+            report = write_feature_list(self.vectors / f"{name}.mfcc.scp", [(key, path) for key, _, path in rows])
+            lost |= account(self.out, report, f"lists.ivectors.{name}")
+        plain = [(u.name, self.cepstra("plain", u)) for u in self.sets["train"]]
+        lost |= account(self.out, write_feature_list(self.vectors / "plain.mfcc.scp", plain), "lists.ivectors.plain")
+        model = self.vectors / "an4.ivector"
+        lost |= command(
+            "ivector", "train", "--features", self.vectors / "plain.mfcc.scp", "--gaussians", self.gaussians,
+            "--dim", self.values, "-o", model, "-j", self.workers,
+        )  # fmt: skip
+        for name in files:
+            lost |= command(
+                "ivector", "extract", model, "--features", self.vectors / f"{name}.mfcc.scp",
+                "--out", self.vectors / "utterances", "--scp", self.vector_list(name), "-j", self.workers,
+            )  # fmt: skip
+        return lost
+
+    def cepstra(self, copy: str, utterance) -> Path:
+        return self.vectors / "mfcc" / copy / f"{utterance.name}.mfc"
+
+    def vector_list(self, name: str) -> Path:
+        """Return the list of the i-vectors of a set."""
+        return self.vectors / f"{name}.scp"
+
+    @property
+    def evaluation(self):
+        from dataclasses import replace
+
+        return replace(super().evaluation, ivectors=self.vector_list)
+
+    def train_tied(self) -> int:
+        settings = (
+            f"SenoneList={self.senones}",
+            f"SenoneLabels={self.labels}",
+            f"NumSenones={count_lines(self.senones)}",
+        )
+        return command("cntk", *self.cntk_arguments(*settings))
+
+    def cntk_arguments(self, *settings: str) -> list[str]:
+        return [
+            f"configFile={CONFIG / 'ivector.cntk'}", f"ExpDir={self.out}", f"WorkDir={self.home}",
+            f"ScriptDir={CONFIG}", f"Vectors={self.vectors}", f"VectorDim={self.values}",
+            f"randomSeed={self.seed}", "extendTraining=true", *settings, *self.overrides,
+        ]  # fmt: skip
