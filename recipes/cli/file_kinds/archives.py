@@ -8,6 +8,7 @@ from pathlib import Path
 from recipes.cli.file_kinds.figures import Figures
 
 ENTRY = re.compile(r"\S+\s+\S+(:\d+(\[[\d:,]+\])?|\.ark)")
+CONTENTS = re.compile(r"[^=]+=.*\[\d+\]")
 TEXT_MATRIX = re.compile(r"\S+\s+\[\s*[-+.\d]\S*(\s|$)")
 _BINARY = re.compile(rb"\S{1,4096} \0B")
 _INDEXED = re.compile(rb'ARGOREC\n.{12}\{"kind":"([\w -]+)"', re.DOTALL)
@@ -33,6 +34,8 @@ def archive_kind(head: bytes):
 
 def text_kind(lines: list[str]):
     """Return (kind, function for its figures) given the non-empty lines of a text file; None for other files."""
+    if lines and all(CONTENTS.fullmatch(line) for line in lines):
+        return "table of contents of lattices", contents
     if lines and all(ENTRY.fullmatch(line) for line in lines):
         return "Kaldi script file (scp)", scp
     if TEXT_MATRIX.match(" ".join(lines[:2])):
@@ -149,6 +152,19 @@ def lattices(path: str) -> Figures:
         ("arcs", f"{arcs}, {density:.1f} per frame"),
         ("outputs", f"{archive.num_senones} of the network"),
         ("phones", f"{len(archive.phones)}, of which {', '.join(silent) or 'none'} silence"),
+    ]
+
+
+def contents(path: str) -> Figures:
+    from readers.sources.lattices.lattice_contents import read_contents
+
+    found = read_contents(path)
+    archives = dict.fromkeys(entry.path for entry in found.values())
+    missing = sum(not Path(archive).is_file() for archive in archives)
+    return [
+        ("utterances", f"{len(found)}"),
+        ("archives", ", ".join(archives) + (f"; {missing} of them not there" if missing else "")),
+        ("first", next(iter(found))),
     ]
 
 

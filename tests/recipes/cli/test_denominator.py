@@ -61,6 +61,9 @@ def test_lattices_of_a_list(user):
     assert kind == "archive of lattices"
     assert dict(figures)["frames"] == f"{frames}"
     assert dict(figures)["phones"] == "4, of which sil silence"
+    kind, figures = describe(f"den/{CONTENTS}")
+    assert kind == "table of contents of lattices"
+    assert dict(figures) == {"utterances": "6", "archives": f"den/{ARCHIVE}", "first": "feat/utt24"}
     contents = read_contents(f"den/{CONTENTS}")
     assert [(name, one.position) for name, one in contents.items()] == [
         (name, archive.place(name)) for name in archive.names
