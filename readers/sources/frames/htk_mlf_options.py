@@ -162,7 +162,8 @@ def check_streams(config: Config, features: list[CorpusFeatures], labels: list[C
     """Raise ConfigError for streams that do not form training data or, with `write`, have no features."""
     if not features:
         raise ConfigError(f"{config.where()}: {config.full_name()} has no features; expected a block with scpFile=...")
-    if not write and len(features) + len(labels) < 2:
+    needs_no_labels = any(supervision_role(block) == "denominator" for _, block in config.blocks())
+    if not write and not needs_no_labels and len(features) + len(labels) < 2:
         raise ConfigError(
             f"{config.where()}: {config.full_name()} has one stream, {features[0].name}; "
             "expected another for training or test: a block with mlfFile=... or with scpFile=..."

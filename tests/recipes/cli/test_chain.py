@@ -7,12 +7,47 @@ import numpy as np
 import pytest
 
 from readers.htk.frame_labels import frame_labels, read_state_list
-from readers.htk.mlf import read_mlf
+from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.sources.chain import AlignedNumerator, ChainSource, TranscriptNumerator
 from readers.tables.hmm_tables import read_topology, read_transitions
 
 CHAIN = ("chain", "--alignment", "train.mlf", "--state-list", "states.list")
 FLAT = ("chain", "--words", "words.mlf", "--dict", "dict", "--features", "test.scp")
+
+
+NETWORK = """
+features = InputValue(30, tag=feature)
+normal = MeanVarNorm(features)
+W = Parameter(24, 30)
+b = Parameter(24, 1, init=fixedValue, value=0)
+h = Sigmoid(Plus(Times(W, normal), b))
+V = Parameter(8, 24)
+c = Parameter(8, 1, init=fixedValue, value=0)
+y = Plus(Times(V, h), c, tag=output)
+J = LFMMI(y, tag=criterion)
+logprob = LFMMI(y, l2=0, penalty=0, tag=eval)
+"""
+TRAINING = """
+command=Train
+deviceId=-1
+numCPUThreads=1
+modelPath=lf/net
+Train=[
+  action=train
+  NDLNetworkBuilder=[ networkDescription=net.ndl ]
+  SGD=[ minibatchSize=32; maxEpochs=8; gradUpdateType=AdamW; learningRatesPerMB=0.02; momentumPerMB=0 ]
+  reader=[
+    readerType=HTKMLFReader; frameMode=false; nbruttsineachrecurrentiter=4; frameSubsampling=3; CHUNKS
+    features=[ dim=30; scpFile=train.scp ]
+    chain=[ denominator=graphs/denominator; numerators=graphs/numerators ]
+  ]
+]
+"""
+
+
+def phones(labels):
+    """The phones of an alignment, without silence."""
+    return [Label(None, None, label.name[0]) for label in labels if label.name.endswith("_s2") and label.name[0] != "s"]
 
 
 def closing(outcome):
@@ -109,6 +144,34 @@ def test_graphs_of_transcripts(user):
     before = {path.name: path.read_bytes() for path in Path("flat").iterdir()}
     assert user.run(*FLAT, "--out", "flat").status == 0
     assert {path.name: path.read_bytes() for path in Path("flat").iterdir()} == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["alignment", "transcripts"])
+def test_a_network_learns_from_the_graphs_and_decodes(user, start):
+    make, training = CHAIN, TRAINING
+    if start == "transcripts":
+        alignment = read_mlf("train.mlf")
+        write_mlf("phones.mlf", [(f"*/{name.rsplit('/', 1)[-1]}.lab", phones(alignment[name])) for name in alignment])
+        user.write("phones.dict", "a a\nb b\nc c\n")
+        make = ("chain", "--words", "phones.mlf", "--dict", "phones.dict", "--features", "train.scp")
+        training = TRAINING.replace("=0.02", "=0.002").replace("maxEpochs=8", "maxEpochs=30")
+    assert user.run(*make, "--out", "graphs").status == 0
+    user.write("net.ndl", NETWORK)
+    user.write("lf.cntk", training.replace("CHUNKS", "chunkFrames=60" if start == "alignment" else ""))
+    outcome = user.run("cntk", "configFile=lf.cntk")
+    assert outcome.status == 0, outcome.err
+    epochs = [float(line.split("logprob = ")[1].split()[0]) for line in outcome.err if "logprob = " in line]
+    assert epochs[-1] < 0.3 * epochs[0]
+    assert all(value > 0 for value in epochs)  # the numerator is a part of the denominator
+    model_set = ("--mmf", "graphs/hmmdefs", "--hmm-list", "graphs/tiedlist", "--state-list", "graphs/senones.list")
+    assert user.run("graph", *model_set, "--dict", "dict", "--lm", "lm.arpa", "--out", "lfgraph").status == 0
+    decode = ("-graph", "lfgraph/graph.dg", "-lm", "lm.arpa", "-am", "lf/net", "-cntkmap", "lfgraph/cntkmap")
+    files = ("-infiles", "test.scp", "-outmlf", "hyp.mlf")
+    outcome = user.run("argon", *decode, "--output-node", "y", "-acweight", "1", *files)
+    assert outcome.status == 0, outcome.err
+    (line,) = (line for line in user.run("score", "words.mlf", "hyp.mlf").out if line.startswith("WORD"))
+    assert float(line.split("Acc=")[1].split()[0]) > 70
 
 
 def test_utterances_that_cannot_be_used_are_reported(user):
