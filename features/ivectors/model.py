@@ -50,8 +50,12 @@ class IvectorModel:
     Examples
     --------
     >>> model = IvectorModel.load("speakers.ivector")
-    >>> model.offline([frames]).shape
-    (50,)
+    >>> len(model.offline([frames])) == model.dim
+    True
+    >>> stream = model.stream()
+    >>> vectors = stream.push(frames)  # one for every 10 frames
+    >>> bool(abs(stream.current() - model.offline([frames])).max() < 1e-5)
+    True
     """
 
     background: Background
@@ -123,10 +127,8 @@ class IvectorModel:
         ShapeError
             For frames of another size and values that are not finite.
         """
-        occupancy, total = (
-            np.zeros(len(self.background.diagonal.weights)),
-            np.zeros(self.background.diagonal.means.shape),
-        )
+        shape = self.background.diagonal.means.shape
+        occupancy, total = np.zeros(shape[0]), np.zeros(shape)
         for frames in utterances:
             more, sums = self.background.statistics(self.check_frames(frames), self.options)
             occupancy, total = occupancy + more, total + sums

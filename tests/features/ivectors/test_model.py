@@ -1,5 +1,6 @@
 """Models of i-vectors: offline and online estimation, and their files."""
 
+import doctest
 import json
 from dataclasses import replace
 
@@ -124,6 +125,14 @@ def test_a_saved_model_is_the_same(tmp_path, full):
         np.testing.assert_array_equal(again.online(frames), model.online(frames))
         assert (again.options, again.record, again.dim) == (model.options, model.record, SIZE)
     assert model.as_bytes() == path.read_bytes() == again.as_bytes()
+
+
+def test_the_example_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_model().save("speakers.ivector")
+    names = {"IvectorModel": IvectorModel, "frames": utterance()}
+    example = doctest.DocTestParser().get_doctest(IvectorModel.__doc__, names, "IvectorModel", None, None)
+    assert doctest.DocTestRunner().run(example) == (0, 5)
 
 
 def test_the_checksum_tells_models_apart():
