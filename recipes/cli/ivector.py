@@ -154,8 +154,9 @@ def train(arguments: argparse.Namespace, runner) -> int:
             raise ConfigError(f"{output}: in use by {holder(lock)}; expected a model of its own")
         job = IvectorTraining(units, options, runner, report)
         if job.num_units:
+            record = record_of(job, arguments.features)
             training = train_passes(job, state)
-            job.model(training, record_of(job.used[0].utterance.path)).save(output)
+            job.model(training, record).save(output)
             state.unlink()
     report.write(report_path)
     show_losses(report, report_path, arguments.verbose, arguments.features)
@@ -184,17 +185,29 @@ def train_passes(job, state: Path):
         return job.train(state, lambda line: print(line, flush=True), after, show)
 
 
-def record_of(path: str):
-    """Return how the features of a file were computed; note it if that is not known completely."""
-    from readers.config.feature_record import SideFiles, side_file
-    from readers.htk.parameter_file import kind_name, read_htk_header
+def record_of(job, features: str):
+    """Return how the features of all utterances were computed; note it if that is not known completely.
 
-    header = read_htk_header(path)
-    record = SideFiles().record(path, kind_name(header.kind), header.period)
+    Raises FormatError if they were computed in different ways.
+    """
+    from dataclasses import replace
+
+    from readers.config.feature_record import SideFiles, side_file
+
+    side_files, (kind, _, period) = SideFiles(), job.form
+    paths = [one.utterance.path for one in job.used]
+    record = side_files.record(paths[0], kind, period)
+    for path in paths[1:]:
+        found = side_files.record(path, kind, period)
+        same_rates = replace(record, rates=found.rates)  # audio of several rates is common
+        fault = found.mismatch(path, same_rates, f"as in {paths[0]}, listed too in {features}")
+        if fault:
+            raise FormatError(fault)
+        record = record.with_rates(found.rates)
     if not record.is_detailed:
         print(
-            f"note: {path}: no {side_file(path).name} beside it, as argonaut hcopy writes it; so i-vectors can be "
-            "computed from features, but not from audio",
+            f"note: {paths[0]}: no {side_file(paths[0]).name} beside it, as argonaut hcopy writes it; so i-vectors can "
+            "be computed from features, but not from audio",
             file=sys.stderr,
         )
     return record

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -186,6 +187,24 @@ def test_info_shows_a_model(corpus, capsys):
         "options select 5, min_posterior 0.025, posterior_scale 0.1, max_count 100, period 7",
         "trained on TARGETKIND MFCC_0, TARGETRATE 100000",
     ]
+
+
+def test_features_that_were_computed_in_different_ways(corpus, capsys):
+    Path("more").mkdir()
+    lines = Path("list.scp").read_text().splitlines()
+    Path("data/s1-0.mfc").rename("more/s1-0.mfc")
+    Path("list.scp").write_text("\n".join(lines).replace("data/s1-0", "more/s1-0") + "\n")
+    record = FeatureRecord({"TARGETKIND": "MFCC_0", "TARGETRATE": 100000, "NUMCHANS": 24}, (8000.0,))
+    write_side_file("data/features.mfc.json", record)
+    write_side_file("more/features.mfc.json", replace(record, rates=(16000.0,)))
+    assert train() == 0
+    assert IvectorModel.load("m.ivector").record.rates == (8000.0, 16000.0)
+    write_side_file("more/features.mfc.json", replace(record, settings={**record.settings, "NUMCHANS": 26}))
+    capsys.readouterr()
+    assert train() == 2
+    error = capsys.readouterr().err
+    assert "more/s1-0.mfc: NUMCHANS 26; expected NUMCHANS 24, as in " in error
+    assert error.endswith("data/s0-0.mfc, listed too in list.scp\n")
 
 
 def test_utterances_that_are_lost(corpus, capsys):
