@@ -111,6 +111,12 @@ def _check_supervision(engine: Engine, reader: Any, title: str) -> None:
         fault = "pieces of utterances; expected whole ones, for HTKMLFReader by truncated=false"
     elif getattr(reader, "is_supervised", None) is False:
         fault = f"nothing to compare utterances with; expected {criterion.supervised_by} in it"
+    elif (graphs := getattr(reader, "num_supervised_outputs", None)) is not None:
+        prediction = criterion.operands[0]
+        rows = engine.network.shapes[prediction.name].rows
+        if graphs == rows:
+            return
+        fault = f"graphs of {graphs} outputs; expected {rows}, as {prediction.name} has"
     else:
         return
     raise ModelError(f"{criterion.where}: {title} gives {fault}")

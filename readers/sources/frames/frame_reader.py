@@ -106,6 +106,7 @@ class FrameReader(Reader):
                 _settle(stream)
             return
         self._supervision = open_supervision(config, self.options, self.features[0], self.labels, self.warnings.append)
+        self.num_supervised_outputs = getattr(self._supervision, "num_outputs", None)
         corpus = build_corpus(self.features, self.labels, self.options.max_utterance, progress)
         corpus = supervised(corpus, self.features[0], self._supervision, self.options, self.warnings)
         self._pages: list[PageFile] | None = None

@@ -174,6 +174,17 @@ def test_a_network_learns_from_the_graphs_and_decodes(user, start):
     assert float(line.split("Acc=")[1].split()[0]) > 70
 
 
+def test_a_network_of_other_outputs_is_refused_before_training(user):
+    assert user.run(*CHAIN, "--out", "graphs").status == 0
+    user.write("net.ndl", NETWORK.replace("Parameter(8,", "Parameter(9,"))
+    user.write("lf.cntk", TRAINING.replace("CHUNKS", "chunkFrames=60"))
+    outcome = user.run("cntk", "configFile=lf.cntk")
+    assert outcome.status == 2
+    assert "node 'J' (LFMMI): reader gives graphs of 8 outputs; expected 9, as y has" in outcome.err[-1]
+    assert not any("Precomputing" in line for line in outcome.err)
+    assert not Path("lf/net").exists()
+
+
 def test_utterances_that_cannot_be_used_are_reported(user):
     text = Path("train.mlf").read_text().replace("a_s2", "x_s2", 1)
     user.write("train.mlf", text)
