@@ -78,6 +78,10 @@ class LearnableParameter(StoredNode):
     initFromFilePath : str
     learningRateMultiplier : float
         Factor on the learning rate of this parameter.
+    orthonormal : float
+        Whether training keeps the rows, or the columns if they are fewer, nearly orthogonal and of equal norm: that of
+        `orthonormal` or, if it is negative, one that training may change. 0: no constraint. For the bottleneck of a
+        factored layer, see the macro TDNNF.
 
     Raises
     ------
@@ -86,7 +90,8 @@ class LearnableParameter(StoredNode):
 
     References
     ----------
-    CNTK book 4.1.4.3; ``zero`` is in 4.1.3.1 only.
+    CNTK book 4.1.4.3; ``zero`` is in 4.1.3.1 only. D. Povey et al., "Semi-orthogonal low-rank matrix factorization for
+    deep neural networks", 2018.
     """
 
     options = (
@@ -99,6 +104,7 @@ class LearnableParameter(StoredNode):
         Option("value", float, 0.0),
         Option("initFromFilePath", str, ""),
         Option("learningRateMultiplier", float, 1.0),
+        Option("orthonormal", float, 0.0),
     )
 
     @property

@@ -33,6 +33,7 @@ from acoustic.nodes import batch_normalization  # noqa: F401  isort: skip
 from acoustic.nodes import time_convolution  # noqa: F401  isort: skip
 from acoustic.nodes import delays  # noqa: F401  isort: skip
 from acoustic.nodes import time_reverse  # noqa: F401  isort: skip
+from acoustic.nodes import time_splice  # noqa: F401  isort: skip
 from acoustic.nodes import pair_network  # noqa: F401  isort: skip
 from acoustic.nodes.base import REGISTRY, Node
 from acoustic.nodes.option import name_hint

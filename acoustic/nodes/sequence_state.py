@@ -58,6 +58,7 @@ class Sequences:
         self._begin = self._end = np.zeros((0, 0), int)
         self._usable: dict[int, Any] = {}
         self._usable_by: dict[tuple[int, ...], Any] = {}
+        self._sources: dict[tuple[int, ...], Any] = {}
         self._held: dict[str, Any] = {}
         self.whole = False
         self._marks: tuple = ()  # the layout as bytes, to recognise an equal one
@@ -103,6 +104,7 @@ class Sequences:
             self.idle = replace(layout, uncounted=None).gap_columns
         self._usable.clear()
         self._usable_by.clear()
+        self._sources.clear()
         self._reversal = None
         self.whole = bool((starts[0] | gaps[0]).all() and (ends[-1] | gaps[-1]).all() and kept == steps)
         if self.whole:
@@ -159,6 +161,20 @@ class Sequences:
         if key not in self._usable_by:
             self._usable_by[key] = self.xp.stack([self.usable(delay) for delay in delays])
         return self._usable_by[key]
+
+    def sources(self, offsets: Sequence[int]) -> Any:
+        """Return the column that lies each offset further in the same sequence, (N, K) int; its end if it is shorter.
+
+        A negative number counts from the end of the values that are held from before. Gaps are their own source.
+        """
+        key = tuple(offsets)
+        if key not in self._sources:
+            step = np.arange(self.num_steps)[:, np.newaxis, np.newaxis]
+            found = np.clip(step + np.array(key), self._begin[..., np.newaxis], self._end[..., np.newaxis])
+            found = np.where(self._frames[..., np.newaxis], found, step)
+            columns = found * self.num_slots + np.arange(self.num_slots)[:, np.newaxis]
+            self._sources[key] = columns.reshape(-1, len(key))
+        return self._sources[key]
 
     def held(self, name: str, rows: int, delay: int, like: Any) -> Any:
         """Return the delayed values from before this minibatch, (rows, delay * S), zeros where there are none."""

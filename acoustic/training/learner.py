@@ -158,6 +158,7 @@ class Learner:
             frames = minibatch.num_frames
             self.updater.begin(values.rate_at(self._done), values.momentum_of(frames), frames, seed)
             self._backward()
+            self.updater.finish()
         return figures
 
     def _forward(self, title: str, matrices: Any, settings: dict[str, Any], learns: bool) -> dict[str, float]:

@@ -16,6 +16,8 @@ from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import Step, rule_kernels
+from acoustic.training.rules.semi_orthogonal import EVERY, constrain
+from readers.common.environment import one_blas_thread
 from readers.errors import ModelError
 
 
@@ -30,6 +32,7 @@ class Updater(GradientSink):
         w <- w changed by the rule      see rules/
         w <- w + noise                  normal, of mean 0 and a given deviation
         w <- sign(w) max(|w| - L1 l n, 0)
+        w towards its constraint        after every fourth minibatch, see rules/semi_orthogonal.py
 
     l is the learning rate of the epoch times the parameter's learningRateMultiplier.
 
@@ -58,6 +61,11 @@ class Updater(GradientSink):
         self.options, self.rule = options, options.rule
         self.xp = network.backend.xp
         self._learnable = [node for node in network.parameters() if node.needs_gradient]
+        self._constrained = [
+            node
+            for node in self._learnable
+            if node.settings.get("orthonormal") and node.settings["learningRateMultiplier"]
+        ]
         self.state = {
             node.name: {name: _filled(network, node, value) for name, value in self.rule.state.items()}
             for node in self._learnable
@@ -121,6 +129,14 @@ class Updater(GradientSink):
         """
         self._rate, self._momentum, self._num_frames, self._seed = learning_rate, momentum, num_frames, seed
         self.rule.advance(self.scalars, num_frames)
+
+    def finish(self) -> None:
+        """Move parameters with the option `orthonormal` towards its constraint, after every fourth minibatch."""
+        if self._rate and self.scalars.get("updates", 0) % EVERY == 0:
+            for node in self._constrained:
+                with one_blas_thread:
+                    constrain(self.xp, node.value, node.settings["orthonormal"])
+                node.touch()
 
     def __call__(self, node: Node, gradient: Any) -> None:
         """Update one parameter. The gradient is used as scratch memory."""

@@ -9,7 +9,7 @@ from acoustic.nodes.registry import registered_nodes
 from readers.config.syntax import Source
 from readers.errors import ConfigError
 
-SHIPPED = ("default_macros.ndl", "recurrent_macros.ndl")
+SHIPPED = ("default_macros.ndl", "recurrent_macros.ndl", "tdnnf_macros.ndl")
 
 
 @cache

@@ -48,6 +48,25 @@ class ArraySequenceKernels:
 
     xp: Any
 
+    def splice(self, x: Any, held: Any, sources: np.ndarray, out: Any) -> None:
+        """out (K rows, N) = the columns sources (N, K) of x (rows, N), one above the other.
+
+        A negative number counts from the end of held (rows, H).
+        """
+        rows, columns = x.shape[0], self.xp.asarray(sources) + held.shape[1]
+        both = self.xp.concatenate([held, x], axis=1)
+        for k in range(sources.shape[1]):
+            out[k * rows : (k + 1) * rows] = both[:, columns[:, k]]
+
+    def splice_gradient(self, grad: Any, sources: np.ndarray, out: Any) -> None:
+        """out (rows, N) = for each column the sum of the parts of grad (K rows, N) that are copies of it."""
+        out.fill(0)
+        rows = out.shape[0]
+        for k in range(sources.shape[1]):
+            here = (sources[:, k] >= 0).nonzero()[0]
+            part = grad[k * rows : (k + 1) * rows, here]
+            self.xp.add.at(out.T, self.xp.asarray(sources[here, k]), part.T)
+
     def crf_loss(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any, out: Any) -> None:
         """out (1, 1) = the sum over the sequences of log of the sum of exp(score) of all paths, less the labels' score.
 

@@ -6,10 +6,30 @@ import numpy as np
 
 from acoustic.kernels.arrays.sequence import ArraySequenceKernels, SequenceMarks
 from acoustic.kernels.compiled import sequence_loops
+from acoustic.kernels.compiled.operands import SPLIT_FROM, frames, share_rows
+from acoustic.runtime.thread_team import ThreadTeam
 
 
 class CompiledSequenceKernels(ArraySequenceKernels):
     """Mixed into the compiled kernels."""
+
+    team: ThreadTeam | None
+
+    def splice(self, x: Any, held: Any, sources: np.ndarray, out: Any) -> None:
+        share_rows(self.team, sequence_loops.splice, [frames(out), sources], frames(x), frames(held))
+
+    def splice_gradient(self, grad: Any, sources: np.ndarray, out: Any) -> None:
+        # Each thread sums some rows of all columns, as the columns of several places may be added to one.
+        team, rows = self.team, out.shape[0]
+        if team is None or team.size == 1 or grad.size < SPLIT_FROM:
+            sequence_loops.splice_gradient(frames(grad), sources, frames(out), 0, rows)
+            return
+
+        def part(worker: int) -> None:
+            mine = team.share(worker, rows)
+            sequence_loops.splice_gradient(frames(grad), sources, frames(out), mine.start, mine.stop)
+
+        team.run(part)
 
     def crf_loss(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any, out: Any) -> None:
         out[0, 0] = sequence_loops.loss(*_pieces(marks), labels, h.T, np.ascontiguousarray(a))

@@ -171,3 +171,33 @@ def viterbi(firsts, counts, stride, h, a, out):
             out[firsts[k] + t * stride, label] = 1
             if t > 0:
                 label = source[t, label]
+
+
+@loop
+def splice(out, sources, x, held):
+    """out (n, K rows) = the frames `sources` (n, K) of x (N, rows), those below 0 from the end of held (H, rows)."""
+    rows, num_held = x.shape[1], held.shape[0]
+    for n in range(sources.shape[0]):
+        for k in range(sources.shape[1]):
+            source, first = sources[n, k], k * rows
+            if source >= 0:
+                for i in range(rows):
+                    out[n, first + i] = x[source, i]
+            else:
+                for i in range(rows):
+                    out[n, first + i] = held[num_held + source, i]
+
+
+@loop
+def splice_gradient(grad, sources, out, begin, end):
+    """Rows begin..end-1 of out (N, rows) = the sums of the parts of grad (N, K rows) that `splice` copied from them."""
+    rows = out.shape[1]
+    for n in range(out.shape[0]):
+        for i in range(begin, end):
+            out[n, i] = 0
+    for n in range(sources.shape[0]):
+        for k in range(sources.shape[1]):
+            source, first = sources[n, k], k * rows
+            if source >= 0:
+                for i in range(begin, end):
+                    out[source, i] += grad[n, first + i]

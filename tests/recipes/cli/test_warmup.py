@@ -45,6 +45,7 @@ from readers.sources.chain import ChainSource
 from recipes.cli.main import main
 from tests.acoustic.nodes import test_lattice_free
 from tests.acoustic.nodes import test_sequence_criterion as lattices
+from tests.acoustic.nodes import test_time_splice
 from tests.recipes.systems.argon_system import decode, make_argon_system
 from tests.recipes.systems.cntk_corpus import make_corpus
 from tests.recipes.systems.small_system import DECODE, make_small_system
@@ -116,6 +117,7 @@ run("transcribe", "small.argo", "audio/utt25.wav", "--grammar", "phrases.json", 
 for frames in (False, True):
     test_lattice_free.test_values_are_sums_over_sequences(frames)
 test_lattice_free.test_single_precision_equals_double()
+test_time_splice.test_the_compiled_kernels_are_those_of_arrays()
 """
 
 

@@ -1,0 +1,111 @@
+"""TimeSplice: each frame stacked with others of its sequence, for layers of time-delay networks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.nodes.option import Option
+from readers.errors import ModelError
+
+FURTHEST = 10_000  # steps
+
+
+@register_node("TimeSplice")
+class TimeSplice(Node):
+    """Frames of the same sequence stacked vertically: step t of V is ``[x(t + o1); x(t + o2); ...]``.
+
+    Beyond the ends of a sequence its first or last frame is repeated. The gradient of a frame is the sum of the parts
+    of G that hold it. A sequence that continues from the previous minibatch sees the last frames of that minibatch,
+    without a gradient.
+
+    Parameters
+    ----------
+    x : (rows, T)
+        V has shape (k rows, T) for k offsets.
+    offsets : str
+        In steps, separated by colons: ``-1:0:1``; distinct integers.
+
+    Raises
+    ------
+    ModelError
+        During a pass, for independent frames.
+
+    Examples
+    --------
+    In the network description language, a layer of a time-delay network::
+
+        h2 = RectifiedLinear(Plus(Times(W, TimeSplice(h1, "-1:0:1")), B))
+
+    References
+    ----------
+    V. Peddinti, D. Povey, S. Khudanpur, "A time delay neural network architecture for efficient modeling of long
+    temporal contexts", 2015; Append(Offset(...)) in Kaldi.
+    """
+
+    operand_names = ("x",)
+    options = (Option("offsets", str, positional=True),)
+    backward_reads = ((),)
+    along_sequences = True
+    skips_gaps = True
+
+    def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
+        checked = super()._check_settings(settings)
+        text = checked["offsets"]
+        try:
+            offsets = [int(part) for part in text.split(":")]
+        except ValueError:
+            offsets = []
+        if not offsets or len(set(offsets)) < len(offsets) or max(map(abs, offsets)) > FURTHEST:
+            raise ModelError(
+                f"{self.where}: offsets={text!r}; expected distinct integers up to {FURTHEST} such as -1:0:1"
+            )
+        self.offsets = offsets
+        return checked
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        return max(0, -min(self.offsets)), max(0, *self.offsets)
+
+    def infer_shape(self, x: Shape) -> Shape:
+        return Shape(len(self.offsets) * x.rows, x.cols)
+
+    def splits_frames(self, x: Shape) -> bool:
+        return False
+
+    def _sources(self, run: Run) -> Any:
+        if run.sequences is None:
+            raise ModelError(f"{self.where}: independent frames; expected whole sequences, or parts of them in order")
+        return run.sequences.sources(self.offsets)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        sources, past = self._sources(run), int(self.reach[0])
+        before = run.sequences.held(self.name, x.shape[0], past, x)
+        run.kernels.splice(x, before, sources, out)
+        if not run.sequences.whole:
+            run.sequences.hold(self.name, past, before, x)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        sources = self._sources(run)
+        into.add(0, lambda out: run.kernels.splice_gradient(grad, sources, out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """Stack the directions; the held values do not move."""
+        (moved,) = tangents
+        before = run.sequences.held("", moved.shape[0], int(self.reach[0]), moved)
+        out = run.backend.empty(len(self.offsets) * moved.shape[0], moved.shape[1])
+        run.kernels.splice(moved, before, self._sources(run), out)
+        return out
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        """Shift the rows of one sequence and repeat the first or last one."""
+        (x,) = inputs
+        parts = []
+        for offset in self.offsets:
+            edge = graph.rows(x, 0, 1) if offset < 0 else graph.rows(x, -1, None)
+            if offset < 0:
+                parts.append(graph.rows(graph.add("Concat", *[edge] * -offset, x, axis=0), 0, offset))
+            else:
+                parts.append(
+                    graph.rows(graph.add("Concat", x, *[edge] * offset, axis=0), offset, None) if offset else x
+                )
+        return graph.add("Concat", *parts, axis=1)
