@@ -86,7 +86,7 @@ def test_types_without_a_form_are_few_and_refused_by_name():
         *("SumElements", "MatrixL1Reg", "MatrixL2Reg", "CosDistance", "CosDistanceWithNegativeSamples"),
         *("GMMLogLikelihood", "KhatriRaoProduct", "ClassBasedCrossEntropyWithSoftmax", "PairNetwork"),
         "DummyCriterion",
-        *("CRF", "SequenceDecoder", "LFMMI", "LFMMICrossEntropy"),
+        *("CRF", "SequenceDecoder", "LFMMI", "LFMMICrossEntropy", "SequenceWithSoftmax"),
     }
     network = Network()
     network.add("InputValue", "x", rows=3)

@@ -24,6 +24,7 @@ SCRIPTS = {
     "outside": "W=Parameter(3,4)\ny=Times(W,x)\ntop=RowStack(PastValue(3,y,timeStep=2), FutureValue(3,y,timeStep=3))",
     "the delay is seen": "top=PastValue(3, h)\nW=Parameter(3,4)\nR=Parameter(3,3)\n"
     "h=Tanh(Plus(Times(W, x), Times(R, top)))",
+    "spliced": 'top=TDNNF(TimeSplice(x, "-2:0:1"), 12, 3, past="-3:0", future="0:2")',
     "normalised": "old=PastValue(3, top)\nW=Parameter(3,4)\ns=Softmax(Plus(Times(W, x), old))\n"
     "top=RowStack(RowSlice(1, 2, s), RowSlice(0, 1, old))",
 }
