@@ -102,6 +102,12 @@ BAD = {
     "rate": GOOD | {"sample_rates": [0]},
     "many rates": GOOD | {"sample_rates": [8000] * 17},
     "context": GOOD | {"context": [1]},
+    "no subsampling": GOOD | {"subsampling": 0},
+    "huge subsampling": GOOD | {"subsampling": 10**9},
+    "subsampling in text": GOOD | {"subsampling": "3"},
+    "edges": GOOD | {"edges": [1]},
+    "negative edges": GOOD | {"edges": [-1, 1]},
+    "no edges": GOOD | {"edges": None},
     "negative context": GOOD | {"context": [-1, 1]},
     "huge context": GOOD | {"context": [1, 10**9]},
 }
