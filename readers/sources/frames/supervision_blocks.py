@@ -108,8 +108,12 @@ def _open_chain(
         raise ConfigError(f"{where} truncated=false; chunkFrames cuts utterances")
     if not block.has_own("numerators"):
         raise ConfigError(f"{block.where()}: {block.full_name()} without numerators; expected a file")
-    with naming(block, "denominator"):
-        source = ChainSource(block.path("denominator"), block.path("numerators"))
+    denominator, numerators = block.path("denominator"), block.path("numerators")
+    try:
+        source = ChainSource(denominator, numerators)
+    except OSError as fault:
+        with naming(block, "numerators" if fault.filename == str(numerators) else "denominator"):
+            raise
     if source.subsampling != options.excerpts.subsampling:
         raise ConfigError(
             f"{block.where('numerators')}: {block.full_name('numerators')} have an output for every "
