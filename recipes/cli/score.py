@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     for path in (arguments.confusions, arguments.picture, arguments.report):
         if path:
-            require_writable(path, [arguments.reference, arguments.hypothesis])
+            require_writable(path, [arguments.reference, arguments.hypothesis, arguments.compare])
     if arguments.boundaries:
         return compare(arguments)
     reference_level, hypothesis_level = levels(arguments)

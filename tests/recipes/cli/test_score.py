@@ -42,6 +42,15 @@ def test_utterances_that_the_hypothesis_lacks_can_be_left_out(mlf, capsys):
     assert capsys.readouterr().err == "error: other: none of the 2 utterances of ref; expected at least one\n"
 
 
+@pytest.mark.parametrize("option", ["--report", "--confusions"])
+def test_the_words_of_the_other_system_are_not_overwritten(mlf, tmp_path, capsys, option):
+    words = mlf("ref", a="X Y"), mlf("hyp", a="X Y"), "--compare", mlf("other", a="X X")
+    before = (tmp_path / "other").read_bytes()
+    assert main(["score", *words, option, "other"]) == 2
+    assert capsys.readouterr().err == "error: other: is an input and would be overwritten; expected another path\n"
+    assert (tmp_path / "other").read_bytes() == before
+
+
 def test_another_system_is_compared_on_the_same_utterances(mlf, capsys):
     files = mlf("ref", a="X Y", b="Z V"), mlf("hyp", a="X Y", b="Z V")
     assert main(["score", *files, "--compare", mlf("other", a="X X", b="Z Z")]) == 0
