@@ -1,5 +1,6 @@
 """I-vectors of many utterances or speakers as HTK parameter files."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,9 +111,26 @@ def _write(path: Path, vectors: np.ndarray, period: int, model: IvectorModel) ->
 
 
 def _is_current(target: Path, sources: list[str], since: int) -> bool:
-    """Whether a file exists, is newer than its sources, and not older than `since`."""
+    """Whether a file is whole, newer than its sources, and not older than `since`."""
     try:
+        read_htk_header(target)
         made = target.stat().st_mtime_ns
         return made >= since and all(Path(source).stat().st_mtime_ns < made for source in sources)
-    except OSError:
+    except (ArgonautError, OSError):
         return False
+
+
+def check_directories(targets: Iterable[Path], model: IvectorModel) -> None:
+    """Raise ConfigError if files of another model, which would stay, are in the directories of the files to write.
+
+    One side file in each directory says which model estimated its i-vectors.
+    """
+    expected = set(targets)
+    for directory in {target.parent for target in expected}:
+        side = side_file(directory / f"x{SUFFIX}")
+        others = sorted(set(directory.glob(f"*{SUFFIX}")) - expected)
+        if others and side.exists() and read_side_file(side) != FeatureRecord(extractor=model.checksum):
+            raise ConfigError(
+                f"{others[0]}: from another model than {model.source} ({len(others)} such files); expected a directory "
+                "of its own for each model; remove those files or choose another --out"
+            )

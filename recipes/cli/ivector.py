@@ -217,7 +217,7 @@ def extract(arguments: argparse.Namespace, runner) -> int:
     from dataclasses import replace
 
     from features.ivectors.background import IvectorOptions
-    from features.ivectors.extraction import extract_shard, target_path
+    from features.ivectors.extraction import check_directories, extract_shard, target_path
     from features.ivectors.model import IvectorModel
     from features.ivectors.shards import shards_of
     from readers.common.files import held, holder, require_writable
@@ -239,6 +239,7 @@ def extract(arguments: argparse.Namespace, runner) -> int:
     with held(out / "ivector.lock") as mine:
         if not mine:
             raise ConfigError(f"{out}: in use by {holder(out / 'ivector.lock')}; expected a directory of its own")
+        check_directories(targets, model)
         since = begin_directory(out, fingerprint_of(model, units, arguments))
         found, parts = {}, list(shards_of((unit, GUESSED_FRAMES * len(unit.utterances)) for unit in units))
         with progress_display("ivector extract") as show:

@@ -118,6 +118,31 @@ def test_extraction_goes_on_where_it_stopped(corpus):
     assert all(path.stat().st_mtime_ns != after[path] for path in before)
 
 
+def test_a_damaged_file_is_made_again(corpus):
+    assert train() == 0
+    assert extract() == 0
+    whole = Path("out/s1-0.ivec").read_bytes()
+    Path("out/s1-0.ivec").write_bytes(whole[:2])
+    assert extract() == 0
+    assert Path("out/s1-0.ivec").read_bytes() == whole
+
+
+def test_a_directory_has_the_files_of_one_model(corpus, capsys):
+    assert train() == 0
+    assert extract() == 0
+    lines = Path("list.scp").read_text().splitlines()
+    Path("list.scp").write_text(lines[0] + "\n")
+    assert train("--seed", "7", "--dim", "2") == 0
+    before = Path("out/features.ivec.json").read_bytes()
+    capsys.readouterr()
+    assert extract() == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: out/s0-1.ivec: from another model than m.ivector (11 such files); expected")
+    assert Path("out/features.ivec.json").read_bytes() == before
+    Path("list.scp").write_text("\n".join(lines) + "\n")
+    assert extract() == 0
+
+
 def test_copies_of_an_utterance_belong_to_other_speakers(corpus):
     lines = [line.replace("=", "=", 1) for line in Path("list.scp").read_text().splitlines()]
     Path("list.scp").write_text("\n".join([*lines, *(f"warp92/{line}" for line in lines)]) + "\n")
