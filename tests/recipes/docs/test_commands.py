@@ -14,7 +14,7 @@ from tests.docs.pages import DOCS
 from tests.docs.test_pages import PAGES
 
 COMMAND = re.compile(r"\b(argonaut|argon)\s.*")
-IN_GROUPS = ("lattice", "lm", "recipe")  # commands with subcommands
+IN_GROUPS = ("fmllr", "g2p", "ivector", "lattice", "lm", "recipe")  # commands with subcommands
 
 
 def shown(text):

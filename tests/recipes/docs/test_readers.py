@@ -203,8 +203,8 @@ def test_frames_and_lists_of_the_page_belong_together(modules):
     reader.close()
 
 
-def test_every_name_of_the_default_reader_is_in_its_section():
-    section = PAGE[PAGE.index("## Frames with their states") : PAGE.index("## Utterances in order")]
+def test_every_name_of_the_default_reader_is_in_its_sections():
+    section = PAGE[PAGE.index("## Frames with their states") : PAGE.index("## Text: UCIFastReader")]
     names = {*htk_mlf_options.READER_NAMES, *streams.FEATURE_NAMES, *streams.LABEL_NAMES}
     assert {name for name in names - set(htk_mlf_options.WITHOUT_EFFECT) if f"`{name}" not in section} == {"readerType"}
 

@@ -70,5 +70,5 @@ def test_the_criterion_falls(tiny, options, aligned):
 
 def test_a_network_with_another_number_of_outputs_is_refused(tiny):
     reader = opened(tiny, CHUNKS)
-    with pytest.raises(ModelError, match=r"node 'chain' \(LFMMI\): 5 outputs; expected 4, as in the denominator"):
+    with pytest.raises(ModelError, match=r"node 'chain' \(LFMMI\): reader gives graphs of 4 outputs; expected 5, as"):
         train(network(reader, 5), reader, TrainingOptions(max_epochs=1, learning_rates_per_sample=(0.05,)))
