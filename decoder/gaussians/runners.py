@@ -8,7 +8,7 @@ from acoustic.training.parallel.executors import DaskCluster
 from decoder.gaussians import shards
 from decoder.search.batch import in_order
 from readers.common.report import Log
-from readers.errors import ConfigError, ModelError
+from readers.errors import ModelError
 
 WAITING = 4  # shards per worker that are submitted ahead of the results
 
@@ -107,15 +107,3 @@ class Cluster:
 
 
 Runner = Threads | Cluster
-
-
-def open_runner(workers: int | None, scheduler: str | None, log: Log) -> Runner:
-    """Return the threads or the cluster that a command line asks for with -j or --scheduler.
-
-    Raises ConfigError if it asks for both, or for less than one thread.
-    """
-    if workers is not None and workers < 1:
-        raise ConfigError(f"-j {workers}: expected at least 1 thread")
-    if scheduler and workers:
-        raise ConfigError("command line: -j and --scheduler; expected only one of them")
-    return Cluster(scheduler, log) if scheduler else Threads(workers)

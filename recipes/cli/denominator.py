@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from readers.common.report import RunReport
-from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.errors import ArgonautError, FormatError
 from recipes.cli.console import one_line, progress_display, show_losses
 from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
+from recipes.cli.machines import add_machine_options, check_machines
 
 ARCHIVE, CONTENTS, REPORT = "lattices.arec", "lattices.toc", "report"
 SHARD = 20  # utterances that a worker of a cluster gets at a time
@@ -76,10 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sil-prob", type=float, metavar="P", help="probability of silence between the words of an alignment"
     )
     machines = parser.add_argument_group("machines")
-    machines.add_argument("-j", "--workers", type=int, metavar="N", help="number of threads (default: one per core)")
-    machines.add_argument(
-        "--scheduler", metavar="ADDRESS", help="use the workers of this Dask scheduler, which read the same files"
-    )
+    add_machine_options(machines)
 
 
 @dataclass(frozen=True)
@@ -242,10 +240,7 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.common.files import require_writable
     from readers.sources.lattices.lattice_archive import LatticeArchiveWriter
 
-    if arguments.workers is not None and arguments.workers < 1:
-        raise ConfigError(f"-j {arguments.workers}: expected at least 1 thread")
-    if arguments.scheduler and arguments.workers:
-        raise ConfigError("command line: -j and --scheduler; expected only one of them")
+    check_machines(arguments)
     out, settings = Path(arguments.out), Settings.of(arguments)
     for name in (ARCHIVE, CONTENTS, REPORT):
         require_writable(out / name, [arguments.features, *(getattr(arguments, name) for name in INPUTS)])

@@ -30,6 +30,7 @@ from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
 from recipes.cli.console import progress_display, show_losses
 from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
+from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
 STATE, PASSES, PICTURE = "passes.safetensors", "passes.jsonl", "passes.png"
 FEATURES = "features.json"
@@ -98,10 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pron-scale", type=float, default=1.0, metavar="X", help="factor on -ln of pronunciation probabilities (1)"
     )
     machines = parser.add_argument_group("machines")
-    machines.add_argument("-j", "--workers", type=int, metavar="N", help="number of threads (default: one per core)")
-    machines.add_argument(
-        "--scheduler", metavar="ADDRESS", help="use the workers of this Dask scheduler, which read the same files"
-    )
+    add_machine_options(machines)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -121,8 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
         pronunciation_scale=arguments.pron_scale,
         beam=arguments.beam,
     )
-    if arguments.workers is not None and arguments.workers < 1:
-        raise ConfigError(f"-j {arguments.workers}: expected at least 1 thread")
+    check_machines(arguments)
     out = Path(arguments.out)
     for name in RESULTS:
         require_writable(out / name, [arguments.features, arguments.words, arguments.dict])
@@ -164,17 +161,6 @@ def note_short_pause(topology) -> None:
             "pronunciations without it, since silence between words is optional",
             file=sys.stderr,
         )
-
-
-def open_runner(arguments: argparse.Namespace):
-    """Return the threads or the cluster that the command line asks for."""
-    from decoder.gaussians.runners import Cluster, Threads
-
-    if arguments.scheduler and arguments.workers:
-        raise ConfigError("command line: -j and --scheduler; expected only one of them")
-    if arguments.scheduler:
-        return Cluster(arguments.scheduler, lambda line: print(line, flush=True))
-    return Threads(arguments.workers)
 
 
 def read_utterances(scp: str, words: str, report: RunReport) -> list:

@@ -28,7 +28,7 @@ from pathlib import Path
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError, ShapeError
 from recipes.cli.console import progress_display, show_losses
-from recipes.cli.flatstart import open_runner
+from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
 MODEL, PASSES, REPORT = "fmllr.safetensors", "passes.jsonl", "report"
 EXTENSION = "fmllr"
@@ -58,12 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--silence", metavar="PHONE", default="sil", help="frames of this phone do not count for speakers (sil)"
         )
         machines = parser.add_argument_group("machines")
-        machines.add_argument(
-            "-j", "--workers", type=int, metavar="N", help="number of threads (default: one per core)"
-        )
-        machines.add_argument(
-            "--scheduler", metavar="ADDRESS", help="use the workers of this Dask scheduler, which read the same files"
-        )
+        add_machine_options(machines)
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
@@ -100,8 +95,7 @@ def _add_apply(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.workers is not None and arguments.workers < 1:
-        raise ConfigError(f"-j {arguments.workers}: expected at least 1 thread")
+    check_machines(arguments)
     return {"train": run_train, "apply": run_apply}[arguments.action](arguments)
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
 from recipes.cli.console import progress_display, show_losses
+from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
 RECORD = "made-with"  # of a directory of i-vectors
 GUESSED_FRAMES = 1000  # of an utterance whose header was not read yet; 20 of them are a task
@@ -43,10 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         # The same option exists before the action; a default here would overwrite its value.
         action.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="print more details")
         add(action)
-        action.add_argument("-j", "--workers", type=int, metavar="N", help="number of threads (default: one per core)")
-        action.add_argument(
-            "--scheduler", metavar="ADDRESS", help="use the workers of this Dask scheduler, which read the same files"
-        )
+        add_machine_options(action)
 
 
 def _add_input(parser: argparse.ArgumentParser) -> None:
@@ -117,9 +115,8 @@ def _add_extract(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from decoder.gaussians.runners import open_runner
-
-    runner = open_runner(arguments.workers, arguments.scheduler, lambda line: print(line, flush=True))
+    check_machines(arguments)
+    runner = open_runner(arguments)
     try:
         return {"train": train, "extract": extract}[arguments.action](arguments, runner)
     finally:
