@@ -205,8 +205,14 @@ def _parse_ahead(config: Config, truncated: bool) -> int:
 
 
 def supervision_role(block: Config) -> str | None:
-    """Return the name that makes a block one of SUPERVISIONS; None for other blocks."""
-    return next((role for role in SUPERVISIONS if block.has_own(role)), None)
+    """Return the name that makes a block one of SUPERVISIONS; None for other blocks.
+
+    Raises ConfigError for a block chain without its denominator.
+    """
+    found = next((role for role in SUPERVISIONS if block.has_own(role)), None)
+    if found is None and block.has_own("numerators"):
+        raise ConfigError(f"{block.where('numerators')}: {block.full_name()} without denominator; expected a file")
+    return found
 
 
 def refuse_block(block: Config, roles: Sequence[str] = ROLE_NAMES) -> None:

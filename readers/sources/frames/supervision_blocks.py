@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from readers.config.config import Config
-from readers.errors import ArgonautError, ConfigError
+from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.supervision import SupervisionSource
 from readers.sources.chain.supervision_source import ChainSource
 from readers.sources.frames.corpus import Corpus
@@ -122,6 +122,10 @@ def _open_chain(
     return source
 
 
+COMPARED_UTTERANCES, LEAST_COMPARED_FRAMES = 20, 500
+LEAST_AGREEMENT = 0.1  # another model's alignment agrees in half of the frames or more; other outputs by chance only
+
+
 Opener = Callable[[Config, Config | None, ReaderOptions, CorpusFeatures, Sequence[CorpusLabels]], CheckedSource]
 OPENERS: dict[str, Opener] = {"denLatTocFile": _open_lattices, "denominator": _open_chain}
 
@@ -131,7 +135,8 @@ def supervised(
 ) -> Corpus:
     """Return the corpus without the utterances that lack their supervision, which are skipped with the reason.
 
-    A warning names lattices that no utterance uses.
+    A warning names lattices that no utterance uses.  Raises FormatError for lattices of a network with other outputs
+    than the labels.
     """
     if source is None:
         return corpus
@@ -148,4 +153,22 @@ def supervised(
             f"{source.paths[0]}: {len(unused)} lattices of utterances that are not in {features.scp}, the first "
             f"'{unused[0]}'"
         )
-    return corpus if usable.all() else corpus.keep(usable)
+    corpus = corpus if usable.all() else corpus.keep(usable)
+    if isinstance(source, LatticeSource) and len(corpus.classes) == 1:
+        _check_agreement(corpus, features, source)
+    return corpus
+
+
+def _check_agreement(corpus: Corpus, features: CorpusFeatures, source: LatticeSource) -> None:
+    """Raise FormatError if the labels and the lattices' references number their senones in different ways."""
+    num_equal = num_compared = 0
+    for i, first in enumerate(corpus.first_frame[:-1][:COMPARED_UTTERANCES].tolist()):
+        num_frames = int(corpus.num_frames[i])
+        lattice = source.supervision(features.entries[corpus.lines[i]].key, 0, num_frames)
+        num_equal += int((lattice.reference_senones == corpus.classes[0][first : first + num_frames]).sum())
+        num_compared += num_frames
+    if num_compared >= LEAST_COMPARED_FRAMES and num_equal < LEAST_AGREEMENT * num_compared:
+        raise FormatError(
+            f"{source.paths[0]}: the references of the lattices agree with the labels in {num_equal} of {num_compared} "
+            "frames; expected lattices and a labelMappingFile of the same network"
+        )

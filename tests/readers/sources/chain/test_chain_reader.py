@@ -99,6 +99,7 @@ def test_numerators_from_transcripts_need_whole_utterances(corpus):
         ("frameMode=false; truncated=true", None, "expected truncated=false; chunkFrames cuts utterances"),
         ("frameMode=false", None, "numerators have an output for every 3 frames; expected 1, the reader's"),
         (SEQUENCES, "chain=[denominator={0}/den]", "reader.chain without numerators; expected a file"),
+        (SEQUENCES, "chain=[numerators={0}/num]", "reader.chain without denominator; expected a file"),
         (SEQUENCES, "chain=[denominator={0}/none; numerators={0}/num]", "denominator: .*none: No such file"),
         (SEQUENCES, "chain=[denominator={0}/den; numerators={0}/none]", "numerators: .*none: No such file"),
         (SEQUENCES, "chain=[denominator={0}/num; numerators={0}/num]", "num: archive of numerators; expected an arch"),

@@ -166,6 +166,23 @@ def test_lattices_of_another_network_are_refused(corpus):
         opened(corpus)
 
 
+def test_references_with_other_outputs_than_the_labels_are_refused(tiny):
+    lengths, rng = (300, 300), np.random.default_rng(0)
+    corpus = tiny(lengths)
+    labels = [np.array(classes, np.int32) for classes in corpus.labels["labels"]]
+    plain = [random_lattice(rng, f"set/u{i}", n) for i, n in enumerate(lengths)]
+    corpus.toc = write_lattices(
+        corpus.directory, [replace(one, reference_senones=own) for one, own in zip(plain, labels)]
+    )
+    opened(corpus)
+    states = (corpus.directory / "labels.list").read_text().split()
+    corpus.write("labels.list", "\n".join([*states[1:], states[0]]))
+    with pytest.raises(
+        FormatError, match=r"references of the lattices agree with the labels in 0 of 600 frames; expec"
+    ):
+        opened(corpus)
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
