@@ -225,35 +225,12 @@ def _compose_aligned(phones, begin, num_frames, denominator):
     for arc in range(num_arcs - 1, -1, -1):
         if alive[arc_to[arc]]:
             alive[arc_from[arc]] = True
-    renumbered = np.full(num_nodes, -1, np.int32)
-    num_kept = 0
-    for node in range(num_nodes):
-        if alive[node]:
-            renumbered[node] = num_kept
-            num_kept += 1
-    initial = np.full(num_kept, -np.inf, np.float32)
-    final = np.full(num_kept, -np.inf, np.float32)
-    for node in range(num_nodes):
-        if alive[node]:
-            if node < num_initial:
-                initial[renumbered[node]] = log_initial[node_state[node]]
-            if node >= first_node:
-                final[renumbered[node]] = 0.0
-    count, before = 0, 0
-    for frame in range(num_frames):
-        for arc in range(frame_arcs[frame], frame_arcs[frame + 1]):
-            if alive[arc_to[arc]]:
-                arc_from[count], arc_to[count] = renumbered[arc_from[arc]], renumbered[arc_to[arc]]
-                arc_output[count], arc_weight[count] = arc_output[arc], arc_weight[arc]
-                count += 1
-        if frame > 0:
-            frame_arcs[frame] = before
-        before = count
-    frame_arcs[num_frames] = before
-    return (
-        arc_from[:count].copy(), arc_to[:count].copy(), arc_output[:count].copy(), arc_weight[:count].copy(),
-        initial, final, frame_arcs,
-    )  # fmt: skip
+    final_nodes = np.arange(num_nodes) >= first_node
+    num_before = np.zeros(num_arcs + 1, np.int32)  # kept arcs before each arc
+    num_before[1:] = np.cumsum(alive[arc_to[:num_arcs]])
+    arcs = arc_from[:num_arcs], arc_to[:num_arcs], arc_output[:num_arcs], arc_weight[:num_arcs]
+    initial_scores = log_initial[node_state[:num_initial]]
+    return *_kept(alive, arcs, initial_scores, final_nodes), num_before[frame_arcs]
 
 
 @njit(cache=True)
@@ -322,27 +299,20 @@ def _compose_transcript(acceptor, denominator):
             if alive[arc_to[arc]] and not alive[arc_from[arc]]:
                 alive[arc_from[arc]] = True
                 changed = True
-    renumbered = np.full(num_nodes, -1, np.int32)
-    num_kept = 0
-    for node in range(num_nodes):
-        if alive[node]:
-            renumbered[node] = num_kept
-            num_kept += 1
-    initial = np.full(num_kept, -np.inf, np.float32)
-    final = np.full(num_kept, -np.inf, np.float32)
-    for node in range(num_nodes):
-        if alive[node]:
-            if node < num_initial:
-                initial[renumbered[node]] = log_initial[node_right[node]]
-            if is_final[node_left[node]]:
-                final[renumbered[node]] = 0.0
-    count = 0
-    for arc in range(num_arcs):
-        if alive[arc_to[arc]]:
-            arc_from[count], arc_to[count] = renumbered[arc_from[arc]], renumbered[arc_to[arc]]
-            arc_output[count], arc_weight[count] = arc_output[arc], arc_weight[arc]
-            count += 1
-    return (
-        arc_from[:count].copy(), arc_to[:count].copy(), arc_output[:count].copy(), arc_weight[:count].copy(),
-        initial, final,
-    )  # fmt: skip
+    arcs = arc_from[:num_arcs], arc_to[:num_arcs], arc_output[:num_arcs], arc_weight[:num_arcs]
+    return _kept(alive, arcs, log_initial[node_right[:num_initial]], is_final[node_left[:num_nodes]])
+
+
+@njit(cache=True)
+def _kept(alive, arcs, initial_scores, final_nodes):
+    """The arcs that end in living nodes, with these renumbered, and the log initial and final probabilities of these.
+
+    initial_scores: those of the first nodes; the others are not initial.
+    """
+    number = np.cumsum(alive).astype(np.int32) - np.int32(1)
+    arc_from, arc_to, arc_output, arc_weight = arcs
+    kept = alive[arc_to]
+    scores = np.full(len(alive), -np.inf, np.float32)
+    scores[: len(initial_scores)] = initial_scores
+    final = np.where(final_nodes, np.float32(0.0), np.float32(-np.inf))
+    return number[arc_from[kept]], number[arc_to[kept]], arc_output[kept], arc_weight[kept], scores[alive], final[alive]
