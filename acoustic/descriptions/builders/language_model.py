@@ -1,4 +1,4 @@
-"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM and LBLM: language models::
+"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM, CLSTM and LBLM: language models::
 
     SimpleNetworkBuilder=[
       rnnType=CLASSLSTM; lookupTableOrder=1; layerSizes=10000:100:200:10000; vocabSize=10000; nbrClass=50
@@ -41,7 +41,9 @@ CLASS_CRITERIA = {name.lower(): CLASS_CRITERION for name in (CLASS_CRITERION, "c
 CLASS_KEYS = ("vocabSize", "nbrClass", "nodeType")
 CLASS_LM_KEYS = (*RECURRENT_KEYS, *CLASS_KEYS)
 CLASS_LSTM_KEYS = (*RECURRENT_KEYS, *GATE_KEYS, *CLASS_KEYS)
+CONDITIONAL_LSTM_KEYS = (*CLASS_LSTM_KEYS, "auxfeatdim")
 LOG_BILINEAR_KEYS = (*RECURRENT_KEYS, "maOrder")
+CONDITION = "binaryFeature"  # CNTK's name of the second input
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,35 @@ class ClassLstmOptions(LstmOptions, ClassOptions):
     """Options of class-based models with LSTM layers (CLASSLSTM), with or without a lookup table.
 
     CNTK requires the table; the book's 7.3 has none. Without a table, the input matrices of the first layer's gates
-    take its place.
+    take its place. As in CNTK, every hidden layer above the table is an LSTM, whatever recurrentLayer says.
     """
+
+    all_recurrent: ClassVar[bool] = True
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
         _add_classes(network, self, add_lstm_layers(network, self))
+        return network
+
+
+@dataclass(frozen=True)
+class ConditionalLstmOptions(ClassLstmOptions):
+    """Options of class-based LSTM models of text under a condition (CLSTM), such as the meaning of each sentence.
+
+    The condition is a second input of `condition_size` rows (auxfeatdim), a vector for every word. f(A v), with the
+    nonlinearity of the output layer's number, is added to the last hidden layer.
+    """
+
+    condition_size: int = 20
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.condition_size < 1:
+            raise OptionFault("auxfeatdim", f"{self.condition_size}; expected at least 1")
+
+    def build(self, precision: str, device: str, seed: int) -> Network:
+        network = Network(precision=precision, device=device, seed=seed)
+        _add_classes(network, self, _add_condition(network, self, add_lstm_layers(network, self)))
         return network
 
 
@@ -127,6 +152,12 @@ def class_lstm_options(builder: Config) -> ClassLstmOptions:
     return read_options(builder, ClassLstmOptions, **settings)
 
 
+def conditional_lstm_options(builder: Config) -> ConditionalLstmOptions:
+    """Read the options of a block with rnnType=CLSTM. Raises ConfigError."""
+    settings = recurrent_settings(builder) | gate_settings(builder) | _class_settings(builder)
+    return read_options(builder, ConditionalLstmOptions, **settings, condition_size=builder.int("auxfeatdim", 20))
+
+
 def log_bilinear_options(builder: Config) -> LogBilinearOptions:
     """Read the options of a block with rnnType=LBLM. Raises ConfigError."""
     return read_options(builder, LogBilinearOptions, **recurrent_settings(builder), order=builder.int("maOrder", 0))
@@ -143,6 +174,20 @@ def _class_settings(builder: Config) -> dict[str, Any]:
         "num_classes": builder.int("nbrClass", -1),
         "vocabulary": builder.ints("layerSizes")[-1] if vocabulary == -1 else vocabulary,
     }
+
+
+def _add_condition(network: Network, options: ConditionalLstmOptions, top: Node) -> Node:
+    """Add the condition's input and return the last hidden layer plus its term."""
+    condition = network.add("InputValue", CONDITION, rows=options.condition_size)
+    network.features.append(condition.name)
+    rows = network.shapes[top.name].rows
+    weights = network.add(
+        "LearnableParameter", "AuxTrans0", rows=rows, cols=options.condition_size, **options.initial()
+    )
+    kind = options.layer_type(options.num_hidden)
+    term = network.add("Times", "AuxTrans0*binaryFeature" if kind else "TimesToGetGlobalBias", weights, condition)
+    term = network.add(kind, "TimesToGetGlobalBias", term) if kind else term
+    return network.add("Plus", "PlusGlobalBias", top, term)
 
 
 def _add_classes(network: Network, options: ClassOptions, top: Node) -> None:

@@ -87,6 +87,7 @@ class LstmOptions(RecurrentOptions):
     """
 
     table_counts: ClassVar[bool] = True  # as in CNTK's example; the layer is an LSTM in any case
+    all_recurrent: ClassVar[bool] = False  # whether the other layers are LSTMs without being named
 
     initial_gates: Sequence[float] = (-1.0, -1.0, -1.0)
     open_gates: str = ""
@@ -151,7 +152,7 @@ def add_lstm_layers(network: Network, options: "LstmOptions") -> Node:
     """Add input and hidden layers of an LSTM network and return the last layer."""
     top = add_bottom(network, options)
     for layer in range(options.first_layer, options.num_hidden):
-        if layer == options.first_layer or layer + 1 in options.recurrent_layers:
+        if layer == options.first_layer or options.all_recurrent or layer + 1 in options.recurrent_layers:
             component = 0 if layer == options.first_layer else layer  # CNTK's numbering
             top = add_lstm_layer(network, options, layer, top, component)
         else:

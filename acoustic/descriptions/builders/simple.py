@@ -11,9 +11,11 @@ from acoustic.descriptions.builders.feed_forward import FEED_FORWARD_KEYS, Simpl
 from acoustic.descriptions.builders.language_model import (
     CLASS_LM_KEYS,
     CLASS_LSTM_KEYS,
+    CONDITIONAL_LSTM_KEYS,
     LOG_BILINEAR_KEYS,
     class_lm_options,
     class_lstm_options,
+    conditional_lstm_options,
     log_bilinear_options,
 )
 from acoustic.descriptions.builders.parts import COMMON_KEYS, BuilderOptions
@@ -38,13 +40,13 @@ KINDS: dict[str, NetworkKind] = {
     "LSTM": NetworkKind(LSTM_KEYS, lstm_options),
     "CLASSLM": NetworkKind(CLASS_LM_KEYS, class_lm_options),
     "CLASSLSTM": NetworkKind(CLASS_LSTM_KEYS, class_lstm_options),
+    "CLSTM": NetworkKind(CONDITIONAL_LSTM_KEYS, conditional_lstm_options),
     "LBLM": NetworkKind(LOG_BILINEAR_KEYS, log_bilinear_options),
     "CRF": NetworkKind(CRF_KEYS, crf_options),
 }
 KINDS_NOT_BUILT = {  # prefix of CNTK's rnnTypes: what they are
     "NPLM": "neural probabilistic language models",
     "NCELSTM": "noise-contrastive estimation",
-    "CLSTM": "LSTMs with a second input",
     "DEEPRNN": "deep recurrent networks of CNTK in 2015",
     "LSTMENCODER": "encoder-decoder networks; see action trainEncoderDecoder",
     "ALIGNMENTSIMILARITY": "alignment networks of CNTK in 2015",
@@ -55,7 +57,6 @@ KEYS_NOT_BUILT = {
     "streamSizes": "several input streams",
     "lookupTableOrderSizes": "several input streams",
     "labelEmbeddingSize": "networks that embed labels",
-    "auxfeatdim": "a second input",
     "directConnect": "connections past hidden layers",
     "noise_number": "noise-contrastive estimation",
 }

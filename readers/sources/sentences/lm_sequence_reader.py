@@ -9,7 +9,7 @@
 
 The input is one-hot, (words, N); its stream has the name of the first block and that of the block of features, or
 `features`.  With mode=class, labels are (4, N): word, class, first word of the class and the word after its last (book
-4.1.4.24); with mode=softmax they are one-hot.
+4.1.4.24); with mode=softmax they are one-hot.  A block with `file` and `dim` is a condition: see conditions.py.
 Source: CNTK book 3.4.3, 7.2.
 """
 
@@ -25,6 +25,7 @@ from readers.errors import ConfigError, FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.language.vocabulary import VocabularyWord, read_vocabulary
 from readers.sources.frames.streams import naming
+from readers.sources.sentences.conditions import CONDITION_NAMES, read_condition
 from readers.sources.sentences.sentences import (
     CACHE_NAMES,
     ORDER_NAMES,
@@ -87,7 +88,7 @@ class LMSequenceReader(SentenceReader):
                 f"{config.where('mode')}: {config.full_name('mode')} is nce; expected class or softmax; "
                 "noise-contrastive estimation is not supported"
             )
-        inner, outer, features = self._find_blocks(config)
+        inner, outer, features, conditions = self._find_blocks(config)
         words = self._taken(self._vocabulary(config, inner, mode), inner, outer)
         self.input_words = self.output_words = [word.word for word in words]
         if mode == "class":
@@ -103,17 +104,21 @@ class LMSequenceReader(SentenceReader):
             WordStream(names, ids[:1], len(words), inner.where()),
             WordStream((output,), ids[1:], len(words), outer.where(), table),
         ]
+        lines = [int(key.rpartition(":")[2]) for key in keys]
+        streams[1:1] = [read_condition(block, lines, lengths) for block in conditions]
         self.take(config.text("file"), streams, lengths, keys, order, rng_seed)
 
-    def _find_blocks(self, config: Config) -> tuple[Config, Config, Config | None]:
-        """Return the blocks (input, output, features); input and output are the same if there is only one block of
-        labels.
+    def _find_blocks(self, config: Config) -> tuple[Config, Config, Config | None, list[Config]]:
+        """Return the blocks (input, output, features, conditions); input and output are the same if there is only one
+        block of labels.
         """
         blocks = [block for _, block in config.blocks()]
         names = [block.name for block in blocks]
         self.warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *names])]
         labels = [block for block in blocks if any(map(block.has_own, LABEL_ROLES))]
-        features = [block for block in blocks if block not in labels and block.has_own("dim")]
+        others = [block for block in blocks if block not in labels]
+        conditions = [block for block in others if block.has_own("file") and block.has_own("dim")]
+        features = [block for block in others if block not in conditions and block.has_own("dim")]
         features = first_of_features(features)
         if not 1 <= len(labels) <= 2:
             raise ConfigError(
@@ -121,12 +126,15 @@ class LMSequenceReader(SentenceReader):
                 "and the output's"
             )
         for block in blocks:
-            if block not in labels and block not in features:
+            if block in conditions:
+                self.warnings.extend(map(str, block.unknown(CONDITION_NAMES)))
+            elif block not in labels and block not in features:
                 self.warnings.append(f"{block.where()}: block {block.full_name()} has no effect")
-            known = LABEL_NAMES if block in labels else FEATURE_NAMES
-            self.warnings.extend(map(str, block.unknown(known) if block in labels + features else ()))
+            else:
+                known = LABEL_NAMES if block in labels else FEATURE_NAMES
+                self.warnings.extend(map(str, block.unknown(known)))
         labels.sort(key=lambda block: block.name.lower())
-        return labels[0], labels[-1], features[0] if features else None
+        return labels[0], labels[-1], features[0] if features else None, conditions
 
     def _vocabulary(self, config: Config, inner: Config, mode: str) -> list[VocabularyWord]:
         """Return the words by number, from wordclass or, if classes are not needed, labelMappingFile."""

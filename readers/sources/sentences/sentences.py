@@ -52,6 +52,8 @@ class WordStream:
         "file:line" of its block.
     table : (rows, size) float32, or None
         Column of each word; None for one-hot columns, stacked for the contexts.
+    is_label : bool
+        Whether the words are delivered as class numbers too.
     """
 
     names: tuple[str, ...]
@@ -59,6 +61,7 @@ class WordStream:
     size: int
     where: str
     table: np.ndarray | None = None
+    is_label: bool = True
 
     @property
     def dim(self) -> int:
@@ -266,7 +269,7 @@ class SentenceReader(Reader):
         flat, gaps = frames.reshape(-1), layout.gap_columns
         classes = {}
         for stream in self._streams:
-            if len(stream.ids) == 1:
+            if len(stream.ids) == 1 and stream.is_label:
                 numbers = stream.ids[0][flat]
                 if gaps is not None:
                     numbers[gaps] = 0

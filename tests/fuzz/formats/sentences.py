@@ -26,7 +26,8 @@ FRAME_SETTINGS = (
 )
 
 LM_READER = """readerType=LMSequenceReader; file=text; wordclass=classes; mode={mode}; nbruttsineachrecurrentiter=2
-labelIn=[labelDim=7;beginSequence="</s>";endSequence="</s>"]; labels=[labelDim=7;labelType=nextWord]"""
+labelIn=[labelDim=7;beginSequence="</s>";endSequence="</s>"]; labels=[labelDim=7;labelType=nextWord]
+binaryFeature=[file=conditions; dim=2]"""
 LU_READER = """readerType=LUSequenceReader; file=text; nbruttsineachrecurrentiter=2; wordContext=0:1:2
 labelIn=[token=in;beginSequence=BOS;endSequence=EOS]; labels=[token=out;beginSequence=O;endSequence=O]"""
 HTK_READER = """readerType=HTKMLFReader; {settings}
@@ -82,7 +83,7 @@ def corpus(directory: Path) -> None:
         (directory / "kaldi").write_text("".join(lines))
 
 
-LM_FILES = {"text": TEXT, "classes": CLASSES}
+LM_FILES = {"text": TEXT, "classes": CLASSES, "conditions": "1 0\n0 1.5\n\n-2 1e3\n"}
 LU_FILES = {"text": SLOTS, "in": INPUTS, "out": OUTPUTS}
 SIDE_FILE = """{"format": "argonaut-features", "version": 1, "sample_rates": [16000],
  "settings": {"TARGETKIND": "FBANK", "TARGETRATE": 100000, "NUMCHANS": 3}}"""

@@ -1,4 +1,4 @@
-"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM, LBLM and CRF: the tool's names, gradients, options and faults."""
+"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM, CLSTM, LBLM and CRF: names, gradients, options and faults."""
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from tests.acoustic.recurrence.recurrent_networks import randomise
 CLASS_LM = "rnnType=CLASSLM\nlayerSizes=9:5:9\nrecurrentLayer=1\nvocabSize=9\nnbrClass=3"
 CLASS_LSTM = "rnnType=CLASSLSTM\nlayerSizes=9:4:5:9\nlookupTableOrder=1\nvocabSize=9\nnbrClass=3"
 CLASS_LSTM_OF_WORDS = "rnnType=CLASSLSTM\nlayerSizes=9:5:9\nrecurrentLayer=1\nvocabSize=9\nnbrClass=3"  # book 7.3
+CONDITIONAL = f"{CLASS_LSTM.replace('CLASSLSTM', 'CLSTM')}\nauxfeatdim=2"
 FIELD = "rnnType=CRF\nlayerSizes=9:4:5:9\nlookupTableOrder=1"
 LOG_BILINEAR = "rnnType=LBLM\nlayerSizes=9:4:5:9\nlookupTableOrder=1\nmaOrder=2\nrecurrentLayer=2"
 
@@ -34,7 +35,8 @@ def minibatch(classes, lengths=(4, 2)):
     rng = np.random.default_rng(3)
     words = rng.integers(0, 9, (2, layout.num_columns)).astype(np.int32)
     labels = class_labels(2, 3, 4)(rng, (4, layout.num_columns)) if classes else Indicators(words[1:], 9)
-    return {"features": Indicators(words[:1], 9), "labels": labels}, layout
+    condition = np.asfortranarray(rng.normal(size=(2, layout.num_columns)))
+    return {"features": Indicators(words[:1], 9), "labels": labels, "binaryFeature": condition}, layout
 
 
 def test_class_lm_has_the_tools_names():
@@ -62,6 +64,38 @@ def test_class_lstm_has_the_tools_names():
     assert list(found)[-2:] == ["W2", "WeightForClassPostProb"]
     without_table = shapes(build("rnnType=CLASSLSTM\nrecurrentLayer=1\nlayerSizes=9:5:9\nnbrClass=3"))  # book 7.3
     assert without_table["WXI0"] == without_table["W1"] == (5, 9)
+
+
+def test_conditional_lstm_has_the_tools_names():
+    network = build(CONDITIONAL)
+    assert network.features == ["features", "binaryFeature"]
+    assert list(shapes(network))[-3:] == ["AuxTrans0", "W2", "WeightForClassPostProb"]
+    assert shapes(network)["AuxTrans0"] == (5, 2)
+    assert [node.name for node in network["PlusGlobalBias"].operands] == ["H2", "TimesToGetGlobalBias"]
+    assert network["TimesToGetGlobalBias"].type_name == "Sigmoid"
+    assert network["ClassPostProb"].operands[1].name == "PlusGlobalBias"
+    linear = build(f"{CONDITIONAL}\nlayerTypes=Tanh:Tanh:None")
+    assert linear["TimesToGetGlobalBias"].type_name == "Times"
+    assert network["binaryFeature"].settings["rows"] == 2
+    assert build(CONDITIONAL.replace("auxfeatdim=2", ""))["binaryFeature"].settings["rows"] == 20
+
+
+def test_a_condition_is_added_to_the_last_hidden_layer():
+    network = randomise(build(CONDITIONAL))
+    matrices, layout = minibatch(True)
+    engine = Engine(network, ["PlusGlobalBias", "H2"])
+    engine.forward(matrices, layout=layout)
+    condition = 1 / (1 + np.exp(-network["AuxTrans0"].value @ matrices["binaryFeature"]))
+    real = ~layout.gap_columns
+    found = engine.value("PlusGlobalBias")[:, real]
+    np.testing.assert_allclose(found, (engine.value("H2") + condition)[:, real], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["CLASSLSTM", "CLSTM"])
+def test_every_layer_of_a_class_lstm_is_recurrent(kind):
+    found = shapes(build(f"rnnType={kind}\nlayerSizes=9:4:5:6:9\nlookupTableOrder=1\nnbrClass=3"))
+    assert found["WHC0"] == (5, 5)
+    assert found["WHC2"] == (6, 6)  # the first is called 0, the others by their index, as in CNTK
 
 
 def test_log_bilinear_has_the_tools_names():
@@ -106,12 +140,16 @@ def test_log_bilinear_is_its_formula():
 
 @pytest.mark.parametrize(
     "text",
-    [CLASS_LM, CLASS_LSTM, CLASS_LSTM_OF_WORDS, LOG_BILINEAR, CLASS_LM.replace("recurrentLayer=1", "nodeType=Tanh")],
-    ids=["CLASSLM", "CLASSLSTM", "CLASSLSTM-words", "LBLM", "feed-forward"],
+    [
+        *(CLASS_LM, CLASS_LSTM, CLASS_LSTM_OF_WORDS, LOG_BILINEAR),
+        *(CLASS_LM.replace("recurrentLayer=1", "nodeType=Tanh"), CONDITIONAL),
+        f"{CONDITIONAL}\nlayerSizes=9:4:5:6:9\nlayerTypes=Sigmoid:Sigmoid:Tanh:None",
+    ],
+    ids=["CLASSLM", "CLASSLSTM", "CLASSLSTM-words", "LBLM", "feed-forward", "CLSTM", "CLSTM-linear"],
 )
 def test_gradients(text):
     network = randomise(build(text))
-    matrices, layout = minibatch("CLASS" in text)
+    matrices, layout = minibatch("nbrClass" in text)
     comparisons = check_gradients(network, network.criteria[0], matrices, layout=layout)
     assert len(comparisons) == len(shapes(network))
     for comparison in comparisons:
@@ -151,7 +189,8 @@ def test_a_name_of_the_tools_examples_that_nothing_reads():
         (f"{FIELD}\ntrainingCriterion=ErrorPrediction", "ErrorPrediction has no gradient; expected one of CRF"),
         ("rnnType=NPLM\nlayerSizes=9:5:9", "not built .neural probabilistic language models"),
         ("rnnType=NCELSTM\nlayerSizes=9:5:9", "not built .noise-contrastive estimation"),
-        ("rnnType=CLSTM\nlayerSizes=9:5:9", "not built .LSTMs with a second input"),
+        (f"{CONDITIONAL}\nauxfeatdim=0", r"B\.auxfeatdim: 0; expected at least 1"),
+        (f"{CLASS_LSTM}\nauxfeatdim=2", r"B\.auxfeatdim has no meaning for rnnType CLASSLSTM; expected rnnType CLSTM"),
         ("rnnType=LSTMENCODER\nlayerSizes=9:5:9", "see action trainEncoderDecoder"),
         ("rnnType=AlignmentSimilarityGenerator\nlayerSizes=9:5:9", "not built .alignment networks"),
         ("rnnType=BIDIRECTIONALLSTMWITHPASTPREDICTION\nlayerSizes=9:5:9", "see macro BLSTM of NDL"),

@@ -241,7 +241,7 @@ def test_initial_values_follow_the_book_and_the_seed():
             "layerSizes=4:2\nrecurrentLayer=1",
             "B.recurrentLayer has no meaning for rnnType SIMPLENET; expected rnnType ",
         ),
-        ("layerSizes=4:2\nauxfeatdim=1", "B.auxfeatdim belongs to a second input, which is not built"),
+        ("layerSizes=4:2\nstreamSizes=1", "B.streamSizes belongs to several input streams, which is not built"),
         ("layerSizes=4:2\nlookupTableOrder=-1", "lookupTableOrder is -1; expected 0 or more"),
         ("layerSizes=6:2\nlookupTableOrder=3", "B.lookupTableOrder: 3, layerSizes 6:2; expected layerSizes with a"),
         ("layerSizes=7:3:2\nlookupTableOrder=3", "expected layerSizes with a multiple of 3 first"),

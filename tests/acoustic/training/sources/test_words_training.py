@@ -31,11 +31,11 @@ def class_network():
     return network("rnnType=CLASSLM; recurrentLayer=1; layerSizes=6:10:6; nbrClass=3; initValueScale=4")
 
 
-def reader_of(folder):
+def reader_of(folder, condition=""):
     """Sentences of two words, of which the first is anyone's guess and says which the second is."""
     text = (
         f"reader=[\nreaderType=LMSequenceReader\nfile={folder}/text\nwordclass={folder}/words\n"
-        "nbruttsineachrecurrentiter=5\nlabelIn=[labelDim=6]\nlabels=[labelDim=6]\n]"
+        f"nbruttsineachrecurrentiter=5\nlabelIn=[labelDim=6]\nlabels=[labelDim=6]\n{condition}\n]"
     )
     return open_reader(Config.from_text(text, "lm.cntk").block("reader"), 1)
 
@@ -58,6 +58,18 @@ def test_words_are_foretold_by_class(sentences, rule, rate):
         totals = evaluate(Engine(trained, [name]), reader.minibatches(0, 2), [name])
     # Of three words to foretell one has an entropy of ln 2, the others of nothing.
     assert totals.averages()[name] == pytest.approx(np.log(2) / 3, abs=0.02)
+
+
+def test_a_condition_tells_the_first_word(sentences):
+    lines = (sentences / "text").read_text().splitlines()
+    (sentences / "conditions").write_text("".join(f"{int('a' in line)} {int('b' in line)}\n" for line in lines))
+    text = "rnnType=CLSTM; auxfeatdim=2; lookupTableOrder=1; layerSizes=6:5:10:6; nbrClass=3; initValueScale=4"
+    options = TrainingOptions(20, learning_rates_per_sample=0.1, minibatch_size=3, rule=RULES["adagrad"]())
+    with reader_of(sentences, f"binaryFeature=[file={sentences}/conditions; dim=2]") as reader:
+        trained = train(network(text), reader, options).network
+        (name,) = trained.criteria
+        totals = evaluate(Engine(trained, [name]), reader.minibatches(0, 3), [name])
+    assert totals.averages()[name] < 0.05  # without the condition at least ln 2 / 3
 
 
 def test_pieces_of_sentences_have_the_value_of_the_whole(sentences):

@@ -1,0 +1,64 @@
+"""Conditions of sentences: a vector for each line of a text, the same for all words of the sentence.
+
+    binaryFeature=[ file=meanings.txt; dim=20 ]
+
+Line n of the file has the `dim` values of the sentence in line n of the text.  It is the second input of conditional
+language models (rnnType CLSTM of SimpleNetworkBuilder).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from readers.common.text import read_lines
+from readers.config.config import Config
+from readers.errors import ConfigError, FormatError
+from readers.sources.frames.streams import naming
+from readers.sources.sentences.sentences import WordStream
+
+CONDITION_NAMES = ("file", "dim")
+
+
+def read_condition(block: Config, lines: Sequence[int], lengths: Sequence[int]) -> WordStream:
+    """Return the stream of a block.
+
+    Parameters
+    ----------
+    block : Config
+        Its name is that of the network's input.
+    lines : sequence of int
+        The line of each sentence in the text, from 1.
+    lengths : sequence of int
+        Words of each sentence.
+
+    Raises
+    ------
+    ConfigError
+        For a bad `dim`, and for a file that cannot be read.
+    FormatError
+        For lines that are missing or do not have `dim` finite numbers.
+    """
+    dim, path = block.int("dim"), block.path("file")
+    if dim < 1:
+        raise ConfigError(f"{block.where('dim')}: {block.full_name('dim')} is {dim}; expected at least 1")
+    with naming(block, "file"):
+        text = read_lines(path)
+    if lines and max(lines) > len(text):
+        raise FormatError(
+            f"{path}: {len(text)} lines; expected a line for each line of the text, at least {max(lines)}"
+        )
+    vectors = np.empty((len(lines), dim), np.float32)
+    for vector, line in zip(vectors, lines):
+        values = text[line - 1].split()
+        try:
+            if len(values) != dim:
+                raise ValueError
+            with np.errstate(over="ignore"):
+                vector[:] = [float(value) for value in values]
+            if not np.isfinite(vector).all():
+                raise ValueError
+        except ValueError:
+            found = f"{len(values)} values" if len(values) != dim else repr(text[line - 1].strip()[:60])
+            raise FormatError(f"{path}:{line}: {found}; expected {dim} finite numbers") from None
+    sentences = np.repeat(np.arange(len(lines), dtype=np.int32), lengths)
+    return WordStream((block.name,), sentences[None], len(lines), block.where(), vectors.T, is_label=False)
