@@ -22,13 +22,14 @@ BENCHMARKS = (
     "features",
     "search_an4",
     "search_5k",
+    "search_lattice",
 )
 
 
 def main() -> int:
     ratios, failed = [], []
     for name in BENCHMARKS:
-        arguments = sys.argv[1:] if name == "search_an4" else []
+        arguments = sys.argv[1:] if name in ("search_an4", "search_lattice") else []
         print(f"== {name}", flush=True)
         # Threads are set up once a process, and each benchmark wants its own number of them.
         with subprocess.Popen(

@@ -4,7 +4,8 @@
 
 uses the output of `argonaut recipe stress --size 5k --out exp/stress5k`, and runs it first if needed.  The peer
 searches an HCLG made by the steps of Kaldi's mkgraph.sh (benchmarks/kaldi_triphones.py).  Both run on one thread, in
-turns, over their beams; network outputs are computed beforehand.  Times are compared at equal word error rate.
+turns, over the same beams; network outputs are computed beforehand.  Times are compared at equal word errors and at
+equal beams, see benchmarks/search_sweep.py.
 """
 
 import argparse
@@ -14,9 +15,8 @@ from pathlib import Path
 
 from benchmarks import ONE_THREAD
 
-BEAMS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20)
+BEAMS = (10, 12, 13, 14, 15, 16, 17, 18, 19, 20)
 FRACTIONS = (0.7, 1.0)  # -word_end_beam_frac
-PEER_BEAMS = (9, 10, 11, 12, 13, 14, 15, 16, 18, 20)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,6 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("directory", nargs="?", type=Path, default=Path("exp/stress5k"))
     parser.add_argument("--rounds", type=int, default=3, help="of which the fastest counts (default 3)")
     parser.add_argument("--utterances", type=int, help="only so many (default all)")
+    parser.add_argument("--beams", type=float, nargs="+", default=BEAMS)
     parser.add_argument("--picture", type=Path, metavar="PNG")
     arguments = parser.parse_args(argv)
     try:
@@ -48,12 +49,12 @@ def main(argv: list[str] | None = None) -> int:
         search_sweep.our_search(
             f"ours, word ends {part:g}",
             decoder.with_options(word_end_beam_frac=part),
-            [{"beam": beam} for beam in BEAMS],
+            [{"beam": beam} for beam in arguments.beams],
         )
         for part in FRACTIONS
     ]
     peer, words = task.peer_graph(decoder), decoder.graph.words
-    choices = [{"beam": beam} for beam in PEER_BEAMS]
+    choices = [{"beam": beam} for beam in arguments.beams]
     searches.append(search_sweep.peer_search("FasterDecoder", peer, words, SEARCH["acweight"], choices))
     points = search_sweep.sweep(searches, task.scores(), task.references(), arguments.rounds)
     print("\n".join(search_sweep.table(points)))

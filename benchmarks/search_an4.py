@@ -5,8 +5,8 @@
 uses the output of `argonaut recipe an4 --out exp/an4`: model, features, graph, language model, and the options chosen
 on the development set.  The peer searches an HCLG as Kaldi builds it (benchmarks/kaldi_graph.py), with back-off arcs or
 without epsilons; ours has two word-end beams and no slack.  On either side the faster of the two is compared.  All run
-on one thread, in turns, over their beams; network outputs are computed beforehand.  Times are compared at equal word
-error rate.
+on one thread, in turns, over the same beams; network outputs are computed beforehand.  Times are compared at equal word
+errors and at equal beams, see benchmarks/search_sweep.py.
 """
 
 import argparse
@@ -18,7 +18,6 @@ from benchmarks import ONE_THREAD
 
 BEAMS = (6, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12, 13)
 FRACTIONS = (0.7, 1.0)  # -word_end_beam_frac
-PEER_BEAMS = (6, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12, 13)
 NEEDED = (
     "model/an4.dnn", "lists/test.scp", "labels/test.words.mlf", "graph/trained/graph.dg", "graph/trained/cntkmap",
     "lm/trained.arpa", "tune/trained.json", "stages/graph.done",
@@ -32,14 +31,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5, help="of which the fastest counts (default 5)")
     parser.add_argument("--picture", type=Path, metavar="PNG")
     arguments = parser.parse_args(argv)
-    directory = arguments.directory
-    missing = [name for name in NEEDED if not (directory / name).exists()]
-    if missing:
-        print(
-            f"search-an4: {directory}: no {', '.join(missing)}; run argonaut recipe an4 --data DIR --out {directory}",
-            file=sys.stderr,
-        )
-        return 2
     try:
         import kaldi_decoder  # noqa: F401
     except ImportError:
@@ -50,14 +41,10 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     os.environ.update(ONE_THREAD)
     from benchmarks import search_sweep
-    from recipes.an4.recipe import WINDOW
-    from recipes.cli.score import read_words
-    from recipes.decoding import open_decoder, read_choice, score_utterances
 
-    options = read_choice(directory / "tune" / "trained.json")
-    decoder = open_decoder(directory / "graph" / "trained", directory / "lm" / "trained.arpa").with_options(**options)
-    scores = score_utterances(directory / "model" / "an4.dnn", directory / "lists" / "test.scp", WINDOW)
-    references = read_words(directory / "labels" / "test.words.mlf")
+    if not is_complete(arguments.directory):
+        return 2
+    decoder, options, scores, references = open_task(arguments.directory)
     acweight, words = decoder.options.acweight, decoder.graph.words
     choices = [{"beam": beam} for beam in BEAMS]
     searches = [
@@ -66,8 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         )
         for part in FRACTIONS
     ]
-    for name, fst in peer_graphs(decoder, directory).items():
-        choices = [{"beam": beam} for beam in PEER_BEAMS]
+    for name, fst in peer_graphs(decoder, arguments.directory).items():
         searches.append(search_sweep.peer_search(f"peer, {name}", fst, words, acweight, choices))
     points = search_sweep.sweep(searches, scores, references, arguments.rounds)
     print(", ".join(f"{name} {value:g}" for name, value in options.items()))
@@ -76,6 +62,29 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.picture:
         search_sweep.draw(points, "AN4, 4-gram", arguments.picture)
     return 0
+
+
+def is_complete(directory: Path) -> bool:
+    """Whether the recipe has made all files that are needed; prints which are missing."""
+    missing = [name for name in NEEDED if not (directory / name).exists()]
+    if missing:
+        print(
+            f"search-an4: {directory}: no {', '.join(missing)}; run argonaut recipe an4 --data DIR --out {directory}",
+            file=sys.stderr,
+        )
+    return not missing
+
+
+def open_task(directory: Path) -> tuple:
+    """(decoder, its tuned options, utterance -> log-likelihoods (K, T), references)."""
+    from recipes.an4.recipe import WINDOW
+    from recipes.cli.score import read_words
+    from recipes.decoding import open_decoder, read_choice, score_utterances
+
+    options = read_choice(directory / "tune" / "trained.json")
+    decoder = open_decoder(directory / "graph" / "trained", directory / "lm" / "trained.arpa").with_options(**options)
+    scores = score_utterances(directory / "model" / "an4.dnn", directory / "lists" / "test.scp", WINDOW)
+    return decoder, options, scores, read_words(directory / "labels" / "test.words.mlf")
 
 
 def peer_graphs(decoder, directory: Path) -> dict:

@@ -1,13 +1,19 @@
 """Compares searches over their beams: word errors against time, in one process.
 
-Each utterance is decoded with every setting of every search in turns, for several rounds; the least CPU time counts,
-since other work on the machine can only add to it.
+Each utterance is decoded with every setting of every search in turns, beam by beam, for several rounds; the least CPU
+time counts, since other work on the machine can only add to it.
 
-The ratio of our search and the peer is that of the times at which both make the same number of errors: TOLERANCE more
-than the worse of the two makes at its best.  Between settings, errors are interpolated linearly over the logarithm of
-time, after isotonic regression (a few words more or less are chance).
+Our search and the peer are compared in the range of good settings, whose word error rate is at most RANGE above the
+best that both sides reach, in two ways:
+
+- at equal errors, for every number of errors in that range.  Between settings, errors are interpolated linearly over
+  the logarithm of time, after isotonic regression (a few words more or less are chance);
+- at equal beams, for every beam with which both are in that range.
+
+The ratio is the lesser of the two medians.  The fastest search of either side counts.
 """
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +25,8 @@ import numpy as np
 from decoder.scoring.error_counts import score
 from readers.common.files import atomic_write
 
-TOLERANCE = 0.2  # % of the words
+TOLERANCE = 0.2  # % of the words: the one error rate whose times are printed
+RANGE = 0.5  # % of the words
 OURS = "ours"  # prefix of the names of our searches
 ROUNDING = 0.05  # of the cost of a path, since costs of graphs are rounded
 FRAME_SECONDS = 0.01
@@ -82,6 +89,35 @@ def our_search(name: str, decoder, choices: Iterable[Options]) -> Search:
     return Search(name, lambda scores: scores, {label_of(o): decode_with(decoder.with_options(**o)) for o in choices})
 
 
+def lattice_peer_search(name: str, fst, words: list[str], acweight: float, choices: Iterable[Options]) -> Search:
+    """kaldi-decoder's LatticeSimpleDecoder, which prunes its lattice of states; it is not determinised."""
+    import kaldi_decoder
+    import kaldifst
+
+    def prepare(scores):
+        return np.ascontiguousarray(acweight * scores.T)
+
+    def decode_with(chosen):
+        def decode(likelihoods):
+            peer = kaldi_decoder.LatticeSimpleDecoder(fst, chosen)
+            peer.decode(kaldi_decoder.DecodableCtc(likelihoods))
+            peer.get_raw_lattice()
+            reached, lattice = peer.get_best_path()
+            if not reached:
+                return [], np.inf, None
+            _, _, labels, weight = kaldifst.get_linear_symbol_sequence(lattice)
+            return [words[label - 1] for label in labels], weight.value1 + weight.value2, None
+
+        return decode
+
+    options = {}
+    for choice in choices:
+        config = kaldi_decoder.LatticeSimpleDecoderConfig()
+        config.beam, config.lattice_beam = choice["beam"], choice["lattice_beam"]
+        options[label_of(choice)] = config
+    return Search(name, prepare, {label: decode_with(chosen) for label, chosen in options.items()})
+
+
 def peer_search(name: str, fst, words: list[str], acweight: float, choices: Iterable[Options]) -> Search:
     """kaldi-decoder's FasterDecoder over an HCLG (a ConstFst) with each choice of its options."""
     import kaldi_decoder
@@ -117,8 +153,9 @@ def sweep(
     rounds: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Point]:
-    """One point per setting, in order.  The first utterance is decoded twice, at first to compile everything."""
-    settings = [(search, label) for search in searches for label in search.decoders]
+    """One point per setting, search by search.  The first utterance is decoded twice, first to compile everything."""
+    by_search = [[(search, label) for label in search.decoders] for search in searches]
+    settings = [one for beam in itertools.zip_longest(*by_search) for one in beam if one is not None]
     seconds, costs = np.full((2, len(settings), len(scores)), np.inf)
     tokens = np.zeros(len(settings))
     words: list[dict[str, list[str]]] = [{} for _ in settings]
@@ -159,7 +196,7 @@ def sweep(
                 mean,
             )
         )
-    return points
+    return sorted(points, key=lambda point: [search.name for search in searches].index(point.search))
 
 
 def curve(points: Iterable[Point]) -> tuple[np.ndarray, np.ndarray]:
@@ -200,9 +237,9 @@ def table(points: Iterable[Point]) -> list[str]:
 
 
 def compare(title: str, points: Sequence[Point]) -> list[str]:
-    """Our fastest search (its name begins with "ours") against the fastest peer, at equal errors.
+    """Our searches (their names begin with "ours") against the peers.
 
-    The last line is `RATIO title value` if both reach that number of errors.
+    The last line is `RATIO title value` if there are settings that can be compared.
     """
     by_search = {name: [p for p in points if p.search == name] for name in dict.fromkeys(p.search for p in points)}
     num_words, num_frames = points[0].num_words, points[0].num_frames
@@ -210,19 +247,56 @@ def compare(title: str, points: Sequence[Point]) -> list[str]:
     for name, mine in by_search.items():
         is_ours = name.startswith(OURS)
         least[is_ours] = min(curve(mine)[1][-1], least.get(is_ours, np.inf))
-    most = max(least.values()) + TOLERANCE / 100 * num_words
+    reached = max(least.values())
+    most = reached + TOLERANCE / 100 * num_words
     lines = [f"{title}: at a WER of {100 * most / num_words:.2f}%"]
-    best: dict[bool, float] = {}
     for name, mine in by_search.items():
-        seconds, is_ours = seconds_at(mine, most), name.startswith(OURS)
+        seconds = seconds_at(mine, most)
         if seconds is None:
             lines.append(f"  {name}: does not get there")
         else:
             lines.append(f"  {name}: {seconds / num_frames * 1e6:.1f} microseconds a frame")
-            best[is_ours] = min(seconds, best.get(is_ours, np.inf))
-    if len(best) == 2:
-        lines.append(f"RATIO {title} {best[False] / best[True]:.2f}")
+    limit = reached + RANGE / 100 * num_words
+    lines.append(f"{title}: up to a WER of {100 * limit / num_words:.2f}%, times as fast as the peer: median (range)")
+    medians = []
+    for name, found in (
+        ("equal errors", ratios_at_equal_errors(by_search, reached, limit)),
+        ("equal beams", ratios_at_equal_beams(points, limit)),
+    ):
+        if found:
+            lines.append(
+                f"  {name}: {np.median(found):.2f} ({min(found):.2f} to {max(found):.2f}, {len(found)} settings)"
+            )
+            medians.append(np.median(found))
+    if medians:
+        lines.append(f"RATIO {title} {min(medians):.2f}")
     return lines
+
+
+def ratios_at_equal_errors(by_search: Mapping[str, Sequence[Point]], reached: float, limit: float) -> list[float]:
+    """The peer's time over ours for every number of errors from the best that both reach up to the limit."""
+    found = []
+    for errors in np.arange(reached, limit + 1e-9):
+        best = {True: np.inf, False: np.inf}
+        for name, mine in by_search.items():
+            seconds = seconds_at(mine, errors)
+            if seconds is not None:
+                best[name.startswith(OURS)] = min(seconds, best[name.startswith(OURS)])
+        if max(best.values()) < np.inf:
+            found.append(best[False] / best[True])
+    return found
+
+
+def ratios_at_equal_beams(points: Sequence[Point], limit: float) -> list[float]:
+    """The peer's time over ours for every beam that both have, where both make at most so many errors."""
+    found = []
+    for label in dict.fromkeys(point.label for point in points):
+        good = [point for point in points if point.label == label and point.num_errors <= limit]
+        ours = [point.seconds for point in good if point.search.startswith(OURS)]
+        peers = [point.seconds for point in good if not point.search.startswith(OURS)]
+        if ours and peers:
+            found.append(min(peers) / min(ours))
+    return found
 
 
 def draw(points: Sequence[Point], title: str, path: Path) -> None:
