@@ -1,6 +1,7 @@
 """Action testEncoderDecoder: decode source sequences by beam search (CNTK book 2.7 and 3.5.11)."""
 
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -11,11 +12,12 @@ from acoustic.actions.write import refuse_inputs
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
 from acoustic.scoring.beam_search import BeamSearch, Hypothesis
-from acoustic.training.evaluation import check_inputs, evaluate
+from acoustic.training.evaluation import check_inputs, check_vocabularies, evaluate
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import at_least
 from readers.errors import ConfigError, ModelError
+from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Utterance, open_writer, writer_class
 from readers.minibatches.indicators import one_hot
 from readers.sources.sentences.lm_sequence_reader import LMSequenceReader, LMSequenceWords
@@ -88,6 +90,8 @@ class TestEncoderDecoder(Action):
             block = self.config.block("decoderReader")
             decoder = LMSequenceWords(block)
             decoder.named_files = block.files
+            inputs = SimpleNamespace(network=network, inputs=[*network.features, *network.labels])
+            check_vocabularies(inputs, decoder, "decoderReader")
             numbers = np.arange(len(encoder.keys))
         search = self._search(network, output, decoder)
         check_inputs(search.encoder, _Renamed(encoder), "encoderReader")
@@ -208,6 +212,9 @@ class _Renamed:
 
     def places(self) -> dict[str, str]:
         return {ENCODER + name: where for name, where in self.reader.places().items()}
+
+    def vocabularies(self) -> dict[str, VocabularyRecord]:
+        return {ENCODER + name: record for name, record in self.reader.vocabularies().items()}
 
 
 def _groups(lengths: np.ndarray, num_frames: int) -> Iterator[slice]:

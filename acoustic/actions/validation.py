@@ -15,7 +15,7 @@ from acoustic.actions.base import READER_BLOCKS, Action, CommonSettings
 from acoustic.actions.train import Train
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.training.evaluation import add_feature_records, check_inputs
+from acoustic.training.evaluation import add_feature_records, add_vocabularies, check_inputs
 from readers.common.files import require_writable
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig
@@ -196,6 +196,9 @@ class Validation:
                     feature_records=lambda reader=reader, prefix=prefix: {
                         prefix + one: record for one, record in reader.features.items()
                     },
+                    vocabularies=lambda reader=reader, prefix=prefix: {
+                        prefix + one: record for one, record in reader.vocabularies.items()
+                    },
                     ignores_feature_mismatch=reader.ignores_feature_mismatch,
                 )
                 engine = SimpleNamespace(inputs=[name], network=network, roots=[])
@@ -203,6 +206,7 @@ class Validation:
                     check_inputs(engine, given, f"{command}.{title}")
                 if isinstance(action, Train) and title == "reader":
                     add_feature_records(engine, given)
+                    add_vocabularies(engine, given)
         if "writer" in action.blocks and self.config.block(command).is_block("writer"):
             self._check_writer(command, network, roots, figures.readers.get("reader"))
 

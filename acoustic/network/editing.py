@@ -86,6 +86,7 @@ def clone(network: Network) -> Network:
     for list_name, names in network.special().items():
         setattr(copied, list_name, list(names))
     copied.feature_records = dict(network.feature_records)
+    copied.vocabularies = dict(network.vocabularies)
     return copied
 
 
@@ -103,6 +104,7 @@ def remove(network: Network, names: Iterable[str]) -> None:
     network.nodes = {name: node for name, node in network.nodes.items() if id(node) not in marked}
     network.shapes = {name: shape for name, shape in network.shapes.items() if name in network.nodes}
     network.feature_records = {name: one for name, one in network.feature_records.items() if name in network.nodes}
+    network.vocabularies = {name: one for name, one in network.vocabularies.items() if name in network.nodes}
     for node in network.nodes.values():
         node.operands = [None if id(operand) in marked else operand for operand in node.operands]
     for listed in network.special().values():
@@ -122,6 +124,7 @@ def rename(network: Network, names: Mapping[str, str]) -> None:
     network.nodes = {names.get(name, name): node for name, node in network.nodes.items()}
     network.shapes = {names.get(name, name): shape for name, shape in network.shapes.items()}
     network.feature_records = {names.get(name, name): one for name, one in network.feature_records.items()}
+    network.vocabularies = {names.get(name, name): one for name, one in network.vocabularies.items()}
     for name, node in network.nodes.items():
         node.name = name
     for listed in network.special().values():
@@ -216,6 +219,8 @@ def copy_nodes(
     for old, new in names:
         if old in source.feature_records:
             target.feature_records[new] = source.feature_records[old]
+        if old in source.vocabularies:
+            target.vocabularies[new] = source.vocabularies[old]
     # Only a single node can be copied to several names, so each link has one target.
     copied = {name: name for name in shared} | dict(names)
     for (_, new), operands, below in zip(names, kept, links):

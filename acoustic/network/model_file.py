@@ -5,10 +5,12 @@ A model holds every stored value under its node's name, and one metadata entry, 
     {"format": "argonaut-network", "version": 1, "precision": "float",
      "nodes": [{"name": "W0", "type": "LearnableParameter", "operands": [], "options": {"rows": 512, ...}}, ...],
      "features": ["features"], "labels": [...], "criteria": [...], "evaluations": [...], "outputs": [...],
-     "feature_records": {"features": {"version": 1, "settings": {"TARGETKIND": "FBANK_D_A_Z", ...}, ...}}}
+     "feature_records": {"features": {"version": 1, "settings": {"TARGETKIND": "FBANK_D_A_Z", ...}, ...}},
+     "vocabularies": [{"inputs": ["features", "labels"], "words": ["</s>", "the", ...], "classes": [0, 0, ...]}]}
 
 With ``"transposed": true``, the transposed matrices are stored, as in bundles.
-Models without feature_records are from earlier versions, or were trained on features of unknown origin.
+Models without feature_records are from earlier versions, or were trained on features of unknown origin; those without
+vocabularies were not trained on text.
 Nodes come after their operands, except delays in a loop. There is one metadata entry because the library writes several
 in no fixed order, and equal models should be equal files.
 """
@@ -28,6 +30,8 @@ from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ModelError
+from readers.language.vocabulary_record import ENTRY as VOCABULARIES
+from readers.language.vocabulary_record import parse_vocabularies, vocabularies_as_json
 from readers.tables.tensor_file import TRANSPOSED, load_tensors, tensor_bytes
 
 FORMAT, VERSION = "argonaut-network", 1
@@ -66,6 +70,7 @@ def scoring_bytes(path: str | Path, output: str) -> bytes:
     if "feature_records" in metadata:
         records = metadata["feature_records"]
         metadata["feature_records"] = {name: record for name, record in records.items() if name in needed}
+    metadata.pop(VOCABULARIES, None)
     metadata[TRANSPOSED] = True
     return tensor_bytes({name: array for name, array in tensors.items() if name in needed}, metadata)
 
@@ -109,6 +114,8 @@ def model_bytes(network: Network) -> bytes:
     metadata.update(network.special())
     records = {name: one.as_json() for name, one in network.feature_records.items() if name in network.nodes}
     metadata.update({"feature_records": records} if records else {})
+    known = {name: one for name, one in network.vocabularies.items() if name in network.nodes}
+    metadata.update({VOCABULARIES: vocabularies_as_json(known)} if known else {})
     tensors = {name: network.backend.to_host(value) for name, value in network.stored_values().items()}
     return tensor_bytes(tensors, metadata)
 
@@ -138,6 +145,7 @@ def load_model(path: str | Path | FilePart, precision: str | None = None, device
     try:
         network = _build(tensors, metadata, precision, device or "cpu")
         network.feature_records = read_feature_records(metadata, network.nodes)
+        network.vocabularies = parse_vocabularies(metadata.get(VOCABULARIES, []), network.nodes)
     except ArgonautError as error:
         raise ModelError(f"{path}: {error}") from error
     network.source = str(path)

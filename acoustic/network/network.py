@@ -13,6 +13,7 @@ from acoustic.nodes.option import name_hint
 from acoustic.nodes.registry import node_class
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ModelError, ShapeError
+from readers.language.vocabulary_record import VocabularyRecord
 
 _AT_LEAST_ONE = "at least one row and one column"
 SPECIAL_LISTS = ("features", "labels", "criteria", "evaluations", "outputs")
@@ -42,6 +43,9 @@ class Network:
         Names of the nodes with a special role (SPECIAL_LISTS).
     feature_records : dict of str to FeatureRecord
         How the features of an input were computed, by the name of the input, for those that training recorded.
+    vocabularies : dict of str to VocabularyRecord
+        The words that the numbers or rows of an input stand for, by the name of the input, for those that training
+        recorded.
     source : str
         The file that the network was read from, or "the network".
     """
@@ -59,6 +63,7 @@ class Network:
         self.evaluations: list[str] = []
         self.outputs: list[str] = []
         self.feature_records: dict[str, FeatureRecord] = {}
+        self.vocabularies: dict[str, VocabularyRecord] = {}
         self.source = "the network"
         self._num_random: int | None = None
 

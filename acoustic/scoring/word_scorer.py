@@ -16,6 +16,7 @@ from acoustic.nodes.base import Node
 from readers.common.report import Progress
 from readers.errors import ModelError
 from readers.language.vocabulary import VocabularyWord
+from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.sequence_layout import SequenceLayout
 from readers.sources.sentences.sentences import WordStream
 
@@ -31,8 +32,8 @@ class WordScorer:
     Parameters
     ----------
     model_path : str or Path
-    words : sequence of VocabularyWord
-        The vocabulary in order of word numbers.
+    words : sequence of VocabularyWord, optional
+        The vocabulary in order of word numbers; by default that of the model, which knows it since it was trained.
     unknown : str
         The word that stands for words outside the vocabulary.
     begin, end : str
@@ -50,22 +51,23 @@ class WordScorer:
     def __init__(
         self,
         model_path: str | Path,
-        words: Sequence[VocabularyWord],
+        words: Sequence[VocabularyWord] | None = None,
         unknown: str = "<unk>",
         begin: str = SENTENCE_MARK,
         end: str = SENTENCE_MARK,
         device: str | None = None,
     ) -> None:
-        self.path, self.words, self.unknown = model_path, list(words), unknown
-        self._number = {word.word: number for number, word in enumerate(words)}
+        self.path, self.unknown = model_path, unknown
+        self.network = load_model(model_path, device=device)
+        self._criterion = self._find_criterion()
+        self.words = self._vocabulary(words)
+        self._number = {word.word: number for number, word in enumerate(self.words)}
         missing = [mark for mark in (begin, end) if mark not in self._number]
         if missing:
             raise ModelError(
                 f"{model_path}: {missing[0]!r} is not in the vocabulary; expected the sentence marks in it"
             )
         self._begin, self._end = self._number[begin], self._number[end]
-        self.network = load_model(model_path, device=device)
-        self._criterion = self._find_criterion()
         by_class = self._criterion.type_name == CLASS_CRITERION
         operands = [node.name for node in self._criterion.operands]
         self._hidden, self._weights, self._scores = operands[1:] if by_class else (None, None, operands[1])
@@ -78,6 +80,22 @@ class WordScorer:
             )
         self._input = self._engine.inputs[0]
         self._check_sizes(by_class)
+
+    def _vocabulary(self, words: Sequence[VocabularyWord] | None) -> list[VocabularyWord]:
+        """Return the words given, or those of the model; raise ModelError if they differ or there are none."""
+        known = self.network.vocabularies.get(self._criterion.operands[0].name)
+        if words is None:
+            if known is None:
+                raise ModelError(
+                    f"{self.path}: a model that does not know its words; expected its vocabulary beside it"
+                )
+            return known.entries()
+        if known is not None:
+            given = VocabularyRecord.of_words(words)
+            fault = given.mismatch("vocabulary", known, f"with which {self.path} was trained")
+            if fault:
+                raise ModelError(fault)
+        return list(words)
 
     def _find_criterion(self) -> Node:
         for name in self.network.criteria:

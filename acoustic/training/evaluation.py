@@ -10,6 +10,7 @@ from acoustic.network.traversal import forward_order
 from acoustic.nodes.crf import PathNode
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.errors import ModelError, ShapeError
+from readers.language.vocabulary_record import VocabularyRecord
 
 
 @dataclass
@@ -97,6 +98,7 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
                 f"{place}{title}: {name} has dimension {dims[name]}; expected {rows}, as the network's input"
             )
     _check_classes(engine, reader, title)
+    check_vocabularies(engine, reader, title)
 
 
 def _check_supervision(engine: Engine, reader: Any, title: str) -> None:
@@ -148,6 +150,29 @@ def add_feature_records(engine: Engine, reader: Any) -> None:
     network = engine.network
     for name, record in feature_records(engine, reader).items():
         network.feature_records[name] = network.feature_records.get(name, record).updated(record)
+
+
+def vocabularies(engine: Engine, reader: Any) -> dict[str, VocabularyRecord]:
+    """Return the vocabulary that a reader uses for each input, for inputs of text."""
+    found = reader.vocabularies() if hasattr(reader, "vocabularies") else {}
+    return {name: record for name, record in found.items() if name in engine.inputs}
+
+
+def add_vocabularies(engine: Engine, reader: Any) -> None:
+    """Record in the network the words that it is trained on."""
+    for name, record in vocabularies(engine, reader).items():
+        engine.network.vocabularies.setdefault(name, record)
+
+
+def check_vocabularies(engine: Engine, reader: Any, title: str = "reader") -> None:
+    """Raise ModelError if the network was trained with other words, or word classes, than those of the reader."""
+    network, places = engine.network, reader.places() if hasattr(reader, "places") else {}
+    for name, record in vocabularies(engine, reader).items():
+        if name in network.vocabularies:
+            where = f"{places[name]}: {title}: {name}" if name in places else f"{title}: {name}"
+            fault = record.mismatch(where, network.vocabularies[name], f"with which {network.source} was trained")
+            if fault:
+                raise ModelError(fault)
 
 
 def _check_classes(engine: Engine, reader: Any, title: str) -> None:

@@ -14,7 +14,7 @@ from acoustic.runtime.thread_team import default_threads
 from acoustic.training.control import AdaptiveMinibatch, AdjustAfterEpoch, Control, Decision, SearchBeforeEpoch
 from acoustic.training.control.options import AFTER, BEFORE, NONE
 from acoustic.training.control.search import trial_frames
-from acoustic.training.evaluation import add_feature_records, check_inputs, cut_warnings, evaluate
+from acoustic.training.evaluation import add_feature_records, add_vocabularies, check_inputs, cut_warnings, evaluate
 from acoustic.training.learner import Diverged, Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.adaptation import ReferenceModel
@@ -78,6 +78,7 @@ class Trainer:
         self._prepare_learner(reference)
         check_inputs(self.engine, reader, "reader")
         add_feature_records(self.engine, reader)
+        add_vocabularies(self.engine, reader)
         if cv_reader is not None:
             check_inputs(self.engine, cv_reader, "cvReader")
         for warning in cut_warnings(network, reader, min(options.minibatch_size)):

@@ -14,6 +14,7 @@ __all__, __getattr__ = face(
         "hotwords": ["read_hotwords"],
         "labelled_text": ["read_columns", "read_parallel"],
         "vocabulary": ["VocabularyWord", "read_vocabulary", "write_vocabulary"],
+        "vocabulary_record": ["VocabularyRecord"],
         "word_classes": ["read_word_classes"],
     },
 )

@@ -54,6 +54,11 @@ def load_tensors(path: str | Path | FilePart) -> tuple[dict[str, np.ndarray], di
     if isinstance(path, FilePart):
         stored, text = _part_tensors(path)
         return _fortran(stored, _parse_metadata(text, path))
+    return _fortran(*_open_tensors(path))
+
+
+def _open_tensors(path: str | Path, with_arrays: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the arrays as stored, if they are wanted, and the metadata; raises as load_tensors."""
     from safetensors import SafetensorError, safe_open
 
     with Path(path).open("rb"):
@@ -65,12 +70,28 @@ def load_tensors(path: str | Path | FilePart) -> tuple[dict[str, np.ndarray], di
             text = (file.metadata() or {}).get(METADATA_KEY)
             if text is None:
                 raise ModelError(f"{path}: no {METADATA_KEY!r} metadata; expected a model or checkpoint of Argonaut")
-            stored = {name: _tensor(file, name, path) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            names = file.keys() if with_arrays else ()
+            stored = {name: _tensor(file, name, path) for name in names}
     except SafetensorError as error:
         raise ModelError(
             f"{path}: {error}; expected a model or checkpoint of Argonaut, a complete safetensors file"
         ) from error
-    return _fortran(stored, _parse_metadata(text, path))
+    return stored, _parse_metadata(text, path)
+
+
+def is_tensor_file(path: str | Path) -> bool:
+    """Whether a file begins like a safetensors file: the size of a JSON object, then the object."""
+    with Path(path).open("rb") as file:
+        start = file.read(9)
+    return len(start) == 9 and int.from_bytes(start[:8], "little") <= MAX_HEADER and start[8:] == b"{"
+
+
+def load_metadata(path: str | Path) -> dict[str, Any]:
+    """Return the JSON object of a file that `save_tensors` wrote, without reading its arrays.
+
+    Raises ModelError, naming the path, for a damaged or foreign file, and OSError for a missing one.
+    """
+    return _open_tensors(path, with_arrays=False)[1]
 
 
 def _fortran(stored: dict[str, np.ndarray], metadata: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -22,10 +22,10 @@ import numpy as np
 from readers.common.files import atomic_write, require_writable
 from readers.config.config import Config
 from readers.errors import ConfigError, ShapeError
-from readers.language.vocabulary import read_vocabulary
 from readers.minibatches.base import Utterance
 from readers.sources.frames.streams import naming
 from readers.sources.sentences.lu_sequence_reader import read_tokens
+from readers.sources.sentences.model_words import read_words
 from readers.writers.node_files import NodeFilesWriter, refuse_absent
 
 WRITER_NAMES = ("writerType",)
@@ -134,8 +134,8 @@ class LUSequenceWriter(SequenceWriter):
 
 
 class LMSequenceWriter(SequenceWriter):
-    """Writes words; `token` is a vocabulary with classes."""
+    """Writes words; `token` is a vocabulary with classes, or a model that was trained with it."""
 
     @staticmethod
     def read_names(path: Path) -> list[str]:
-        return [word.word for word in read_vocabulary(path)]
+        return [word.word for word in read_words(path)]

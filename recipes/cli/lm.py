@@ -11,11 +11,11 @@ the second ends with
 If there is little text, interpolation with a class n-gram helps: --order 5 --classes 24 gives perplexity 14.74 here.
 
 Interpolate a network that was trained as a language model with the n-gram, with equal weights:
-  argonaut lm perplexity --model lstm.dnn --words vocabulary --lm lm.arpa --text heldout.txt
+  argonaut lm perplexity --model lstm.dnn --lm lm.arpa --text heldout.txt
 
 Extract the best hypotheses from lattices that argon wrote, and rescore them with the network:
   argonaut lm nbest --lattices exp/an4/decode/flat/lattices/test.index -o test.nbest
-  argonaut lm rescore --nbest test.nbest --model lstm.dnn --words vocabulary --lm-scale 1 --mlf test.mlf
+  argonaut lm rescore --nbest test.nbest --model lstm.dnn --lm-scale 1 --mlf test.mlf
 
 A text has one sentence per line, with blanks between the words and without <s> and </s>.
 """

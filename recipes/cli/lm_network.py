@@ -14,7 +14,7 @@ LATTICES = "PREFIX.index of argon, a lattice file, or a directory of lattice fil
 def add_network_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("network as a language model")
     group.add_argument("--model", metavar="FILE", help="network that was trained with LMSequenceReader")
-    group.add_argument("--words", metavar="FILE", help="vocabulary of the network (wordclass of its reader)")
+    group.add_argument("--words", metavar="FILE", help="vocabulary of the network (default: the one in its file)")
     group.add_argument("--unk", metavar="WORD", default="<unk>", help="unknown word of the network (default <unk>)")
     group.add_argument(
         "--weight", type=float, default=DEFAULT_WEIGHT, metavar="X", help="interpolation weight of the network (0.5)"
@@ -181,9 +181,9 @@ def open_scorer(arguments: argparse.Namespace):
     from acoustic.scoring.word_scorer import WordScorer
     from readers.language.vocabulary import read_vocabulary
 
-    if not arguments.model or not arguments.words:
-        raise ConfigError("command line: --model or --words is missing; expected the network and its vocabulary")
-    return WordScorer(arguments.model, read_vocabulary(arguments.words), arguments.unk)
+    if not arguments.model:
+        raise ConfigError("command line: --words without --model; expected the network of this vocabulary")
+    return WordScorer(arguments.model, read_vocabulary(arguments.words) if arguments.words else None, arguments.unk)
 
 
 def open_ngram(path: str):

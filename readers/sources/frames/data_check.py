@@ -19,6 +19,7 @@ from readers.config.syntax import Source
 from readers.errors import ArgonautError, FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, kind_name
 from readers.htk.units import TICKS_PER_FRAME
+from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Reader, Utterance, open_reader, reader_class
 from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.masks import MaskOptions, channels_of, check_channels
@@ -58,6 +59,8 @@ class ReaderSummary:
         Size of the vocabulary of class labels, and number of its classes.
     features : dict of str to FeatureRecord
         How the features of each stream were computed, as far as it is known.
+    vocabularies : dict of str to VocabularyRecord
+        The words of each stream of text.
     ignores_feature_mismatch : bool
         Whether the features need not be those of the model.
     """
@@ -72,6 +75,7 @@ class ReaderSummary:
     unit: str = "utterances"
     num_words_and_classes: tuple[int, int] | None = None
     features: dict[str, FeatureRecord] = field(default_factory=dict)
+    vocabularies: dict[str, VocabularyRecord] = field(default_factory=dict)
     ignores_feature_mismatch: bool = False
 
     def dims(self) -> dict[str, int]:
@@ -138,6 +142,7 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
         figures = ReaderSummary(reader.dims(), places, period=period, unit=unit)
         figures.num_words_and_classes = getattr(reader, "num_words_and_classes", None)
         figures.features = reader.feature_records()
+        figures.vocabularies = reader.vocabularies() if hasattr(reader, "vocabularies") else {}
         figures.ignores_feature_mismatch = reader.ignores_feature_mismatch
         if reader.unit == "records":  # opening the reader has read all of them
             figures.num_usable = figures.num_frames = reader.num_frames

@@ -23,9 +23,11 @@ from readers.common.text import read_lines
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.htk.frame_labels import read_state_list
-from readers.language.vocabulary import VocabularyWord, read_vocabulary
+from readers.language.vocabulary import VocabularyWord
+from readers.language.vocabulary_record import VocabularyRecord
 from readers.sources.frames.streams import naming
 from readers.sources.sentences.conditions import CONDITION_NAMES, read_condition
+from readers.sources.sentences.model_words import read_words
 from readers.sources.sentences.sentences import (
     CACHE_NAMES,
     ORDER_NAMES,
@@ -89,16 +91,18 @@ class LMSequenceReader(SentenceReader):
                 "noise-contrastive estimation is not supported"
             )
         inner, outer, features, conditions = self._find_blocks(config)
-        words = self._taken(self._vocabulary(config, inner, mode), inner, outer)
+        output = "labels" if outer is inner else outer.name
+        words = self._taken(self._vocabulary(config, inner, output, mode), inner, outer)
         self.input_words = self.output_words = [word.word for word in words]
         if mode == "class":
             self.word_classes = np.array([word.word_class for word in words])
         self.begin, self.end = inner.text("beginSequence", ""), inner.text("endSequence", "")
-        output = "labels" if outer is inner else outer.name
+        names = input_names(inner.name, "features" if features is None else features.name, output)
+        record = VocabularyRecord.of_words(words, with_classes=mode == "class")
+        self.records = dict.fromkeys((*names, output), record)
         if not self.needs_text:
             return
         ids, lengths, keys = self._read(config, inner, words)
-        names = input_names(inner.name, "features" if features is None else features.name, output)
         table = class_table(words) if mode == "class" else None
         streams = [
             WordStream(names, ids[:1], len(words), inner.where()),
@@ -136,11 +140,11 @@ class LMSequenceReader(SentenceReader):
         labels.sort(key=lambda block: block.name.lower())
         return labels[0], labels[-1], features[0] if features else None, conditions
 
-    def _vocabulary(self, config: Config, inner: Config, mode: str) -> list[VocabularyWord]:
+    def _vocabulary(self, config: Config, inner: Config, output: str, mode: str) -> list[VocabularyWord]:
         """Return the words by number, from wordclass or, if classes are not needed, labelMappingFile."""
         if config.text("wordclass", ""):
             with naming(config, "wordclass"):
-                words = read_vocabulary(config.path("wordclass"))
+                words = read_words(config.path("wordclass"), output)
         elif mode == "softmax" and inner.text("labelMappingFile", ""):
             with naming(inner, "labelMappingFile"):
                 words = [VocabularyWord(word, 0) for word in read_state_list(inner.path("labelMappingFile"))]
@@ -227,6 +231,9 @@ class LMSequenceWords(LMSequenceReader):
     """The vocabulary of a reader block without its text: the words that a decoder may produce."""
 
     needs_text = False
+
+    def places(self) -> dict[str, str]:
+        return {}
 
 
 def class_table(words: list[VocabularyWord]) -> np.ndarray:

@@ -23,6 +23,7 @@ from readers.common.text import read_lines
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.language.labelled_text import Token, read_columns
+from readers.language.vocabulary_record import VocabularyRecord
 from readers.sources.frames.streams import naming
 from readers.sources.sentences.sentences import (
     CACHE_NAMES,
@@ -91,9 +92,11 @@ class LUSequenceReader(SentenceReader):
         self.input_words, self.output_words = list(words), list(labels)
         self.begin = inner.text("beginSequence", inner.text("beginingSequence", ""))
         self.end = outer.text("endSequence", "")
+        names = input_names(inner.name, features, outer.name)
+        self.records = dict.fromkeys(names, VocabularyRecord(tuple(words)))
+        self.records |= {outer.name: VocabularyRecord(tuple(labels))}
         source = self._word_map(config, inner, words)
         ids, lengths, keys = self._read(config, inner, outer, source, labels)
-        names = input_names(inner.name, features, outer.name)
         streams = [
             WordStream(names, _in_context(ids[0], lengths, context), len(words), inner.where()),
             WordStream((outer.name,), ids[1:], len(labels), outer.where()),

@@ -11,6 +11,7 @@ import numpy as np
 
 from readers.config.values import Schedule
 from readers.errors import ConfigError, FormatError
+from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Minibatch, Reader, check_epoch
 from readers.minibatches.randomisation import ChunkPlan
 from readers.minibatches.sequence_packing import pack_whole
@@ -94,6 +95,11 @@ class PairReader(Reader):
 
     def places(self) -> dict[str, str]:
         return {ENCODER + name: where for name, where in self.encoder.places().items()} | self.decoder.places()
+
+    def vocabularies(self) -> dict[str, VocabularyRecord]:
+        """Return the words of each stream; see SentenceReader."""
+        source = {ENCODER + name: record for name, record in self.encoder.vocabularies().items()}
+        return source | self.decoder.vocabularies()
 
     def input_files(self) -> list[str]:
         return [*self.encoder.input_files(), *self.decoder.input_files()]

@@ -6,7 +6,7 @@ Source: CNTK book 3.4.3, 3.4.4.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from readers.config.config import Config
 from readers.config.values import Schedule
 from readers.errors import ConfigError, FormatError
+from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
 from readers.minibatches.indicators import Indicators
 from readers.minibatches.randomisation import ChunkPlan
@@ -164,6 +165,7 @@ class SentenceReader(Reader):
     output_words: Sequence[str] = ()
     begin = end = ""
     word_classes: np.ndarray | None = None  # (V,)
+    records: Mapping[str, VocabularyRecord] = {}  # the words of each stream
 
     @property
     def num_words_and_classes(self) -> tuple[int, int] | None:
@@ -191,6 +193,10 @@ class SentenceReader(Reader):
         self._first = np.insert(np.cumsum(self._lengths), 0, 0)
         self._order = UtteranceOrder(ChunkPlan(np.array([0, len(lengths)]), 1, seed, order.shuffle), self._lengths)
         self.parallel = Schedule(max(1, count) for count in order.parallel)
+
+    def vocabularies(self) -> dict[str, VocabularyRecord]:
+        """Return the words that the numbers of each stream stand for, by name of the stream."""
+        return dict(self.records)
 
     def dims(self) -> dict[str, int]:
         return {name: stream.dim for stream in self._streams for name in stream.names}

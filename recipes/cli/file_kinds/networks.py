@@ -70,6 +70,7 @@ def model(path: str) -> Figures:
         _tensor_figures(shapes, types)
         + network
         + records_of(graph.get("feature_records", {}), path)
+        + words_of(graph.get("vocabularies", []), path)
         + _shape_figures(shapes)
     )
 
@@ -84,6 +85,18 @@ def records_of(records: object, path: str) -> Figures:
         ("trained on", f"{name}: {', '.join(FeatureRecord.parse(one, f'{path}: feature_records: {name}').texts())}")
         for name, one in records.items()
     ]
+
+
+def words_of(records: object, path: str) -> Figures:
+    """Return the vocabularies of a model, from a parsed JSON array.  Raises FormatError."""
+    from readers.errors import ArgonautError
+    from readers.language.vocabulary_record import parse_vocabularies
+
+    try:
+        found = parse_vocabularies(records)
+    except ArgonautError as fault:
+        raise FormatError(f"{path}: {fault}") from fault
+    return [("vocabulary", f"{name}: {record.text()}") for name, record in found.items()]
 
 
 def ivectors(path: str) -> Figures:

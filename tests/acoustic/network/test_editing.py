@@ -6,10 +6,11 @@ import pytest
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.engine.engine import Engine
 from acoustic.network import editing
-from acoustic.network.model_file import load_model, save_model
+from acoustic.network.model_file import load_model, save_model, scoring_bytes
 from acoustic.network.network import Network
 from readers.config import FeatureRecord
 from readers.errors import ModelError, ShapeError
+from readers.language.vocabulary_record import VocabularyRecord
 
 
 def layers(precision: str = "double", seed: int = 1) -> Network:
@@ -233,6 +234,24 @@ def test_a_clone_is_changed_apart():
     assert network["L1.W"].needs_gradient
     assert not network["L1.B"].value.any()
     assert twin["L2.T"].operands[1] is twin["L1.S"]
+
+
+def test_vocabularies_follow_their_inputs(tmp_path):
+    record, network = VocabularyRecord(("a", "b"), (2, 1), (0, 1)), layers()
+    network.vocabularies["features"] = record
+    copied = editing.clone(network)
+    editing.rename(copied, {"features": "frames"})
+    assert (copied.vocabularies, network.vocabularies) == ({"frames": record}, {"features": record})
+    other = Network()
+    editing.copy_nodes(network, other, [("features", "input"), ("labels", "labels")])
+    assert other.vocabularies == {"input": record}
+    editing.remove(copied, ["frames"])
+    assert copied.vocabularies == {}
+    save_model(network, tmp_path / "net")
+    assert load_model(tmp_path / "net").vocabularies == network.vocabularies
+    (output,) = network.outputs
+    (tmp_path / "part").write_bytes(scoring_bytes(tmp_path / "net", output))
+    assert load_model(tmp_path / "part").vocabularies == {}
 
 
 def test_records_of_features_follow_their_inputs(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
-from acoustic.network.model_file import save_model
+from acoustic.network.model_file import load_model, save_model
 from acoustic.scoring.word_scorer import WordScorer
 from decoder.lm.language_model import LanguageModel
 from readers.config.config import Config
@@ -15,6 +15,7 @@ from readers.htk.mlf import read_mlf
 from readers.htk.slf import Lattice, write_slf
 from readers.language.arpa import read_arpa
 from readers.language.vocabulary import VocabularyWord, read_vocabulary, write_vocabulary
+from readers.language.vocabulary_record import VocabularyRecord
 from readers.results.nbest import Hypothesis, read_nbest, write_nbest
 from recipes.cli.main import main
 
@@ -59,6 +60,23 @@ def test_perplexity_of_a_network(place, capsys):
     assert code == 0
     expected = math.exp(-np.concatenate(logs_of(place, TEXT)).mean())
     assert shown.out.splitlines()[-1] == f"perplexity {expected:.2f} (3 sentences, 6 words, 1 unknown)"
+
+
+def test_a_model_that_knows_its_words_needs_no_vocabulary(place, capsys):
+    expected = run(capsys, "perplexity", "--text", place / "text", *network(place))[1].out
+    model = load_model(place / "model")
+    model.vocabularies["labels"] = VocabularyRecord.of_words(read_vocabulary(place / "words"))
+    save_model(model, place / "model")
+    code, shown = run(capsys, "perplexity", "--text", place / "text", "--model", place / "model")
+    assert (code, shown.out) == (0, expected)
+    code, shown = run(capsys, "perplexity", "--text", place / "text", *network(place))
+    assert (code, shown.out) == (0, expected)
+    (place / "words").write_text((place / "words").read_text().replace("\tb\t", "\tz\t"))
+    code, shown = run(capsys, "perplexity", "--text", place / "text", *network(place))
+    assert code == 2
+    assert "vocabulary: word 2 is 'z'; expected 'b', with which" in shown.err
+    assert main(["info", str(place / "model")]) == 0
+    assert re.search(r"^  vocabulary  labels: 6 words in 3 classes$", capsys.readouterr().out, re.M)
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.25, 1.0])
@@ -153,7 +171,11 @@ def test_a_lattice_that_is_lost_is_named(place, capsys):
     ("arguments", "message"),
     [
         (["perplexity", "--text", "text"], "neither --lm nor --model; expected an n-gram, a network, or both"),
-        (["perplexity", "--text", "text", "--model", "model"], "--model or --words is missing; expected the network"),
+        (["perplexity", "--text", "text", "--model", "model"], "a model that does not know its words; expected its"),
+        (
+            ["rescore", "--nbest", "text", "--words", "words", "-o", "x"],
+            "--words without --model; expected the network",
+        ),
         (["perplexity", "--text", "text", "--model", "model", "--words", "arpa"], "arpa:2: .*; expected `number count"),
         (["perplexity", "--text", "text", "--model", "model", "--words", "words", "--weight", "2"], "expected 0 to 1"),
         (

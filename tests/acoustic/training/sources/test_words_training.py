@@ -7,12 +7,14 @@ import pytest
 
 from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
 from acoustic.engine.engine import Engine
+from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
-from acoustic.training.evaluation import evaluate
+from acoustic.training.evaluation import check_inputs, evaluate
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES
 from acoustic.training.sgd import train
 from readers.config.config import Config
+from readers.errors import ModelError
 from readers.language.vocabulary import VocabularyWord, write_vocabulary
 from readers.minibatches.base import open_reader
 from tests.acoustic.training.sources.test_utterances import stopped
@@ -31,10 +33,10 @@ def class_network():
     return network("rnnType=CLASSLM; recurrentLayer=1; layerSizes=6:10:6; nbrClass=3; initValueScale=4")
 
 
-def reader_of(folder, condition=""):
+def reader_of(folder, condition="", words=None):
     """Sentences of two words, of which the first is anyone's guess and says which the second is."""
     text = (
-        f"reader=[\nreaderType=LMSequenceReader\nfile={folder}/text\nwordclass={folder}/words\n"
+        f"reader=[\nreaderType=LMSequenceReader\nfile={folder}/text\nwordclass={words or folder / 'words'}\n"
         f"nbruttsineachrecurrentiter=5\nlabelIn=[labelDim=6]\nlabels=[labelDim=6]\n{condition}\n]"
     )
     return open_reader(Config.from_text(text, "lm.cntk").block("reader"), 1)
@@ -58,6 +60,34 @@ def test_words_are_foretold_by_class(sentences, rule, rate):
         totals = evaluate(Engine(trained, [name]), reader.minibatches(0, 2), [name])
     # Of three words to foretell one has an entropy of ln 2, the others of nothing.
     assert totals.averages()[name] == pytest.approx(np.log(2) / 3, abs=0.02)
+
+
+def test_a_model_knows_its_words_and_refuses_others(sentences, tmp_path):
+    path = tmp_path / "model"
+    with reader_of(sentences) as reader:
+        options = TrainingOptions(1, learning_rates_per_sample=0.1, minibatch_size=2)
+        train(class_network(), reader, options, reader, model_path=path)
+    model = load_model(path)
+    assert set(model.vocabularies) == {"features", "labels"}
+    assert model.vocabularies["labels"].entries() == [VocabularyWord(word, 1, k) for word, k in zip(WORDS, CLASSES)]
+    engine = Engine(model, model.criteria)
+    with reader_of(sentences, words=path) as reader:  # the model in place of the vocabulary
+        check_inputs(engine, reader)
+        from_model = evaluate(engine, reader.minibatches(0, 2), model.criteria).averages()
+    with reader_of(sentences) as reader:
+        assert evaluate(engine, reader.minibatches(0, 2), model.criteria).averages() == from_model
+    text = (sentences / "words").read_text()
+    for old, new, message in (
+        (
+            "\tb\t",
+            "\tz\t",
+            r"lm\.cntk:6: reader: features: word 2 is 'z'; expected 'b', with which .*model was",
+        ),
+        ("\tx\t2", "\tx\t1", r"word 'x' is in class 1; expected class 2, with which"),
+    ):
+        (sentences / "words").write_text(text.replace(old, new))
+        with reader_of(sentences) as reader, pytest.raises(ModelError, match=message):
+            check_inputs(engine, reader)
 
 
 def test_a_condition_tells_the_first_word(sentences):
