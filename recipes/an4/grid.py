@@ -15,6 +15,19 @@ GRID = Grid(
     fixed={"word_end_beam_frac": 1.0},
 )
 
+# For lattice-free MMI: scores without priors, of a third of the frames.
+LATTICE_FREE_GRID = Grid(
+    start={"acweight": 1.4, "lm_scale": 1.0, "word_penalty": 0.0, "sil_cost": 0.0},
+    values={
+        "acweight": (0.7, 1.0, 1.4, 2.0, 2.8),
+        "lm_scale": (0.7, 0.85, 1.0, 1.2, 1.5, 2.0),
+        "word_penalty": (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0),
+        "sil_cost": (-1.0, 0.0, 1.0, 2.0),
+    },
+    beams=(8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0),
+    fixed={"word_end_beam_frac": 1.0},
+)
+
 # For the variants, which are smaller networks with fewer inputs: a coarser grid, because they share one choice.
 VARIANTS_GRID = Grid(
     start={"acweight": 0.2, "lm_scale": 1.0, "word_penalty": 0.0, "sil_cost": 0.0},

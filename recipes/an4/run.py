@@ -18,7 +18,8 @@ trains the eight example setups of the CNTK book instead and ends with their fra
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --system smbr
 trains the tied triphones of recipe lvcsr further with sMBR, and for comparison with cross entropy, and ends with the
 word error rates of all three; `--system mmi` with MMI.  `--system ivector` trains a network on tied triphones with an
-i-vector of each utterance as a second input.
+i-vector of each utterance as a second input.  `--system lfmmi` trains a TDNN-F on biphones with lattice-free MMI,
+`--system lfmmi-flat` from transcripts alone, without the alignments of the corpus.
 
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4-live --live
 does not subtract the mean of each utterance from the features, so that the network can recognise live audio.
@@ -36,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", choices=NETWORKS, default="dnn", help="network to train (default dnn)")
     parser.add_argument(
         "--system",
-        choices=("smbr", "mmi", "ivector"),
-        help="tied triphones, trained further with sMBR or MMI, or with i-vectors",
+        choices=("smbr", "mmi", "ivector", "lfmmi", "lfmmi-flat"),
+        help="tied triphones, trained further with sMBR or MMI, or with i-vectors; lattice-free MMI from the corpus's "
+        "alignments, or from transcripts alone",
     )
     parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],

@@ -8,6 +8,7 @@ import argparse
 from readers.common.files import atomic_write
 from readers.errors import ConfigError
 from recipes.an4 import ivectors
+from recipes.an4.lattice_free import run as lattice_free
 from recipes.an4.recipe import CONFIG, LMS
 from recipes.lvcsr.run import Tied
 from recipes.stage_settings import cntk_settings, file_settings
@@ -28,6 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             f"command line: --system {arguments.system} with --network, --variants or --live; expected it alone"
         )
+    if arguments.system in lattice_free.NAMES:
+        return lattice_free.run(arguments)
     given = argparse.Namespace(**vars(arguments) | TYING)
     if arguments.system == "ivector":
         return ivectors.run(given)

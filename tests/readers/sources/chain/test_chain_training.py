@@ -11,6 +11,7 @@ from readers.errors import ModelError
 from readers.sources.chain import AlignedNumerator, TranscriptNumerator, write_denominator, write_numerators
 from readers.sources.chain.denominator_file import fingerprint
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
+from tests.acoustic.training.ring import Killed
 from tests.readers.sources.chain.test_chain_files import OUTPUTS, denominator, ints, transcript
 
 LENGTHS = (15, 40, 28, 13, 33, 21)
@@ -27,13 +28,18 @@ def numerator(num_frames, aligned):
     return AlignedNumerator(count, num_frames, ints(0, 2), ints(1, 3), ints(0, count // 2 - 1), ints(0, count // 2 + 1))
 
 
-def opened(tiny, options, aligned=True):
+def configuration(tiny, options, aligned=True):
+    """The configuration of a reader, with its files."""
     corpus = tiny(LENGTHS)
     where, graph = corpus.directory, denominator()
     write_denominator(where / "den", graph, OUTPUTS)
     metadata = {"fingerprint": fingerprint(graph), "num_outputs": 4, "subsampling": 3}
     write_numerators(where / "num", [(f"u{i}", numerator(n, aligned)) for i, n in enumerate(LENGTHS)], metadata)
-    return HTKMLFReader(corpus.config(options, f"chain=[denominator={where}/den; numerators={where}/num]"))
+    return corpus.config(options, f"chain=[denominator={where}/den; numerators={where}/num]")
+
+
+def opened(*arguments):
+    return HTKMLFReader(configuration(*arguments))
 
 
 def network(reader, outputs=4):
@@ -66,6 +72,35 @@ def test_the_criterion_falls(tiny, options, aligned):
     values = [row["training"]["mmi"] for row in train(network(reader), reader, settings).history]
     assert 0 < values[-1] < 0.85 * values[0]
     assert np.isfinite(values).all()
+
+
+def until_killed(minibatches, count):
+    for index, minibatch in enumerate(minibatches):
+        if index == count:
+            raise Killed
+        yield minibatch
+
+
+@pytest.mark.parametrize(("options", "aligned"), [(CHUNKS, True), (SEQUENCES, False)], ids=["chunks", "transcripts"])
+def test_a_killed_training_goes_on_bit_for_bit(tiny, tmp_path, options, aligned):
+    """The second epoch takes other chunks, in another order and with other shifts of their frames, than the first."""
+    config = configuration(tiny, options.replace("frameShift=false", "frameShift=true"), aligned)
+    settings = TrainingOptions(max_epochs=3, learning_rates_per_sample=(0.01,), rule=NaturalGradient())
+
+    def run(name, reader):
+        return train(network(reader), reader, settings, model_path=tmp_path / name)
+
+    whole = run("whole", HTKMLFReader(config))
+    dying = HTKMLFReader(config)
+    read = dying.training_minibatches
+    dying.training_minibatches = lambda epoch, **sizes: until_killed(read(epoch, **sizes), 2 if epoch else None)
+    with pytest.raises(Killed):
+        run("broken", dying)
+    resumed = run("broken", HTKMLFReader(config))
+    assert resumed.start_epoch == 1
+    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (tmp_path / "broken.ckp").read_bytes() == (tmp_path / "whole.ckp").read_bytes()
+    assert [row["training"] for row in resumed.history] == [row["training"] for row in whole.history]
 
 
 def test_a_network_with_another_number_of_outputs_is_refused(tiny):

@@ -1,0 +1,210 @@
+"""Systems `lfmmi` and `lfmmi-flat` of recipe an4: TDNN-F networks on biphones, trained with lattice-free MMI.
+
+`lfmmi` takes the alignments of the corpus.  `lfmmi-flat` begins with transcripts alone: a network on monophones aligns
+the training set, and biphones are made from these alignments.
+"""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from recipes.an4.recipe import LMS, Recipe
+from recipes.evaluation import Evaluation, language_models
+from recipes.lvcsr.run import count_lines
+from recipes.stage_settings import cntk_settings
+from recipes.stages import Stage, command, run_stages
+
+CONFIG = Path(__file__).parent / "config"
+WINDOW = 5  # frames in the input of the network
+ORDER = 2  # of the phone language model of the denominator
+TYING = {"threshold": 200.0, "min_frames": 100.0}
+NAMES = ("lfmmi", "lfmmi-flat")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    aligned = Biphones(arguments, arguments.system)
+    systems: list[LatticeFree] = [aligned]
+    if arguments.system == "lfmmi-flat":
+        flat = Monophones(arguments, "flat")
+        aligned.source = Labels(flat.aligned, flat.senones, "align-flat")
+        systems.insert(0, flat)
+    stages = [stage for stage in aligned.stages() if stage.name in ("lists", "features", "lm")]
+    stages += [stage for system in systems for stage in system.system_stages()]
+
+    def closing() -> None:
+        for system in systems:
+            rates = "  ".join(f"{system.total(name).word_error_rate:.1f}%" for name in LMS)
+            print(f"WER {rates}  ({', '.join(LMS.values())}): {system.title}")
+
+    return run_stages(stages, aligned.out, arguments.first, arguments.last, closing)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A state alignment: file, list of its states, and the stage that makes it."""
+
+    alignment: Path
+    states: Path
+    stage: str
+
+
+class LatticeFree(Recipe):
+    """A network trained with lattice-free MMI.  name: that of its directory and at the end of its stages' names."""
+
+    title: str
+    configs: tuple[Path, ...]
+
+    def __init__(self, arguments: argparse.Namespace, name: str):
+        super().__init__(arguments)
+        self.name = name
+        self.home = self.out / name
+        self.chain = self.home / "chain"
+        self.senones = self.chain / "senones.list"
+
+    def system_stages(self) -> list[Stage]:
+        chain, graph, train, tune, decode = (
+            f"{stage}-{self.name}" for stage in ("chain", "graph", "train", "tune", "decode")
+        )
+        graphs = ("lists", "features", "lm", graph)
+        return [
+            self.chain_stage(chain),
+            Stage(graph, "decoding graphs for the three LMs", self.graph, ("lists", "lm", chain)),
+            Stage(train, "the TDNN-F", self.train_network, ("lists", "features", chain),
+                  cntk_settings(self.cntk_arguments()), self.home / "model"),
+            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
+            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
+            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode), closes=True),
+        ]  # fmt: skip
+
+    def chain_stage(self, name: str) -> Stage:
+        raise NotImplementedError
+
+    def graph(self) -> int:
+        trees = ("--trees", self.chain / "trees") if (self.chain / "trees").exists() else ()
+        lost = 0
+        for name in ("tune-trained", *LMS):
+            lost |= command(
+                "graph", "--mmf", self.chain / "hmmdefs", "--hmm-list", self.chain / "tiedlist", *trees,
+                "--dict", self.dictionary, "--state-list", self.senones, "--lm", self.lm_file(name),
+                "--out", self.graph_folder(name),
+            )  # fmt: skip
+        return lost
+
+    def train_network(self) -> int:
+        return command("cntk", *self.cntk_arguments(f"NumSenones={count_lines(self.senones)}"))
+
+    def cntk_arguments(self, *settings: str) -> list[str]:
+        return [
+            f"configFile={'+'.join(map(str, self.configs))}", f"ExpDir={self.out}", f"WorkDir={self.home}",
+            f"ScriptDir={CONFIG}", f"randomSeed={self.seed}", *settings, *self.overrides,
+        ]  # fmt: skip
+
+    @property
+    def evaluation(self) -> Evaluation:
+        from recipes.an4.grid import LATTICE_FREE_GRID
+
+        models = language_models(LMS, self.lm_file, self.graph_folder)
+        return Evaluation(self.out, self.home, self.model, WINDOW, models, LATTICE_FREE_GRID, self.workers, "*-%%%%*-?")
+
+    @property
+    def model(self) -> Path:
+        return self.home / "model" / "tdnnf"
+
+    @property
+    def dictionary(self) -> Path:
+        from recipes.an4.corpus import DICTIONARY
+
+        return self.data / DICTIONARY
+
+    def graph_folder(self, name: str) -> Path:
+        return self.home / "graph" / name
+
+
+class Biphones(LatticeFree):
+    """Biphones whose outputs are tied, from an alignment: that of the corpus, unless `source` is set."""
+
+    title = "lattice-free MMI, biphones"
+    configs = (CONFIG / "lfmmi.cntk",)
+
+    def __init__(self, arguments: argparse.Namespace, name: str):
+        super().__init__(arguments, name)
+        labels = self.out / "labels"
+        self.source = Labels(labels / "states.mlf", labels / "states.list", "lists")
+
+    def chain_stage(self, name: str) -> Stage:
+        return Stage(
+            name, "tied biphones; numerator and denominator graphs", self.make_chain,
+            ("lists", "features", self.source.stage), {**TYING, "order": ORDER},
+        )  # fmt: skip
+
+    def make_chain(self) -> int:
+        from readers.htk.mlf import read_mlf, write_mlf
+
+        alignment = read_mlf(self.source.alignment)
+        train = self.home / "train.mlf"
+        names = [utterance.name for utterance in self.sets["train"] if utterance.name in alignment]
+        write_mlf(train, ((f"*/{name}.lab", alignment[name]) for name in names))
+        phones, tied = self.home / "phones", self.home / "tied"
+        aligned = ("--alignment", train, "--state-list", self.source.states, "--order", ORDER)
+        return (
+            command("chain", *aligned, "--out", phones)
+            | command(
+                "tie", "--alignment", phones / "states.mlf", "--state-list", phones / "senones.list",
+                "--features", self.out / "lists" / "train.scp", "--context", "left",
+                "--threshold", TYING["threshold"], "--min-frames", TYING["min_frames"], "--out", tied,
+            )
+            | command("chain", *aligned, "--tied", tied, "--out", self.chain)
+        )  # fmt: skip
+
+
+class Monophones(LatticeFree):
+    """Monophones, from transcripts."""
+
+    title = "lattice-free MMI from transcripts, monophones"
+    configs = (CONFIG / "lfmmi.cntk", CONFIG / "flat.cntk")
+
+    def chain_stage(self, name: str) -> Stage:
+        return Stage(
+            name, "numerator graphs from transcripts, and the denominator", self.make_chain, ("lists", "features"),
+            {"order": ORDER},
+        )  # fmt: skip
+
+    def make_chain(self) -> int:
+        return command(
+            "chain", "--words", self.out / "labels" / "train.words.mlf", "--dict", self.dictionary,
+            "--features", self.out / "lists" / "train.scp", "--order", ORDER, "--out", self.chain,
+        )  # fmt: skip
+
+    def system_stages(self) -> list[Stage]:
+        needs = ("lists", "features", f"graph-{self.name}", f"train-{self.name}")
+        return [*super().system_stages(), Stage(f"align-{self.name}", "the training set aligned", self.align, needs)]
+
+    @property
+    def aligned(self) -> Path:
+        return self.home / "align" / "states.mlf"
+
+    def align(self) -> int:
+        """Align the original utterances; the copies have the same labels."""
+        from readers.htk.frame_labels import TICKS_PER_FRAME
+        from readers.htk.mlf import read_mlf, write_mlf
+        from readers.htk.parameter_file import read_htk_header
+        from readers.htk.scp import read_scp, write_scp
+
+        entries = [e for e in read_scp(self.out / "lists" / "train.scp") if e.key.startswith("plain/")]
+        listed = self.aligned.with_name("plain.scp")
+        entries = [e._replace(logical=e.logical.removeprefix("plain/")) for e in entries]
+        write_scp(listed, entries)
+        graph, found = self.graph_folder("trained"), self.aligned.with_name("found.mlf")
+        lost = command(
+            "argon", "-graph", graph / "graph.dg", "-alignmlf", self.out / "labels" / "train.words.mlf",
+            "--dict", self.dictionary, "-am", self.model, "-dnn_window_size", WINDOW,
+            "-cntkmap", graph / "cntkmap", "-infiles", listed, "-acweight", 1, "-detailed-alignment",
+            "-outmlf", found,
+        )  # fmt: skip
+        alignment, shortened = read_mlf(found), {}
+        for entry in entries:  # the last step of the network may end after the last frame
+            if labels := alignment.get(entry.key):
+                frames = entry.num_frames or read_htk_header(entry.path).num_frames
+                shortened[entry.key] = [*labels[:-1], labels[-1]._replace(end=frames * TICKS_PER_FRAME)]
+        write_mlf(self.aligned, ((f"*/{name}.lab", labels) for name, labels in shortened.items()))
+        return lost
