@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from acoustic.descriptions.builders.crf import CRF_KEYS, crf_options
 from acoustic.descriptions.builders.feed_forward import FEED_FORWARD_KEYS, SimpleNetworkOptions, feed_forward_options
+from acoustic.descriptions.builders.feed_forward_lm import PROBABILISTIC_KEYS, probabilistic_options
 from acoustic.descriptions.builders.language_model import (
     CLASS_LM_KEYS,
     CLASS_LSTM_KEYS,
@@ -41,11 +42,11 @@ KINDS: dict[str, NetworkKind] = {
     "CLASSLM": NetworkKind(CLASS_LM_KEYS, class_lm_options),
     "CLASSLSTM": NetworkKind(CLASS_LSTM_KEYS, class_lstm_options),
     "CLSTM": NetworkKind(CONDITIONAL_LSTM_KEYS, conditional_lstm_options),
+    "NPLM": NetworkKind(PROBABILISTIC_KEYS, probabilistic_options),
     "LBLM": NetworkKind(LOG_BILINEAR_KEYS, log_bilinear_options),
     "CRF": NetworkKind(CRF_KEYS, crf_options),
 }
 KINDS_NOT_BUILT = {  # prefix of CNTK's rnnTypes: what they are
-    "NPLM": "neural probabilistic language models",
     "NCELSTM": "noise-contrastive estimation",
     "DEEPRNN": "deep recurrent networks of CNTK in 2015",
     "LSTMENCODER": "encoder-decoder networks; see action trainEncoderDecoder",

@@ -17,6 +17,10 @@ CLASS_LM = "rnnType=CLASSLM\nlayerSizes=9:5:9\nrecurrentLayer=1\nvocabSize=9\nnb
 CLASS_LSTM = "rnnType=CLASSLSTM\nlayerSizes=9:4:5:9\nlookupTableOrder=1\nvocabSize=9\nnbrClass=3"
 CLASS_LSTM_OF_WORDS = "rnnType=CLASSLSTM\nlayerSizes=9:5:9\nrecurrentLayer=1\nvocabSize=9\nnbrClass=3"  # book 7.3
 CONDITIONAL = f"{CLASS_LSTM.replace('CLASSLSTM', 'CLSTM')}\nauxfeatdim=2"
+PROBABILISTIC = "rnnType=NPLM\nlayerSizes=9:5:9"  # as CNTK builds it, on one-hot words
+PROBABILISTIC_TABLE = (
+    "rnnType=NPLM\nlayerSizes=9:4:5:6:6:9\nlookupTableOrder=1\nrecurrentLayer=2:4\naddDropoutNodes=true"
+)
 FIELD = "rnnType=CRF\nlayerSizes=9:4:5:9\nlookupTableOrder=1"
 LOG_BILINEAR = "rnnType=LBLM\nlayerSizes=9:4:5:9\nlookupTableOrder=1\nmaOrder=2\nrecurrentLayer=2"
 
@@ -120,6 +124,38 @@ def test_conditional_random_field():
     assert build(FIELD).evaluations == ["CRFTrainCriterion"]
 
 
+def test_probabilistic_model_has_the_tools_names():
+    network = build(PROBABILISTIC)
+    assert list(shapes(network)) == ["bi0", "WXI2", "WXI3", "WXI4", "WXI1", "WXI", "W1"]
+    assert shapes(network)["WXI3"] == (5, 9)
+    assert [network[f"pastValue{steps}"].settings["timeStep"] for steps in (1, 2, 3, 4)] == [1, 2, 3, 4]
+    assert network.criteria == network.evaluations == ["CrossEntropyWithSoftmax"]
+    assert network.outputs == ["outputs"]
+    named = build(f"{PROBABILISTIC}\nrecurrentLayer=1")  # as CNTK requires; there is nothing else to choose
+    assert shapes(named) == shapes(network)
+    table = shapes(build(PROBABILISTIC_TABLE))
+    assert (table["E0"], table["WXI4"], table["U2"], table["B2"]) == ((4, 9), (5, 4), (6, 5), (6, 1))
+    assert (table["U3"], table["W3"], table["W4"]) == ((6, 6), (6, 6), (9, 6))
+    assert "W2" not in table
+
+
+def test_probabilistic_model_is_its_formula():
+    network = randomise(build(PROBABILISTIC))
+    p = {name: network[name].value for name in shapes(network)}
+    matrices, _ = minibatch(False, [7])
+    words, loss = matrices["features"].numbers[0], 0.0
+    columns = [*np.full((4, 9), 0.1), *np.eye(9)[words]]  # defaultHiddenActivity before the first word, as in CNTK
+    for t, target in enumerate(matrices["labels"].numbers[0]):
+        x, *past = columns[t + 4 : (t - 1 if t else None) : -1]
+        total = p["WXI"] @ x + sum(p[f"WXI{k}"] @ one for k, one in enumerate(past, 1))
+        z = p["W1"] @ (np.tanh(total) + p["bi0"][:, 0])
+        loss += np.log(np.exp(z).sum()) - z[target]
+        assert len(past) == 4
+    engine = Engine(network, ["CrossEntropyWithSoftmax"])
+    engine.forward(matrices, layout=SequenceLayout.of_lengths([7]))
+    assert engine.value("CrossEntropyWithSoftmax").item() == pytest.approx(loss, rel=1e-12)
+
+
 def test_log_bilinear_is_its_formula():
     network = randomise(build(LOG_BILINEAR))
     p = {name: network[name].value for name in shapes(network)}
@@ -143,9 +179,20 @@ def test_log_bilinear_is_its_formula():
     [
         *(CLASS_LM, CLASS_LSTM, CLASS_LSTM_OF_WORDS, LOG_BILINEAR),
         *(CLASS_LM.replace("recurrentLayer=1", "nodeType=Tanh"), CONDITIONAL),
+        *(PROBABILISTIC, PROBABILISTIC_TABLE),
         f"{CONDITIONAL}\nlayerSizes=9:4:5:6:9\nlayerTypes=Sigmoid:Sigmoid:Tanh:None",
     ],
-    ids=["CLASSLM", "CLASSLSTM", "CLASSLSTM-words", "LBLM", "feed-forward", "CLSTM", "CLSTM-linear"],
+    ids=[
+        "CLASSLM",
+        "CLASSLSTM",
+        "CLASSLSTM-words",
+        "LBLM",
+        "feed-forward",
+        "CLSTM",
+        "NPLM",
+        "NPLM-table",
+        "CLSTM-linear",
+    ],
 )
 def test_gradients(text):
     network = randomise(build(text))
@@ -187,7 +234,13 @@ def test_a_name_of_the_tools_examples_that_nothing_reads():
         (f"{CLASS_LM}\naddPrior=true", r"net\.cntk:7: addPrior=true has no effect; expected needPrior=true"),
         (f"{FIELD}\nneedPrior=true", r"B\.needPrior: true; expected false: a conditional random field has no prior"),
         (f"{FIELD}\ntrainingCriterion=ErrorPrediction", "ErrorPrediction has no gradient; expected one of CRF"),
-        ("rnnType=NPLM\nlayerSizes=9:5:9", "not built .neural probabilistic language models"),
+        (PROBABILISTIC.replace("9:5:9", "9:9"), r"B\.layerSizes: 9:9; expected at least one hidden layer$"),
+        (f"{PROBABILISTIC}\nlookupTableOrder=1", "9:5:9; expected at least one hidden layer above the lookup table"),
+        (
+            f"{PROBABILISTIC}\nrecurrentLayer=2",
+            r"B\.recurrentLayer: 2, layerSizes 9:5:9; expected a hidden layer, 1 to 1",
+        ),
+        (f"{PROBABILISTIC}\nmaOrder=2", r"B\.maOrder has no meaning for rnnType NPLM; expected rnnType LBLM with it"),
         ("rnnType=NCELSTM\nlayerSizes=9:5:9", "not built .noise-contrastive estimation"),
         (f"{CONDITIONAL}\nauxfeatdim=0", r"B\.auxfeatdim: 0; expected at least 1"),
         (f"{CLASS_LSTM}\nauxfeatdim=2", r"B\.auxfeatdim has no meaning for rnnType CLASSLSTM; expected rnnType CLSTM"),

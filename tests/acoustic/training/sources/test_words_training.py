@@ -33,11 +33,11 @@ def class_network():
     return network("rnnType=CLASSLM; recurrentLayer=1; layerSizes=6:10:6; nbrClass=3; initValueScale=4")
 
 
-def reader_of(folder, condition="", words=None):
+def reader_of(folder, more="", words=None):
     """Sentences of two words, of which the first is anyone's guess and says which the second is."""
     text = (
         f"reader=[\nreaderType=LMSequenceReader\nfile={folder}/text\nwordclass={words or folder / 'words'}\n"
-        f"nbruttsineachrecurrentiter=5\nlabelIn=[labelDim=6]\nlabels=[labelDim=6]\n{condition}\n]"
+        f"nbruttsineachrecurrentiter=5\nlabelIn=[labelDim=6]\nlabels=[labelDim=6]\n{more}\n]"
     )
     return open_reader(Config.from_text(text, "lm.cntk").block("reader"), 1)
 
@@ -100,6 +100,18 @@ def test_a_condition_tells_the_first_word(sentences):
         (name,) = trained.criteria
         totals = evaluate(Engine(trained, [name]), reader.minibatches(0, 3), [name])
     assert totals.averages()[name] < 0.05  # without the condition at least ln 2 / 3
+
+
+def test_a_probabilistic_model_sees_the_word_three_places_before(sentences):
+    kinds = {"a": "</s> a <unk> <unk> x </s>", "b": "</s> b <unk> <unk> y </s>"}
+    lines = (sentences / "text").read_text().splitlines()
+    (sentences / "text").write_text("".join(f"{kinds[line.split()[1]]}\n" for line in lines))
+    options = TrainingOptions(12, learning_rates_per_sample=0.1, minibatch_size=5, rule=RULES["adagrad"]())
+    with reader_of(sentences, "mode=softmax") as reader:
+        trained = train(network("rnnType=NPLM; lookupTableOrder=1; layerSizes=6:5:10:6"), reader, options).network
+        (name,) = trained.criteria
+        totals = evaluate(Engine(trained, [name]), reader.minibatches(0, 5), [name])
+    assert totals.averages()[name] == pytest.approx(np.log(2) / 5, abs=0.02)  # only the first word is anyone's guess
 
 
 def test_pieces_of_sentences_have_the_value_of_the_whole(sentences):
