@@ -105,6 +105,11 @@ class Backend:
         alone = self.xp is not np or not (blas.controllable() or blas.mkl_sgemm())
         return ThreadTeam(1 if alone else self.threads or default_threads())
 
+    @cached_property
+    def host_team(self) -> ThreadTeam:
+        """The threads of work that is done on the host even if the matrices are on a GPU, such as lattices."""
+        return self.team if self.xp is np else ThreadTeam(self.threads or default_threads())
+
     def empty(self, rows: int, cols: int) -> Any:
         """Return an uninitialised matrix (rows, cols) in Fortran order."""
         return self.memory(rows * cols).reshape((rows, cols), order="F")

@@ -111,7 +111,7 @@ class LFMMI(ChainCriterion):
         return y
 
     def forward(self, run: Run, y: Any, *, out: Any, work: Any = None) -> None:
-        team, settings, outputs = run.backend.team, self.settings, run.backend.to_host(y)
+        team, settings, outputs = run.backend.host_team, self.settings, run.backend.to_host(y)
         gradient = work if work is None or run.xp is np else np.empty_like(outputs)
         found = self.sequences(run, y)
         with self.located():
@@ -130,7 +130,8 @@ class LFMMI(ChainCriterion):
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         from acoustic.kernels.lattice_free.forward_mode import denominator_slope, numerator_slope
 
-        (y,), (dy,), found, settings, total = inputs, tangents, self.sequences(run, inputs[0]), self.settings, 0.0
+        y, dy = (run.backend.to_host(one) for one in (*inputs, *tangents))
+        found, settings, total = self.sequences(run, y), self.settings, 0.0
         for k, one in enumerate(found.placed):
             own = y[:, found.slice_of(k)], dy[:, found.slice_of(k)]
             logarithm, slope = numerator_slope(one.supervision.numerator, *own)
@@ -138,7 +139,7 @@ class LFMMI(ChainCriterion):
                 excess = own[0] - own[0].clip(-settings["limit"], settings["limit"])
                 total += denominator_slope(found.graph, *own, settings["leaky"])[1] - slope
                 total += ((settings["l2"] * own[0] + settings["penalty"] * excess) * own[1]).sum()
-        return np.reshape(total, (1, 1))
+        return run.xp.asarray([[total]])
 
 
 @register_node("LFMMICrossEntropy")
@@ -179,7 +180,7 @@ class LFMMICrossEntropy(ChainCriterion, CriterionNode):
         gradient = work if work is None or run.xp is np else np.empty_like(second)
         found = self.sequences(run, y)
         with self.located():
-            costs, has_path = found.cross_entropy(outputs, second, run.backend.team, gradient)
+            costs, has_path = found.cross_entropy(outputs, second, run.backend.host_team, gradient)
         out[...] = costs.sum()
         self.warn(found, has_path)
         if gradient is not work:
@@ -191,10 +192,10 @@ class LFMMICrossEntropy(ChainCriterion, CriterionNode):
         into.add(1, lambda out: run.kernels.scale(work, grad, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        (y, z), dz, found = inputs, tangents[1], self.sequences(run, inputs[0])
-        posteriors = np.zeros_like(y)
-        has_path = found.numerators(y, run.backend.team, posteriors.T) > -np.inf
+        y, z, dz = (run.backend.to_host(one) for one in (*inputs, tangents[1]))
+        found, posteriors = self.sequences(run, y), np.zeros_like(y)
+        has_path = found.numerators(y, run.backend.host_team, posteriors.T) > -np.inf
         columns = found.columns_of(has_path)
-        weight = run.xp.exp(z[:, columns] - z[:, columns].max(axis=0))
+        weight = np.exp(z[:, columns] - z[:, columns].max(axis=0))
         mean = (weight * dz[:, columns]).sum(axis=0) / weight.sum(axis=0)
-        return (posteriors[:, columns] * (dz[:, columns] - mean)).sum().reshape(1, 1)
+        return run.xp.asarray([[(posteriors[:, columns] * (dz[:, columns] - mean)).sum()]])

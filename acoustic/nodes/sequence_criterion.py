@@ -222,7 +222,7 @@ class SequenceWithSoftmax(SupervisedCriterion):
 
     def forward(self, run: Run, labels: Any, prediction: Any, likelihood: Any, *, out: Any, work: Any = None) -> None:
         placed = self.supervisions(run)
-        weight, stride, team = self.settings["hSmoothingWeight"], run.sequences.num_slots, run.backend.team
+        weight, stride, team = self.settings["hSmoothingWeight"], run.sequences.num_slots, run.backend.host_team
         scores = run.backend.to_host(likelihood).T
         firsts = [one.step * stride + one.slot for one in placed]
         frames = self._cross_entropy(run, _columns(placed, firsts, stride), labels, prediction, work)
@@ -340,11 +340,12 @@ class SequenceWithSoftmax(SupervisedCriterion):
         for slot, step, num_frames, lattice in self.supervisions(run):
             columns = (step + np.arange(num_frames)) * stride + slot
             arrays, moved = LatticeArrays.of(lattice), likelihood[:, columns] + 1j * STEP * dlikelihood[:, columns]
-            values = plain_value(run.backend.to_host(moved), arrays, lattice.num_nodes, self.scaling)
+            moved = run.backend.to_host(moved)
+            values = plain_value(moved, arrays, lattice.num_nodes, self.scaling)
             total += weight * self._summed(lattice, arrays, moved.T, *values).imag / STEP
             x, dx, own = z[:, columns], dz[:, columns], labels[:, columns]
             share = xp.exp(x - x.max(axis=0))
-            total -= (1 - weight) * (own * (dx - (share * dx).sum(axis=0) / share.sum(axis=0))).sum()
+            total -= (1 - weight) * float((own * (dx - (share * dx).sum(axis=0) / share.sum(axis=0))).sum())
         return scalar(xp.asarray([[total]]))
 
 

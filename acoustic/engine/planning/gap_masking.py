@@ -40,13 +40,13 @@ class Ungapped(Node):
         return self.node.repeats_calls(*shapes)  # passes with sequences are not replayed
 
     def _real(self, run: Run, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
-        """Indices of the columns with a frame; None if there are no gaps."""
+        """Indices of the columns with a frame, on the host like `Indicators`; None if there are no gaps."""
         gaps = run.sequences.gaps if run.sequences is not None else None
         if gaps is None:
             return None
         count = next(x.shape[1] for x in (*(x for x, has in zip(inputs, self.framed) if has), *others) if x is not None)
         here = gaps[run.first_column : run.first_column + count]
-        return run.xp.asarray((~here).nonzero()[0]) if here.any() else None
+        return (~here).nonzero()[0] if here.any() else None
 
     def forward(self, run: Run, *inputs: Any, out: Any, **work: Any) -> None:
         real = self._real(run, inputs, ())

@@ -297,25 +297,3 @@ def test_wrong_number_of_operands(node):
     given, expected = (count - 1, f"at least {count}") if node.variadic else (count + 1, f"{count}")
     with pytest.raises(ModelError, match=rf"node 'v' \({node.type_name}\): {given} operands; expected {expected} \("):
         network.add(node.type_name, "v", *["p"] * given, **options)
-
-
-@pytest.mark.gpu
-def test_cupy_gives_what_numpy_gives():
-    pytest.importorskip("cupy")
-    for example in EXAMPLES:
-        operands = example.operands(np.random.default_rng(5))
-        compare_devices(example, operands)
-
-
-def compare_devices(example, operands):
-    results = []
-    for device in ("cpu", "gpu"):
-        network = Network("double", device=device, threads=1)
-        for k, operand in enumerate(operands):
-            network.add("Parameter", f"operand{k}", rows=operand.shape[0], cols=operand.shape[1])
-            network.set_value(f"operand{k}", operand)
-        network.add(example.type_name, "v", *[f"operand{k}" for k in range(len(operands))])
-        engine = Engine(network, ["v"])
-        engine.forward()
-        results.append(network.backend.to_host(engine.value("v")))
-    np.testing.assert_allclose(results[0], results[1], rtol=1e-12, atol=1e-12)

@@ -5,7 +5,7 @@ from acoustic.network.network import Network
 from acoustic.training.options import TrainingOptions
 
 
-def ring_network(seed: int = 0, dropout: bool = False, **options) -> Network:
+def ring_network(seed: int = 0, dropout: bool = False, precision: str = "float", **options) -> Network:
     return build_simple_network(
         SimpleNetworkOptions(
             (2, 16, 2),
@@ -17,6 +17,7 @@ def ring_network(seed: int = 0, dropout: bool = False, **options) -> Network:
             with_dropout=dropout,
             **options,
         ),
+        precision,
         seed=seed,
     )
 
