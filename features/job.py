@@ -1,41 +1,32 @@
 """The HCopy job: extracts HTK feature files from many audio files in parallel."""
 
 import contextlib
-import itertools
-import multiprocessing
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from features.audio import read_samples
 from features.config import FeatureConfig
 from features.extraction import extract, frame_period, make_plan
 from features.record import SideFileWriter
-from readers.common.environment import available_cores, environment_variables
-from readers.common.faults import os_reason
-from readers.common.processes import as_they_end, end_with_parent
-from readers.common.report import RunReport
-from readers.common.stop_signals import interrupts_held_back
+from readers.common.environment import available_cores
+from readers.common.faults import is_shortage, os_reason
+from readers.common.jobs.places import ONE_BLAS_THREAD
+from readers.common.jobs.runner import Runner, process_runner, thread_runner
+from readers.common.jobs.worker import reason_of
+from readers.common.report import Log, RunReport
 from readers.config.feature_record import side_file
 from readers.errors import ArgonautError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.units import TICKS_PER_SECOND
 
-FILES_PER_TASK = 8  # a file takes milliseconds, the transfer of a task about one
-BLAS_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+FILES_PER_PROCESS = 8  # at least; a process takes longer to start than to compute some files
+PATIENCE = 10.0  # seconds in which a process may finish its files after Ctrl-C
+GUESSED_RATE = 16000  # samples per second, of 16 bits, of audio whose header has not been read
 
 Pair = tuple[str, str]
 Loss = tuple[str, str]  # (source, reason)
 Rates = dict[Path, set[float]]  # sample rates in Hz, by the side file of the feature files
-
-
-class TaskResult(NamedTuple):
-    """Losses of a task, and the sample rates of its other files."""
-
-    losses: list[Loss]
-    rates: Rates
 
 
 def hcopy(
@@ -43,7 +34,8 @@ def hcopy(
     config: FeatureConfig,
     workers: int | None = None,
     progress: Callable[..., None] | None = None,
-    executor: Executor | None = None,
+    runner: Runner | None = None,
+    log: Log = print,
 ) -> RunReport:
     """Extract the features of audio files and write them as HTK files.
 
@@ -61,8 +53,10 @@ def hcopy(
         Number of processes, default one per core; with 1, or few files, everything runs in this process.
     progress : callable, optional
         Called as progress(done, total) when files are finished.
-    executor : concurrent.futures.Executor, optional
-        Used instead of a process pool; its workers must have access to the files.
+    runner : Runner, optional
+        Used instead of processes of this machine; its workers must have access to the files.
+    log : callable, optional
+        Receives a line when files are processed again, because a worker was killed.
 
     Returns
     -------
@@ -74,8 +68,6 @@ def hcopy(
     ------
     ConfigError
         Before anything is written, for options that do not match SOURCERATE.
-    ChildProcessError
-        If a process of the pool was killed.  Finished files are kept.
 
     References
     ----------
@@ -89,21 +81,23 @@ def hcopy(
     total, finished = len(todo) + len(losses), len(losses)
     rates: Rates = {}
     side_files = SideFileWriter((target for _, target in todo), config)
+    own = None if runner else own_runner(workers, len(todo), log)
     try:
-        with contextlib.closing(run_tasks(todo, config, workers, executor)) as tasks:
-            for task_size, result in tasks:
-                losses.extend(result.losses)
-                for path, found in result.rates.items():
-                    rates.setdefault(path, set()).update(found)
-                finished += task_size
+        found = (runner or own).each(copy_files, todo, config, seconds=seconds_of)
+        with contextlib.closing(found) as outcomes:
+            for (source, target), outcome in outcomes:
+                if isinstance(outcome, str):
+                    losses.append((source, outcome))
+                elif isinstance(outcome, Exception):
+                    losses.append((source, reason_of(outcome)))
+                else:
+                    rates.setdefault(side_file(target), set()).add(outcome)
+                finished += 1
                 if progress:
                     progress(finished, total)
-    except BrokenExecutor as fault:
-        raise ChildProcessError(
-            f"a worker process was killed or ran out of memory after {finished} of {total} files; run again, "
-            "with fewer processes if memory is short"
-        ) from fault
     finally:
+        if own:
+            own.close()
         side_files.finish(rates)
     for path, found in rates.items():
         if len(found) > 1 and config.high_frequency < 0:
@@ -147,80 +141,44 @@ def split_duplicates(pairs: list[Pair]) -> tuple[list[Pair], list[Loss]]:
     return todo, losses
 
 
-def run_tasks(
-    pairs: list[Pair], config: FeatureConfig, workers: int | None, executor: Executor | None
-) -> Generator[tuple[int, TaskResult], None, None]:
-    """Yield (number of files, result) of each task as it finishes."""
-    tasks = [list(task) for task in batched(pairs, FILES_PER_TASK)]
-    workers = min(available_cores() if workers is None else workers, len(tasks))
-    if executor is None and workers <= 1:
-        for pair in pairs:
-            yield 1, copy_files([pair], config)
-    elif executor is not None:
-        yield from finished_tasks(executor, tasks, config)
-    else:
-        spawn = multiprocessing.get_context("spawn")
-        with interrupts_held_back():  # the pool starts a process that tracks its semaphores
-            pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=end_with_parent)
-        try:
-            yield from finished_tasks(pool, tasks, config)
-        finally:
-            with interrupts_held_back():
-                pool.shutdown(cancel_futures=True)
+def own_runner(workers: int | None, num_files: int, log: Log) -> Runner:
+    """Return a runner in processes, by default one per core, or for few files in this thread."""
+    processes = min(available_cores() if workers is None else workers, -(-num_files // FILES_PER_PROCESS))
+    return process_runner(processes, log, ONE_BLAS_THREAD, PATIENCE) if processes > 1 else thread_runner(1)
 
 
-def finished_tasks(executor: Executor, tasks: list[list[Pair]], config: FeatureConfig) -> Iterator:
-    futures: dict[Future, list[Pair]] = {}
-    try:
-        with one_blas_thread_per_process(), interrupts_held_back():
-            for task in tasks:
-                futures[executor.submit(copy_files, task, config)] = task
-        for future in as_they_end(futures):
-            task = futures[future]
-            fault = future.exception()
-            if fault is None:
-                yield len(task), future.result()
-            elif isinstance(fault, BrokenExecutor):  # nothing else will be done
-                raise fault
-            else:  # the process died: the current file is unknown
-                reason = f"worker process: {type(fault).__name__}: {' '.join(str(fault).split())}"
-                yield len(task), TaskResult([(source, reason) for source, _ in task], {})
-    finally:  # do not wait for thousands of queued tasks after an interrupt
-        with interrupts_held_back():
-            for future in futures:
-                future.cancel()
+def copy_files(pairs: Sequence[Pair], config: FeatureConfig) -> list[float | str]:
+    """Process files; return for each one the sample rate in Hz, or the reason why it failed.
 
-
-def copy_files(pairs: list[Pair], config: FeatureConfig) -> TaskResult:
-    """Process the files of one task; any error, bugs included, is the loss of one file."""
-    losses: list[Loss] = []
-    rates: Rates = {}
-    for source, target in pairs:
-        try:
-            rate = copy_file(source, target, config)
-            rates.setdefault(side_file(target), set()).add(rate)
-        except OSError as fault:
-            losses.append((source, f"{fault.filename or source}: {os_reason(fault)}"))
-        except ArgonautError as fault:
-            reason = str(fault)
-            named = reason.startswith((source, target, f"{source.rpartition('[')[0] or source}:"))
-            losses.append((source, reason if named else f"{source}: {reason}"))
-        except Exception as fault:  # one file must not stop the others
-            losses.append((source, f"{source}: {type(fault).__name__}: {' '.join(str(fault).split())}"))
-    return TaskResult(losses, rates)
-
-
-def one_blas_thread_per_process() -> contextlib.AbstractContextManager[None]:
-    """Limit matrix products to one thread in processes that are started while the result is entered.
-
-    The library reads its environment variables when it is loaded, so they are set in the environment that the processes
-    inherit; without them each worker would use a thread per core.
+    Any error, bugs included, is the loss of one file; but a lack of memory or disk space is raised, because another
+    worker may have it.
     """
-    return environment_variables(**dict.fromkeys(BLAS_THREAD_VARIABLES, "1"))
+    return [_rate_or_reason(source, target, config) for source, target in pairs]
 
 
-def batched(items: list, size: int) -> Iterator[tuple]:
-    """Yield consecutive groups of at most `size` items."""
-    iterator = iter(items)
-    while group := tuple(itertools.islice(iterator, size)):
-        yield group
+def _rate_or_reason(source: str, target: str, config: FeatureConfig) -> float | str:
+    try:
+        return copy_file(source, target, config)
+    except MemoryError:
+        raise
+    except OSError as fault:
+        if is_shortage(fault):
+            raise
+        return f"{fault.filename or source}: {os_reason(fault)}"
+    except ArgonautError as fault:
+        reason = str(fault)
+        named = reason.startswith((source, target, f"{source.rpartition('[')[0] or source}:"))
+        return reason if named else f"{source}: {reason}"
+    except Exception as fault:  # one file must not stop the others
+        return f"{source}: {type(fault).__name__}: {' '.join(str(fault).split())}"
+
+
+def seconds_of(pair: Pair) -> float:
+    """Return about how long the audio of a pair is, from the size of the file or of its part."""
+    path, _, part = pair[0].partition("[")
+    with contextlib.suppress(ValueError, IndexError):
+        first, last = part.rstrip("]").split(",")[:2]
+        return (int(last) - int(first) + 1) / GUESSED_RATE
+    with contextlib.suppress(OSError):
+        return Path(path).stat().st_size / (2 * GUESSED_RATE)
+    return 1.0

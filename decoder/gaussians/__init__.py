@@ -1,7 +1,7 @@
 """Gaussian mixture HMMs: flat start from features and transcripts, and scores of states.
 
 Open flat_start.py first; models.py scores frames, kernels.py is compiled, statistics.py estimates, shards.py is the
-work on a part of the data and runners.py says where it is done.
+work on a part of the data.
 """
 
 from readers.common.lazy import face

@@ -23,8 +23,16 @@ from pathlib import Path
 import numpy as np
 
 from decoder.gaussians.models import GaussianModels
-from decoder.gaussians.runners import Runner
-from decoder.gaussians.shards import METHODS, GraphSettings, TrainingUtterance, shards_of, survey_of_most
+from decoder.gaussians.shards import (
+    METHODS,
+    GraphSettings,
+    TrainingUtterance,
+    align_shard,
+    shard_sums,
+    shards_of,
+    survey,
+    survey_of_most,
+)
 from decoder.gaussians.statistics import (
     Accumulator,
     estimate_gaussians,
@@ -38,6 +46,7 @@ from decoder.gaussians.transitions import Topology, Transitions
 from decoder.graph.lexicon import SILENCE_TOPOLOGIES
 from decoder.graph.phone_models import distil
 from decoder.lm.language_model import SENTENCE_START
+from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
 from readers.errors import ArgonautError, ConfigError, FormatError, GraphError
 from readers.htk.dictionary import Pronunciation
@@ -143,7 +152,7 @@ class FlatStart:
     utterances : sequence of TrainingUtterance
     dictionary : sequence of Pronunciation
     options : FlatStartOptions
-    runner : Threads or Cluster
+    runner : Runner
     report : RunReport
         Receives the utterances that cannot be used.
 
@@ -169,7 +178,7 @@ class FlatStart:
             self.topology, options.silence_probability, options.pronunciation_scale, options.silence_frames
         )
         everything = list(shards_of(((utterance, 1) for utterance in utterances), dictionary, settings))
-        self.survey = survey_of_most(itertools.chain.from_iterable(runner.survey(everything)))
+        self.survey = survey_of_most(itertools.chain.from_iterable(runner.results(survey, everything)))
         reasons = dict(self.survey.failures)
         for utterance in utterances:
             if utterance.name in reasons:
@@ -228,7 +237,8 @@ class FlatStart:
         """The sums over all utterances, and how many of them had a path."""
         sums, done = Accumulator.empty(models, transitions), 0
         beam = math.inf if self.options.beam is None else self.options.beam
-        for part, shard in zip(self.runner.sums(self.shards, models, transitions, method, beam), self.shards):
+        parts = self.runner.results(shard_sums, self.shards, models, transitions, method, beam)
+        for part, shard in zip(parts, self.shards):
             sums.add(part)
             done += len(shard.utterances)
             if progress:
@@ -246,7 +256,7 @@ class FlatStart:
         """
         arguments = (training.models, distil(self.hmm_set(training)), self.survey.period)
         number = 0
-        for part in self.runner.align(self.shards, *arguments):
+        for part in self.runner.results(align_shard, self.shards, *arguments):
             for name, labels in part:
                 number += 1
                 if isinstance(labels, str):

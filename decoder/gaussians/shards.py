@@ -21,6 +21,7 @@ from decoder.graph.phone_models import PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.results.outputs import alignment_labels
 from readers.common.faults import counted, os_reason
+from readers.common.jobs.worker import kept
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.mlf import Label
@@ -243,18 +244,19 @@ class ShardWorker:
     """Computes the sums of shards; keeps the graphs of their transcripts as long as they are not too many."""
 
     def __init__(self) -> None:
-        self._graphs: dict[int, list[UtteranceGraph]] = {}
+        self._graphs: dict[int, tuple[Shard, list[UtteranceGraph]]] = {}
         self._num_arcs = 0
 
     def graphs(self, shard: Shard) -> list[UtteranceGraph]:
         """The graphs of a shard's utterances."""
-        if shard.number in self._graphs:
-            return self._graphs[shard.number]
+        known, found = self._graphs.get(shard.number, (None, []))
+        if known == shard:
+            return found
         builder, topology = shard.settings.graphs(shard.dictionary), shard.settings.topology
         found = [UtteranceGraph.of(builder.graph(utterance.words), topology) for utterance in shard.utterances]
         if self._num_arcs < CACHED_ARCS:
             self._num_arcs += sum(len(graph.arc_way) for graph in found)
-            self._graphs[shard.number] = found
+            self._graphs[shard.number] = shard, found
         return found
 
     def sums(
@@ -273,8 +275,8 @@ class ShardWorker:
 
 
 def shard_sums(*arguments) -> Accumulator:
-    """The sums of a shard in a process that keeps no graphs; arguments as those of ShardWorker.sums."""
-    return ShardWorker().sums(*arguments)
+    """The sums of a shard; arguments as those of ShardWorker.sums.  A worker keeps graphs for the next pass."""
+    return kept(ShardWorker).sums(*arguments)
 
 
 def _add_best(

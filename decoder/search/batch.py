@@ -9,7 +9,7 @@ import numpy as np
 
 from decoder.search.decoder import Decoder, DecodingResult
 from readers.common.environment import available_cores
-from readers.common.processes import as_they_end
+from readers.common.jobs.processes import as_they_end
 from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
 

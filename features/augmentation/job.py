@@ -19,7 +19,7 @@ from readers.audio.header import read_audio_header
 from readers.common.environment import available_cores
 from readers.common.faults import os_reason
 from readers.common.files import atomic_write
-from readers.common.processes import as_they_end
+from readers.common.jobs.processes import as_they_end
 from readers.common.report import RunReport
 from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError, FormatError

@@ -13,11 +13,11 @@ Kaldi's steps/online/nnet2/train_diag_ubm.sh and train_ivector_extractor.sh.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,8 @@ from features.ivectors.extractor import Extractor, ExtractorSums, initial_extrac
 from features.ivectors.mean_subtraction import PRIOR, WINDOW, SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, MixtureSums, symmetric
 from features.ivectors.model import IvectorModel
-from features.ivectors.shards import Shard, Surveyed, Unit
+from features.ivectors.shards import Surveyed, Unit
+from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ConfigError, FormatError
@@ -47,14 +48,6 @@ DIAGONAL, FULL, FRAMES, EXTRACTOR = "diagonal", "full", "statistics", "extractor
 COVARIANCES = (DIAGONAL, FULL)
 FULL_SELECT = 20  # Gaussians of a frame in training with full covariances
 MOST_DIM = 2000
-
-
-class Runner(Protocol):
-    """Applies a function to shards, and yields the results in the order of the shards."""
-
-    def results(self, function: Callable[..., Any], parts: Sequence[Shard], *arguments: Any) -> Iterator[Any]:
-        """Yield function(part, *arguments) for each part."""
-        ...
 
 
 @dataclass(frozen=True)

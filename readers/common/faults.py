@@ -7,11 +7,17 @@ read_scp(path, on_fault=findings.add)  # the parser reports each bad line and co
 """
 
 import contextlib
+import errno
 import re
 from collections.abc import Callable, Iterator
 
 from readers.errors import ArgonautError
 
+SHORTAGES = tuple(
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "ENOMEM", "EMFILE", "ENFILE", "EIO", "ESTALE")
+    if hasattr(errno, name)
+)
 OnFault = Callable[[Exception], None]
 # The place at the beginning of a message: a file, usually with a line number.
 _PLACE = re.compile(r"(.+?)(?::\d+)?(?:, entry \d+)?: ")
@@ -75,6 +81,11 @@ def os_reason(fault: OSError) -> str:
     """Return why the system refused a file; if it is a directory, also what was expected."""
     reason = fault.strerror or str(fault)
     return f"{reason}; expected a file" if isinstance(fault, IsADirectoryError) and "expected" not in reason else reason
+
+
+def is_shortage(fault: OSError) -> bool:
+    """Whether the machine lacks something, such as disk space, that it, or another one, may have later."""
+    return fault.errno in SHORTAGES
 
 
 def counted(number: int, singular: str) -> str:

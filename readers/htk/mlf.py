@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from readers.common.faults import OnFault
+from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
 from readers.common.names import cut_extension, key_of, wildcard
 from readers.common.text import escape, is_count, is_number, quote_name, read_lines, split_fields
@@ -325,16 +326,16 @@ def _parse_time(field: str, where: str) -> int | None:
     return int(field) if is_count(field) else round(value)
 
 
-def write_mlf(path: str | os.PathLike, entries: Iterable[tuple[str, list[Label]]]) -> None:
+def write_mlf(path: str | os.PathLike, entries: Iterable[tuple[str, list[Label] | FilePart]]) -> None:
     """Write a master label file.
 
     Parameters
     ----------
     path : path
         File to write.
-    entries : iterable of (str, list of Label)
+    entries : iterable of (str, list of Label or FilePart)
         Names exactly as they are written, such as `*/utt.rec`, and labels.  Missing times are omitted; scores are
-        written with enough digits to restore them exactly.
+        written with enough digits to restore them exactly.  A FilePart has the text of `format_entry`.
 
     Raises
     ------
@@ -344,10 +345,16 @@ def write_mlf(path: str | os.PathLike, entries: Iterable[tuple[str, list[Label]]
     with atomic_write(path, "w") as file:
         file.write(HEADER + "\n")
         for name, labels in entries:
-            file.write(f'"{_escape_entry(name)}"\n')
-            for label in labels:
-                file.write(format_label(label, f"{path}: entry {name!r}") + "\n")
-            file.write(".\n")
+            if isinstance(labels, FilePart):
+                file.write(labels.read_bytes().decode("utf-8", "surrogateescape"))
+            else:
+                file.write(format_entry(name, labels, path))
+
+
+def format_entry(name: str, labels: Iterable[Label], where: object) -> str:
+    """Format an entry with its closing dot, as the lines of an MLF; `where` is the file, for messages."""
+    lines = [format_label(label, f"{where}: entry {name!r}") for label in labels]
+    return "\n".join([f'"{_escape_entry(name)}"', *lines, ".", ""])
 
 
 def _escape_entry(name: str) -> str:

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from readers.common.environment import Compilation, compilation
 from readers.common.faults import os_reason
@@ -170,17 +171,35 @@ def show_losses(report: RunReport, path: object, verbose: int = 0, where: object
 
 
 @contextlib.contextmanager
-def progress_display(title: str, unit: str = "utterances") -> Iterator[Callable[..., None]]:
+def progress_display(title: str, unit: str = "utterances", runner: Any = None) -> Iterator[Callable[..., None]]:
     """Yield a function `progress(done, total, **figures)` that displays progress.
 
     On a terminal it is a live bar, else a plain line every PLAIN_INTERVAL seconds.  The figures, for example loss=1.234
-    or frames_per_second=51000, appear beside the counts.
+    or frames_per_second=51000, appear beside the counts.  With a Runner, they also name a shard that takes much longer
+    than others.
     """
-    if sys.stderr.isatty():
-        with _live_bar(title) as progress:
-            yield progress
-    else:
-        yield _PlainLines(title, unit)
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(_live_bar(title)) if sys.stderr.isatty() else _PlainLines(title, unit)
+        if runner is not None:
+            progress = _Watching(progress)
+            runner.watch = progress.watch
+        yield progress
+
+
+class _Watching:
+    """Repeats the last figures of a progress display together with those of a Runner that waits."""
+
+    def __init__(self, progress: Callable[..., None]):
+        self.progress = progress
+        self.last: tuple[int, int | None, dict] = (0, None, {})
+
+    def __call__(self, done: int, total: int | None, **figures) -> None:
+        self.last = done, total, figures
+        self.progress(done, total, **figures)
+
+    def watch(self, **figures) -> None:
+        done, total, others = self.last
+        self.progress(done, total, **others, **figures)
 
 
 @contextlib.contextmanager

@@ -17,19 +17,18 @@ import argparse
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, FormatError
+from recipes.cli.argon.sharding import seconds_of
 from recipes.cli.console import one_line, progress_display, show_losses
 from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
-from recipes.cli.machines import add_machine_options, check_machines
+from recipes.cli.machines import add_machine_options, check_machines, open_cluster
 
 ARCHIVE, CONTENTS, REPORT = "lattices.arec", "lattices.toc", "report"
-SHARD = 20  # utterances that a worker of a cluster gets at a time
 INPUTS = ("model", "ivectors", "graph", "lm", "cntkmap", "words", "dict", "alignment")
 SEARCH = ("acweight", "lm_scale", "word_penalty", "beam", "max_tokens", "lattice_beam")
 
@@ -207,28 +206,14 @@ class Worker:
         return labels
 
 
-@dataclass(frozen=True)
-class Shard:
-    """Some utterances, for a worker of a cluster."""
-
-    number: int
-    entries: tuple
-    settings: Settings = field(repr=False)
-
-
-@lru_cache(1)
-def open_worker(settings: Settings) -> Worker:
-    """The worker of this process for some settings."""
-    return Worker(settings)
-
-
-def make_shard(shard: Shard) -> list:
-    """MadeLattices of a shard in a process of a cluster; reasons in place of those that failed."""
+def make_lattices(entries: Sequence, settings: Settings) -> list:
+    """MadeLattices of entries in a worker of a cluster; reasons in place of those that failed."""
     from readers.common.environment import one_blas_thread
+    from readers.common.jobs.worker import kept
 
-    worker, found = open_worker(shard.settings), []
+    worker, found = kept(Worker, settings), []
     with one_blas_thread:
-        for entry in shard.entries:
+        for entry in entries:
             try:
                 found.append(worker(entry))
             except (ArgonautError, OSError) as fault:
@@ -322,16 +307,10 @@ def results(worker: Worker, settings: Settings, entries: Sequence, arguments: ar
             for entry, result in in_order(worker, entries, arguments.workers):
                 yield entry, one_line(result) if isinstance(result, Exception) else result
         return
-    from decoder.gaussians.runners import Cluster
-
-    cluster = Cluster(arguments.scheduler, lambda line: print(line, flush=True))
-    shards = [
-        Shard(number, tuple(entries[first : first + SHARD]), settings)
-        for number, first in enumerate(range(0, len(entries), SHARD))
-    ]
+    cluster = open_cluster(arguments.scheduler)
     try:
-        for shard, found in zip(shards, cluster.results(make_shard, shards), strict=True):
-            yield from zip(shard.entries, found, strict=True)
+        for entry, result in cluster.each(make_lattices, entries, settings, seconds=seconds_of):
+            yield entry, one_line(result) if isinstance(result, Exception) else result
     finally:
         cluster.close()
 

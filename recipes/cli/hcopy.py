@@ -32,6 +32,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from readers.errors import ConfigError
+from recipes.cli.machines import add_machine_options, check_machines, open_cluster, print_line
 from recipes.cli.raw_audio import add_audio_options, add_raw_options, channel_of, raw_format
 
 
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help="instead of -S: a source, its target, and so on")
     add_audio_options(parser)
     add_raw_options(parser, channels=True)
-    parser.add_argument("-j", "--workers", type=int, metavar="N", help="number of processes (default: one per core)")
+    add_machine_options(parser, "processes")
     parser.add_argument("-A", "-D", dest="shown", action="store_true", help="as in HCopy: print the configuration")
     parser.add_argument(
         "-T", dest="trace", type=int, default=0, metavar="N", help="as in HCopy; -T 1 is the same as -v"
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from features import FeatureConfig, hcopy
+    from features.job import own_runner
     from readers.common.files import require_writable
     from readers.config.hcopy import read_hcopy_config
     from recipes.cli.console import progress_display, show_losses
@@ -88,8 +90,13 @@ def run(arguments: argparse.Namespace) -> int:
         require_writable(arguments.scp)
         refuse_equal_names([target for _, target in pairs])
     started = time.monotonic()
-    with progress_display("hcopy", "files") as progress:
-        report = hcopy(pairs, config, arguments.workers, progress)
+    own = arguments.workers, len(pairs), print_line
+    runner = open_cluster(arguments.scheduler) if arguments.scheduler else own_runner(*own)
+    try:
+        with progress_display("hcopy", "files", runner) as progress:
+            report = hcopy(pairs, config, progress=progress, runner=runner)
+    finally:
+        runner.close()
     if arguments.verbose:
         print(f"{time.monotonic() - started:.1f} seconds", file=sys.stderr)
 
@@ -133,8 +140,7 @@ def read_all_pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
         pairs.extend(read_pairs(arguments.script))
     if not pairs:
         raise ConfigError(f"{arguments.script or 'command line'}: no files; expected `source target`, or -S LIST")
-    if arguments.workers is not None and arguments.workers < 1:
-        raise ConfigError(f"-j {arguments.workers}: expected at least 1 process")
+    check_machines(arguments, "process")
     return pairs
 
 

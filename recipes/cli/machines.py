@@ -1,30 +1,48 @@
-"""The options of commands that work in threads or on a Dask cluster."""
+"""The options of commands that work in threads, in processes or on a Dask cluster."""
 
 import argparse
+import sys
 
 from readers.errors import ConfigError
 
 
-def add_machine_options(parser) -> None:
-    """Add -j and --scheduler to a parser or a group of options."""
-    parser.add_argument("-j", "--workers", type=int, metavar="N", help="number of threads (default: one per core)")
+def add_machine_options(parser, unit: str = "threads") -> None:
+    """Add -j and --scheduler to a parser or a group of options; unit: what -j counts, threads or processes."""
+    parser.add_argument("-j", "--workers", type=int, metavar="N", help=f"number of {unit} (default: one per core)")
+    add_scheduler_option(parser)
+
+
+def add_scheduler_option(parser) -> None:
+    """Add --scheduler to a parser or a group of options."""
     parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="use the workers of this Dask scheduler, which read the same files"
+        "--scheduler",
+        metavar="ADDRESS",
+        help="use the workers of this Dask scheduler, which read the same files; also the file of --scheduler-file",
     )
 
 
-def check_machines(arguments: argparse.Namespace) -> None:
+def check_machines(arguments: argparse.Namespace, unit: str = "thread") -> None:
     """Raise ConfigError if both options are given, or less than one thread."""
     if arguments.workers is not None and arguments.workers < 1:
-        raise ConfigError(f"-j {arguments.workers}: expected at least 1 thread")
+        raise ConfigError(f"-j {arguments.workers}: expected at least 1 {unit}")
     if arguments.scheduler and arguments.workers:
         raise ConfigError("command line: -j and --scheduler; expected only one of them")
 
 
 def open_runner(arguments: argparse.Namespace):
-    """Return the threads or the cluster that the options ask for; both have `results` and `close`."""
-    from decoder.gaussians.runners import Cluster, Threads
+    """Return the Runner that the options ask for: in threads, or on a cluster."""
+    from readers.common.jobs.runner import thread_runner
 
-    if arguments.scheduler:
-        return Cluster(arguments.scheduler, lambda line: print(line, flush=True))
-    return Threads(arguments.workers)
+    return open_cluster(arguments.scheduler) if arguments.scheduler else thread_runner(arguments.workers)
+
+
+def open_cluster(scheduler: str):
+    """Return a Runner on the workers of a Dask scheduler; lost shards are told on standard error."""
+    from readers.common.jobs.runner import cluster_runner
+
+    return cluster_runner(scheduler, print_line)
+
+
+def print_line(line: str) -> None:
+    """Print a line about shards on standard error."""
+    print(line, file=sys.stderr, flush=True)

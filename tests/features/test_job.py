@@ -5,18 +5,18 @@ import os
 import re
 import subprocess
 import sys
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
 import soundfile
 
 from features import FeatureConfig, extract, hcopy
-from features.job import BLAS_THREAD_VARIABLES, FILES_PER_TASK, TaskResult, finished_tasks
+from features.job import FILES_PER_PROCESS
 from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT
 from readers.audio.audio_file import read_audio, write_sphere, write_wav
+from readers.common.jobs.places import BLAS_THREAD_VARIABLES
+from readers.common.jobs.runner import thread_runner
 from readers.errors import ConfigError
 from readers.htk.parameter_file import kind_name, read_htk, read_htk_header
 from recipes.cli.main import main
@@ -38,7 +38,7 @@ def write_audio(directory, count, seed=0):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_hcopy_writes_what_extract_computes(tmp_path, workers):
-    pairs = write_audio(tmp_path, FILES_PER_TASK + 2)
+    pairs = write_audio(tmp_path, FILES_PER_PROCESS + 2)
     calls = []
     report = hcopy(pairs, CONFIG, workers, lambda done, total: calls.append((done, total)))
     assert (report.num_done, report.lost, report.exit_status) == (len(pairs), [], 0)
@@ -107,31 +107,12 @@ def test_hcopy_two_sources_for_one_target_and_a_target_that_is_its_source(tmp_pa
     assert read_htk(target).frames.shape[1] == (1000 - 204) // 80 + 1
 
 
-def test_hcopy_takes_any_executor(tmp_path):
-    pairs = write_audio(tmp_path, FILES_PER_TASK + 1)
-    with ThreadPoolExecutor(2) as executor:
-        assert hcopy(pairs, CONFIG, executor=executor).exit_status == 0
-        assert executor.submit(int, 7).result() == 7  # still open: it is the caller's
-
-
-class DyingExecutor(Executor):
-    """The first task's process dies, the others run."""
-
-    def submit(self, function, *arguments):
-        future = Future()
-        if not hasattr(self, "died"):
-            self.died = True
-            future.set_exception(RuntimeError("terminated abruptly"))
-        else:
-            future.set_result(function(*arguments))
-        return future
-
-
-def test_hcopy_names_the_files_of_a_worker_that_died(tmp_path):
-    pairs = write_audio(tmp_path, FILES_PER_TASK + 3)
-    report = hcopy(pairs, CONFIG, executor=DyingExecutor())
-    assert (report.num_done, report.num_failed) == (3, FILES_PER_TASK)
-    assert report.lost[0] == (str(pairs[0][0]), "failed", "worker process: RuntimeError: terminated abruptly")
+def test_hcopy_takes_any_runner(tmp_path):
+    pairs = write_audio(tmp_path, FILES_PER_PROCESS + 1)
+    runner = thread_runner(2)
+    assert hcopy(pairs, CONFIG, runner=runner).exit_status == 0
+    assert list(runner.results(int, ["7"])) == [7]  # still open: it is the caller's
+    runner.close()
 
 
 INTERRUPTED = """
@@ -152,7 +133,7 @@ if __name__ == "__main__":
 
 def test_an_interrupted_command_ends(tmp_path):
     """Even when Ctrl-C comes while the lock of a task is held, which the pool of processes then could not take."""
-    pairs = write_audio(tmp_path, 3 * FILES_PER_TASK)
+    pairs = write_audio(tmp_path, 3 * FILES_PER_PROCESS)
     (tmp_path / "hcopy.config").write_text("TARGETKIND = FBANK\nNUMCHANS = 15\n")
     (tmp_path / "list.scp").write_text("".join(f"{source} {target}\n" for source, target in pairs))
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
@@ -179,7 +160,7 @@ def test_hcopy_leaves_the_environment_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setenv(BLAS_THREAD_VARIABLES[0], "7")
     monkeypatch.delenv(BLAS_THREAD_VARIABLES[1], raising=False)
     before = dict(os.environ)
-    hcopy(write_audio(tmp_path, 2), CONFIG, executor=DyingExecutor())
+    hcopy(write_audio(tmp_path, FILES_PER_PROCESS + 1), CONFIG, 2)
     assert dict(os.environ) == before
 
 
@@ -278,21 +259,3 @@ def test_stereo_mode_selects_a_channel(tmp_path):
         assert hcopy(pairs, dataclasses.replace(CONFIG, channel=channel), 1).exit_status == 0
         np.testing.assert_array_equal(read_htk(pairs[0][1]).frames, extract(samples[:, channel], CONFIG, RATE))
     assert "2 channels; expected one" in hcopy(pairs, CONFIG, 1).lost[0][2]
-
-
-def test_tasks_that_have_not_begun_are_cancelled_when_nobody_waits_any_longer():
-    class Queue(Executor):
-        """Ends the first task; the others wait."""
-
-        futures: ClassVar = []
-
-        def submit(self, function, *arguments):
-            self.futures.append(Future())
-            if len(self.futures) == 1:
-                self.futures[0].set_result(TaskResult([], {}))
-            return self.futures[-1]
-
-    finished = finished_tasks(Queue(), [[("a", "b")], [("c", "d"), ("e", "f")], [("g", "h")]], FeatureConfig())
-    assert next(finished)[0] == 1
-    finished.close()
-    assert [future.cancelled() for future in Queue.futures] == [False, True, True]

@@ -55,11 +55,13 @@ def test_hcopy_leaves_no_processes_behind(listed, which):
     command = start("hcopy", "-C", listed / "config", "-S", listed / "list", "-j", 2)
     wait_for((listed / "out" / "3.fbank").exists, command)
     lines = killed(command, workers(command.pid), which)
-    if which == "worker":
-        assert command.returncode == 2
-        assert len(lines) == 1
-        assert lines[0].startswith("error: a worker process was killed or ran out of memory after ")
-        assert f" of {NUM_FILES} files; run again, with fewer processes if" in lines[0]
+    if which == "worker":  # another one does its work
+        assert command.returncode == 0
+        lines = [line for line in lines if not line.startswith("hcopy: ")]  # progress
+        assert lines[0] == f"files: {NUM_FILES} done, 0 skipped, 0 failed"
+        assert len(lines) == 2
+        assert lines[1].startswith("warning: shard ")
+        assert lines[1].endswith(": killed by SIGKILL); repeated")
     assert not list(listed.rglob("*.tmp"))[2:]  # at most the files that were being written
 
 
@@ -87,7 +89,7 @@ def test_a_training_by_several_jobs_leaves_no_processes_behind(tmp_path, which):
     if which == "worker":
         assert command.returncode == 2
         assert lines[-1].startswith("error: outer iteration ")
-        assert "lost 1 time, the last by BrokenProcessPool: " in lines[-1]
+        assert "lost 1 time, the last by process " in lines[-1]
         assert not any("Traceback" in line for line in lines)
 
 

@@ -10,8 +10,8 @@ from decoder.gaussians.adaptation.adaptation import Adaptation
 from decoder.gaussians.adaptation.fmllr import FmllrSums, estimate_fmllr
 from decoder.gaussians.adaptation.shards import AlignedShard, Projection, fmllr_sums, transformed
 from decoder.gaussians.models import GaussianModels
-from decoder.gaussians.runners import Runner
 from decoder.gaussians.shards import reason_of
+from readers.common.jobs.runner import Runner
 from readers.common.report import Progress
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.parameter_file import write_htk
@@ -108,7 +108,7 @@ def speaker_transforms(
     models : GaussianModels
     silent : sequence of int
         States whose frames do not count.
-    runner : Threads or Cluster
+    runner : Runner
     before : mapping of str to (d, d + 1) float64
         The transforms so far, with which the posterior probabilities are computed and the estimates begin.
     prior : (d, d + 1, d + 1) float64

@@ -30,9 +30,9 @@ from decoder.gaussians.adaptation.shards import (
 )
 from decoder.gaussians.adaptation.speakers import SpeakerOptions, mean_prior, speaker_transforms
 from decoder.gaussians.models import GaussianModels
-from decoder.gaussians.runners import Runner
 from decoder.gaussians.shards import read_features
 from decoder.gaussians.statistics import estimate_gaussians, growth, split, state_occupancy, targets
+from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.parameter_file import HAS_A, HAS_D, HAS_N, HAS_T, parse_kind
@@ -101,7 +101,7 @@ class AdaptationTraining:
     silent : sequence of int
         States whose frames do not count for the transforms of speakers.
     options : AdaptationOptions
-    runner : Threads or Cluster
+    runner : Runner
     report : RunReport
         Receives the utterances that cannot be used.
     """

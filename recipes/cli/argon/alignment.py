@@ -13,7 +13,7 @@ from recipes.cli.dictionaries import open_dictionary, with_guesses
 class AlignmentPipeline:
     """Computes the labels of one utterance.  All threads share one instance."""
 
-    def __init__(self, arguments: argparse.Namespace):
+    def __init__(self, arguments: argparse.Namespace, guesses: tuple = ()):
         from decoder.alignment.aligner import Aligner, check_outputs
         from recipes.cli.argon.transcripts import read_transcripts
 
@@ -26,13 +26,16 @@ class AlignmentPipeline:
             )
         self.level = arguments.level or ("state" if arguments.detailed_alignment else "word")
         self.where = arguments.alignmlf
-        dictionary = open_dictionary(arguments)
-        graphs = None if arguments.g2p else open_graphs(arguments, dictionary)
+        dictionary, self.guesses = open_dictionary(arguments), guesses
+        wanted = arguments.g2p and not guesses
+        graphs = None if wanted else open_graphs(arguments, [*dictionary, *guesses] if guesses else dictionary)
         self.source, self.words = open_source(arguments), arguments.words
         self.transcripts = read_transcripts(arguments.alignmlf, self.source.entries(), self.source.list)
         if graphs is None:
             path = Path(f"{arguments.outmlf or arguments.words}.guessed.dict")
-            graphs = open_graphs(arguments, with_guesses(arguments, dictionary, self.words_of_transcripts(), path))
+            known = with_guesses(arguments, dictionary, self.words_of_transcripts(), path)
+            self.guesses = tuple(known[len(dictionary) :])
+            graphs = open_graphs(arguments, known)
         self.aligner = Aligner(graphs, arguments.acweight, arguments.beam, arguments.widenings)
         if self.source.num_outputs is not None:
             check_outputs(graphs, self.source.num_outputs, self.source.name)

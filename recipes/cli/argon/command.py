@@ -39,6 +39,7 @@ from recipes.cli.argon.options import (
     refuse_streaming,
 )
 from recipes.cli.argon.setup import precompile_graph, save_search_defaults
+from recipes.cli.argon.sharding import check_processes
 from recipes.cli.console import run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import print_version
@@ -66,6 +67,7 @@ def run(argv: list[str]) -> int:
             setattr(arguments, name, value)
     if not 0 <= arguments.widenings <= MAX_WIDENINGS:
         raise ConfigError(f"command line: --widenings {arguments.widenings}; expected 0 to {MAX_WIDENINGS}")
+    check_processes(arguments)
     if arguments.threads is None:
         return run_mode(arguments, parser)
     if arguments.threads < 1:

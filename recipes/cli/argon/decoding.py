@@ -15,6 +15,7 @@ from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.fit import NO_FIT, ScoreFit, measure, used_rows, weight_remark
 from recipes.cli.argon.scores import naming, open_source
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
+from recipes.cli.argon.sharding import Processes, mlf_name, open_processes
 from recipes.cli.console import one_line, progress_display, show_losses
 
 UNFINISHED = "wrote the words of the best unfinished path"
@@ -44,7 +45,9 @@ class Decoded:
 class Pipeline:
     """Decodes one utterance: computes labels and writes the lattice file.  All threads share one instance."""
 
-    def __init__(self, arguments: argparse.Namespace):
+    guesses: tuple = ()
+
+    def __init__(self, arguments: argparse.Namespace, guesses: tuple = ()):
         self.arguments = arguments
         self.decoder = open_decoder(arguments)
         self.source = open_source(arguments)
@@ -131,15 +134,21 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
     for path in (arguments.outmlf, arguments.words, index_path(arguments), report_path(arguments)):
         if path:
             require_writable(path, read)
+    given = sorted(vars(arguments).items())
     pipeline = make_pipeline(arguments)
     entries = pipeline.source.entries()
     if not entries:
         raise ConfigError(f"{pipeline.source.list}: no files; expected at least one")
     if arguments.words:
         check_names(arguments.words, (entry.key for entry in entries))
-    with one_blas_thread, interrupts_noted() as interrupted:  # each utterance has one thread
-        decoding = Run(arguments, pipeline, entries, interrupted)
-        with progress_display("argon", "utterances") as show, contextlib.suppress(NothingToWrite):
+    with (
+        open_processes(arguments, make_pipeline, given, pipeline.guesses) as processes,
+        one_blas_thread,  # each utterance has one thread
+        interrupts_noted() as interrupted,
+    ):
+        decoding = Run(arguments, pipeline, entries, interrupted, processes)
+        runner = processes.runner if processes else None
+        with progress_display("argon", "utterances", runner) as show, contextlib.suppress(NothingToWrite):
             decoded = decoding.results(show)
             if arguments.outmlf:
                 write_mlf(arguments.outmlf, decoded)
@@ -177,8 +186,14 @@ class Run:
     """
 
     def __init__(
-        self, arguments: argparse.Namespace, pipeline: Pipeline, entries: list, interrupted: Callable[[], bool]
+        self,
+        arguments: argparse.Namespace,
+        pipeline: Pipeline,
+        entries: list,
+        interrupted: Callable[[], bool],
+        processes: Processes | None = None,
     ):
+        self.processes = processes
         self.arguments, self.pipeline, self.entries, self.interrupted = arguments, pipeline, entries, interrupted
         self.report = RunReport("utterances")
         self.fit = NO_FIT
@@ -194,9 +209,7 @@ class Run:
 
     def results(self, show) -> Iterator[tuple[str, list]]:
         """Yield (MLF name, labels) of every utterance that has labels, in order."""
-        from decoder.search.batch import in_order
-
-        for (number, entry), result in in_order(self.attempt, self.unique(), self.arguments.threads):
+        for (number, entry), result in self.decoded():
             if result is None:
                 continue
             self.ended.add(number)
@@ -216,6 +229,14 @@ class Run:
             show(len(self.ended), len(self.entries), frames_per_second=rate)
         if not self.num_written:
             raise NothingToWrite
+
+    def decoded(self) -> Iterator[tuple]:
+        """Yield ((number, entry), Decoded, exception or None) of every utterance, in order."""
+        from decoder.search.batch import in_order
+
+        if self.processes:
+            return self.processes.results(self.unique(), len(self.entries), self.interrupted)
+        return in_order(self.attempt, self.unique(), self.arguments.threads)
 
     def attempt(self, numbered) -> Decoded | None:
         """Process one entry; None if Ctrl-C came before it was started."""
@@ -301,8 +322,3 @@ class Run:
             return f"{count}, nothing written"
         self.report.write(path)
         return f"{count}, written to {', '.join(written)}; the others are listed in {path}"
-
-
-def mlf_name(key: str) -> str:
-    """Return the entry's name in the MLF: `*/key.rec` like HVite's, so that it matches in any directory."""
-    return f"{key}.rec" if "/" in key else f"*/{key}.rec"

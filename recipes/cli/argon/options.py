@@ -3,6 +3,7 @@
 import argparse
 
 from readers.errors import ConfigError
+from recipes.cli.argon.sharding import add_process_options
 from recipes.cli.dictionaries import add_dictionary_options, add_guess_option
 from recipes.cli.hotwords import add_hotword_options
 from recipes.cli.parser import Parser
@@ -249,6 +250,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         "--pron-scale", type=float, default=1.0, metavar="X", help="scale of ln pronunciation probabilities (1)"
     )
     searching.add_argument("--threads", type=int, metavar="N", help="number of cores to use (default: all)")
+    add_process_options(parser.add_argument_group("machines"))
     return parser
 
 

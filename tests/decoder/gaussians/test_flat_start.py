@@ -8,13 +8,14 @@ import pytest
 
 from decoder.gaussians import shards as shard_module
 from decoder.gaussians.flat_start import FlatStart, FlatStartOptions
-from decoder.gaussians.runners import Cluster, Threads
 from decoder.gaussians.shards import TrainingUtterance
+from readers.common.jobs.runner import thread_runner
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError, ShapeError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.parameter_file import write_htk
 from readers.tables.tensor_file import load_tensors, save_tensors
+from recipes.cli.machines import open_cluster
 from tests.decoder.gaussians.reference import DICTIONARY, make_corpus
 
 OPTIONS = FlatStartOptions(gaussians=20, first_passes=5, passes=2)
@@ -28,7 +29,7 @@ def utterances(tmp_path, monkeypatch):
 
 
 def flat_start(utterances, options=OPTIONS, runner=None, dictionary=DICTIONARY):
-    return FlatStart(utterances, dictionary, options, runner or Threads(1), RunReport("utterances"))
+    return FlatStart(utterances, dictionary, options, runner or thread_runner(1), RunReport("utterances"))
 
 
 def train(job, path, stop_after=None):
@@ -67,7 +68,7 @@ def test_threads_and_interruptions_change_no_bit(utterances, tmp_path, method):
     assert counts[:5] == 5 * [12]
     assert 12 < counts[5] == counts[6]
     assert [row["method"] for row in whole.history] == 4 * ["baum-welch"] + 3 * [method]
-    threads, _ = train(flat_start(utterances, options, Threads(3)), tmp_path / "threads")
+    threads, _ = train(flat_start(utterances, options, thread_runner(3)), tmp_path / "threads")
     assert_same(threads, whole)
     assert (tmp_path / "threads").read_bytes() == (tmp_path / "whole").read_bytes()
     for number in (1, 5, 7):
@@ -86,7 +87,7 @@ def test_a_cluster_changes_no_bit(utterances, tmp_path):
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
     ) as workers:
-        runner = Cluster(workers.scheduler_address, print)
+        runner = open_cluster(workers.scheduler_address)
         try:
             there_job = flat_start(utterances, runner=runner)
             there, _ = train(there_job, tmp_path / "there")

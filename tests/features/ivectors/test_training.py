@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from decoder.gaussians.runners import Threads
 from features.ivectors import shards as shard_module
 from features.ivectors.training import IvectorTraining, TrainingOptions
+from readers.common.jobs.runner import thread_runner
 from readers.common.report import RunReport
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ConfigError
@@ -26,7 +26,7 @@ def units(tmp_path, monkeypatch):
 
 
 def training(units, options=OPTIONS, threads=1):
-    return IvectorTraining(units, options, Threads(threads), RunReport("utterances"))
+    return IvectorTraining(units, options, thread_runner(threads), RunReport("utterances"))
 
 
 def train(job, path, stop_after=None):

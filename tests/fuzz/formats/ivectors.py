@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.gaussians.runners import Threads
 from features.ivectors import IvectorModel
 from features.ivectors.shards import Unit, Utterance
 from features.ivectors.training import IvectorTraining, TrainingOptions
+from readers.common.jobs.runner import thread_runner
 from readers.common.report import RunReport
 from readers.htk.parameter_file import write_htk
 from tests.features.ivectors.test_model import make_model
@@ -34,7 +34,7 @@ def training(directory: Path) -> IvectorTraining:
     values = directory / "values"
     write_htk(values, np.random.default_rng(1).standard_normal((2, 40)), "USER")
     unit = Unit("a", (Utterance("a", str(values), None, None),))
-    return IvectorTraining([unit], OPTIONS, Threads(1), RunReport("utterances"))
+    return IvectorTraining([unit], OPTIONS, thread_runner(1), RunReport("utterances"))
 
 
 def state(path: Path, rng: random.Random) -> None:

@@ -231,7 +231,7 @@ def test_a_cluster_gives_the_same_bits(user, monkeypatch):
     distributed = pytest.importorskip("distributed")
     assert user.run("denominator", *TEST, "-j", "1").status == 0
     one = Path(f"den/{ARCHIVE}").read_bytes()
-    monkeypatch.setattr("recipes.cli.denominator.SHARD", 4)
+    monkeypatch.setattr("readers.common.jobs.durations.LEAST_SECONDS", 0.01)
     with distributed.LocalCluster(1, processes=False, threads_per_worker=1, dashboard_address=None) as cluster:
         outcome = user.run("denominator", *TEST[:-1], "there", "--scheduler", cluster.scheduler_address)
     assert outcome.status == 0, outcome.err

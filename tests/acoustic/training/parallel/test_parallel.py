@@ -244,7 +244,7 @@ def test_the_fault_of_a_job_is_told_with_its_place(examples):
         run(examples, ParallelOptions(2, samples=100, retries=1),
             small_options(make_mode=False), lines=lines,
             source=partial(Faulty, examples, 0, OSError))  # fmt: skip
-    assert len([line for line in lines if "lost job" in line]) == 1
+    assert len([line for line in lines if "job 1: lost (" in line or "job 2: lost (" in line]) == 1
     with pytest.raises(RuntimeError, match=r"outer iteration 1, job 1: Traceback(.|\n)*ZeroDivisionError: a bad disk"):
         faulty = partial(Faulty, examples, 0, ZeroDivisionError)
         run(examples, ParallelOptions(1), small_options(make_mode=False), source=faulty)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from acoustic.training.parallel import ParallelOptions, executors
+from readers.common.jobs import dask_cluster
 from readers.errors import ConfigError, ModelError
 from tests.acoustic.training.parallel.sources import KilledAlways, KilledOnce, killed_at, write_task
 from tests.acoustic.training.parallel.trainings import COUNT, Here, run, same
@@ -50,14 +51,16 @@ def test_a_worker_that_dies_costs_time_alone(task, processes):
     found = run(examples, parallel, source=partial(KilledOnce, examples, 330, mark), name=name, lines=lines)
     assert same(found, whole)
     assert mark.exists()
-    warnings = [line for line in lines if line.startswith("warning: outer iteration 4: lost job ")]
+    warnings = [line for line in lines if line.startswith("warning: outer iteration 4, job ")]
     assert len(warnings) == 1
-    assert warnings[0].endswith("; run again")
+    assert warnings[0].endswith(": killed by SIGKILL); repeated")
 
 
 def test_a_job_that_always_dies_ends_the_run(task):
     examples, _ = task
-    with pytest.raises(ModelError, match=r"^outer iteration 1, job 1: lost 2 times, the last by BrokenProcessPool: "):
+    with pytest.raises(
+        ModelError, match=r"^outer iteration 1, job 1: lost 2 times, the last by process \d+: killed by SIG"
+    ):
         run(examples, ParallelOptions(2, retries=1, processes=1), source=partial(KilledAlways, examples), name="dead")
 
 
@@ -75,8 +78,8 @@ def test_shared_minibatches_give_the_same_model_wherever_they_are_computed(task,
     here = run(examples, shared, name="here")
     assert same(by_processes, here)
     assert same(by_cluster, here)
-    (warning,) = [line for line in lines if line.startswith("warning: epoch 2, minibatch 3: lost job ")]
-    assert warning.endswith("; run again")
+    (warning,) = [line for line in lines if line.startswith("warning: epoch 2, minibatch 3, job 2: lost (")]
+    assert warning.endswith("; repeated")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -108,8 +111,7 @@ def is_deaf(job) -> bool:
 def test_a_process_that_has_just_been_started_hears_no_interrupt(monkeypatch):
     monkeypatch.setattr(executors, "attempt", is_deaf)
     with contextlib.closing(executors.Jobs(ParallelOptions(1), print)) as jobs:
-        (found,) = jobs._submit([SimpleNamespace(number=0)], {})
-        assert found.result() is True
+        assert jobs.run([SimpleNamespace(number=0, title="job")], lambda result: None) == [True]
 
 
 def test_a_cluster_gives_the_same_model(task, cluster):
@@ -128,7 +130,7 @@ def test_a_worker_of_the_cluster_that_dies_changes_nothing_but_the_time(task, cl
 
 def test_a_scheduler_that_is_not_there(task, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(executors, "CONNECTION_SECONDS", 1)
+    monkeypatch.setattr(dask_cluster, "CONNECTION_SECONDS", 1)
     with pytest.raises(ConfigError, match=r"^scheduler tcp://127\.0\.0\.1:9: .*expected tcp://HOST:PORT of a running"):
         run(task[0], ParallelOptions(2, scheduler="tcp://127.0.0.1:9"), name="nobody")
 

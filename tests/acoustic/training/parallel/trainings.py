@@ -1,6 +1,5 @@
 """Whole trainings by jobs, and what they leave."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -11,20 +10,23 @@ from acoustic.training.parallel.job import close_reader
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import train
 from readers.common.environment import using_cores
+from readers.common.jobs.places import Threads
 from readers.tables.tensor_file import load_tensors
 from tests.acoustic.training.parallel.sources import opened, small_network, small_options
 
 COUNT = 400  # examples
 
 
-class Here:
-    """In place of `LocalProcesses`: jobs in a thread of this process, one after the other."""
+class Here(Threads):
+    """In place of `LocalProcesses`: jobs in this process, one after the other."""
 
-    def __init__(self, options):
-        self.executor = ThreadPoolExecutor(1)
+    is_here = False
+
+    def __init__(self, settings, count):
+        super().__init__(settings, 1)
 
     def close(self):
-        self.executor.shutdown(cancel_futures=True)
+        super().close()
         close_reader()
 
 

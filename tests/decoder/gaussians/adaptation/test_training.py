@@ -11,11 +11,12 @@ from decoder.gaussians.adaptation.adaptation import Adaptation
 from decoder.gaussians.adaptation.shards import Projection, aligned_shards, transformed
 from decoder.gaussians.adaptation.speakers import SpeakerOptions, new_speakers, speaker_transforms
 from decoder.gaussians.adaptation.training import AdaptationOptions, AdaptationTraining, statics
-from decoder.gaussians.runners import Cluster, Threads
+from readers.common.jobs.runner import thread_runner
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.parameter_file import write_htk
 from readers.tables.tensor_file import load_tensors, save_tensors
+from recipes.cli.machines import open_cluster
 from tests.decoder.gaussians.adaptation.reference import SILENT, STATES, make_aligned
 
 OPTIONS = AdaptationOptions(
@@ -30,7 +31,7 @@ def utterances(tmp_path, monkeypatch):
 
 
 def job_of(utterances, options=OPTIONS, runner=None, silent=SILENT):
-    return AdaptationTraining(utterances, STATES, silent, options, runner or Threads(1), RunReport("utterances"))
+    return AdaptationTraining(utterances, STATES, silent, options, runner or thread_runner(1), RunReport("utterances"))
 
 
 def train(job, path, stop_after=None):
@@ -101,7 +102,7 @@ def test_speakers_come_closer_to_each_other(utterances, tmp_path):
 def test_threads_and_interruptions_change_no_bit(utterances, tmp_path):
     _, lines = train(job_of(utterances), tmp_path / "whole")
     assert lines == []
-    train(job_of(utterances, runner=Threads(3)), tmp_path / "threads")
+    train(job_of(utterances, runner=thread_runner(3)), tmp_path / "threads")
     assert (tmp_path / "threads").read_bytes() == (tmp_path / "whole").read_bytes()
     for number in (1, 5, 8, 9):
         train(job_of(utterances), tmp_path / "stopped", stop_after=number)
@@ -118,7 +119,7 @@ def test_a_cluster_changes_no_bit(utterances, tmp_path):
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None, host="127.0.0.1"
     ) as workers:
-        runner = Cluster(workers.scheduler_address, print)
+        runner = open_cluster(workers.scheduler_address)
         try:
             train(job_of(utterances, runner=runner), tmp_path / "there")
         finally:
@@ -194,10 +195,10 @@ def test_new_speakers_are_adapted_and_those_with_few_frames_are_not(utterances, 
     (tmp_path / "new").mkdir()
     new = [one._replace(speaker="new") for one in make_aligned(tmp_path / "new", 5, 1, seed=9)]
     shards = list(aligned_shards([*new, new[0]._replace(name="few", speaker="few")]))
-    found = new_speakers(shards, result, SILENT, Threads(1), SpeakerOptions(100, 5))
+    found = new_speakers(shards, result, SILENT, thread_runner(1), SpeakerOptions(100, 5))
     assert list(found.transforms) == ["new"]
     assert found.counts["few"] < 100 < found.counts["new"]
-    arguments = (result.projection, result.models, SILENT, Threads(1))
+    arguments = (result.projection, result.models, SILENT, thread_runner(1))
     before = speaker_transforms(shards, *arguments, {}, result.prior, SpeakerOptions(100, 5))
     assert found.log_likelihood > before.log_likelihood + 10
 

@@ -12,6 +12,7 @@ import pytest
 
 from acoustic.training.parallel import executors
 from acoustic.training.reporting.log import read_history
+from readers.common.jobs import dask_cluster
 from readers.tables.tensor_file import load_tensors
 from recipes.cli import cntk, main
 from tests.acoustic.training.parallel.trainings import Here
@@ -149,7 +150,7 @@ def test_an_interrupt_ends_the_jobs_without_a_traceback(ring, number):
 def test_what_cannot_be_is_one_line(ring, capsys, monkeypatch, arguments, message):
     if "scheduler" in message and "tls" not in message and "nothing" not in message:
         pytest.importorskip("distributed")
-    monkeypatch.setattr(executors, "CONNECTION_SECONDS", 1)
+    monkeypatch.setattr(dask_cluster, "CONNECTION_SECONDS", 1)
     assert run(ring, "command=Make:Train", *arguments) == 2
     shown = capsys.readouterr().err
     assert message in shown

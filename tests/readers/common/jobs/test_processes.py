@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from readers.common.processes import as_they_end, end_with_parent
+from readers.common.jobs.processes import as_they_end, end_with_parent
 from readers.common.stop_signals import interrupts_held_back, interrupts_noted
 from tests.readers.common.interrupting import InterruptingCondition
 
@@ -31,8 +31,8 @@ def test_processes_started_while_interrupts_are_held_back_never_see_one():
 
 PARENT = """
 import multiprocessing, time
-from readers.common.processes import end_with_parent
-from tests.readers.common.test_processes import wait_long
+from readers.common.jobs.processes import end_with_parent
+from tests.readers.common.jobs.test_processes import wait_long
 if __name__ == "__main__":
     worker = multiprocessing.get_context("spawn").Process(target=wait_long)
     worker.start()
@@ -48,7 +48,7 @@ def wait_long():
 
 def test_a_worker_ends_when_its_parent_is_killed(tmp_path):
     (tmp_path / "parent.py").write_text(PARENT)
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     parent = subprocess.Popen(
         [sys.executable, tmp_path / "parent.py"],
         env=os.environ | {"PYTHONPATH": str(root)},

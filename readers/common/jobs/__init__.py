@@ -1,0 +1,17 @@
+"""Work on lists in threads, in processes of this machine, or on a Dask cluster.
+
+Open runner.py first: a Runner divides a list into shards, as in durations.py, and returns the results in order.
+places.py and dask_cluster.py are the places where shards are worked on, worker.py is what happens there, processes.py
+ends worker processes.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "places": ["Place"],
+        "runner": ["Runner", "cluster_runner", "process_runner", "thread_runner"],
+        "worker": ["Answer", "kept"],
+    },
+)

@@ -1,0 +1,180 @@
+"""The workers of a Dask scheduler, as a place to work."""
+
+import contextlib
+import logging
+import pickle
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from readers.common.jobs.places import ATTEMPTS
+from readers.common.jobs.worker import Answer, RunSettings, WorkerLost, forget, work
+from readers.common.report import Log
+from readers.errors import ArgonautError, ConfigError
+
+CONNECTION_SECONDS = 30
+AHEAD = 2  # shards per thread of a worker: the next one is there when one is done
+FRESH = 2.0  # seconds for which the list of workers is not asked for again
+LARGE = 20_000  # bytes of arguments that are sent once, not with each shard
+
+
+class DaskCluster:
+    """Workers of a Dask scheduler.
+
+    If a worker dies, the scheduler gives its shards to others; this place counts a shard as lost when several workers
+    have died with it (`distributed.scheduler.allowed-failures`).
+
+    Parameters
+    ----------
+    settings : RunSettings
+    scheduler : str
+        Address of the scheduler, or the file that contains it.
+    log : callable
+        Receives a line while there are no workers yet.
+
+    Raises
+    ------
+    ConfigError
+        If dask.distributed is not installed, or the scheduler is not reached.
+    """
+
+    attempts, is_here = ATTEMPTS, False
+
+    def __init__(self, settings: RunSettings, scheduler: str, log: Log):
+        try:
+            from distributed import Client  # optional: the extra `cluster`
+        except ImportError as fault:
+            raise ConfigError(
+                f"scheduler {scheduler}: dask.distributed is not installed; expected "
+                "`pip install '.[cluster]'` in the project's directory"
+            ) from fault
+
+        class QuietClient(Client):
+            def __del__(self) -> None:  # a client that never connected prints the failure again when it is deleted
+                with contextlib.suppress(Exception):
+                    super().__del__()
+
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `answer` tells of a lost connection
+        where: dict[str, Any] = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
+        try:
+            self.client = QuietClient(**where, timeout=CONNECTION_SECONDS, set_as_default=False)
+        except Exception as fault:  # a wrong address can raise many types
+            text = " ".join(str(fault).split()) or f"not reached ({type(fault).__name__})"
+            raise ConfigError(
+                f"scheduler {scheduler}: {text}; expected tcp://HOST:PORT of a running `dask scheduler`, or the file "
+                "that its --scheduler-file names"
+            ) from fault
+        self._settings, self._scheduler = settings, scheduler
+        self._workers: dict[str, Any] = {}
+        self._asked = 0.0
+        self._shared: tuple[Sequence[Any], Any] | None = None  # arguments, and the future that holds them
+        if not self.workers():
+            log(f"scheduler {scheduler} has no workers yet; waiting for the first")
+            self.client.wait_for_workers(1)
+            self._asked = 0.0
+
+    def workers(self) -> dict[str, Any]:
+        """The workers by address, as known to the scheduler some seconds ago."""
+        now = time.monotonic()
+        if now - self._asked > FRESH:
+            self._asked = now
+            try:
+                self._workers = self.client.scheduler_info(n_workers=-1)["workers"]
+            except Exception as fault:  # the connection is gone
+                raise self._gone() from fault
+        return self._workers
+
+    @property
+    def size(self) -> int:
+        return sum(worker["nthreads"] for worker in self.workers().values())
+
+    @property
+    def capacity(self) -> int:
+        return AHEAD * max(1, self.size)
+
+    def submit(
+        self, function: Callable, part: Any, arguments: Sequence[Any], done: SimpleQueue, avoid: frozenset[str]
+    ) -> Any:
+        others = [address for address in self.workers() if not any(f" {address} " in name for name in avoid)]
+        elsewhere: dict[str, Any] = {"workers": others, "allow_other_workers": True} if avoid and others else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about large arguments
+            try:
+                future = self.client.submit(
+                    *(work, self._settings, function, part, self._sent(arguments)),
+                    key=f"shard-{uuid.uuid4().hex}",
+                    pure=False,
+                    **elsewhere,
+                )
+                future.add_done_callback(done.put)
+            except Exception as fault:
+                if self.client.status == "running":
+                    raise
+                raise self._gone() from fault
+        return future
+
+    def _sent(self, arguments: Sequence[Any]) -> Any:
+        """Return the arguments or, if they are large, a future that holds them on the workers."""
+        if self._shared is None or self._shared[0] is not arguments:
+            content = pickle.dumps(tuple(arguments))
+            sent: Any = tuple(arguments)
+            if len(content) > LARGE:
+                # A task, not scattered data: if the worker that holds the result dies, the scheduler repeats it.
+                sent = self.client.submit(pickle.loads, content, key=f"arguments-{uuid.uuid4().hex}", pure=False)
+            self._shared = arguments, sent
+        return self._shared[1]
+
+    def answer(self, future: Any) -> Answer:
+        from distributed.scheduler import KilledWorker
+
+        if future.status == "finished":
+            return future.result()
+        if self.client.status != "running":
+            raise self._gone()
+        try:
+            fault = future.exception()
+        except BaseException as cancelled:
+            if isinstance(cancelled, KeyboardInterrupt | SystemExit):
+                raise
+            fault = cancelled
+        if isinstance(fault, KilledWorker):
+            count = fault.allowed_failures + 1
+            text = f"died, as {count} workers with this shard; the system kills processes when memory is short"
+            worker = f"worker {fault.last_worker.address}"
+            return Answer(fault=WorkerLost(text), is_lost=True, worker=worker, attempts=ATTEMPTS)
+        if fault is None or type(fault).__name__.endswith("CancelledError"):
+            return Answer(fault=WorkerLost(f"scheduler {self._scheduler}: the shard was cancelled"), is_lost=True)
+        if isinstance(fault, MemoryError | OSError):
+            return Answer(fault=fault, is_lost=True)
+        text = f"{type(fault).__name__}: {' '.join(str(fault).split())}"
+        return Answer(
+            fault=ArgonautError(
+                f"scheduler {self._scheduler}: {text}; expected workers that have this program and see the same files"
+            )
+        )
+
+    def abandon(self, future: Any) -> None:
+        with contextlib.suppress(Exception):  # the scheduler may be gone
+            future.cancel()
+
+    def worker_of(self, future: Any) -> str:
+        with contextlib.suppress(Exception):
+            for address, keys in self.client.processing().items():
+                if future.key in keys:
+                    return f"worker {address}"
+        return ""
+
+    def _gone(self) -> ArgonautError:
+        return WorkerLost(f"scheduler {self._scheduler}: connection lost; expected that it runs until the end")
+
+    def close(self) -> None:
+        """Close the connection; shards that have begun go on until they end, and their results are dropped."""
+        with contextlib.suppress(Exception):  # the scheduler may be gone
+            if self.client.status == "running":
+                self.client.run(forget, self._settings.key, wait=False)
+        with contextlib.suppress(Exception):
+            self.client.close()

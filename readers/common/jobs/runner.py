@@ -1,0 +1,368 @@
+"""Runs functions on shards of a list, somewhere, and gives the results in order."""
+
+import itertools
+import os
+import secrets
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from readers.common.extensions import VARIABLE
+from readers.common.jobs.dask_cluster import DaskCluster
+from readers.common.jobs.durations import by_seconds
+from readers.common.jobs.places import LocalProcesses, Place, Threads
+from readers.common.jobs.worker import Answer, RunSettings
+from readers.common.report import Log
+from readers.common.stop_signals import interrupts_held_back
+from readers.errors import ArgonautError
+
+Item = TypeVar("Item")
+WAITING = 16  # finished shards per worker that may wait for an earlier one
+TICK = 1.0  # seconds between looks at shards in progress
+SLOW, SLOW_SECONDS = 4.0, 10.0  # a straggler takes so many times the median, and at least so many seconds
+SHARDS_PER_WORKER = 6
+
+
+@dataclass(eq=False)
+class _Shard:
+    """A part of a list: a number for messages, and how far the work on it is."""
+
+    part: Any
+    name: str
+    attempts: int = 0
+    avoid: frozenset[str] = frozenset()
+    begun: float = 0.0
+    answer: Answer | None = None
+
+
+class Runner:
+    """Runs functions on shards in threads, in processes of this machine, or on a Dask cluster.
+
+    The results come in the order of the shards, so that they do not depend on the place.  A shard whose worker dies, or
+    that fails for lack of memory or because of a file, is repeated, if possible by another worker.
+
+    Parameters
+    ----------
+    place : Place
+        Threads, LocalProcesses or DaskCluster.
+    log : callable
+        Receives a line for every shard that is repeated.
+    name_of : callable, optional
+        Returns the name of a part for messages; default `shard N`.
+
+    Attributes
+    ----------
+    place : Place
+    watch : callable or None
+        Called as watch(**figures) while the runner waits: about a shard that takes much longer than others.
+    """
+
+    def __init__(self, place: Place, log: Log, name_of: Callable[[Any], str] | None = None):
+        self.place, self.log, self._name_of = place, log, name_of
+        self.watch: Callable[..., None] | None = None
+        self._times: deque[float] = deque(maxlen=200)  # seconds of finished shards
+
+    def results(self, function: Callable, parts: Iterable[Any], *arguments: Any) -> Iterator[Any]:
+        """Yield function(part, *arguments) for each part, in their order.
+
+        Parameters
+        ----------
+        function : callable
+            Must be importable by name, and must not change its arguments.
+        parts : iterable
+            Read as needed.
+        *arguments : object
+            Sent to a worker of a cluster once, not with each part.
+
+        Raises
+        ------
+        Exception
+            Whatever the function raises.  If a part was lost in other processes, ArgonautError with its name and the
+            worker; in threads, the MemoryError or OSError of the function.
+        """
+        for shard in self._shards(function, parts, arguments):
+            yield self._result(shard)
+
+    def arrivals(self, function: Callable, parts: Iterable[Item], *arguments: Any) -> Iterator[tuple[Item, Any]]:
+        """Yield (part, function(part, *arguments)) as the results come in.  Raises what `results` raises, at once."""
+        for shard in self._shards(function, parts, arguments, in_order=False):
+            yield shard.part, self._result(shard)
+
+    def _result(self, shard: _Shard) -> Any:
+        found = self._outcome(shard)
+        if shard.answer.fault is not None:
+            raise found
+        return found
+
+    def outcomes(self, function: Callable, parts: Iterable[Any], *arguments: Any) -> Iterator[Any]:
+        """As `results`, but yield the exception of a part that was lost in place of its result."""
+        for shard in self._shards(function, parts, arguments):
+            yield self._outcome(shard)
+
+    def each(
+        self,
+        function: Callable,
+        items: Iterable[Item],
+        *arguments: Any,
+        seconds: Callable[[Item], float] | None = None,
+        total: int | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Iterator[tuple[Item, Any]]:
+        """Yield (item, result) for each item of a list, in order; the list is divided into shards by duration.
+
+        A shard that is lost twice is divided, so that in the end only the item that is the cause is lost.
+
+        Parameters
+        ----------
+        function : callable
+            function(items, *arguments) gets a list of items and returns a list of as many results.  See `results`.
+        items : iterable
+            Read as needed.
+        *arguments : object
+        seconds : callable, optional
+            Returns about how long an item is, in seconds of speech.  Default: all are equally long.
+        total : int, optional
+            Number of items, if they are no sequence.
+        stopped : callable, optional
+            When it returns True, no more shards begin; those in progress are finished.
+
+        Yields
+        ------
+        (item, result) : tuple
+            The result is an exception if the item was lost.
+
+        Raises
+        ------
+        Exception
+            Whatever else the function raises.
+        """
+        total = len(items) if total is None else total
+        parts = by_seconds(items, seconds or _one_second, total, SHARDS_PER_WORKER * max(1, self.place.size))
+        for shard in self._shards(function, parts, arguments, True, True, stopped):
+            found = self._outcome(shard)
+            if isinstance(found, Exception):
+                yield from ((item, found) for item in shard.part)
+            else:
+                yield from zip(shard.part, found, strict=True)
+
+    def _outcome(self, shard: _Shard) -> Any:
+        answer = shard.answer
+        if answer.fault is None:
+            return answer.result
+        if not answer.is_lost:
+            raise answer.fault
+        return answer.fault if self.place.is_here else self._final(shard)
+
+    def _final(self, shard: _Shard) -> ArgonautError:
+        answer = shard.answer
+        return ShardLost(f"{shard.name}: lost {_times(shard.attempts)}, the last by {answer.reason}", answer.fault)
+
+    def _shards(
+        self,
+        function: Callable,
+        parts: Iterable[Any],
+        arguments: Sequence[Any],
+        divide: bool = False,
+        in_order: bool = True,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Generator[_Shard, None, None]:
+        """Yield the shards with their answers, in order or as they come in."""
+        found, numbers = iter(parts), itertools.count(1)
+        inside: deque[_Shard] = deque()  # in the order of the list
+        again: deque[_Shard] = deque()
+        running: dict[Any, _Shard] = {}
+        done: SimpleQueue = SimpleQueue()
+        is_more = True
+        is_inline = self.place.is_here and self.place.capacity == 1  # begins a shard when the last one has been taken
+        try:
+            while True:
+                if is_inline and inside and inside[0].answer is not None:
+                    yield inside.popleft()
+                while len(running) < self.place.capacity and (again or is_more):
+                    if stopped():
+                        is_more = False
+                        inside = deque(one for one in inside if one not in again)
+                        again.clear()
+                    elif again:
+                        self._begin(again.popleft(), function, arguments, running, done)
+                    elif len(inside) < WAITING * self.place.capacity:
+                        try:
+                            part = next(found)
+                        except StopIteration:
+                            is_more = False
+                            break
+                        number = next(numbers)
+                        inside.append(_Shard(part, self._name_of(part) if self._name_of else f"shard {number}"))
+                        self._begin(inside[-1], function, arguments, running, done)
+                    else:
+                        break
+                if not inside:
+                    if not is_more:
+                        return
+                    continue
+                if inside[0].answer is not None:
+                    yield inside.popleft()
+                    continue
+                shard = self._next(done, running)
+                answer = shard.answer
+                if answer.is_lost and not self._is_final(shard, divide):
+                    self._repeat(shard, divide, inside, again)
+                elif not in_order:
+                    inside.remove(shard)
+                    yield shard
+        finally:
+            with interrupts_held_back():
+                for future in running:
+                    self.place.abandon(future)
+
+    def _begin(self, shard: _Shard, function: Callable, arguments: Sequence[Any], running: dict, done: SimpleQueue):
+        shard.answer, shard.begun = None, time.monotonic()
+        running[self.place.submit(function, shard.part, arguments, done, shard.avoid)] = shard
+
+    def _next(self, done: SimpleQueue, running: dict[Any, _Shard]) -> _Shard:
+        """Wait for a shard, and return it with its answer."""
+        while True:
+            try:
+                future = done.get(timeout=TICK)
+                break
+            except Empty:
+                if self.watch:
+                    self.watch(**self._figures(running))
+        shard = running.pop(future)
+        with interrupts_held_back():
+            shard.answer = self.place.answer(future)
+        shard.attempts += shard.answer.attempts
+        self._times.append(time.monotonic() - shard.begun)
+        return shard
+
+    def _is_final(self, shard: _Shard, divide: bool) -> bool:
+        return shard.attempts >= self.place.attempts and not (divide and len(shard.part) > 1)
+
+    def _repeat(self, shard: _Shard, divide: bool, inside: deque, again: deque) -> None:
+        """Have a lost shard repeated: as a whole, or in halves."""
+        avoid = shard.avoid | {shard.answer.worker}
+        if divide and len(shard.part) > 1 and shard.attempts >= min(2, self.place.attempts):
+            place, middle = inside.index(shard), len(shard.part) // 2
+            halves = [
+                _Shard(part, f"{shard.name}, of {len(part)}", min(shard.attempts, self.place.attempts - 1), avoid)
+                for part in (shard.part[:middle], shard.part[middle:])
+            ]
+            inside.remove(shard)
+            for half in reversed(halves):
+                inside.insert(place, half)
+                again.appendleft(half)
+            how = "repeated in halves"
+        else:
+            shard.avoid = avoid
+            again.append(shard)
+            how = "repeated"
+        if not self.place.is_here:
+            self.log(f"warning: {shard.name}: lost ({shard.answer.reason}); {how}")
+        shard.answer = None
+
+    def _figures(self, running: dict[Any, _Shard]) -> dict[str, str]:
+        """What a progress display shows about a straggler; nothing if there is none."""
+        future, shard = min(running.items(), key=lambda item: item[1].begun)
+        seconds = time.monotonic() - shard.begun
+        usual = statistics.median(self._times) if self._times else 0.0
+        if seconds < max(SLOW * usual, SLOW_SECONDS):
+            return {}
+        worker = self.place.worker_of(future)
+        return {"slow": f"{shard.name}{' on ' + worker if worker else ''}, {seconds:.0f} s"}
+
+    def close(self) -> None:
+        """End processes, or close the connection to the cluster."""
+        self.place.close()
+
+
+class ShardLost(ArgonautError):
+    """A shard that could not be done anywhere; `cause` is the last fault."""
+
+    def __init__(self, message: str, cause: Exception | None = None):
+        super().__init__(message)
+        self.cause = cause
+
+
+def _times(count: int) -> str:
+    return f"{count} {'time' if count == 1 else 'times'}"
+
+
+def _one_second(item: Any) -> float:
+    return 1.0
+
+
+def run_settings() -> RunSettings:
+    """Return the settings of a new run that is started here."""
+    from importlib.metadata import version
+
+    directory, extensions = os.getcwd(), os.environ.get(VARIABLE, "")  # noqa: PTH109
+    return RunSettings(secrets.token_hex(8), directory, extensions, version("argonaut-asr"))
+
+
+def thread_runner(count: int | None = None) -> Runner:
+    """Return a runner in threads of this process.
+
+    Parameters
+    ----------
+    count : int, optional
+        Number of threads, one per core by default; with one, the work is done by the caller's thread.
+
+    Returns
+    -------
+    Runner
+
+    Examples
+    --------
+    >>> runner = thread_runner(2)
+    >>> list(runner.results(pow, [2, 3, 4], 2))
+    [4, 9, 16]
+    >>> runner.close()
+    """
+    return Runner(Threads(RunSettings(secrets.token_hex(8)), count), print)
+
+
+def process_runner(count: int, log: Log, environment: Mapping[str, str] | None = None, patience: float = 0.0) -> Runner:
+    """Return a runner in spawned processes of this machine.
+
+    Parameters
+    ----------
+    count : int
+        Number of processes.
+    log : callable
+        Receives a line for every shard that is repeated.
+    environment : mapping of str to str, optional
+        Variables that are set in the processes.
+    patience : float
+        Seconds in which shards in progress may end when the runner is closed.
+
+    Returns
+    -------
+    Runner
+    """
+    return Runner(LocalProcesses(run_settings(), count, environment, patience), log)
+
+
+def cluster_runner(scheduler: str, log: Log) -> Runner:
+    """Return a runner on the workers of a Dask scheduler.
+
+    Parameters
+    ----------
+    scheduler : str
+        Address of the scheduler, or the file that contains it.
+    log : callable
+        Receives a line for every shard that is repeated, and while there are no workers yet.
+
+    Returns
+    -------
+    Runner
+
+    Raises
+    ------
+    ConfigError
+        If dask.distributed is not installed, or the scheduler is not reached.
+    """
+    return Runner(DaskCluster(run_settings(), scheduler, log), log)

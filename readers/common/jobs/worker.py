@@ -1,0 +1,210 @@
+"""What a worker does with a shard: it works where the command was started, keeps what was opened, and names faults."""
+
+import contextlib
+import contextvars
+import os
+import pickle
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from readers.common.extensions import VARIABLE
+from readers.common.faults import os_reason
+from readers.errors import ArgonautError, ConfigError
+
+KEPT_RUNS = 2  # whose models and graphs a worker keeps
+
+
+class WorkerLost(ArgonautError):
+    """A worker has died, or cannot be reached any more."""
+
+
+class RunSettings(NamedTuple):
+    """What all shards of a run share.
+
+    Attributes
+    ----------
+    key : str
+        Distinguishes runs: what one run has opened is not used by the next, because files may have changed.
+    directory : str
+        Current directory of the command, to which relative paths refer; "" if it is that of the worker.
+    extensions : str
+        Python files of --extension.
+    program : str
+        Version of this program.
+    """
+
+    key: str
+    directory: str = ""
+    extensions: str = ""
+    program: str = ""
+
+
+@dataclass
+class Answer:
+    """Result of a shard, or the fault that prevented it.
+
+    Attributes
+    ----------
+    result : object
+    fault : Exception or None
+    is_lost : bool
+        Whether the fault may not occur again, or not elsewhere: memory, files, a worker that died.
+    worker : str
+        Name of the worker; "" for a thread of this process.
+    attempts : int
+        Number of times that the shard was tried.
+    """
+
+    result: Any = None
+    fault: Exception | None = None
+    is_lost: bool = False
+    worker: str = ""
+    attempts: int = 1
+
+    @property
+    def reason(self) -> str:
+        """The fault in one line, with the worker."""
+        text = reason_of(self.fault) if self.fault else ""
+        return f"{self.worker}: {text}" if self.worker else text
+
+
+def reason_of(fault: BaseException) -> str:
+    """Return a fault of a shard in one line."""
+    if isinstance(fault, OSError) and fault.filename is not None:
+        return f"{fault.filename}: {os_reason(fault)}"
+    text = " ".join(str(fault).split())
+    if isinstance(fault, MemoryError):
+        return f"out of memory ({text})" if text else "out of memory"
+    return text if isinstance(fault, ArgonautError) and text else f"{type(fault).__name__}: {text}".removesuffix(": ")
+
+
+def work(settings: RunSettings, function: Callable, part: Any, arguments: Sequence[Any]) -> Answer:
+    """Return function(part, *arguments), or its fault, in a worker process."""
+    worker = worker_name()
+    try:
+        with _place.of(settings), keeping(settings.key):
+            return Answer(function(part, *arguments), worker=worker)
+    except (MemoryError, OSError) as fault:
+        return Answer(fault=_portable(fault), is_lost=True, worker=worker)
+    except ArgonautError as fault:
+        return Answer(fault=_portable(fault), worker=worker)
+    except Exception:
+        return Answer(fault=RuntimeError(f"{worker}: {traceback.format_exc()}"), worker=worker)
+
+
+def worker_name() -> str:
+    """Return the name of this worker process, for messages."""
+    if "distributed" in sys.modules:
+        with contextlib.suppress(ValueError):  # raised outside a worker of a cluster
+            return f"worker {sys.modules['distributed'].get_worker().address} ({socket.gethostname()})"
+    return f"process {os.getpid()}"
+
+
+def _portable(fault: Exception) -> Exception:
+    """Return the fault in a form that can be sent to another process."""
+    if isinstance(fault, OSError):
+        return OSError(fault.errno, fault.strerror, fault.filename) if fault.errno else OSError(str(fault))
+    if isinstance(fault, MemoryError):
+        return MemoryError(str(fault))
+    try:
+        return pickle.loads(pickle.dumps(fault))
+    except Exception:
+        return ArgonautError(str(fault))
+
+
+class _Place:
+    """Current directory and extensions, which belong to the process: threads share them, or wait for each other."""
+
+    def __init__(self) -> None:
+        self._free = threading.Condition()
+        self._users, self._now, self._before = 0, ("", ""), ""
+
+    @contextlib.contextmanager
+    def of(self, settings: RunSettings) -> Iterator[None]:
+        place = settings.directory, settings.extensions
+        if not settings.directory:
+            yield
+            return
+        with self._free:
+            self._free.wait_for(lambda: not self._users or self._now == place)
+            if not self._users:
+                self._enter(settings)
+                self._now = place
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._free:
+                self._users -= 1
+                if not self._users:
+                    os.chdir(self._before)
+                    self._free.notify_all()
+
+    def _enter(self, settings: RunSettings) -> None:
+        from importlib.metadata import version
+
+        if (found := version("argonaut-asr")) != settings.program:
+            raise ConfigError(f"{worker_name()}: argonaut {found}; expected {settings.program}, as in this command")
+        self._before = os.getcwd()  # noqa: PTH109
+        try:
+            os.chdir(settings.directory)
+        except OSError as fault:
+            raise ConfigError(
+                f"{worker_name()}: {settings.directory}: {os_reason(fault)}; expected workers that see the files of "
+                "this machine under the same names"
+            ) from fault
+        if settings.extensions:
+            os.environ[VARIABLE] = settings.extensions
+
+
+_place = _Place()
+_run: contextvars.ContextVar[str] = contextvars.ContextVar("run", default="")
+_opened: dict[str, dict[tuple, Any]] = {}  # by run: what `kept` has opened
+_opening = threading.RLock()
+
+
+@contextlib.contextmanager
+def keeping(key: str) -> Iterator[None]:
+    """Let `kept` in the body keep objects for the run with this key."""
+    token = _run.set(key)
+    try:
+        yield
+    finally:
+        _run.reset(token)
+
+
+def kept(make: Callable, *arguments: Any) -> Any:
+    """Return make(*arguments), made once for each worker process and run.
+
+    Shards of a run that come to the same worker share the object, such as a model or a graph; with several threads it
+    must be thread-safe.
+
+    Parameters
+    ----------
+    make : callable
+        Opens the object.
+    *arguments : object
+        Its arguments, hashable.
+
+    Returns
+    -------
+    object
+    """
+    key, name = (make, *arguments), _run.get()
+    with _opening:
+        mine = _opened[name] = _opened.pop(name, {})
+        if key not in mine:
+            while len(_opened) > KEPT_RUNS:
+                del _opened[next(iter(_opened))]
+            mine[key] = make(*arguments)
+        return mine[key]
+
+
+def forget(key: str) -> None:
+    """Drop what `kept` has opened for a run."""
+    _opened.pop(key, None)  # without a lock, which would be held while another shard opens a model

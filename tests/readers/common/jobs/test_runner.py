@@ -1,0 +1,215 @@
+"""Lists that are divided among threads, processes and a cluster: order, faults, lost workers and stragglers."""
+
+import contextlib
+import os
+import threading
+
+import pytest
+
+from readers.common.jobs import runner as runner_module
+from readers.common.jobs.durations import by_seconds
+from readers.common.jobs.runner import ShardLost, process_runner, thread_runner
+from readers.common.jobs.worker import KEPT_RUNS, keeping, kept
+from readers.errors import FormatError
+from tests.readers.common.jobs import functions
+
+NUMBERS = list(range(12))
+
+
+@pytest.fixture(scope="module")
+def lines():
+    return []
+
+
+@pytest.fixture(scope="module", params=["threads", "processes", "cluster"])
+def runner(request, lines):
+    """A runner of each kind, with two workers."""
+    with contextlib.ExitStack() as stack:
+        if request.param == "threads":
+            found = thread_runner(2)
+        elif request.param == "processes":
+            found = process_runner(2, lines.append)
+        else:
+            found = stack.enter_context(cluster(lines.append, n_workers=2))
+        stack.callback(found.close)
+        yield found
+
+
+@contextlib.contextmanager
+def cluster(log, **options):
+    distributed = pytest.importorskip("distributed")
+    from readers.common.jobs.dask_cluster import DaskCluster
+    from readers.common.jobs.runner import Runner, run_settings
+
+    with distributed.LocalCluster(
+        threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1", **options
+    ) as workers:
+        yield Runner(DaskCluster(run_settings(), workers.scheduler_address, log), log)
+
+
+pytestmark = pytest.mark.slow
+
+
+def test_results_come_in_order(runner):
+    assert list(runner.results(functions.square, NUMBERS)) == [n * n for n in NUMBERS]
+    assert list(runner.results(functions.square, iter(()))) == []
+    assert list(runner.each(functions.squares, NUMBERS)) == [(n, n * n) for n in NUMBERS]
+    assert sorted(runner.arrivals(functions.square, NUMBERS)) == [(n, n * n) for n in NUMBERS]
+    large = "x" * 100_000  # sent once
+    assert list(runner.each(functions.squares, iter(NUMBERS), large, total=12)) == [(n, n * n) for n in NUMBERS]
+
+
+def test_faults_of_the_input_are_raised_as_they_are(runner):
+    with pytest.raises(FormatError, match=r"^b\.scp:2: nothing; expected a number$"):
+        list(runner.results(functions.faulty, NUMBERS))
+    with pytest.raises((KeyError, RuntimeError), match="1"):
+        list(runner.results(functions.wrong, [1]))
+    assert list(runner.results(functions.square, [3])) == [9]
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (functions.out_of_memory, "out of memory (Unable to allocate 3 GiB)"),
+        (functions.disk_full, "out/5: No space left on device"),
+    ],
+)
+def test_only_the_item_without_memory_or_disk_is_lost(runner, lines, function, reason):
+    lines.clear()
+    found = dict(runner.each(function, NUMBERS))
+    lost = found.pop(5)
+    assert found == {n: n for n in NUMBERS if n != 5}
+    if runner.place.is_here:
+        assert isinstance(lost, MemoryError | OSError)
+        assert lines == []
+        with pytest.raises((MemoryError, OSError)):
+            list(runner.results(function, [NUMBERS]))
+    else:
+        worker = r"(process \d+|worker tcp://127\.0\.0\.1:\d+ \(.+\))"
+        pattern = rf"^shard \d+.*: lost 3 times, the last by {worker}: "
+        assert str(lost).endswith(reason)
+        with pytest.raises(ShardLost, match=pattern):
+            raise lost
+        with pytest.raises(ShardLost, match=rf"^shard 2: lost 3 times, the last by {worker}: "):
+            list(runner.results(function, [[1], NUMBERS]))
+        good, bad = runner.outcomes(function, [[1], NUMBERS])
+        assert good == [1]
+        assert isinstance(bad, ShardLost)
+        assert lines[0].startswith("warning: shard ")
+        assert lines[0].endswith(f"{reason}); repeated")
+
+
+def test_what_is_opened_once_is_kept_by_the_worker(runner):
+    before = len(functions.made)
+    found = list(runner.results(functions.opened, NUMBERS, "model"))
+    assert {count for _, count in found} == {before + 1 if runner.place.is_here else 1}
+    assert len({process for process, _ in found}) <= 2
+
+
+def test_a_killed_worker_is_replaced(tmp_path, lines):
+    lines.clear()
+    runner = process_runner(2, lines.append)
+    try:
+        assert list(runner.results(functions.killed_once, NUMBERS, str(tmp_path / "mark"))) == NUMBERS
+        (line,) = lines
+        assert line.startswith("warning: shard 4: lost (process ")
+        assert line.endswith(": killed by SIGKILL); repeated")
+        found = dict(runner.each(functions.killed_always, NUMBERS))
+        lost = found.pop(5)
+        assert found == {n: n for n in NUMBERS if n != 5}
+        with pytest.raises(ShardLost, match=r": lost 3 times, the last by process \d+: killed by SIGKILL$"):
+            raise lost
+        process = next(iter(runner.place._idle))
+        assert list(runner.results(functions.square, [2])) == [4]
+        os.kill(runner.place._idle[-1]._process.pid, 9)  # between two shards
+        runner.place._idle[-1]._process.join()
+        assert list(runner.results(functions.square, [2, 3, 4])) == [4, 9, 16]
+        assert process is not None
+    finally:
+        runner.close()
+
+
+def test_a_killed_worker_of_a_cluster_is_replaced(tmp_path, lines):
+    with cluster(lines.append, n_workers=2) as runner:
+        found = list(runner.results(functions.killed_once, NUMBERS, str(tmp_path / "mark")))
+        assert found == NUMBERS
+        runner.close()
+
+
+def test_workers_work_where_the_command_was_started(tmp_path, monkeypatch, lines):
+    (tmp_path / "text").write_text("here")
+    with cluster(lines.append, n_workers=1) as elsewhere:
+        elsewhere.close()
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(FormatError, match="gone: No such file or directory; expected workers that see the files"):
+            runner = runner_module.Runner(
+                type(elsewhere.place)(
+                    runner_module.run_settings()._replace(directory=str(tmp_path / "gone")),
+                    elsewhere.place._scheduler,
+                    lines.append,
+                ),
+                lines.append,
+            )
+            list(runner.results(functions.read_here, ["text"]))
+        runner.close()
+        runner = runner_module.Runner(
+            type(elsewhere.place)(runner_module.run_settings(), elsewhere.place._scheduler, lines.append), lines.append
+        )
+        assert list(runner.results(functions.read_here, ["text"])) == ["here"]
+        runner.close()
+
+
+def test_a_straggler_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner_module, "TICK", 0.02)
+    monkeypatch.setattr(runner_module, "SLOW_SECONDS", 0.1)
+    runner, shown = process_runner(2, print), []
+
+    def watch(**figures):
+        if "shard 1 " in figures.get("slow", ""):
+            shown.append(figures["slow"])
+            (tmp_path / "end").touch()
+
+    runner.watch = watch
+    assert len(list(runner.results(functions.wait_for_file, NUMBERS, str(tmp_path / "end")))) == 12
+    assert shown[0].startswith("shard 1 on process ")
+    assert shown[0].endswith(" s")
+    runner.close()
+
+
+def test_after_a_stop_no_shard_begins():
+    runner, seen = thread_runner(1), []
+    found = runner.each(functions.squares, NUMBERS, stopped=lambda: len(seen) >= 4)
+    for item, _ in found:
+        seen.append(item)
+    assert seen == [0, 1, 2, 3, 4]  # a whole shard
+    runner.close()
+
+
+def test_shards_are_of_equal_duration():
+    seconds = [1.0, 2.0, 3.0, 30.0, 1.0, 1.0, 1.0] + 10 * [8.0]
+    shards = list(by_seconds(range(17), seconds.__getitem__, 17, 6))
+    assert [item for shard in shards for item in shard] == list(range(17))
+    assert [len(shard) for shard in shards] == [4, 6, 3, 3, 1]
+    assert [len(shard) for shard in by_seconds(range(1000), lambda item: 1.0, 1000, 2)] == [120] * 8 + [40]
+    assert [len(shard) for shard in by_seconds(range(12), lambda item: 1.0, 12, 100)] == [5, 5, 2]
+
+
+def test_a_worker_keeps_the_objects_of_the_latest_runs():
+    for run in range(KEPT_RUNS + 1):
+        with keeping(f"test{run}"):
+            assert kept(threading.Event) is kept(threading.Event)
+            assert kept(str, 1) == "1"
+    with keeping("test1"):
+        kept(threading.Event).set()
+    with keeping(f"test{KEPT_RUNS}"):
+        assert not kept(threading.Event).is_set()
+    with keeping("test0"):
+        assert not kept(threading.Event).is_set()
+    with keeping("test2"):
+        first = kept(threading.Event)
+    with keeping("test3"):
+        kept(threading.Event)
+    with keeping("test4"):
+        kept(threading.Event)
+    with keeping("test2"):
+        assert kept(threading.Event) is not first
