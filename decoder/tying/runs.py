@@ -176,6 +176,16 @@ class TransitionCounts:
             goes_on = i + 1 < len(runs) and runs[i + 1].visit == run.visit
             table[place, runs[i + 1].state - 1 if goes_on else exit_place] += 1
 
+    def merge(self, other: "TransitionCounts") -> None:
+        """Add the counts of other utterances.
+
+        Parameters
+        ----------
+        other : TransitionCounts
+        """
+        for phone, counts in other.counts.items():
+            self.counts[phone] = self.counts[phone] + counts if phone in self.counts else counts
+
     def transitions(
         self, phone: str, num_states: int, macro: str | None, left_to_right: bool, power: float = 1.0
     ) -> TransitionMatrix:

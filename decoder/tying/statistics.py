@@ -57,8 +57,7 @@ class Statistics:
         FormatError
             For values that are not finite.
         """
-        if frames.ndim != 2 or frames.shape[0] != self.dim:
-            raise ShapeError(f"{where}: matrix of shape {frames.shape}; expected ({self.dim}, frames)")
+        self.require_size(frames.shape, where)
         if not runs:
             return
         if runs[-1].end > frames.shape[1]:
@@ -76,6 +75,50 @@ class Statistics:
         np.add.at(self._count, of_frame, 1.0)
         np.add.at(self._total, rows, np.add.reduceat(values, bounds))
         np.add.at(self._square, rows, np.add.reduceat(values**2, bounds))
+
+    def merge(self, other: "Statistics") -> None:
+        """Add the statistics of other utterances.
+
+        Parameters
+        ----------
+        other : Statistics
+            With the same `dim`.
+
+        Raises
+        ------
+        ShapeError
+            For features of another size.
+        """
+        self.require_size((other.dim, len(other.rows)), "statistics")
+        if not other.rows:
+            return
+        rows = np.array([self.rows.setdefault(key, len(self.rows)) for key in other.rows], np.int64)
+        self._grow()
+        self._count[rows] += other.count  # each row occurs once
+        self._total[rows] += other.total
+        self._square[rows] += other.square
+
+    def require_size(self, shape: tuple[int, ...], where: str = "features") -> None:
+        """Check the size of features.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of their matrix, a column per frame.
+        where : str
+            Name of the features in messages.
+
+        Raises
+        ------
+        ShapeError
+            Unless it is (dim, frames).
+        """
+        if len(shape) != 2 or shape[0] != self.dim:
+            raise ShapeError(f"{where}: matrix of shape {shape}; expected ({self.dim}, frames)")
+
+    def trim(self) -> None:
+        """Give back the room for more rows, before the statistics are sent to another process."""
+        self._count, self._total, self._square = self.count.copy(), self.total.copy(), self.square.copy()
 
     def _grow(self) -> None:
         """Make room for all rows, at least doubling the arrays."""

@@ -19,6 +19,8 @@ from decoder.tying.statistics import log_likelihood
 from readers.errors import ConfigError
 from readers.htk.trees import DecisionTree, Question
 
+EQUAL_GAIN = 1e-10  # of the log-likelihood: gains of equal splits differ by rounding errors
+
 
 @dataclass(frozen=True)
 class TreeOptions:
@@ -136,7 +138,7 @@ class _Grower:
         )
         gain = log_likelihood(number, sums, squares, self.floor) + log_likelihood(*rest, self.floor) - whole
         gain = np.where(allowed, gain, -np.inf)
-        leaf.question = int(np.argmax(gain))
+        leaf.question = int(np.argmax(gain >= gain.max() - EQUAL_GAIN * abs(float(whole[0]))))
         leaf.gain, leaf.yes = float(gain[leaf.question]), answers[leaf.question] > 0
         return leaf
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError, FormatError
 from recipes.cli.console import one_line, progress_display, show_losses
+from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
 INPUT_FILES = ("alignment", "features", "states", "state_list", "trees", "questions")
 AUTOMATIC = "auto"
@@ -72,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="exponent of the counted transition probabilities (1)",
     )
+    add_machine_options(parser.add_argument_group("machines"))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not 0 <= arguments.transition_power < float("inf"):
         raise ConfigError(f"command line: --transition-power {arguments.transition_power}; expected at least 0")
+    check_machines(arguments)
     out = Path(arguments.out)
     for name in RESULTS:
         require_writable(out / name, [getattr(arguments, one) for one in INPUT_FILES])
@@ -89,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     reading = Reading(arguments)
     alignment = read_mlf(arguments.alignment)
     report = RunReport("utterances")
-    reading.collect(arguments.features, alignment, report)
+    reading.collect(arguments, alignment, report)
     if not report.num_done:
         report.write(out / "report")
         show_losses(report, out / "report", arguments.verbose, arguments.features)
@@ -162,16 +165,16 @@ class Reading:
 
     Attributes
     ----------
-    statistics : Statistics or None
+    statistics, transitions : Statistics or None, TransitionCounts or None
         None until the first utterance was read, which determines kind and dimension.
     lost : set of str
         "file:line" of the alignments that the report lists.
     """
 
     def __init__(self, arguments: argparse.Namespace):
-        from decoder.tying import TransitionCounts
+        from decoder.tying.collection import AlignmentReading
 
-        self.places, self.state_map = read_places(arguments)
+        places, self.state_map = read_places(arguments)
         self.silence, self.pause = arguments.silence, arguments.short_pause
         self.context_free = {self.silence, *filter(None, arguments.context_free.split(","))}
         unknown = sorted(self.context_free - self.state_map.keys())
@@ -179,43 +182,43 @@ class Reading:
             file = arguments.states or arguments.state_list
             raise ConfigError(f"{file}: no model '{unknown[0]}'; expected its states")
         self.context_free |= {self.pause} if self.pause else set()
-        self.num_states = {phone: len(states) for phone, states in self.state_map.items()}
-        self.statistics, self.transitions = None, TransitionCounts()
+        num_states = {phone: len(states) for phone, states in self.state_map.items()}
+        self.alignments = AlignmentReading(places, num_states, frozenset(self.context_free), self.silence, self.pause)
+        self.statistics, self.transitions = None, None
         self.lost: set[str] = set()
 
-    def runs(self, labels: list, where: str) -> list:
-        from decoder.tying import state_runs
-
-        return state_runs(labels, self.places, self.context_free, self.silence, self.pause, where)
-
-    def collect(self, scp: str, alignment, report: RunReport) -> None:
+    def collect(self, arguments: argparse.Namespace, alignment, report: RunReport) -> None:
         """Accumulate the statistics of every utterance of the list; report utterances that fail, and continue."""
-        from decoder.tying import Statistics
-        from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
+        from decoder.tying.collection import AlignedUtterance, Collection, collect_shard, shards_of
         from readers.htk.scp import read_scp
 
-        entries = read_scp(scp)
+        entries = read_scp(arguments.features)
         if not entries:
-            raise FormatError(f"{scp}: no entries; expected a feature file on each line")
-        with progress_display("tie") as show:
-            for number, entry in enumerate(entries, start=1):
-                try:
-                    labels = alignment.lookup(entry.key)
-                    if labels is None:
-                        raise FormatError(f"no alignment; {alignment.expected_entry(entry.key)}")
-                    runs = self.runs(labels, alignment.where(entry.key))
-                    file = read_htk(entry.path, entry.start or 0, entry.end)
-                    if self.statistics is None:
-                        kind = kind_name(file.kind & ~(HAS_C | HAS_K))  # without qualifiers of the file storage
-                        self.statistics = Statistics(len(file.frames), kind)
-                    self.statistics.add(runs, file.frames, entry.path)
-                    self.transitions.add(runs, self.num_states)
-                    report.done()
-                except (ArgonautError, OSError) as fault:
-                    report.fail(entry.key, one_line(fault))
-                    if alignment.lookup(entry.key) is not None:
+            raise FormatError(f"{arguments.features}: no entries; expected a feature file on each line")
+        labels = [alignment.lookup(entry.key) for entry in entries]
+        shards = shards_of(
+            AlignedUtterance(entry.path, entry.start, entry.end, found, alignment.where(entry.key))
+            for entry, found in zip(entries, labels)
+            if found is not None
+        )
+        collection, runner = Collection(), open_runner(arguments)
+        try:
+            results = runner.results(collect_shard, shards, self.alignments)
+            reasons = (one for shard, result in zip(shards, results) for one in collection.add(shard, result))
+            with progress_display("tie") as show:
+                for number, (entry, found) in enumerate(zip(entries, labels), start=1):
+                    if found is None:
+                        report.fail(entry.key, f"no alignment; {alignment.expected_entry(entry.key)}")
+                    elif reason := next(reasons):
+                        report.fail(entry.key, reason)
                         self.lost.add(alignment.where(entry.key))
-                show(number, len(entries))
+                    else:
+                        report.done()
+                    show(number, len(entries))
+        finally:
+            runner.close()
+        if collection.collected is not None:
+            self.statistics, self.transitions = collection.collected.statistics, collection.collected.transitions
 
     def write_labels(self, path: Path, alignment, system, report: RunReport) -> None:
         """Write the alignment in tied states.
@@ -230,7 +233,7 @@ class Reading:
         def entries() -> Iterator[tuple[str, list]]:
             for name in alignment:
                 try:
-                    labels = system.labels(self.runs(alignment[name], alignment.where(name)))
+                    labels = system.labels(self.alignments.runs(alignment[name], alignment.where(name)))
                 except ArgonautError as fault:
                     if alignment.where(name) not in self.lost:
                         report.skip(name, f"not in {path.name}: {one_line(fault)}")
