@@ -13,33 +13,17 @@ Chen and Goodman, An empirical study of smoothing techniques for language modeli
 sections 3.2 and 4.1.6 (modified Kneser-Ney), 2.4 (Witten-Bell).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from decoder.lm.counting import START_ID, NgramCounter, NgramCounts, count_part
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, log10_of
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
 
 METHODS = ("kn", "wb")
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # where counts of counts are 0; KenLM's choice
-START_ID, END_ID = 0, 1
-
-
-@dataclass(frozen=True)
-class NgramCounts:
-    """The n n-grams of one order k in a text, sorted by prefix, then word.
-
-    words (n, k) i4: vocabulary ids; prefix, suffix (n,): indices of the (k-1)-grams without the last and without the
-    first word (0 for k = 1, the empty one); count (n,): occurrences; preceded (n,): number of distinct preceding words.
-    """
-
-    words: np.ndarray
-    prefix: np.ndarray
-    suffix: np.ndarray
-    count: np.ndarray
-    preceded: np.ndarray
 
 
 def uniform(words: Iterable[str]) -> Arpa:
@@ -110,60 +94,23 @@ def estimate(
         raise GraphError(f"language model method '{method}'; expected {' or '.join(METHODS)}")
     if order < 1:
         raise GraphError(f"language model order {order}; expected at least 1")
-    sentences = [list(sentence) for sentence in sentences]
-    if not sentences:
-        raise GraphError("language model: the text has no sentences; expected at least one")
-    words = _vocabulary(sentences, vocabulary, unknown)
-    counts = count_ngrams(_as_ids(sentences, words, unknown), order, len(words))
+    counter = NgramCounter(order, vocabulary, unknown)
+    counter.add(count_part(_words_only(sentences), order))
+    return estimate_from_counts(*counter.result(), method)
+
+
+def estimate_from_counts(vocabulary: list[str], counts: list[NgramCounts], method: str = "kn") -> Arpa:
+    """Estimate a model from the result of an NgramCounter; see `estimate`."""
     weigh = _kneser_ney if method == "kn" else _witten_bell
-    return _interpolate_orders([weigh(counts, k) for k in range(1, order + 1)], counts, words)
+    return _interpolate_orders([weigh(counts, k) for k in range(1, len(counts) + 1)], counts, vocabulary)
 
 
-def _vocabulary(sentences: list[list[str]], vocabulary: Iterable[str] | None, unknown: str | None) -> list[str]:
-    words = vocabulary if vocabulary is not None else sorted({word for sentence in sentences for word in sentence})
-    marks = [SENTENCE_START, SENTENCE_END] + ([unknown] if unknown else [])
-    return list(dict.fromkeys([*marks, *words]))
-
-
-def _as_ids(sentences: list[list[str]], vocabulary: list[str], unknown: str | None) -> list[list[int]]:
-    """The ids of each sentence, with <s> and </s> added."""
-    ids = {word: i for i, word in enumerate(vocabulary)}
-    if unknown is None:
-        missing = list(dict.fromkeys(word for sentence in sentences for word in sentence if word not in ids))
-        if missing:
-            more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
-            raise GraphError(
-                f"language model: words outside the vocabulary: {', '.join(missing[:10])}{more}; expected every word "
-                "of the text in the vocabulary, or a name for unknown words"
-            )
+def _words_only(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """Yield sentences.  Raises GraphError for <s> and </s> among their words."""
     for number, sentence in enumerate(sentences, start=1):
         if SENTENCE_START in sentence or SENTENCE_END in sentence:
             raise GraphError(f"language model: sentence {number} contains <s> or </s>; expected words only")
-    replace = ids.get(unknown, -1)
-    return [[START_ID, *(ids.get(word, replace) for word in sentence), END_ID] for sentence in sentences]
-
-
-def count_ngrams(sentences: list[list[int]], order: int, vocabulary_size: int) -> list[NgramCounts]:
-    """Counts of each order from 1 to `order`, <s> and </s> included.  An order longer than any sentence is empty."""
-    tokens = np.array([word for sentence in sentences for word in sentence], dtype=np.int64)
-    lengths = np.array([len(sentence) for sentence in sentences])
-    remaining = np.repeat(np.cumsum(lengths), lengths) - np.arange(tokens.shape[0])  # tokens from here to the end
-    begin = np.arange(tokens.shape[0])  # first tokens of the n-grams of this order
-    number = np.zeros(tokens.shape[0] + 1, dtype=np.int64)  # number of the (k-1)-gram that begins at each token
-    words = np.zeros((1, 0), dtype=np.int32)
-    counts: list[NgramCounts] = []
-    for k in range(1, order + 1):
-        begin = begin[remaining[begin] >= k]
-        keys = number[begin] * vocabulary_size + tokens[begin + k - 1]
-        distinct, first, inverse, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        prefix, word = np.divmod(distinct, vocabulary_size)
-        suffix = number[begin[first] + 1] if k > 1 else np.zeros_like(prefix)
-        words = np.column_stack([words[prefix], word]).astype(np.int32)
-        if counts:
-            counts[-1].preceded[:] = np.bincount(suffix, minlength=counts[-1].count.shape[0])
-        counts.append(NgramCounts(words, prefix, suffix, count, np.zeros_like(count)))
-        number[begin] = inverse.reshape(-1)
-    return counts
+        yield sentence
 
 
 def _kneser_ney(counts: list[NgramCounts], k: int) -> tuple[np.ndarray, np.ndarray]:

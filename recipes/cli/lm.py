@@ -23,10 +23,17 @@ A text has one sentence per line, with blanks between the words and without <s> 
 import argparse
 import math
 import sys
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from readers.errors import ConfigError, FormatError
 from recipes.cli import lm_network
+from recipes.cli.console import progress_display
 from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
+from recipes.cli.machines import add_machine_options, check_machines, open_runner
+
+MARKS = ("<s>", "</s>")
+PART_SENTENCES = 20_000  # of a file that is not a plain text
 
 FEWEST_NAMED = 10  # lines needed to decide whether their first words are utterance names
 
@@ -81,6 +88,7 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
         "--class-weight", type=float, default=0.5, metavar="X", help="weight of the class n-gram (default 0.5)"
     )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="ARPA file to write; .gz compresses")
+    add_machine_options(parser.add_argument_group("machines"))
 
 
 def _add_perplexity(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +108,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_estimate(arguments: argparse.Namespace) -> int:
-    from decoder.lm.estimation import estimate
     from readers.common.files import require_writable
     from readers.language.arpa import write_arpa
 
@@ -108,34 +115,99 @@ def run_estimate(arguments: argparse.Namespace) -> int:
     require_writable(arguments.output, [*texts, arguments.vocabulary, arguments.dict])
     if arguments.order < 1:
         raise ConfigError(f"command line: --order {arguments.order}; expected at least 1")
-    sentences, vocabulary = read_sentences(arguments), read_vocabulary(arguments)
-    if vocabulary is not None and not arguments.unk:
-        refuse_unknown(arguments, sentences, vocabulary)
+    check_machines(arguments)
     if arguments.classes:
-        from decoder.lm.mixture import estimate_with_classes
-
-        arpa = estimate_with_classes(
-            sentences,
-            arguments.order,
-            vocabulary,
-            read_classes(arguments.classes),
-            arguments.class_order,
-            arguments.class_weight,
-            arguments.method,
-            arguments.unk,
-        )
+        arpa = estimate_with_classes(arguments)
     else:
-        arpa = estimate(sentences, arguments.order, arguments.method, vocabulary, arguments.unk)
+        arpa = estimate_from_parts(arguments)
     write_arpa(arguments.output, arpa)
     ngrams = ", ".join(f"{len(order)} {k}-grams" for k, order in enumerate(arpa.orders, start=1))
     print(f"{arguments.output}: {arpa.order}-gram, {len(arpa.vocabulary) - 2} words, {ngrams}")
     return 0
 
 
-def refuse_unknown(arguments: argparse.Namespace, sentences: list[list[str]], vocabulary: list[str]) -> None:
-    """Raise ConfigError for words of the text that are not in the vocabulary."""
-    known = set(vocabulary)
-    missing = list(dict.fromkeys(word for sentence in sentences for word in sentence if word not in known))
+def estimate_with_classes(arguments: argparse.Namespace):
+    """Return the ARPA model mixed with a class n-gram, of sentences that are all in memory."""
+    from decoder.lm.mixture import estimate_with_classes
+
+    if arguments.scheduler:
+        raise ConfigError(
+            "command line: --scheduler and --classes; expected only one of them, since classes are found on one machine"
+        )
+    sentences, vocabulary = read_sentences(arguments), read_vocabulary(arguments)
+    if vocabulary is not None and not arguments.unk:
+        known = {*vocabulary}
+        refuse_unknown(arguments, [word for words in sentences for word in words if word not in known])
+    return estimate_with_classes(
+        sentences,
+        arguments.order,
+        vocabulary,
+        read_classes(arguments.classes),
+        arguments.class_order,
+        arguments.class_weight,
+        arguments.method,
+        arguments.unk,
+    )
+
+
+def estimate_from_parts(arguments: argparse.Namespace):
+    """Return the ARPA model of a text of which only the n-grams are in memory."""
+    from decoder.lm.counting import NgramCounter
+    from decoder.lm.estimation import estimate_from_counts
+
+    vocabulary = read_vocabulary(arguments)
+    parts = list(parts_of(arguments))
+    counter = NgramCounter(arguments.order, vocabulary, arguments.unk)
+    checks = {number: TextCheck(arguments.text[number]) for number, _ in parts if number is not None}
+    runner = open_runner(arguments)
+    try:
+        results = runner.results(count_sentences, [part for _, part in parts], arguments.order)
+        with progress_display("count", "parts") as show:
+            for done, ((number, _), (counts, lines)) in enumerate(zip(parts, results), 1):
+                counter.add(counts)
+                if number is not None:
+                    checks[number].add(lines)
+                    if done == len(parts) or parts[done][0] != number:
+                        checks[number].close()
+                show(done, len(parts))
+    finally:
+        runner.close()
+    refuse_unknown(arguments, counter.missing)
+    return estimate_from_counts(*counter.result(), arguments.method)
+
+
+def parts_of(arguments: argparse.Namespace) -> Iterator[tuple]:
+    """Yield (index of --text, part of it) and (None, sentences) for other files."""
+    from readers.language.sentences import text_parts
+
+    for number, path in enumerate(arguments.text):
+        for part in text_parts(path):
+            yield number, part
+    sentences = read_transcripts(arguments)
+    for begin in range(0, len(sentences), PART_SENTENCES):
+        yield None, sentences[begin : begin + PART_SENTENCES]
+
+
+def count_sentences(part, order: int) -> tuple:
+    """Return the n-grams of a part of a text, or of sentences, and the LineFacts of a text."""
+    from decoder.lm.counting import count_part
+    from readers.language.sentences import TextPart, read_part
+
+    if not isinstance(part, TextPart):
+        return count_part(part, order), None
+    lines = read_part(part)
+    return count_part(without_marks(lines), order), LineFacts.of(lines)
+
+
+def without_marks(lines: list[list[str]]) -> Iterator[list[str]]:
+    """Yield the words of lines that are not <s> or </s>."""
+    for line in lines:
+        yield [word for word in line if word not in MARKS] if "<s>" in line or "</s>" in line else line
+
+
+def refuse_unknown(arguments: argparse.Namespace, missing: list[str]) -> None:
+    """Raise ConfigError if there are words of the text that are not in the vocabulary."""
+    missing = list(dict.fromkeys(missing))
     if missing:
         files = " + ".join(filter(None, (arguments.vocabulary, arguments.dict)))
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
@@ -178,47 +250,101 @@ def read_sentences(arguments: argparse.Namespace) -> list[list[str]]:
 
     Raises ConfigError if there are no files, FormatError for an empty file.
     """
-    from readers.common.text import read_lines
+    from readers.language.sentences import TextPart, read_part
+
+    sentences = []
+    for path in arguments.text:
+        lines = read_part(TextPart(path))
+        check = TextCheck(path)
+        check.add(LineFacts.of(lines))
+        check.close()
+        sentences += without_marks(lines)
+    return sentences + read_transcripts(arguments)
+
+
+def read_transcripts(arguments: argparse.Namespace) -> list[list[str]]:
+    """Read the sentences of --transcription and --mlf.  Raises ConfigError if there are no files, nor texts."""
     from readers.htk.mlf import read_mlf
     from readers.results.trn import read_trn
 
-    marks = ("<s>", "</s>")
     if not arguments.text and not arguments.transcription and not arguments.mlf:
         raise ConfigError("command line: no text; expected --text, --transcription or --mlf")
-    sentences = []
-    for path in arguments.text:
-        lines = [line.split() for line in read_lines(path) if line.strip()]
-        check_text(path, lines)
-        sentences += [[word for word in line if word not in marks] for line in lines]
+    sentences: list[list[str]] = []
     for path in arguments.transcription:
-        sentences += read_trn(path, marks).values()
+        sentences += read_trn(path, MARKS).values()
     for path in arguments.mlf:
-        sentences += [[label.name for label in labels if label.name not in marks] for labels in read_mlf(path).values()]
+        sentences += [[label.name for label in labels if label.name not in MARKS] for labels in read_mlf(path).values()]
     return sentences
 
 
-def check_text(path: str, lines: list[list[str]]) -> None:
-    """Raise FormatError for a file that is not a plain text; warn if each line seems to begin with an utterance name.
+class LineFacts(NamedTuple):
+    """Facts about the lines of a text, which show whether it is one.
 
-    Such names stand in the text files of Kaldi.
+    first: the first line.  longer: number of lines of several words.  names: the first words of the lines, if they are
+    all different, else None; others: the other words, unless names is None.
     """
-    from readers.htk.mlf import HEADER
 
-    if not lines:
-        raise FormatError(f"{path}: no sentences; expected one per line")
-    if lines[0] == [HEADER]:
-        raise FormatError(f"{path}:1: a master label file; expected sentences, one per line, or --mlf {path}")
-    if lines[0] == ["\\data\\"]:
-        raise FormatError(f"{path}: an ARPA language model; expected sentences, one per line")
-    names = [line[0] for line in lines]
-    named = len(lines) >= FEWEST_NAMED and len(set(names)) == len(lines)
-    named = named and 2 * sum(len(line) > 1 for line in lines) > len(lines)  # not a list of words
-    if named and set(names).isdisjoint(word for line in lines for word in line[1:]):
-        print(
-            f"warning: {path}: every line begins with a word that occurs only once, such as {names[0]}; "
-            "if these are utterance names, remove them",
-            file=sys.stderr,
+    lines: int
+    first: list[str]
+    longer: int
+    names: set[str] | None
+    others: set[str] | None
+
+    @classmethod
+    def of(cls, lines: list[list[str]]) -> "LineFacts":
+        names = {line[0] for line in lines}
+        are_names = len(names) == len(lines)
+        return cls(
+            len(lines),
+            lines[0] if lines else [],
+            sum(len(line) > 1 for line in lines),
+            names if are_names else None,
+            {word for line in lines for word in line[1:]} if are_names else None,
         )
+
+
+class TextCheck:
+    """Looks whether a file is a plain text, given the facts about its parts in their order."""
+
+    def __init__(self, path: str):
+        self.path, self.lines, self.longer, self.first = path, 0, 0, ""
+        self.names: set[str] | None = set()
+        self.others: set[str] = set()
+
+    def add(self, facts: LineFacts) -> None:
+        """Raises FormatError if the first line is that of another kind of file."""
+        from readers.htk.mlf import HEADER
+
+        if not self.lines and facts.first == [HEADER]:
+            raise FormatError(
+                f"{self.path}:1: a master label file; expected sentences, one per line, or --mlf {self.path}"
+            )
+        if not self.lines and facts.first == ["\\data\\"]:
+            raise FormatError(f"{self.path}: an ARPA language model; expected sentences, one per line")
+        self.first = self.first or "".join(facts.first[:1])
+        self.lines += facts.lines
+        self.longer += facts.longer
+        if self.names is not None and facts.names is not None and self.names.isdisjoint(facts.names):
+            self.names |= facts.names
+            self.others |= facts.others
+        else:
+            self.names, self.others = None, set()
+
+    def close(self) -> None:
+        """Warn if each line seems to begin with an utterance name, as in text files of Kaldi.
+
+        Raises FormatError if there are no lines.
+        """
+        if not self.lines:
+            raise FormatError(f"{self.path}: no sentences; expected one per line")
+        named = self.names is not None and self.lines >= FEWEST_NAMED
+        named = named and 2 * self.longer > self.lines  # not a list of words
+        if named and self.names.isdisjoint(self.others):
+            print(
+                f"warning: {self.path}: every line begins with a word that occurs only once, such as {self.first}; "
+                "if these are utterance names, remove them",
+                file=sys.stderr,
+            )
 
 
 def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
@@ -234,7 +360,7 @@ def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
     if arguments.vocabulary and not words:
         raise FormatError(f"{arguments.vocabulary}: no words; expected one per line")
     words += [entry.word for entry in open_dictionary(arguments) or ()]
-    return [word for word in dict.fromkeys(words) if word not in ("<s>", "</s>")]
+    return [word for word in dict.fromkeys(words) if word not in MARKS]
 
 
 def read_classes(text: str) -> int | dict[str, str]:
