@@ -1,10 +1,11 @@
 """Word (or phone) error rates by minimum-cost alignment, counted as by HTK's HResults."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from decoder.scoring.edit_loop import DELETION, INSERTION, fill_last_edits
+from decoder.scoring.edit_loop import DELETION, INSERTION, PAIR, fill_last_edits
 from readers.errors import FormatError
 
 
@@ -27,9 +28,12 @@ class EditPenalties:
 PENALTIES = {"htk": EditPenalties(10, 7, 7), "nist": EditPenalties(4, 3, 3), "kaldi": EditPenalties(1, 1, 1)}
 
 MOST_PAIRS = 200_000_000  # of words in an alignment, a byte each: 14,000 words are more than an hour of speech
+UTTERANCE_COST, SHARD_COST = 50, 300_000  # pairs of words that are aligned in the time of what else an utterance takes
 COMPILED_FROM = 200_000  # pairs of words; for fewer, to import numba takes longer than to align them
 # Not counted as words, whichever tool wrote the file.
 SENTENCE_MARKS = frozenset({"<s>", "</s>", "!SENT_START", "!SENT_END", "!NULL"})
+
+WordPair = tuple[Sequence[str], Sequence[str]]  # words of a reference and of a hypothesis
 
 
 @dataclass
@@ -124,19 +128,41 @@ def align(
     Among equally cheap alignments a hit or substitution is preferred to a deletion, a deletion to an insertion.
     Raises FormatError for more than MOST_PAIRS pairs of words.
     """
+    return _pairs(reference, hypothesis, edits_between(reference, hypothesis, penalties))
+
+
+def edits_between(reference: Sequence[str], hypothesis: Sequence[str], penalties: EditPenalties) -> bytes:
+    """The edits of `align` from the last to the first: PAIR, DELETION or INSERTION each."""
+    if reference == hypothesis:
+        return bytes([PAIR]) * len(reference)
+    require_alignable(reference, hypothesis)
+    edits = _last_edits(reference, hypothesis, penalties)
+    found = bytearray()
+    i, j = len(reference), len(hypothesis)
+    while i or j:
+        edit = edits[i - 1][j - 1] if i and j else DELETION if i else INSERTION
+        i, j = i - (edit != INSERTION), j - (edit != DELETION)
+        found.append(edit)
+    return bytes(found)
+
+
+def require_alignable(reference: Sequence[str], hypothesis: Sequence[str]) -> None:
+    """Raise FormatError for more than MOST_PAIRS pairs of words."""
     if len(reference) * len(hypothesis) > MOST_PAIRS:
         raise FormatError(
             f"{len(reference)} words against {len(hypothesis)}; expected a product of at most {MOST_PAIRS:g}; "
             "divide the recording into utterances"
         )
-    edits = _last_edits(reference, hypothesis, penalties)
-    pairs: list[tuple[str | None, str | None]] = []
-    i, j = len(reference), len(hypothesis)
-    while i or j:
-        edit = edits[i - 1][j - 1] if i and j else DELETION if i else INSERTION
-        i, j = i - (edit != INSERTION), j - (edit != DELETION)
-        pairs.append((None if edit == INSERTION else reference[i], None if edit == DELETION else hypothesis[j]))
-    return pairs[::-1]
+
+
+def _pairs(reference: Sequence[str], hypothesis: Sequence[str], edits: bytes) -> list[tuple[str | None, str | None]]:
+    if PAIR == max(edits, default=PAIR):  # no others
+        return list(zip(reference, hypothesis))
+    words, guesses = iter(reference), iter(hypothesis)
+    return [
+        (None if edit == INSERTION else next(words), None if edit == DELETION else next(guesses))
+        for edit in reversed(edits)
+    ]
 
 
 def _last_edits(reference: Sequence[str], hypothesis: Sequence[str], penalties: EditPenalties) -> Sequence:
@@ -170,12 +196,22 @@ def count(pairs: Iterable[tuple[str | None, str | None]]) -> Score:
     return score
 
 
+class Runner(Protocol):
+    """Runs a function on parts of a list, perhaps in other processes; see `readers.common.jobs`."""
+
+    def results(self, function: Callable, parts: Iterable, *arguments: Any) -> Iterator[Any]:
+        """Yield function(part, *arguments) for each part, in order."""
+        ...
+
+
 def score(
     references: Mapping[str, Sequence[str]],
     hypotheses: Mapping[str, Sequence[str]],
     penalties: EditPenalties = PENALTIES["htk"],
     fold: Mapping[str, str | None] | None = None,
     ignore: frozenset[str] = SENTENCE_MARKS,
+    runner: Runner | None = None,
+    progress: Callable[..., None] | None = None,
 ) -> ScoringResult:
     """Align every utterance of the reference with its hypothesis and add up the edits.
 
@@ -190,6 +226,10 @@ def score(
         word -> word that it counts as, None to leave it out (TIMIT's 61 to 39 phones).  Other words stay as they are.
     ignore : frozenset of str
         Words to leave out on both sides.
+    runner : Runner, optional
+        Where the words are aligned, by default here.
+    progress : callable, optional
+        Called as progress(done, total) when utterances are aligned.
 
     Returns
     -------
@@ -206,18 +246,53 @@ def score(
     """
     found = match_names(references, hypotheses)
     results = ScoringResult(unexpected=sorted(set(hypotheses) - set(found.values())))
-    for name, words in references.items():
-        if name not in found:
-            results.missing.append(name)
-        guesses = hypotheses[found[name]] if name in found else ()
-        try:
-            pairs = align(fold_words(words, fold, ignore), fold_words(guesses, fold, ignore), penalties)
-        except FormatError as fault:
-            raise FormatError(f"{name}: {fault}") from fault
-        results.alignments[name] = pairs
-        results.utterances[name] = count(pairs)
+    results.missing = [name for name in references if name not in found]
+    sent: deque[tuple[list[str], list[WordPair]]] = deque()
+
+    def parts() -> Iterator[list[WordPair]]:
+        for names, pairs in _shards(references, hypotheses, found, fold, ignore):
+            sent.append((names, pairs))
+            yield pairs
+
+    if runner is None:
+        aligned: Iterator[list[bytes]] = (align_shard(pairs, penalties) for pairs in parts())
+    else:
+        aligned = runner.results(align_shard, parts(), penalties)
+    for edits_of in aligned:
+        for name, pair, edits in zip(*sent.popleft(), edits_of, strict=True):
+            results.alignments[name] = alignment = _pairs(*pair, edits)
+            results.utterances[name] = count(alignment)
+        if progress:
+            progress(len(results.utterances), len(references))
     results.total = sum(results.utterances.values(), Score())
     return results
+
+
+def _shards(references, hypotheses, found, fold, ignore) -> Iterator[tuple[list[str], list[WordPair]]]:
+    """Yield names and words of utterances, as many as take about SHARD_COST steps to align."""
+    names: list[str] = []
+    pairs: list[WordPair] = []
+    cost = 0
+    for name, words in references.items():
+        guesses = hypotheses[found[name]] if name in found else ()
+        pair = fold_words(words, fold, ignore), fold_words(guesses, fold, ignore)
+        try:
+            require_alignable(*pair)
+        except FormatError as fault:
+            raise FormatError(f"{name}: {fault}") from fault
+        names.append(name)
+        pairs.append(pair)
+        cost += UTTERANCE_COST + len(pair[0]) * len(pair[1])
+        if cost >= SHARD_COST:
+            yield names, pairs
+            names, pairs, cost = [], [], 0
+    if names:
+        yield names, pairs
+
+
+def align_shard(pairs: Sequence[WordPair], penalties: EditPenalties) -> list[bytes]:
+    """The edits of pairs of word sequences."""
+    return [edits_between(*pair, penalties) for pair in pairs]
 
 
 def fold_words(words: Iterable[str], fold: Mapping[str, str | None] | None, ignore: frozenset[str]) -> list[str]:

@@ -27,7 +27,8 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
-from recipes.cli.console import show_losses
+from recipes.cli.console import progress_display, show_losses
+from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
 FOLDS = {"timit39": Path(__file__).parents[1] / "timit" / "data" / "phones.61-48-39.txt"}
 
@@ -69,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--confusions", metavar="FILE", help="file for all errors with their counts")
     parser.add_argument("--picture", metavar="PNG", help="file for a drawing of the confusion matrix")
     parser.add_argument("--report", metavar="FILE", help="file that lists utterances present in only one of the files")
+    add_machine_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -79,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path in (arguments.confusions, arguments.picture, arguments.report):
         if path:
             require_writable(path, [arguments.reference, arguments.hypothesis, arguments.compare])
+    check_machines(arguments)
     if arguments.boundaries:
         return compare(arguments)
     reference_level, hypothesis_level = levels(arguments)
@@ -96,9 +99,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"left out: {len(references) - len(there)} utterances that are not in {arguments.hypothesis}")
         references = {name: words for name, words in references.items() if name in there}
     options = scoring.PENALTIES[arguments.penalties], fold, ignore
-    results = scoring.score(references, hypotheses, *options)
     others = read_words(arguments.compare, hypothesis_level, arguments.text) if arguments.compare else None
-    other = None if others is None else scoring.score(references, others, *options)
+    runner = open_runner(arguments)
+    try:
+        with progress_display("score") as show:
+            results = scoring.score(references, hypotheses, *options, runner, show)
+            other = None if others is None else scoring.score(references, others, *options, runner, show)
+    finally:
+        runner.close()
 
     speaker_of = score_report.speaker_mask(arguments.speakers) if arguments.speakers else None
     if arguments.transcriptions:
@@ -156,7 +164,7 @@ def compare(arguments: argparse.Namespace) -> int:
     from readers.htk.trees import split_triphone
     from readers.tables.timit import read_phone_map
 
-    for name in ("speakers", "transcriptions", "compare", "confusions", "picture", "per"):
+    for name in ("speakers", "transcriptions", "compare", "confusions", "picture", "per", "workers", "scheduler"):
         if getattr(arguments, name):
             raise ConfigError(f"command line: --{name} with --boundaries; expected it only when scoring words")
     reference_level, hypothesis_level = levels(arguments)
