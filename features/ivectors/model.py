@@ -1,6 +1,8 @@
 """A trained i-vector extractor: background model, total-variability matrix and options, in one file."""
 
 import hashlib
+import json
+import zlib
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +33,7 @@ __all__ = ["IvectorModel"]
 
 FORMAT, VERSION = "argonaut-ivectors", 1
 AGAIN = "expected a model of argonaut ivector train"
+CHECKSUM = "checksum"  # of everything else in the file
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +167,7 @@ class IvectorModel:
         }  # fmt: skip
         arrays = {"mean": mean.mean, **mixture_arrays(self.background)}
         arrays |= {"projections": self.extractor.projections, "covariances": self.extractor.covariances}
-        return arrays, metadata
+        return arrays, metadata | {CHECKSUM: _checksum(arrays, metadata)}
 
     @classmethod
     def load(cls, path: str | Path | FilePart) -> Self:
@@ -185,6 +188,12 @@ class IvectorModel:
         OSError
         """
         arrays, metadata = load_tensors(path)
+        stored = metadata.pop(CHECKSUM, None)  # models of earlier versions have none
+        if stored is not None and (found := _checksum(arrays, metadata)) != stored:
+            raise ModelError(
+                f"{path}: damaged, with the checksum {found}; expected {str(stored)[:20]}; copy the file again, or "
+                "train the model again"
+            )
         try:
             if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
                 raise ModelError(f"format {metadata.get('format')!r} version {metadata.get('version')!r}")
@@ -207,3 +216,12 @@ class IvectorModel:
             text = f"no {fault}" if isinstance(fault, KeyError) else f"{fault}".partition("; expected")[0]
             raise ModelError(f"{path}: {text}; {AGAIN}") from fault
         return cls(background, extractor, options, record, f"{path}")
+
+
+def _checksum(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> str:
+    """8 hexadecimal digits that change with any byte of a model."""
+    found = zlib.crc32(json.dumps(metadata, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        found = zlib.crc32(array, zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), found))
+    return f"{found:08x}"

@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -158,11 +159,12 @@ def test_frames_that_do_not_fit(frames, message):
 
 
 def damage(path, change):
-    """Change the arrays and the metadata of a file."""
+    """Change the arrays and the metadata of a file, and remove its checksum."""
     arrays, metadata = load_file(path), None
     raw = path.read_bytes()
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     metadata = json.loads(header["__metadata__"][METADATA_KEY])
+    del metadata["checksum"]
     change(arrays, metadata)
     save_file(
         {name: np.ascontiguousarray(one) for name, one in arrays.items()}, path, {METADATA_KEY: json.dumps(metadata)}
@@ -199,6 +201,32 @@ def test_damaged_models(tmp_path, change, message):
     with pytest.raises(ModelError) as caught:
         IvectorModel.load(path)
     assert str(caught.value) == f"{path}: {message}; expected a model of argonaut ivector train"
+
+
+def test_every_byte_of_a_model_counts(tmp_path):
+    path = tmp_path / "m"
+    make_model(True).save(path)
+    raw = path.read_bytes()
+    end = 8 + int.from_bytes(raw[:8], "little")
+    changed = [raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :] for place in range(end, len(raw), 97)]
+    changed.append(raw.replace(b'max_count\\": 100', b'max_count\\": 101'))
+    for one in changed:
+        assert one != raw
+        path.write_bytes(one)
+        with pytest.raises(ModelError) as caught:
+            IvectorModel.load(path)
+        assert re.fullmatch(
+            f"{path}: damaged, with the checksum [0-9a-f]{{8}}; expected [0-9a-f]{{8}}; copy the file again, or train "
+            "the model again",
+            str(caught.value),
+        )
+
+
+def test_models_without_a_checksum_are_read(tmp_path):
+    path, model = tmp_path / "m", make_model()
+    model.save(path)
+    damage(path, lambda arrays, metadata: None)
+    assert IvectorModel.load(path).checksum == model.checksum
 
 
 def test_foreign_files(tmp_path):

@@ -11,7 +11,7 @@ from features.ivectors.training import IvectorTraining, TrainingOptions
 from readers.common.jobs.runner import thread_runner
 from readers.common.report import RunReport
 from readers.htk.parameter_file import write_htk
-from tests.features.ivectors.test_model import make_model
+from tests.features.ivectors.test_model import damage, make_model
 from tests.fuzz.format import Format, written
 from tests.fuzz.formats.networks import CHANGES, tensor_change
 
@@ -20,6 +20,8 @@ OPTIONS = TrainingOptions(gaussians=2, dim=2, passes=1, split_passes=1, extracto
 
 def model(path: Path, rng: random.Random) -> None:
     make_model(rng.random() < 0.5).save(path)
+    if rng.random() < 0.9:  # the checksum would keep changes from the other checks
+        damage(path, lambda arrays, metadata: None)
 
 
 def use_model(path: Path) -> None:
