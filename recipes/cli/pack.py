@@ -91,6 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parts.add_argument("--tuned", metavar="FILE", help="search options, tune.json of a recipe")
     parts.add_argument("--window", type=int, metavar="N", help="frames in the input of the model (default: as trained)")
+    parts.add_argument("--output-node", metavar="NODE", help="node of the log-likelihoods (ScaledLogLikelihood)")
     parts.add_argument("--rate", type=int, metavar="HZ", help="sampling rate of the audio (default: as trained)")
     about = parser.add_argument_group("description")
     about.add_argument("--name", default="", help="name of the bundle (default: that of the model)")
@@ -118,7 +119,7 @@ def bundle_parts(arguments: argparse.Namespace):
         root = Path(arguments.experiment)
         layout = LAYOUTS[arguments.recipe or recipe_of(root)]
         found = files_of(root, layout)
-        if not any((arguments.model, arguments.graph, arguments.lm, arguments.tuned)):
+        if not any((arguments.model, arguments.graph, arguments.lm, arguments.tuned, arguments.output_node)):
             errors = measured_errors(root, layout)
     given = {"model": arguments.model, "graph": arguments.graph, "lm": arguments.lm, "features": arguments.features}
     given |= {"dictionary": arguments.dict, "tuned": arguments.tuned, "ivectors": arguments.ivector_model}
@@ -131,6 +132,7 @@ def bundle_parts(arguments: argparse.Namespace):
         **found,
         sample_rate=sample_rate(found["model"], arguments.rate),
         window=arguments.window,
+        **({"output": arguments.output_node} if arguments.output_node else {}),
         options={} if tuned is None else tuned_options(tuned),
         name=arguments.name,
         language=arguments.language,

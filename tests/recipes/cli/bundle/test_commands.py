@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from decoder.recognizer.bundle import Bundle
 from readers.htk.mlf import HEADER, read_mlf
 from readers.htk.slf import read_slf
 from readers.results.timed_words import read_ctm
@@ -84,6 +85,15 @@ def test_only_the_rate_of_the_training_is_packed(user):
     assert user.run(*PACK, "--rate", "-5").fault.endswith("--rate -5; expected 1 to 1000000")
     assert "--rate 8000; expected 16000, with which model/net was trained" in user.run(*PACK, "--rate", "8000").fault
     assert not (user.root / "digits.argo").exists()
+
+
+def test_another_node_gives_the_log_likelihoods(user, packed):
+    assert user.run(*PACK, "--output-node", "HLast").status == 0
+    assert Bundle.open("my.argo").description.output == "HLast"
+    shutil.copy(packed / "speech.wav", user.root)
+    assert user.run("transcribe", "my.argo", "speech.wav").out == [TEXT.strip()]
+    assert "node 'Nothing': not in the network" in user.run(*PACK, "--output-node", "Nothing", "-o", "other.argo").fault
+    assert not (user.root / "other.argo").exists()
 
 
 def test_validate_takes_one_bundle_and_nothing_else(here):
