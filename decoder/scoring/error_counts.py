@@ -3,9 +3,9 @@
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from decoder.scoring.edit_loop import DELETION, INSERTION, PAIR, fill_last_edits
+from readers.common.jobs import Runner
 from readers.errors import FormatError
 
 
@@ -156,7 +156,7 @@ def require_alignable(reference: Sequence[str], hypothesis: Sequence[str]) -> No
 
 
 def _pairs(reference: Sequence[str], hypothesis: Sequence[str], edits: bytes) -> list[tuple[str | None, str | None]]:
-    if PAIR == max(edits, default=PAIR):  # no others
+    if max(edits, default=PAIR) == PAIR:  # no others
         return list(zip(reference, hypothesis))
     words, guesses = iter(reference), iter(hypothesis)
     return [
@@ -194,14 +194,6 @@ def count(pairs: Iterable[tuple[str | None, str | None]]) -> Score:
             score.substitutions += 1
     score.num_wrong_sentences = int(score.num_errors > 0)
     return score
-
-
-class Runner(Protocol):
-    """Runs a function on parts of a list, perhaps in other processes; see `readers.common.jobs`."""
-
-    def results(self, function: Callable, parts: Iterable, *arguments: Any) -> Iterator[Any]:
-        """Yield function(part, *arguments) for each part, in order."""
-        ...
 
 
 def score(

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from decoder.tying.runs import Places, StateRun, TransitionCounts, state_runs
 from decoder.tying.statistics import Statistics
-from readers.common.faults import reason_of
+from readers.common.jobs.runner import ShardLost
+from readers.common.jobs.worker import reason_of
 from readers.errors import ArgonautError
 from readers.htk.mlf import Label
 from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
@@ -154,8 +155,15 @@ class Collection:
     def __init__(self) -> None:
         self.collected: Collected | None = None
 
-    def add(self, shard: Shard, result: ShardResult) -> list[str]:
-        """Add the result of a shard; return for each utterance why it gave no statistics, "" if it did."""
+    def add(self, shard: Shard, result: ShardResult | Exception) -> list[str]:
+        """Add the result of a shard; return for each utterance why it gave no statistics, "" if it did.
+
+        A shard that was lost on other machines gives none.
+        """
+        if isinstance(result, Exception):
+            if not isinstance(result, ShardLost):
+                raise result
+            return [str(result)] * len(shard)
         for size, part in result.by_size.items():
             if self.collected is None:
                 self.collected = part

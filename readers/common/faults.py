@@ -48,7 +48,9 @@ class Findings:
         A fault of another group that differs only in the name of the group is also known: both commands use the same
         block.
         """
-        text = reason_of(fault)
+        if isinstance(fault, OSError) and fault.filename is not None:
+            fault = f"{fault.filename}: {os_reason(fault)}"
+        text = " ".join(str(fault).split())
         key = text.replace(f": {self.group}.", ": ", 1)
         if key not in self._seen:
             self._seen.add(key)
@@ -73,13 +75,6 @@ class Findings:
         """Return a summary such as `3 faults in 2 files`."""
         faults, files = counted(len(self), "fault"), len(self.files)
         return f"{faults} in {counted(files, 'file')}" if files else faults
-
-
-def reason_of(fault: Exception | str) -> str:
-    """Return the message of a fault as one line; for an OSError with a file name, `file: reason`."""
-    if isinstance(fault, OSError) and fault.filename is not None:
-        return f"{fault.filename}: {os_reason(fault)}"
-    return " ".join(str(fault).split())
 
 
 def os_reason(fault: OSError) -> str:

@@ -3,8 +3,7 @@
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,12 +12,13 @@ import numpy as np
 from readers.audio.audio_file import FULL_SCALE, MIX, read_audio
 from readers.audio.header import AudioHeader
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
-from readers.common.environment import available_cores
-from readers.common.faults import counted
+from readers.common.faults import counted, is_shortage
+from readers.common.jobs.runner import Runner, thread_runner
+from readers.common.jobs.worker import reason_of
 from readers.common.report import RunReport
 from readers.corpora.corpus import Corpus, Utterance
-from readers.corpora.drafts import Progress, reason
-from readers.errors import ArgonautError
+from readers.corpora.drafts import Progress
+from readers.errors import ArgonautError, FormatError
 
 PHONE_SECONDS = 0.03  # of a phone at least: three HMM states of a frame of 10 ms each
 PIECE_SECONDS = 120  # of a long recording, which is read piece by piece
@@ -115,6 +115,7 @@ def examine(
     guessed: Mapping[str, int] | None = None,
     decode: bool = True,
     progress: Progress | None = None,
+    runner: Runner | None = None,
 ) -> tuple[Corpus, Examination]:
     """Decode all audio of a corpus, and compare its words with a dictionary.
 
@@ -129,6 +130,8 @@ def examine(
         Whether the audio is decoded; without it, clipped, silent and damaged recordings are not found.
     progress : callable, optional
         Called as progress(done, total) for utterances.
+    runner : Runner, optional
+        Where the audio is decoded, by default in threads, one per core.  Its workers must have access to the files.
 
     Returns
     -------
@@ -138,10 +141,10 @@ def examine(
     """
     levels: dict[str, _Levels] = {}
     report = RunReport(corpus.report.what, 0, list(corpus.report.lost), dict(corpus.report.remarks))
-    all_levels = _all_levels(corpus) if decode else [_UNKNOWN] * len(corpus.utterances)
+    all_levels = _all_levels(corpus, runner) if decode else [_UNKNOWN] * len(corpus.utterances)
     for number, (utterance, found) in enumerate(zip(corpus.utterances, all_levels, strict=True), 1):
         if isinstance(found, Exception):
-            report.fail(utterance.name, reason(found))
+            report.fail(utterance.name, reason_of(found))
         else:
             levels[utterance.name] = found
         if progress:
@@ -168,16 +171,27 @@ class _Levels(NamedTuple):
 _UNKNOWN = _Levels(1, 0, FULL_SCALE)
 
 
-def _all_levels(corpus: Corpus) -> Iterator["_Levels | Exception"]:
-    """Yield the levels of each utterance, or why it cannot be read, in order; threads read ahead."""
-    pool = ThreadPoolExecutor(available_cores())
+def _all_levels(corpus: Corpus, runner: Runner | None) -> Iterator["_Levels | Exception"]:
+    """Yield the levels of each utterance, or why it cannot be read, in order."""
+    files = [(one, corpus.headers[one.audio]) for one in corpus.utterances]
+    own = thread_runner() if runner is None else None
     try:
-        yield from pool.map(lambda one: _levels(one, corpus.headers[one.audio]), corpus.utterances)
-    finally:  # do not wait for thousands of files after an interrupt
-        pool.shutdown(cancel_futures=True)
+        for _, found in (runner or own).each(levels_of, files, seconds=lambda one: corpus.seconds(one[0])):
+            yield found
+    finally:
+        if own:
+            own.close()
 
 
-def _levels(utterance: Utterance, header: AudioHeader) -> "_Levels | Exception":
+def levels_of(files: Sequence[tuple[Utterance, AudioHeader]]) -> list["_Levels | ArgonautError"]:
+    """Decode the audio of utterances; return their levels, or why they cannot be read.
+
+    A lack of memory, or of what else another worker may have, is raised.
+    """
+    return [_levels(*one) for one in files]
+
+
+def _levels(utterance: Utterance, header: AudioHeader) -> "_Levels | ArgonautError":
     try:
         count = at_full_scale = 0
         lowest, highest, total = np.inf, -np.inf, 0.0
@@ -188,8 +202,12 @@ def _levels(utterance: Utterance, header: AudioHeader) -> "_Levels | Exception":
             total += float(samples.sum(dtype=np.float64))
         mean = total / count
         return _Levels(count, at_full_scale, max(highest - mean, mean - lowest))
-    except (ArgonautError, OSError) as fault:
-        return fault
+    except OSError as fault:
+        if is_shortage(fault):
+            raise
+        return FormatError(reason_of(fault))
+    except ArgonautError as fault:
+        return FormatError(reason_of(fault))
 
 
 def _pieces(utterance: Utterance, header: AudioHeader) -> Iterator[np.ndarray]:

@@ -32,6 +32,7 @@ from pathlib import Path
 
 from readers.errors import ConfigError
 from recipes.cli.console import progress_display, show_losses
+from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
 GUESSED = "guessed.dict"  # stays, since it may be corrected by hand
 RESULTS = ("hcopy.list", "unknown.words", "report.txt", "report.json")
@@ -72,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of a folder: the first N characters of a file name are the speaker, not the name of the folder",
     )
+    add_machine_options(parser.add_argument_group("machines"))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -85,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.g2p and not arguments.dict:
         raise ConfigError("command line: --g2p without --dict; expected the dictionary to which guesses are added")
+    check_machines(arguments)
     out = Path(arguments.out)
     owned = [out / name for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, *RESULTS)]
     for path in (*owned, out / GUESSED):
@@ -104,9 +107,13 @@ def run(arguments: argparse.Namespace) -> int:
         )
     guesses = guess(corpus, entries, arguments.g2p, out / GUESSED) if arguments.g2p else None
     guessed = fewest_phones(guesses.entries) if guesses else {}
-    with progress_display("read audio") as show:
-        known = phones if arguments.dict else None
-        corpus, examination = examine(corpus, known, guessed, not arguments.headers, show)
+    runner = open_runner(arguments)
+    try:
+        with progress_display("read audio", runner=runner) as show:
+            known = phones if arguments.dict else None
+            corpus, examination = examine(corpus, known, guessed, not arguments.headers, show, runner)
+    finally:
+        runner.close()
     report = corpus.report
     for path in owned:  # nothing of an earlier import remains
         path.unlink(missing_ok=True)

@@ -30,7 +30,7 @@ from readers.errors import ConfigError, FormatError
 from recipes.cli import lm_network
 from recipes.cli.console import progress_display
 from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
-from recipes.cli.machines import add_machine_options, check_machines, open_runner
+from recipes.cli.machines import add_process_options, check_machines, open_process_runner
 
 MARKS = ("<s>", "</s>")
 PART_SENTENCES = 20_000  # of a file that is not a plain text
@@ -88,7 +88,7 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
         "--class-weight", type=float, default=0.5, metavar="X", help="weight of the class n-gram (default 0.5)"
     )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="ARPA file to write; .gz compresses")
-    add_machine_options(parser.add_argument_group("machines"))
+    add_process_options(parser.add_argument_group("machines"))
 
 
 def _add_perplexity(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +115,7 @@ def run_estimate(arguments: argparse.Namespace) -> int:
     require_writable(arguments.output, [*texts, arguments.vocabulary, arguments.dict])
     if arguments.order < 1:
         raise ConfigError(f"command line: --order {arguments.order}; expected at least 1")
-    check_machines(arguments)
+    check_machines(arguments, "process")
     if arguments.classes:
         arpa = estimate_with_classes(arguments)
     else:
@@ -159,10 +159,10 @@ def estimate_from_parts(arguments: argparse.Namespace):
     parts = list(parts_of(arguments))
     counter = NgramCounter(arguments.order, vocabulary, arguments.unk)
     checks = {number: TextCheck(arguments.text[number]) for number, _ in parts if number is not None}
-    runner = open_runner(arguments)
+    runner = open_process_runner(arguments)
     try:
         results = runner.results(count_sentences, [part for _, part in parts], arguments.order)
-        with progress_display("count", "parts") as show:
+        with progress_display("count", "parts", runner) as show:
             for done, ((number, _), (counts, lines)) in enumerate(zip(parts, results), 1):
                 counter.add(counts)
                 if number is not None:

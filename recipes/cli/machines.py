@@ -12,6 +12,12 @@ def add_machine_options(parser, unit: str = "threads") -> None:
     add_scheduler_option(parser)
 
 
+def add_process_options(parser) -> None:
+    """Add -j, with one process by default, and --scheduler: for work that threads cannot share."""
+    parser.add_argument("-j", "--workers", type=int, metavar="N", help="number of processes (default: 1)")
+    add_scheduler_option(parser)
+
+
 def add_scheduler_option(parser) -> None:
     """Add --scheduler to a parser or a group of options."""
     parser.add_argument(
@@ -34,6 +40,17 @@ def open_runner(arguments: argparse.Namespace):
     from readers.common.jobs.runner import thread_runner
 
     return open_cluster(arguments.scheduler) if arguments.scheduler else thread_runner(arguments.workers)
+
+
+def open_process_runner(arguments: argparse.Namespace):
+    """Return the Runner that the options of add_process_options ask for: here, in processes, or on a cluster."""
+    from readers.common.jobs.places import ONE_BLAS_THREAD
+    from readers.common.jobs.runner import process_runner, thread_runner
+
+    if arguments.scheduler:
+        return open_cluster(arguments.scheduler)
+    workers = arguments.workers or 1
+    return process_runner(workers, print_line, ONE_BLAS_THREAD) if workers > 1 else thread_runner(1)
 
 
 def open_cluster(scheduler: str):

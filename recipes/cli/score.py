@@ -28,7 +28,7 @@ from pathlib import Path
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
 from recipes.cli.console import progress_display, show_losses
-from recipes.cli.machines import add_machine_options, check_machines, open_runner
+from recipes.cli.machines import add_process_options, check_machines, open_process_runner
 
 FOLDS = {"timit39": Path(__file__).parents[1] / "timit" / "data" / "phones.61-48-39.txt"}
 
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--confusions", metavar="FILE", help="file for all errors with their counts")
     parser.add_argument("--picture", metavar="PNG", help="file for a drawing of the confusion matrix")
     parser.add_argument("--report", metavar="FILE", help="file that lists utterances present in only one of the files")
-    add_machine_options(parser)
+    add_process_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path in (arguments.confusions, arguments.picture, arguments.report):
         if path:
             require_writable(path, [arguments.reference, arguments.hypothesis, arguments.compare])
-    check_machines(arguments)
+    check_machines(arguments, "process")
     if arguments.boundaries:
         return compare(arguments)
     reference_level, hypothesis_level = levels(arguments)
@@ -100,9 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
         references = {name: words for name, words in references.items() if name in there}
     options = scoring.PENALTIES[arguments.penalties], fold, ignore
     others = read_words(arguments.compare, hypothesis_level, arguments.text) if arguments.compare else None
-    runner = open_runner(arguments)
+    runner = open_process_runner(arguments)
     try:
-        with progress_display("score") as show:
+        with progress_display("score", runner=runner) as show:
             results = scoring.score(references, hypotheses, *options, runner, show)
             other = None if others is None else scoring.score(references, others, *options, runner, show)
     finally:

@@ -24,7 +24,7 @@ from pathlib import Path
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError, FormatError
 from recipes.cli.console import one_line, progress_display, show_losses
-from recipes.cli.machines import add_machine_options, check_machines, open_runner
+from recipes.cli.machines import add_process_options, check_machines, open_process_runner
 
 INPUT_FILES = ("alignment", "features", "states", "state_list", "trees", "questions")
 AUTOMATIC = "auto"
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="exponent of the counted transition probabilities (1)",
     )
-    add_machine_options(parser.add_argument_group("machines"))
+    add_process_options(parser.add_argument_group("machines"))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not 0 <= arguments.transition_power < float("inf"):
         raise ConfigError(f"command line: --transition-power {arguments.transition_power}; expected at least 0")
-    check_machines(arguments)
+    check_machines(arguments, "process")
     out = Path(arguments.out)
     for name in RESULTS:
         require_writable(out / name, [getattr(arguments, one) for one in INPUT_FILES])
@@ -201,11 +201,11 @@ class Reading:
             for entry, found in zip(entries, labels)
             if found is not None
         )
-        collection, runner = Collection(), open_runner(arguments)
+        collection, runner = Collection(), open_process_runner(arguments)
         try:
-            results = runner.results(collect_shard, shards, self.alignments)
+            results = runner.outcomes(collect_shard, shards, self.alignments)
             reasons = (one for shard, result in zip(shards, results) for one in collection.add(shard, result))
-            with progress_display("tie") as show:
+            with progress_display("tie", runner=runner) as show:
                 for number, (entry, found) in enumerate(zip(entries, labels), start=1):
                     if found is None:
                         report.fail(entry.key, f"no alignment; {alignment.expected_entry(entry.key)}")

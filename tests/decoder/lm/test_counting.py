@@ -1,5 +1,6 @@
 """Counts of n-grams in parts of a text, against dictionaries of counts."""
 
+import itertools
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -33,7 +34,7 @@ def assert_equal(found, expected):
 def test_counts_are_those_of_a_dictionary_however_the_text_is_divided(sentences, order, cuts, is_closed):
     options = (["b", "d", "a"], "?") if is_closed else ()
     bounds = [0, *sorted(min(cut, len(sentences)) for cut in cuts), len(sentences)]
-    words, counts = found = counted([sentences[a:b] for a, b in zip(bounds, bounds[1:])], order, *options)
+    words, counts = found = counted([sentences[a:b] for a, b in itertools.pairwise(bounds)], order, *options)
     assert_equal(found, counted([sentences], order, *options))
     seen = sorted({word for sentence in sentences for word in sentence})
     assert words == (["<s>", "</s>", "?", "b", "d", "a"] if is_closed else ["<s>", "</s>", *seen])

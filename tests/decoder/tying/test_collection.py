@@ -1,5 +1,7 @@
 """Statistics of utterances in shards, against those of all utterances at once."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -69,7 +71,7 @@ def test_shards_are_as_long_as_they_shall_be(utterances, monkeypatch):
     monkeypatch.setattr(collection, "SHARD_FRAMES", 1)
     assert shards_of(utterances) == [[one] for one in utterances]
     monkeypatch.setattr(collection, "SHARD_FRAMES", utterances[0].num_frames + 1)
-    assert [len(shard) for shard in shards_of(utterances)][0] == 2
+    assert next(len(shard) for shard in shards_of(utterances)) == 2
     monkeypatch.setattr(collection, "SHARD_FRAMES", 30_000)
     assert shards_of(utterances) == [utterances]
     monkeypatch.setattr(collection, "SHARD_UTTERANCES", 3)
@@ -84,7 +86,7 @@ def test_shards_add_up_to_the_statistics_of_all_utterances(utterances):
     expected = at_once(utterances)
     for sizes in ((7,), (3, 4), (1,) * 7):
         bounds = np.cumsum((0, *sizes))
-        found, reasons = collected([utterances[a:b] for a, b in zip(bounds, bounds[1:])])
+        found, reasons = collected([utterances[a:b] for a, b in itertools.pairwise(bounds)])
         assert reasons == [""] * 7
         assert found.statistics.kind == "MFCC"
         assert_same(found, expected)
