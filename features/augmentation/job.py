@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -16,12 +15,11 @@ from features.augmentation.copies import CopyMaker, load
 from features.augmentation.settings import Augmentation, Copy, Recording
 from readers.audio.audio_file import write_flac
 from readers.audio.header import read_audio_header
-from readers.common.environment import available_cores
 from readers.common.faults import os_reason
 from readers.common.files import atomic_write
-from readers.common.jobs.processes import as_they_end
+from readers.common.jobs.runner import Runner, ShardLost, thread_runner
+from readers.common.jobs.worker import kept
 from readers.common.report import RunReport
-from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError, FormatError
 
 RECORD = "augment.json"  # describes the copies in a directory
@@ -67,6 +65,7 @@ def augment(
     directory: str | os.PathLike,
     workers: int | None = None,
     progress: Callable[..., None] | None = None,
+    runner: Runner | None = None,
 ) -> tuple[list[Made], RunReport]:
     """Write augmented copies of recordings.
 
@@ -83,6 +82,8 @@ def augment(
         Number of threads, default one per core.
     progress : callable, optional
         Called as progress(done, total) when recordings are finished.
+    runner : Runner, optional
+        Used instead of threads; its workers must have access to the files.
 
     Returns
     -------
@@ -107,27 +108,24 @@ def augment(
                 _file(directory, copy, recording).unlink(missing_ok=True)
         with atomic_write(directory / RECORD, "w") as file:
             json.dump(record, file, indent=1)
-    maker = CopyMaker(settings)
-    outcomes: dict[int, Outcome] = {}
-    with contextlib.ExitStack() as stack:
-        with interrupts_held_back():
-            pool = ThreadPoolExecutor(available_cores() if workers is None else workers, "augment")
-            stack.callback(pool.shutdown, cancel_futures=True)
-            futures: dict[Future, int] = {
-                pool.submit(_copies_of, recording, plan, maker, directory): number
-                for number, recording in enumerate(recordings)
-            }
-        for future in as_they_end(futures):
-            outcomes[futures[future]] = future.result()
+    own = thread_runner(workers) if runner is None else None
+    report, made = RunReport("copies"), []
+    try:
+        results = (runner or own).each(make_copies, recordings, plan, settings, directory)
+        for number, (recording, outcome) in enumerate(results, 1):
+            if isinstance(outcome, ShardLost):
+                outcome = Outcome(losses=[(copy.prefix + recording.name, str(outcome)) for copy in plan])
+            elif isinstance(outcome, Exception):
+                raise outcome
+            made += outcome.made
+            report.done(len(outcome.made))
+            for name, reason in outcome.losses:
+                report.fail(name, reason)
             if progress:
-                progress(len(outcomes), len(recordings))
-    report = RunReport("copies")
-    made: list[Made] = []
-    for number in range(len(recordings)):
-        made += outcomes[number].made
-        report.done(len(outcomes[number].made))
-        for name, reason in outcomes[number].losses:
-            report.fail(name, reason)
+                progress(number, len(recordings))
+    finally:
+        if own:
+            own.close()
     return made, report
 
 
@@ -153,6 +151,14 @@ def _refuse_collisions(
                 raise FileExistsError(
                     errno.EEXIST, "is an input and would be overwritten; expected another directory", os.fspath(path)
                 )
+
+
+def make_copies(
+    recordings: Sequence[Recording], plan: list[Copy], settings: Augmentation, directory: Path
+) -> list[Outcome]:
+    """Make the missing copies of recordings; a worker keeps the noises that it has read for the next ones."""
+    maker = kept(CopyMaker, settings)
+    return [_copies_of(recording, plan, maker, directory) for recording in recordings]
 
 
 def _copies_of(recording: Recording, plan: list[Copy], maker: CopyMaker, directory: Path) -> Outcome:

@@ -17,7 +17,7 @@ In place of `corpus` there may be a list of audio files, with lines `PATH`, `NAM
 With -C hcopy.config it also writes hcopy.list, for `argonaut hcopy -C hcopy.config -S corpus.aug/hcopy.list`, and with
 --states states.mlf, an alignment of the recordings, states.mlf for the recordings and copies.  The alignment of a copy
 with another speed is stretched: a frame has the label of the nearest frame of the recording.
-The same command, with any number of threads, makes the same copies; after an interruption it continues.
+The same command, with any number of threads or machines, makes the same copies; after an interruption it continues.
 Copies have one channel: with --channel mix, hcopy needs --channel mix for the recordings themselves.
 """
 
@@ -28,6 +28,7 @@ from pathlib import Path
 
 from readers.errors import ArgonautError, ConfigError, FormatError
 from recipes.cli.console import one_line, progress_display, show_losses
+from recipes.cli.machines import add_machine_options, check_machines, open_runner
 from recipes.cli.raw_audio import channel_of
 
 AUDIO, WORDS, SPEAKERS, STATES = "audio.scp", "words.mlf", "speakers", "states.mlf"
@@ -65,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--channel", metavar="N", help="channel of files with several, counted from 0, or mix, the mean of all"
     )
     parser.add_argument("--copies-only", action="store_true", help="leave the recordings themselves out of the lists")
-    parser.add_argument("-j", "--workers", metavar="N", type=int, help="threads (default: one per core)")
+    add_machine_options(parser)
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -92,8 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     out = Path(arguments.out)
     recordings = read_recordings(arguments.source, channel_of(arguments.channel))
     settings = settings_of(arguments)
-    if arguments.workers is not None and arguments.workers < 1:
-        raise ConfigError(f"-j {arguments.workers}: expected at least 1 thread")
+    check_machines(arguments)
     if arguments.states and settings.speeds and not arguments.config:
         raise ConfigError("command line: --states and --speed; expected -C CONFIG too, which determines the frames")
     sources = (arguments.source, arguments.noise, arguments.foreground, arguments.babble, arguments.reverb)
@@ -105,8 +105,12 @@ def run(arguments: argparse.Namespace) -> int:
     with held(out / "augment.lock") as mine:
         if not mine:
             raise ConfigError(f"{out}: in use by {holder(out / 'augment.lock')}; expected a directory of its own")
-        with progress_display("augment", "recordings") as progress:
-            made, report = augment(recordings, settings, out, arguments.workers, progress)
+        runner = open_runner(arguments)
+        try:
+            with progress_display("augment", "recordings", runner) as progress:
+                made, report = augment(recordings, settings, out, progress=progress, runner=runner)
+        finally:
+            runner.close()
         writer.write(out, made, report)
         report.write(out / "report")
     show_losses(report, out / "report", arguments.verbose, arguments.source)
