@@ -28,7 +28,7 @@ LAYERS = [shape for a, b in pairwise(SIZES) for shape in ((b, a), (b, 1))]
 def ours(weights: list, features: Any, labels: Any, dropout: float) -> training.Side:
     from acoustic.network.network import Network
 
-    network = Network()
+    network = Network(device=training.device)
     network.add("ImageInput", "features", width=WIDTH, height=HEIGHT, channels=1)
     network.add("Input", "labels", rows=SIZES[-1])
     network.add("Parameter", "W0", rows=MAPS, cols=KERNEL * KERNEL)
@@ -63,7 +63,7 @@ def theirs(torch: Any, weights: list, features: Any, labels: Any, dropout: float
     x = torch.from_numpy(features.T.reshape(-1, 1, WIDTH, HEIGHT).swapaxes(2, 3).copy()).contiguous(**memory)
 
     def current() -> list:
-        values = [parameter.detach().numpy() for parameter in network.parameters()]
+        values = [parameter.detach().cpu().numpy() for parameter in network.parameters()]
         kernels = values[0].swapaxes(2, 3).reshape(MAPS, -1)
         first = values[2].reshape(-1, MAPS, *POOLED[::-1]).transpose(0, 3, 2, 1).reshape(values[2].shape)
         return [kernels, values[1][:, None], first] + [v if v.ndim == 2 else v[:, None] for v in values[3:]]

@@ -153,6 +153,17 @@ class TheirCriterion:
         self.into_outputs = self._matrix(self.run_output, all_runs, ones, self.outputs, len(runs))
         self._join([one.supervision.numerator for one in placed])
 
+    def to(self, device: str) -> "TheirCriterion":
+        """Move all tensors to a device."""
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, list):
+                return [moved(one) for one in value]
+            return value.to(device) if isinstance(value, self.torch.Tensor) else value
+
+        self.__dict__.update({name: moved(value) for name, value in vars(self).items()})
+        return self
+
     def _matrix(self, rows: Any, columns: Any, values: Any, height: int, width: int) -> Any:
         entries = self.torch.stack([rows, columns])
         return self.torch.sparse_coo_tensor(entries, values, (height, width)).coalesce().to_sparse_csr()
@@ -185,7 +196,7 @@ class TheirCriterion:
     def __call__(self) -> tuple[float, Any]:
         posteriors = self.torch.empty_like(self.y)
         total = self._denominator(posteriors) - self._numerators(posteriors)
-        return total.item(), posteriors.transpose(1, 2).reshape(STEPS * SEQUENCES, -1).T.numpy()
+        return total.item(), posteriors.transpose(1, 2).reshape(STEPS * SEQUENCES, -1).T.cpu().numpy()
 
     def _denominator(self, posteriors: Any) -> Any:
         torch, probability = self.torch, self.y.clamp(-30, 30).exp()

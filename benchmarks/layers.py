@@ -39,7 +39,7 @@ def ours(sizes: tuple[int, ...], kind: str, adagrad: bool, weights: list, featur
     from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 
     options = SimpleNetworkOptions(layer_sizes=sizes, layer_types=(kind,), with_dropout=dropout > 0)
-    network = build_simple_network(options)
+    network = build_simple_network(options, device=training.device)
     return training.our_side(network, our_options(features.shape[1], adagrad), weights, features, labels, dropout)
 
 

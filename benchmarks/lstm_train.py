@@ -97,7 +97,7 @@ def ours(
     from readers.config.syntax import Source
     from readers.minibatches.sequence_layout import SequenceLayout
 
-    network = Network()
+    network = Network(device=training.device)
     Scope(network).evaluate(Source.from_text(description(cells, layers), "lstm.ndl"))
     network.validate()
     layout = SequenceLayout.of_lengths([STEPS] * sequences)
@@ -144,8 +144,8 @@ def theirs(layers: int, torch: Any, weights: list, features: Any, labels: Any, d
     x = torch.from_numpy(features.T.reshape(STEPS, SEQUENCES, INPUTS).copy())
 
     def current() -> list:
-        values = [part for tensor in mine for part in np.split(tensor.detach().numpy(), count)]
-        values += [network.linear.weight.detach().numpy(), network.linear.bias.detach().numpy()]
+        values = [part for tensor in mine for part in np.split(tensor.detach().cpu().numpy(), count)]
+        values += [tensor.detach().cpu().numpy() for tensor in (network.linear.weight, network.linear.bias)]
         return [value if value.ndim == 2 else value[:, None] for value in values]
 
     return training.their_side(torch, network, optimiser, x, labels, current)

@@ -25,6 +25,8 @@ ONE_THREAD = "--one-thread"
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LOOPS = ("for each", "foreach", "fused")  # PyTorch's ways through the parameters
 
+device = "cpu"  # of our networks; PyTorch's tensors are moved to the device of its parameters
+
 Step = Callable[[], float]  # one update; returns the loss
 Side = tuple[Step, Callable[[], list]]  # and the weights as they are now
 
@@ -284,7 +286,7 @@ def our_side(
     values = options.epoch(0)
     frames = features.shape[1]
     momentum = values.momentum_of(frames)
-    matrices = {"features": features, "labels": labels}
+    matrices = {"features": network.backend.asarray(features), "labels": network.backend.asarray(labels)}
     count = 0
 
     def step() -> float:
@@ -296,13 +298,14 @@ def our_side(
         engine.backward(criterion, on_gradient=update)
         return loss
 
-    return step, lambda: [node.value.copy(order="F") for node in nodes]
+    return step, lambda: [network.backend.to_host(node.value).copy(order="F") for node in nodes]
 
 
 def their_side(torch: Any, network: Any, optimiser: Any, x: Any, labels: Any, current: Callable[[], list]) -> Side:
     """Training of a PyTorch module on x with cross-entropy summed over the frames; its labels are class numbers."""
     criterion = torch.nn.CrossEntropyLoss(reduction="sum")
-    y = torch.from_numpy(labels.argmax(axis=0))
+    place = next(network.parameters()).device
+    x, y = x.to(place), torch.from_numpy(labels.argmax(axis=0)).to(place)
     network.train()
 
     def step() -> float:
@@ -346,7 +349,7 @@ def current_values(network: Any) -> Callable[[], list]:
     """The parameters of a PyTorch module as ours are: matrices, biases as columns."""
 
     def current() -> list:
-        values = [parameter.detach().numpy() for parameter in network.parameters()]
+        values = [parameter.detach().cpu().numpy() for parameter in network.parameters()]
         return [value if value.ndim == 2 else value[:, None] for value in values]
 
     return current
