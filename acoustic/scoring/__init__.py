@@ -8,9 +8,10 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "scorer": ["AcousticScorer", "PartScorer", "WindowScorer"],
+        "scorer": ["AcousticScorer"],
         "onnx_scorer": ["OnnxScorer"],
         "score_stream": ["ScoreStream"],
+        "window_scorer": ["PartScorer", "WindowScorer"],
         "word_scorer": ["WordScorer"],
     },
 )

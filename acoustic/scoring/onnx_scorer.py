@@ -14,12 +14,11 @@ import numpy as np
 from acoustic.export.onnx_export import FEATURE_RECORDS
 from acoustic.network.model_file import read_feature_records
 from acoustic.network.unseen_classes import UNSEEN
-from acoustic.scoring.scorer import STEP, PartScorer, WindowScorer, chosen_window, frame_rows
+from acoustic.scoring.window_scorer import STEP, PartScorer, WindowScorer, chosen_window, frame_rows
 from readers.common.text import parse_json
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ModelError, ShapeError
 
-SUFFIX = ".onnx"
 SAME_SCORES = 1e-3  # largest difference, relative to the largest score, between a frame alone and among others
 
 

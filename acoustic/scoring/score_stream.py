@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from acoustic.scoring.scorer import WindowScorer
+from acoustic.scoring.window_scorer import WindowScorer
 from readers.errors import ConfigError, ShapeError
 from readers.minibatches.context import windows
 

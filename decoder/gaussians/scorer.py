@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from acoustic.scoring.scorer import STEP, WindowScorer
+from acoustic.scoring.window_scorer import STEP, WindowScorer
 from decoder.gaussians.models import GaussianModels
 from readers.config.feature_record import FeatureRecord
 

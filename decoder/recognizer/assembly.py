@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decoder.gaussians.models import GaussianModels
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.graph_file import load_graph
 from decoder.graph.phone_models import distil
@@ -33,7 +32,7 @@ from readers.tables import hmm_tables
 from readers.tables.priors import read_priors
 
 if TYPE_CHECKING:
-    from acoustic.scoring.scorer import WindowScorer
+    from acoustic.scoring.window_scorer import WindowScorer
     from decoder.recognizer.front_end import FrontEnd
 
 LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
@@ -103,11 +102,14 @@ def open_scorer(
     See `AcousticScorer` for chunks, which only native models take, and `OnnxScorer` for priors, which only ONNX models
     take; here they are a file.
     """
-    from acoustic.scoring.onnx_scorer import SUFFIX, OnnxScorer
-    from acoustic.scoring.scorer import AcousticScorer
+    from acoustic.scoring.window_scorer import ONNX_SUFFIX
 
-    if isinstance(model, FilePart) or not f"{model}".endswith(SUFFIX):
+    if isinstance(model, FilePart) or not f"{model}".endswith(ONNX_SUFFIX):
+        from acoustic.scoring.scorer import AcousticScorer
+
         return AcousticScorer(model, output or OUTPUT, window, chunks=chunks, ignore_mismatch=ignore_mismatch)
+    from acoustic.scoring.onnx_scorer import OnnxScorer
+
     return OnnxScorer(model, output or None, window, read_priors(priors) if priors else None, ignore_mismatch)
 
 
@@ -166,6 +168,7 @@ def open_flat_start(directory: Path, dictionary: Sequence[Pronunciation]) -> tup
     Raises FormatError for damaged files, GraphError for models that do not fit together, ConfigError without a record
     of the features, and OSError.
     """
+    from decoder.gaussians.models import GaussianModels
     from decoder.gaussians.scorer import GaussianScorer
     from decoder.recognizer.front_end import FrontEnd
     from features import config_of

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.scoring.score_stream import ScoreStream
-from acoustic.scoring.scorer import WindowScorer
+from acoustic.scoring.window_scorer import WindowScorer
 from decoder.results.live_recognition import StreamStage
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
 from features.ivectors.adapted import AdaptedFeatures, AdaptedStream

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from acoustic.network.model_file import scoring_bytes
-from acoustic.scoring.onnx_scorer import SUFFIX as ONNX
 from acoustic.scoring.scorer import AcousticScorer
+from acoustic.scoring.window_scorer import ONNX_SUFFIX as ONNX
 from decoder.graph.graph_file import load_defaults, load_graph
 from decoder.lm.mapped_model import load_language_model, open_language_model, save_language_model
 from decoder.recognizer.bundle import (

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from acoustic.scoring.scorer import WindowScorer
+from acoustic.scoring.window_scorer import WindowScorer
 from decoder.alignment.aligner import check_outputs
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.transcript import TranscriptGraphs

@@ -156,6 +156,18 @@ def environment_variables(**values: str) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Python's garbage collector waits while the body imports modules and opens models, nearly all of which stays."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 class Compilation:
     """The kernels that numba has compiled in this process; those found in its cache do not count.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from acoustic.scoring.scorer import WindowScorer
+from acoustic.scoring.window_scorer import WindowScorer
 from decoder.alignment.long_recordings.sources import divide
 from features import FeatureConfig, extract, frame_period
 from readers.errors import ShapeError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.common.environment import Stopwatch, one_blas_thread
+from readers.common.environment import Stopwatch, one_blas_thread, without_collections
 from readers.common.names import apart_by_extension
 from readers.common.report import RunReport
 from readers.errors import ConfigError
@@ -135,8 +135,9 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
         if path:
             require_writable(path, read)
     given = sorted(vars(arguments).items())
-    pipeline = make_pipeline(arguments)
-    entries = pipeline.source.entries()
+    with without_collections():
+        pipeline = make_pipeline(arguments)
+        entries = pipeline.source.entries()
     if not entries:
         raise ConfigError(f"{pipeline.source.list}: no files; expected at least one")
     if arguments.words:

@@ -59,10 +59,10 @@ def open_source(arguments: argparse.Namespace):
 
 def open_scorer(arguments: argparse.Namespace):
     """Open the network of -am: a native model, or an ONNX model."""
-    from acoustic.scoring.onnx_scorer import SUFFIX
+    from acoustic.scoring.window_scorer import ONNX_SUFFIX
     from decoder.recognizer import assembly
 
-    is_onnx = arguments.am.endswith(SUFFIX)
+    is_onnx = arguments.am.endswith(ONNX_SUFFIX)
     if arguments.priors and not is_onnx:
         raise ConfigError(f"command line: --priors with -am {arguments.am}; expected it only with an ONNX model")
     if arguments.chunks and is_onnx:

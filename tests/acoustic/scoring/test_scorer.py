@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+from acoustic.engine.engine import Engine
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import UNSEEN
@@ -57,6 +58,21 @@ def test_scores_by_hand(network, path, num_frames, monkeypatch):
     kept = scores.copy()
     scorer.score(np.asfortranarray(frames[:, ::-1], dtype=np.float32))
     np.testing.assert_array_equal(scores, kept)  # nobody else's memory
+
+
+@pytest.mark.parametrize(("num_frames", "sizes"), [(1, [16]), (128, [128]), (129, [80, 64]), (290, [112, 112, 96])])
+def test_blocks_of_about_equal_sizes(num_frames, sizes, path, monkeypatch):
+    """Few of their columns are filled up, and none of them is small."""
+    computed, forward = [], Engine.forward
+
+    def noted(engine, inputs, **more):
+        computed.extend(matrix.shape[1] for matrix in inputs.values())
+        return forward(engine, inputs, **more)
+
+    monkeypatch.setattr(scorer_module, "BLOCK", 128)
+    monkeypatch.setattr(Engine, "forward", noted)
+    AcousticScorer(path, window=WINDOW).score(np.ones((DIM, num_frames)))
+    assert computed == sizes
 
 
 def test_an_output_that_combines_frames_is_refused(network, tmp_path):

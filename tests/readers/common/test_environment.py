@@ -1,10 +1,11 @@
 """Cores that the process may use, and the threads of numpy's BLAS."""
 
+import gc
 import os
 
 import pytest
 
-from readers.common.environment import BlasThreads, available_cores, one_blas_thread, using_cores
+from readers.common.environment import BlasThreads, available_cores, one_blas_thread, using_cores, without_collections
 from readers.errors import ConfigError
 
 
@@ -80,3 +81,13 @@ def test_the_smallest_number_of_blas_threads_holds(threads_of_blas):
     assert threads_of_blas() == 3
     inner.__exit__()
     assert threads_of_blas() == 4
+
+
+def test_the_garbage_collector_waits_and_goes_on_even_after_an_exception():
+    assert gc.isenabled()
+    with pytest.raises(ValueError), without_collections():
+        with without_collections():
+            pass
+        assert not gc.isenabled()
+        raise ValueError
+    assert gc.isenabled()

@@ -238,3 +238,38 @@ def test_the_garbage_collector_waits_for_compilations(collects, monkeypatch):
     assert calls == ["disable"]
     compiled.end()
     assert calls == ["disable", "enable"][: 1 + collects]
+
+
+FRESH = """
+import sys
+import numpy as np
+from readers.common.kernels import njit
+
+@njit(cache=True)
+def squares(n):
+    made = np.empty(n)
+    for i in range(n):
+        made[i] = i * i
+    return made
+
+loaded = squares(4).tolist(), len(squares.stats.cache_hits), "numba.np.npyimpl" in sys.modules
+
+@njit
+def total(n):
+    return f"{n}", squares(n).sum()
+
+print(*loaded, *total(4), "numba.np.npyimpl" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_stored_kernels_are_used_without_importing_what_the_compiler_needs(tmp_path):
+    """They allocate memory, and kernels that are compiled later may call them."""
+    path = tmp_path / "fresh.py"
+    path.write_text(FRESH)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    for stored in ("0 True", "1 False"):
+        done = subprocess.run(
+            [sys.executable, path], env=environment, capture_output=True, text=True, cwd=ROOT, check=False
+        )
+        assert done.stdout == f"[0.0, 1.0, 4.0, 9.0] {stored} 4 14.0 True\n", done.stderr

@@ -1,6 +1,8 @@
 """`argon` with scores from elsewhere: archives of log-likelihoods, ONNX models."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,9 @@ from readers.htk.mlf import read_mlf
 from readers.htk.parameter_file import USER, read_htk, write_htk
 from readers.htk.scp import read_scp
 from readers.kaldi.ark import write_matrix
-from tests.recipes.systems.small_system import FIRST_OF_TEST
+from tests.recipes.systems.small_system import DECODE, FIRST_OF_TEST
+
+ROOT = str(Path(__file__).parents[4])
 
 BY_SCORES = (
     *("-graph", "graph/graph.dg", "-lm", "lm.arpa", "-cntkmap", "graph/cntkmap", "-acweight", "0.5"),
@@ -182,3 +186,17 @@ def test_faults_of_onnx_models_are_named(user, onnx):
     )
     user.write("bad.onnx", b"nothing of the kind")
     assert user.decode("-am", "bad.onnx").fault.startswith("bad.onnx: ")
+
+
+UNUSED = ("acoustic.export", "acoustic.training", "decoder.gaussians", "onnx", "rich")
+
+
+@pytest.mark.slow
+def test_decoding_imports_nothing_that_only_other_commands_need(user):
+    code = (
+        "import sys; from recipes.cli.argon.command import main; "
+        f"print(main(sys.argv[1:]), [name for name in {UNUSED!r} if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, *DECODE, "-infiles", "test.scp", "-outmlf", "hyp.mlf"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": ROOT}, capture_output=True, text=True, check=False)
+    assert done.stdout.endswith("\n0 []\n"), done.stderr
