@@ -160,7 +160,8 @@ def sweep(
     tokens = np.zeros(len(settings))
     words: list[dict[str, list[str]]] = [{} for _ in settings]
     names = list(scores)
-    order = [(0, names[0], 0), *((n, name, r) for n, name in enumerate(names) for r in range(rounds))]
+    # Rounds over all utterances: one that was decoded a moment ago would be faster than in practice.
+    order = [(0, names[0], 0), *((n, name, r) for r in range(rounds) for n, name in enumerate(names))]
     for done, (number, name, turn) in enumerate(order):
         inputs = {search.name: search.prepare(scores[name]) for search in searches}
         for i, (search, label) in enumerate(settings):

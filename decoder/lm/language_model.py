@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decoder.storage.mapped_file import NameList
-from readers.common.kernels import njit
+from readers.common.kernels import UNCOUNTED, njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa
 
@@ -74,7 +74,7 @@ class LMArrays(NamedTuple):
     length: np.ndarray = np.zeros(0, np.int32)
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def lm_step(arrays, state, word):
     """(cost, next state) of `word` after history `state`; cost = -ln P(word | state), inf if impossible.
 
@@ -100,7 +100,7 @@ def lm_step(arrays, state, word):
     return (-np.log(probability) if probability > 0 else np.inf), following
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def automaton_step(arrays, root, state, word):
     """`lm_step` of a single automaton whose empty history is state `root`."""
     cost = 0.0

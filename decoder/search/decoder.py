@@ -36,7 +36,7 @@ from decoder.lm.language_model import LanguageModel, LMArrays
 from decoder.search.hotwords import DEFAULT_SCORE, Phrases, hotword_arrays, open_phrases
 from decoder.search.kernels.tables import Settings
 from decoder.search.kernels.token_store import STEPS, Trace
-from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, search
+from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, new_cache, search
 from decoder.search.lattice import WordLattice, word_lattice
 from decoder.search.options import SearchOptions
 from decoder.search.path import SearchPath, WordTimes, trace_path, word_times, written_words
@@ -140,6 +140,7 @@ class Decoder:
     def _use(self, tables: SearchTables, options: SearchOptions) -> None:
         self.graph, self.lm, self.score_row, self._tables = tables.graph, tables.lm, tables.score_row, tables
         self._phrases: Phrases = {}
+        self._num_rows = int(tables.score_row[tables.graph.arrays.position_state].max()) + 1
         self._set_options(options)
 
     def with_options(self, **changes) -> "Decoder":
@@ -211,6 +212,7 @@ class Decoder:
         self.silence = silence_models(self.graph, options.silence)
         self._arrays = self._tables.search_graph(options, self.silence)
         lm = self.lm
+        self._caches: list[np.ndarray] = []  # of look-ahead costs, one per thread, while no search uses them
         self._settings = Settings(
             acweight=np.float64(options.acweight),  # interpreted kernels then round as compiled ones do
             beam=float(options.beam),
@@ -231,7 +233,7 @@ class Decoder:
     @property
     def num_rows(self) -> int:
         """The least number of rows that a scores matrix must have."""
-        return int(self.score_row[self.graph.arrays.position_state].max()) + 1
+        return self._num_rows
 
     def check_outputs(self, num_outputs: int, where: str = "model") -> None:
         """Raise GraphError unless a network with `num_outputs` outputs serves every state of the graph.
@@ -282,9 +284,15 @@ class Decoder:
     def _decode(self, frames: np.ndarray, widenings: int) -> DecodingResult:
         """Decode frames (T, K), with a beam that has been doubled `widenings` times."""
         lm, settings = NO_LM if self.lm is None else self.lm.arrays, widened(self._settings, widenings)
+        try:
+            cache = self._caches.pop()
+        except IndexError:  # first search of a thread
+            cache = new_cache(settings)
         outcome, cost, end, trace, num_frames, advanced, hotwords = search(
-            self._arrays, lm, settings, frames, self._hotwords
+            self._arrays, lm, settings, frames, self._hotwords, cache
         )
+        if self._hotwords is None:
+            self._caches.append(cache)
         reason = reason_of(outcome, num_frames)
         shared = {"tokens_per_frame": advanced / num_frames if num_frames else 0.0, "widenings": widenings}
         if reason and not (self.options.partial and num_frames and end >= 0):

@@ -41,10 +41,10 @@ from decoder.search.kernels.token_store import (
     find,
     set_token,
 )
-from readers.common.kernels import njit
+from readers.common.kernels import UNCOUNTED, njit
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED, forceinline=True)
 def cheapest_step(graph, settings, token, scores):
     """The least cost of a token's successors in the next frame: an initial bound for pruning that frame.
 
@@ -68,13 +68,12 @@ def cheapest_step(graph, settings, token, scores):
     return least
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED, forceinline=True)
 def process_emitting(graph, lm, hotwords, settings, scores, old, new, beam, trace, cache):
     """Advance tokens of the last frame over the emitting arcs of this one (Kaldi's ProcessEmitting).
 
     scores (K,) f4: this frame's log-likelihoods; old: OldTokens; new: TokenTable; beam: Beam of the new tokens so far.
-    There must be room for old.end steps.  Stops before a token whose successors may not fit into new.tokens: nothing is
-    allocated here, since reassigning arrays inside the loop makes it take half as long again.
+    There must be room for old.end steps.  Stops before a token whose successors may not fit into new.tokens.
     Returns (first token not advanced, number of new tokens, Beam, tokens to make room for).
     """
     old, begin, num_old, cutoff, frame = old
@@ -125,9 +124,7 @@ def process_emitting(graph, lm, hotwords, settings, scores, old, new, beam, trac
                 continue
             new_ahead = ahead
             if new_set:
-                # Nearly always cached, and seldom within the beam.  Repeated in process_word_arcs: on AN4 the search
-                # takes 1.2 times as long with a function for the uncached case, and 3 times with one, even inlined,
-                # for the whole block, because references to arrays are counted.
+                # Nearly always cached, and seldom within the beam.
                 query = history << 32 | np.int64(arc["word_set"])
                 slot = cache_slot(query, mask)
                 if cache[slot]["key"] != query:
@@ -156,13 +153,12 @@ def process_emitting(graph, lm, hotwords, settings, scores, old, new, beam, trac
     return num_old, count, Beam(best, best_cost, bound), 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED, forceinline=True)
 def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, tokens, trace, cache):
     """Advance the tokens of a Span over junctions and word arcs, after `frame` (Kaldi's ProcessNonemitting).
 
     cutoffs: Cutoffs; tokens: TokenTable, to which the new ones are added.  Levels are advanced in rising order, so that
     a token's cost is final before it goes on.  Stops before a token whose successors may not fit.
-    One long loop on purpose: a call that passes arrays costs more than its work (reference counting).
     Returns (first token not advanced, number of tokens, number of tokens, steps and arrivals to make room for).
     """
     level, begin, end = span

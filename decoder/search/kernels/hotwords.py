@@ -20,7 +20,7 @@ from decoder.search.kernels.lookahead import (
     plain_cost_ahead,
 )
 from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER, grown
-from readers.common.kernels import njit
+from readers.common.kernels import UNCOUNTED, njit
 
 # symbol: word that leads to the node; first_child, first_entry: see Hotwords; failure: node of the longest proper
 # suffix; held: bonus of the best phrase that has begun; gain: the same and the bonuses of all phrases that end here.
@@ -66,7 +66,7 @@ def with_own_pairs(hotwords: Hotwords | None, size: int) -> Hotwords | None:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def parts_of(hotwords, history):
     """(LM state, node) of a history."""
     pair = history - hotwords.first_pair
@@ -75,7 +75,7 @@ def parts_of(hotwords, history):
     return np.int64(hotwords.pairs[pair]["lm"]), np.int64(hotwords.pairs[pair]["node"])
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def pair_of(hotwords, lm_state, node):
     """The history of an LM state and a node; there must be room for a pair."""
     if node == ROOT or lm_state == SENTENCE_OVER:
@@ -90,7 +90,7 @@ def pair_of(hotwords, lm_state, node):
     return hotwords.first_pair + np.int64(table[slot])
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def _slot(table, pairs, lm_state, node):
     """Slot of a pair in the hash table, or the free slot for it."""
     mask = table.shape[0] - 1
@@ -100,7 +100,7 @@ def _slot(table, pairs, lm_state, node):
     return slot
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def room_for_pairs(hotwords):
     """How many more pairs fit; as good as any number without hotwords."""
     if hotwords is None:
@@ -125,7 +125,7 @@ def grow_pairs(hotwords, extra):
     return Hotwords(symbol, nodes, place, entries, least, level, first_pair, pairs, table, count)
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def hotword_step(hotwords, node, arc):
     """(bonus, next node) of a word arc: what its phrases gain, less what was paid for one that does not go on."""
     nodes, symbol = hotwords.nodes, hotwords.symbol[arc]
@@ -152,7 +152,7 @@ def hotword_step(hotwords, node, arc):
     return nodes[reached]["gain"] - nodes[node]["held"], reached
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def held_bonus(hotwords, history):
     """The bonus of phrases that have begun, which the end of the sentence takes back."""
     if hotwords is None:
@@ -161,7 +161,7 @@ def held_bonus(hotwords, history):
     return hotwords.nodes[node]["held"]
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def hotword_cost_ahead(ahead, lm, hotwords, lm_scale, key):
     """`cost_ahead` less the bonus of the next word.  key: history << 32 | number of the word set.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from decoder.lm.language_model import automaton_step
 from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER
-from readers.common.kernels import njit
+from readers.common.kernels import UNCOUNTED, njit
 
 WORD_SET = np.dtype([("low", "i4"), ("high", "i4"), ("least", "f4"), ("graph_cost", "f4")])
 HISTORY = np.dtype([("first", "i8"), ("backoff_cost", "f4"), ("backoff_state", "i4")])
@@ -227,7 +227,7 @@ def with_minima(cost, level):
     return table
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def first_at_least(place, begin, end, wanted):
     """Index of the first of the rising entries begin .. end-1 of `place` that is >= wanted, or end."""
     while begin < end:
@@ -239,7 +239,7 @@ def first_at_least(place, begin, end, wanted):
     return begin
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def least_between(table, level, i, j):
     """The least of table[i:j], by a table of `with_minima`."""
     least = np.float32(np.inf)
@@ -258,7 +258,7 @@ def least_between(table, level, i, j):
     return least
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def least_cost(histories, place, cost, level, root, state, low, high):
     """The least -ln P(word | state) over the words at places low .. high-1: a lower bound, nearly always exact.
 
@@ -283,13 +283,13 @@ def least_cost(histories, place, cost, level, root, state, low, high):
     return best, backed_off
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def cache_slot(key, mask):
     """Slot of the cache for the key history << 32 | word set; a newer entry overwrites an older one."""
     return np.int64((np.uint64(key) * HASH_MULTIPLIER) >> np.uint64(32)) & mask
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def plain_cost_ahead(sets, histories, place, cost, level, lm_scale, key):
     """`cost_ahead` of a single model where no unknown word can come next.  Few arrays, since each costs time."""
     history, words = key >> 32, sets[key & LOW_32]
@@ -301,7 +301,7 @@ def plain_cost_ahead(sets, histories, place, cost, level, lm_scale, key):
     return lm_scale * best + words["graph_cost"] if best < np.inf else NO_WORD_COST
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def cost_ahead(ahead, lm, lm_scale, key):
     """Lower bound of the cost of the next word, less the look-ahead that the graph has charged.
 

@@ -97,6 +97,43 @@ class Span(NamedTuple):
     end: int
 
 
+class SearchArrays(NamedTuple):
+    """The arrays of SearchState."""
+
+    table: np.ndarray
+    old: np.ndarray
+    new: np.ndarray
+    trace: Trace
+    cache: np.ndarray
+    hotwords: Hotwords | None
+
+
+class Progress(NamedTuple):
+    """Where a search goes on after its arrays have been changed; the first fields are those of SearchState.
+
+    frame: of the scores that are being searched; their number if only word arcs are left, one more at the end.
+    level: of the word arcs to cross, from -1 on; max_level of Settings if the frame itself is to be searched.
+    i: the next token to advance.  num_old: number of tokens to advance into the frame, -1 before it begins.
+    swapped: whether the arrays `old` and `new` have been exchanged.
+    needed: number of tokens, steps and arrivals to make room for; 0 at the end; TO_PRUNE if max_tokens is exceeded.
+    """
+
+    stamp: int
+    num_emitted: int
+    count: int
+    best: int
+    cutoff: float
+    num_advanced: int
+    num_frames: int
+    frame: int
+    level: int
+    i: int
+    num_old: int
+    beam: Beam
+    swapped: bool
+    needed: int
+
+
 class SearchState(NamedTuple):
     """A search between two frames, after num_frames of them.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from readers.common.kernels import njit
+from readers.common.kernels import UNCOUNTED, njit
 
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio (Knuth, TAOCP 3, 6.4)
 LOW_32 = 0xFFFFFFFF
@@ -50,7 +50,7 @@ class TokenTable(NamedTuple):
     stamp: int
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def find(table, stamp, tokens, key):
     """Index of the token with `key`, or ~slot with the free slot for it.
 
@@ -69,7 +69,7 @@ def find(table, stamp, tokens, key):
         slot = (slot + 1) & mask
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def add(table, stamp, tokens, count, slot, key, ahead):
     """Enter token `count` into the slot that `find` returned; set its key and look-ahead, which do not change."""
     table[slot] = stamp << 32 | count
@@ -115,7 +115,7 @@ def grow_trace(trace, extra):
     return Trace(steps, arrivals, trace.counts)
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def add_step(trace, previous, label, frame):
     """Append a step and return its index; there must be room."""
     number = trace.counts[STEPS]
@@ -125,7 +125,7 @@ def add_step(trace, previous, label, frame):
     return number
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def add_arrival(trace, node, previous, label, cost, lm, bonus):
     """Append a path into a node; there must be room."""
     arrival = trace.arrivals[trace.counts[ARRIVALS]]
@@ -134,7 +134,7 @@ def add_arrival(trace, node, previous, label, cost, lm, bonus):
     trace.counts[ARRIVALS] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def set_token(tokens, index, cost, slack, step):
     """Set what a better path changes of a token."""
     token = tokens[index]
@@ -167,12 +167,8 @@ def nth_smallest(values, count):
 
 
 @njit(cache=True, nogil=True)
-def keep_best_tokens(tokens, num_emitted, count, max_tokens):
-    """Keep the `max_tokens` tokens of least cost + ahead - slack; of equal ones, the first.  The others get cost inf.
-
-    Returns the index of the token of least cost + ahead among the first num_emitted, or among all if none of those is
-    left.
-    """
+def keep_best_tokens(tokens, count, max_tokens):
+    """Keep the `max_tokens` tokens of least cost + ahead - slack; of equal ones, the first.  The others cost inf."""
     values = np.empty(count)
     for i in range(count):
         values[i] = tokens[i]["cost"] + tokens[i]["ahead"] - tokens[i]["slack"]
@@ -185,13 +181,18 @@ def keep_best_tokens(tokens, num_emitted, count, max_tokens):
             tokens[i]["cost"] = np.inf
         else:
             room -= values[i] == threshold
+
+
+@njit(**UNCOUNTED)
+def best_of(tokens, num_emitted, count):
+    """Index of the token of least cost + ahead among the first num_emitted, or among all if none of those is left."""
     best = cheapest(tokens, np.int64(0), num_emitted)  # a literal 0 would compile it twice
     if tokens[best]["cost"] == np.inf:
         best = cheapest(tokens, num_emitted, count)
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def cheapest(tokens, begin, end):
     """Index of the token of least cost + ahead among begin .. end-1; of equal ones, the first."""
     best = begin

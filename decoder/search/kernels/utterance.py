@@ -10,7 +10,17 @@ from decoder.lm.language_model import lm_step
 from decoder.search.kernels.advance import cheapest_step, process_emitting, process_word_arcs
 from decoder.search.kernels.hotwords import Hotwords, grow_pairs, held_bonus, parts_of, with_own_pairs
 from decoder.search.kernels.lookahead import CACHE_ENTRY, CACHE_SIZE
-from decoder.search.kernels.tables import Beam, Cutoffs, OldTokens, SearchGraph, SearchState, Settings, Span
+from decoder.search.kernels.tables import (
+    Beam,
+    Cutoffs,
+    OldTokens,
+    Progress,
+    SearchArrays,
+    SearchGraph,
+    SearchState,
+    Settings,
+    Span,
+)
 from decoder.search.kernels.token_store import (
     ARRIVAL,
     LOW_32,
@@ -24,20 +34,33 @@ from decoder.search.kernels.token_store import (
     add,
     add_arrival,
     add_step,
+    best_of,
     find,
     grow_tokens,
     grow_trace,
     keep_best_tokens,
     set_token,
 )
-from readers.common.kernels import njit
+from readers.common.kernels import UNCOUNTED, njit
 
 FINITE = np.finfo(np.float64).max  # caps cutoffs, so that a cost of inf is outside every beam
 # Outcomes of a search:
 REACHED_END, NO_FINAL_TOKEN, ALL_TOKENS_DIED = 0, 1, 2
+TO_PRUNE = -1  # what a search needs in order to go on, see Progress
 
 
-def start_search(graph: SearchGraph, settings: Settings, hotwords: Hotwords | None = None) -> SearchState:
+def new_cache(settings: Settings) -> np.ndarray:
+    """An empty cache for results of `cost_ahead`.
+
+    They depend on graph, language model and options only, so that a cache can serve one search after another, unless
+    there are hotwords.
+    """
+    return np.zeros(CACHE_SIZE if settings.looks_ahead else 1, dtype=CACHE_ENTRY)
+
+
+def start_search(
+    graph: SearchGraph, settings: Settings, hotwords: Hotwords | None = None, cache: np.ndarray | None = None
+) -> SearchState:
     """The state before the first frame: one token in the start state, as if it had just crossed a word arc into it."""
     size = settings.initial_tokens
     table, stamp = np.zeros(2 * size, dtype=np.int64), 1
@@ -47,7 +70,7 @@ def start_search(graph: SearchGraph, settings: Settings, hotwords: Hotwords | No
     key = (graph.positions.shape[0] + settings.start) << 32 | settings.lm_start
     add(table, stamp, new, 0, ~find(table, stamp, new, key), key, np.float32(0.0))
     set_token(new, 0, 0.0, 0.0, add_step(trace, -1, NODE_LABEL, 0))
-    cache = np.zeros(CACHE_SIZE if settings.looks_ahead else 1, dtype=CACHE_ENTRY)
+    cache = new_cache(settings) if cache is None else cache
     own = with_own_pairs(hotwords, size)
     return SearchState(table, stamp, old, new, trace, 0, 1, 0, FINITE, 0, 0, cache, own)
 
@@ -63,58 +86,98 @@ def advance(graph: SearchGraph, lm, settings: Settings, state: SearchState, scor
     the `old` tokens, those of the last frame that any survived.
     """
     table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, cache, hotwords = state
-    for t in range(scores.shape[0] + ends):
-        if count == 0:
+    at = Progress(
+        *(np.int64(stamp), np.int64(num_emitted), np.int64(count), np.int64(best), cutoff, np.int64(num_advanced)),
+        *(np.int64(num_frames), np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)),
+        *(Beam(np.int64(-1), np.inf, np.inf), False, np.int64(0)),
+    )
+    while True:
+        arrays = SearchArrays(table, old, new, trace, cache, hotwords)
+        at = search_frames(graph, lm, settings, scores, ends, arrays, at)
+        if at.swapped:
+            old, new = new, old
+        if at.needed == 0:
             break
-        is_last = t == scores.shape[0]
-        exit_cutoff, word_cutoff = cutoff, FINITE
-        if is_last:
-            exit_cutoff = FINITE
-        elif num_frames > 0:
-            word_cutoff = min(new[best]["cost"] + new[best]["ahead"] + settings.word_beam, FINITE)
-        cutoffs = Cutoffs(cutoff, exit_cutoff, word_cutoff)
-        for level in range(-1, settings.max_level):
-            i, end = (np.int64(0), num_emitted) if level < 0 else (num_emitted, count)
-            while i < end:
-                span, tokens = Span(level, i, end), TokenTable(new, count, table, stamp)
+        if at.needed == TO_PRUNE:
+            keep_best_tokens(new, at.count, settings.max_tokens)
+        else:
+            trace = grow_trace(trace, at.needed)
+            hotwords = grow_pairs(hotwords, at.needed)
+            if at.count + at.needed > new.shape[0]:
+                new, table = grow_tokens(new, at.count, at.count + at.needed, table, at.stamp)
+    return SearchState(
+        *(table, at.stamp, old, new, trace, at.num_emitted, at.count, at.best, at.cutoff, at.num_advanced),
+        *(at.num_frames, cache, hotwords),
+    )
+
+
+@njit(**UNCOUNTED, forceinline=True)
+def search_frames(graph, lm, settings, scores, ends, arrays, at):
+    """Search on from a Progress, until the scores end or something must be allocated; returns the new Progress."""
+    table, old, new, trace, cache, hotwords = arrays
+    stamp, num_emitted, count, best, cutoff, num_advanced, num_frames, frame, level, i, num_old, beam, _, needed = at
+    num_scores, swapped = np.int64(scores.shape[0]), False
+    if needed == TO_PRUNE:
+        best = best_of(new, num_emitted, count)
+        cutoff = min(new[best]["cost"] + new[best]["ahead"] + settings.beam, FINITE)
+    needed = np.int64(0)
+    while True:
+        if level < settings.max_level:  # word arcs after the last frame
+            is_last = frame == num_scores
+            if count == 0 or frame > num_scores or (is_last and not ends):
+                break
+            exit_cutoff, word_cutoff = cutoff, FINITE
+            if is_last:
+                exit_cutoff = FINITE
+            elif num_frames > 0:
+                word_cutoff = min(new[best]["cost"] + new[best]["ahead"] + settings.word_beam, FINITE)
+            cutoffs = Cutoffs(cutoff, exit_cutoff, word_cutoff)
+            while level < settings.max_level:
+                span = Span(level, i, num_emitted if level < 0 else count)
+                tokens = TokenTable(new, count, table, stamp)
                 i, count, needed = process_word_arcs(
                     graph, lm, hotwords, settings, num_frames - 1, cutoffs, span, tokens, trace, cache
                 )
-                if i < end:
-                    trace = grow_trace(trace, needed)
-                    hotwords = grow_pairs(hotwords, needed)
-                    if count + needed > new.shape[0]:
-                        new, table = grow_tokens(new, count, count + needed, table, stamp)
-        num_advanced += count
-        if is_last:
+                if needed > 0:
+                    break
+                level, i = level + 1, num_emitted
+            if needed > 0:
+                break
+            num_advanced += count
+            if is_last:
+                frame, level = frame + 1, np.int64(-1)
+                break
+            num_old = np.int64(-1)
+            if count > settings.max_tokens:
+                needed = np.int64(TO_PRUNE)
+                break
+        if num_old < 0:
+            if trace.counts[STEPS] + count > trace.steps.shape[0]:
+                needed = count
+                break
+            old, new, num_old, swapped = new, old, count, not swapped
+            stamp += 1
+            bound = min(cheapest_step(graph, settings, old[best], scores[frame]) + settings.beam, FINITE)
+            i, count, beam = np.int64(0), np.int64(0), Beam(np.int64(-1), np.inf, bound)
+        waiting, tokens = OldTokens(old, i, num_old, cutoff, num_frames), TokenTable(new, count, table, stamp)
+        i, count, beam, needed = process_emitting(
+            graph, lm, hotwords, settings, scores[frame], waiting, tokens, beam, trace, cache
+        )
+        if needed > 0:
             break
-        if count > settings.max_tokens:
-            best = keep_best_tokens(new, num_emitted, count, settings.max_tokens)
-            cutoff = min(new[best]["cost"] + new[best]["ahead"] + settings.beam, FINITE)
-        old, new, num_old = new, old, count
-        stamp += 1
-        bound = min(cheapest_step(graph, settings, old[best], scores[t]) + settings.beam, FINITE)
-        i, count, beam = np.int64(0), np.int64(0), Beam(np.int64(-1), np.inf, bound)
-        while i < num_old:
-            if trace.counts[STEPS] + num_old > trace.steps.shape[0]:
-                trace = grow_trace(trace, num_old)
-            waiting, tokens = OldTokens(old, i, num_old, cutoff, num_frames), TokenTable(new, count, table, stamp)
-            i, count, beam, needed = process_emitting(
-                graph, lm, hotwords, settings, scores[t], waiting, tokens, beam, trace, cache
-            )
-            if i < num_old:
-                new, table = grow_tokens(new, count, needed, table, stamp)
         num_emitted = count
         if count > 0:
             best = beam.best
             cutoff = min(new[best]["cost"] + new[best]["ahead"] + settings.beam, FINITE)
             num_frames += 1
-    return SearchState(
-        *(table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, cache, hotwords)
+        frame, level, i = frame + 1, np.int64(-1), np.int64(0)
+    return Progress(
+        *(stamp, num_emitted, count, best, cutoff, num_advanced, num_frames, frame, level, i, num_old, beam),
+        *(swapped, needed),
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def end_utterance(graph, lm, hotwords, settings, frame, tokens, num_emitted, count, trace):
     """Close the paths that stand in a final state, adding its cost, that of the LM's </s> and bonuses to take back.
 
@@ -150,7 +213,7 @@ def end_utterance(graph, lm, hotwords, settings, frame, tokens, num_emitted, cou
     return best_cost, end
 
 
-@njit(cache=True, nogil=True)
+@njit(**UNCOUNTED)
 def end_unfinished(settings, frame, tokens, begin, end, trace):
     """End the paths of tokens[begin:end] where they are; for a lattice, the last step of the trace joins them.
 
@@ -196,7 +259,7 @@ def end_search(graph, lm, settings, state):
     return NO_FINAL_TOKEN, token["cost"], np.int64(token["step"]), trace, num_frames, state.num_advanced
 
 
-def search(graph, lm, settings, scores, hotwords=None):
+def search(graph, lm, settings, scores, hotwords=None, cache=None):
     """Decode one utterance; scores (T, K) f4 as for `advance`.  Returns the tuple of `end_search` and the Hotwords."""
-    state = advance(graph, lm, settings, start_search(graph, settings, hotwords), scores, True)
+    state = advance(graph, lm, settings, start_search(graph, settings, hotwords, cache), scores, True)
     return *end_search(graph, lm, settings, state), state.hotwords

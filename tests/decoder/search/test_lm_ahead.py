@@ -269,3 +269,21 @@ def test_least_of_a_stretch_by_its_minima(seed):
     for _ in range(200):
         begin, end = sorted(rng.integers(0, len(cost) + 1, size=2).tolist())
         assert least_between(table, level, begin, end) == min(cost[begin:end], default=math.inf)
+
+
+@pytest.mark.parametrize("hotwords", [(), ("x", "y z")])
+def test_a_search_may_use_the_cache_of_another_unless_there_are_hotwords(hotwords):
+    """Numbers of hotword histories differ between searches, so that their costs are not kept."""
+    for seed in range(12):
+        case = random_case(seed)
+        known = [phrase for phrase in hotwords if set(phrase.split()) <= set(case.decoder.graph.words)]
+        decoder = case.decoder.with_hotwords(known, 1.5).with_options(beam=3.0, widenings=1)
+        other = random_case(seed + 100).scores[:, :3]
+        first, unlike = decoder.decode(case.scores), np.resize(other, case.scores.shape).astype(np.float32, order="F")
+        decoder.decode(unlike)
+        again = decoder.decode(case.scores)
+        assert (again.cost, again.text, again.tokens_per_frame) == (first.cost, first.text, first.tokens_per_frame)
+        assert len(decoder._caches) == (0 if known else 1)
+        assert not decoder.with_options(lm_scale=3.0)._caches  # costs of another scale
+        fresh = case.decoder.with_hotwords(known, 1.5).with_options(beam=3.0, widenings=1)
+        assert fresh.decode(case.scores).cost == first.cost

@@ -7,7 +7,16 @@ import pytest
 
 from decoder.lm.language_model import LanguageModel
 from decoder.search.decoder import INITIAL_TOKENS
-from decoder.search.kernels.token_store import TOKEN, add, cheapest, find, grow_tokens, keep_best_tokens, nth_smallest
+from decoder.search.kernels.token_store import (
+    TOKEN,
+    add,
+    best_of,
+    cheapest,
+    find,
+    grow_tokens,
+    keep_best_tokens,
+    nth_smallest,
+)
 from tests.decoder import graphs
 from tests.decoder.search.test_options import make_decoder
 
@@ -23,7 +32,7 @@ def test_selection_equals_sorting(seed):
 def test_the_kept_tokens_are_the_best_and_of_equals_the_first():
     tokens = np.zeros(6, TOKEN)
     tokens["cost"], tokens["slack"] = [5, 3, 4, 3, 3, 9], [0, 0, 1, 0, 0, 8]
-    assert keep_best_tokens(tokens, 6, 6, 3) == 1
+    keep_best_tokens(tokens, 6, 3)
     assert tokens["cost"].tolist() == [math.inf, 3, 4, math.inf, math.inf, 9]
 
 
@@ -33,9 +42,9 @@ def test_the_cheapest_token_is_the_first_of_equals_and_counts_its_look_ahead():
     assert [cheapest(tokens, begin, 6) for begin in range(6)] == [1, 1, 2, 3, 4, 5]
     assert cheapest(tokens, 0, 1) == 0
     tokens["cost"], tokens["ahead"] = [5, 1, 1, 1, 1, 1], 0  # the best of those on a position, not of all
-    assert keep_best_tokens(tokens, 1, 6, 6) == 0
+    assert best_of(tokens, 1, 6) == 0
     tokens["cost"] = [math.inf, math.inf, 2, 1, 1, 3]
-    assert keep_best_tokens(tokens, 2, 6, 3) == 3
+    assert best_of(tokens, 2, 6) == 3
 
 
 def test_tokens_are_found_after_their_tables_have_grown():
