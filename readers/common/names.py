@@ -1,9 +1,13 @@
-"""The key of an utterance, which connects its features, labels and lattices."""
+"""The key of an utterance, which connects its features, labels and lattices, and tables of many keys.
+
+A million keys take 150 MB in a dictionary.  The tables here keep 64-bit hashes in sorted arrays, 16 bytes a key, and
+compare the keys themselves only where hashes are equal.
+"""
 
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from readers.errors import ConfigError
 
@@ -42,6 +46,128 @@ def by_unique_ends(names: Collection[str]) -> dict[str, str]:
     """Map the last part of names (after the last slash) to the name, unless several names end alike."""
     counts = Counter(name.rpartition("/")[2] for name in names)
     return {end: name for name in names if counts[end := name.rpartition("/")[2]] == 1}
+
+
+def hashes_of(names: Iterable[str]):
+    """Return a 64-bit hash of each name, (n,) int64; other processes have other hashes."""
+    import numpy as np  # commands that compute nothing start without it
+
+    return np.fromiter(map(hash, names), np.int64)
+
+
+class KeySet:
+    """A set of names, of which only the hashes are kept; it takes another name for one of them once in 10^13 times.
+
+    Parameters
+    ----------
+    names : iterable of str
+    """
+
+    def __init__(self, names: Iterable[str]):
+        import numpy as np
+
+        self._hashes = np.unique(hashes_of(names))
+
+    def __contains__(self, name: str) -> bool:
+        number = hash(name)
+        place = self._hashes.searchsorted(number)
+        return bool(place < len(self._hashes) and self._hashes[place] == number)
+
+    def contains(self, hashes):
+        """Return which of (n,) int64 hashes are those of names in the set, (n,) bool."""
+        return _member(hashes, self._hashes)
+
+
+class KeyTable:
+    """Numbers of names, 0 for the first that was added.
+
+    Parameters
+    ----------
+    name_of : callable
+        Returns the name with a number.
+
+    Examples
+    --------
+    >>> names = ["b", "a"]
+    >>> table = KeyTable(names.__getitem__)
+    >>> table.extend(hashes_of(names))
+    >>> table.find("a"), table.find("c")
+    (1, None)
+    """
+
+    def __init__(self, name_of: Callable[[int], str]):
+        self._name_of = name_of
+        self._runs: list[tuple] = []  # sorted hashes, their numbers; each run is longer than those after it together
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def extend(self, hashes) -> None:
+        """Add the names with these hashes, (n,) int64, which get the next numbers."""
+        import numpy as np
+
+        found, numbers = hashes, np.arange(self._size, self._size + len(hashes))
+        self._size += len(hashes)
+        while self._runs and len(self._runs[-1][0]) <= 2 * len(found):
+            before = self._runs.pop()
+            found, numbers = (np.concatenate(pair) for pair in zip(before, (found, numbers)))
+        order = np.argsort(found, kind="stable")
+        self._runs.append((found[order], numbers[order]))
+
+    def find(self, name: str) -> int | None:
+        """Return the number of a name, None for a name that was not added."""
+        number = hash(name)
+        for hashes, numbers in self._runs:
+            place = int(hashes.searchsorted(number))
+            while place < len(hashes) and hashes[place] == number:
+                if self._name_of(int(numbers[place])) == name:
+                    return int(numbers[place])
+                place += 1
+        return None
+
+    def known(self, hashes):
+        """Return which of (n,) int64 hashes are those of names in the table, (n,) bool."""
+        import numpy as np
+
+        found = np.zeros(len(hashes), bool)
+        for run, _ in self._runs:
+            found |= _member(hashes, run)
+        return found
+
+
+def _member(hashes, run):
+    """Return which hashes are in a sorted array."""
+    places = run.searchsorted(hashes)
+    places[places == len(run)] = 0
+    return run[places] == hashes if len(run) else places < 0
+
+
+def several(hashes):
+    """Return which of (n,) int64 hashes occur more than once, (n,) bool."""
+    import numpy as np
+
+    order = np.argsort(hashes, kind="stable")
+    found = hashes[order]
+    equal = np.zeros(len(found) + 1, bool)
+    equal[1:-1] = found[1:] == found[:-1]
+    result = np.empty(len(found), bool)
+    result[order] = equal[1:] | equal[:-1]
+    return result
+
+
+def repeated(names: Iterable[str], name_of: Callable[[int], str]) -> Iterator[tuple[int, int]]:
+    """Yield the index of each name that is the same as an earlier one, and that of the first such name, in order.
+
+    names: read once; name_of(i) is the i-th of them.
+    """
+    import numpy as np
+
+    first: dict[str, int] = {}
+    for index in np.flatnonzero(several(hashes_of(names))).tolist():
+        earlier = first.setdefault(name_of(index), index)
+        if earlier != index:
+            yield index, earlier
 
 
 def wildcard(pattern: str) -> str:

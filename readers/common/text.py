@@ -4,9 +4,10 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from readers.common.audio_format import HEAD_SIZE, refuse_audio
 from readers.common.file_part import FilePart
@@ -20,6 +21,7 @@ LIMIT_VARIABLE = "ARGONAUT_MAX_EXPANDED"
 _ESCAPES = re.compile(r"\\([0-7]{3})|\\(.)", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+](?:inf|infinity|nan)", re.IGNORECASE)
 ROWS_AT_ONCE = 50000
+Entry = TypeVar("Entry")
 _NEEDS_QUOTES = re.compile(r"""[\s"'\\]|[^\x20-\x7e]""")
 _NEEDS_QUOTES_EVEN_IF_PRINTABLE = re.compile(r"""[\s"'\\]""")
 
@@ -91,24 +93,32 @@ def read_text(path: str | os.PathLike) -> str:
     return decode_text(read_bytes(path), path)
 
 
-def decode_text(raw: bytes, path: str | os.PathLike) -> str:
-    """Decode the bytes of a file like `read_text`."""
+def decode_text(raw: bytes, path: str | os.PathLike, lines_before: int = 0) -> str:
+    """Decode the bytes of a file like `read_text`; lines_before: lines of the file before these bytes."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
         refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
-        line = raw.count(b"\n", 0, fault.start) + 1
+        line = lines_before + raw.count(b"\n", 0, fault.start) + 1
         raise FormatError(
             f"{path}:{line}: byte 0x{raw[fault.start]:02x} is not UTF-8; expected UTF-8 text; "
             "convert text in another encoding with iconv"
         ) from fault
     if "\0" in text:  # binary data or UTF-16; moreover, file names cannot contain it
         refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
-        line = text.count("\n", 0, text.index("\0")) + 1
+        line = lines_before + text.count("\n", 0, text.index("\0")) + 1
         raise FormatError(f"{path}:{line}: byte 0x00 is not text; expected UTF-8 text, not binary data or UTF-16")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
+
+
+def read_text_bytes(path: str | os.PathLike) -> bytes:
+    r"""Read a plain or gzip text file like `read_text`, as UTF-8: text of one byte per character takes no more."""
+    raw = read_bytes(path)
+    if raw.isascii() and b"\0" not in raw and b"\r" not in raw:
+        return raw
+    return decode_text(raw, path).encode()
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
@@ -138,6 +148,63 @@ def decode_lines(raw: bytes, path: str | os.PathLike) -> list[str]:
     if lines and not lines[-1]:
         lines.pop()
     return lines
+
+
+class ParsedLines(Sequence, Generic[Entry]):
+    """The entries of a text file with an entry on each line, which are parsed again whenever they are asked for.
+
+    An entry takes the bytes of its line and 12 more, where a list of objects takes hundreds.  Slices are lists.
+
+    Parameters
+    ----------
+    raw : bytes
+        Text of `read_text_bytes`.
+    parse : callable
+        Returns the entry of a line, given without blanks at its ends, and its number; a function that can be pickled.
+    """
+
+    def __init__(self, raw: bytes, parse: Callable[[str, int], Entry]):
+        self._raw, self._parse = raw, parse
+        self._begins, self._numbers = array("Q"), array("I")
+        self._last: tuple[int, Entry | None] = -1, None  # index and entry: an entry is often used several times
+
+    def lines(self) -> Iterator[tuple[int, int, str]]:
+        """Yield place, number and text of each line that is not blank, of entries or not."""
+        place, number, size, find = 0, 0, len(self._raw), self._raw.find
+        while place < size:
+            end = find(b"\n", place)
+            end = size if end < 0 else end
+            number += 1
+            text = self._raw[place:end].decode().strip()
+            if text:
+                yield place, number, text
+            place = end + 1
+
+    def append(self, place: int, number: int) -> None:
+        """Add the entry of a line, given as by `lines`."""
+        self._begins.append(place)
+        self._numbers.append(number)
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        last, entry = self._last
+        if index != last or index < 0:
+            begin = self._begins[index]
+            end = self._raw.find(b"\n", begin)
+            entry = self._parse(self._raw[begin : end if end >= 0 else None].decode().strip(), self._numbers[index])
+            self._last = index, entry
+        return entry
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(one == two for one, two in zip(self, other))
+
+    __hash__ = None
 
 
 def parse_json(text: str) -> Any:
@@ -237,6 +304,8 @@ def split_fields(line: str, where: str) -> list[tuple[str, bool]]:
     A field that begins with " or ' extends to the next unescaped mark of the same kind.
     where: "file:line" for the message.  Raises FormatError for an unclosed quote.
     """
+    if '"' not in line and "'" not in line and "\\" not in line:
+        return [(field, False) for field in line.split()]
     fields = []
     position, length = 0, len(line)
     while True:

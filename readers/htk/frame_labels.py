@@ -11,7 +11,8 @@ import numpy as np
 from readers.common.faults import OnFault
 from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.htk.mlf import Label, format_label
+from readers.htk.mlf import Label
+from readers.htk.storage.label_fields import format_label
 from readers.htk.units import TICKS_PER_FRAME
 
 MAX_FRAMES = 2**25  # per utterance (93 hours); protects the memory from a damaged time

@@ -7,24 +7,26 @@ If an entry has alternatives, separated by `///`, only the first is read.
 Source: HTK Book 3.4, sections 6.2 and 6.3; CNTK book 3.4.2.
 """
 
-import math
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Container, ItemsView, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from readers.common.faults import OnFault
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
-from readers.common.names import cut_extension, key_of, wildcard
-from readers.common.text import escape, is_count, is_number, quote_name, read_lines, split_fields
+from readers.common.names import KeySet, cut_extension, key_of, wildcard
+from readers.common.text import is_number, read_lines, split_fields
 from readers.errors import FormatError
+from readers.htk.storage.label_fields import MAX_TIME, entry_name, format_entry, parse_time
+
+if TYPE_CHECKING:
+    from readers.htk.storage.label_index import LabelIndex
 
 HEADER = "#!MLF!#"
-MAX_TIME = 10**15  # 100 ns; three years
-_OCTAL = re.compile(r"((?:\\[0-3][0-7]{2})+)")
-_NAME_LINE = re.compile(r'"(.*?)"\s*(->|=>)?(.*)')
+LARGE = 1 << 23  # bytes; the labels of larger files stay there and are parsed when they are asked for
 
 
 class Label(NamedTuple):
@@ -66,15 +68,23 @@ class MLF(Mapping):
         self._by_tail: dict[str, str] | None = None  # built on first use
         self.faulty: set[str] = set()
         self._patterns: list[tuple[re.Pattern, str, list[Label], tuple[str, int]]] = []
+        self._large: LabelIndex | None = None  # the entries of large files, after the others
+        self._bytes = 0  # in files
 
     def __getitem__(self, key: str) -> list[Label]:
-        return self._labels[key]
+        number = None if self._large is None else self._large.find(key)
+        return self._labels[key] if number is None else self._large.labels(number)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._labels)
+        yield from self._labels
+        if self._large is not None:
+            yield from map(self._large.key, range(len(self._large)))
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return len(self._labels) + (0 if self._large is None else len(self._large))
+
+    def items(self) -> ItemsView[str, list[Label]]:
+        return _Items(self)
 
     @property
     def patterns(self) -> list[str]:
@@ -83,13 +93,10 @@ class MLF(Mapping):
 
     def where(self, name: str) -> str:
         """Return "file:line" of the entry with this key, or that `lookup` finds; raises KeyError if there is none."""
-        if name in self._places:
-            file, line = self._places[name]
-        elif (found := self._find(name)) is not None:
-            file, line = found[1]
-        else:
+        found = self._exactly(name) or self._find(name)
+        if found is None:
             raise KeyError(name)
-        return f"{file}:{line}"
+        return "{}:{}".format(*found[1])
 
     def lookup(self, name: str) -> list[Label] | None:
         """Return the labels of an utterance, given its logical name or key; None if there is no entry for it.
@@ -97,8 +104,16 @@ class MLF(Mapping):
         The first match counts of: the same key; a `*/` entry that equals the end of the name after a slash; the
         patterns, in file order.
         """
-        found = self._find(name)
+        found = self.entry(name)
         return None if found is None else found[0]
+
+    def entry(self, name: str) -> tuple[list[Label], str] | None:
+        """Return the labels that `lookup` finds and the "file:line" of their entry; None if there is none."""
+        found = self._find(name)
+        if found is None:
+            return None
+        labels = self._large.labels(found[0]) if isinstance(found[0], int) else found[0]
+        return labels, "{}:{}".format(*found[1])
 
     def expected_entry(self, name: str) -> str:
         """Return the end of a message about a missing entry: `expected an entry */u.lab`, and a similar entry if there
@@ -106,48 +121,107 @@ class MLF(Mapping):
         """
         tail = key_of(name).rsplit("/", 1)[-1]
         if self._by_tail is None:
-            self._by_tail = {key.rsplit("/", 1)[-1]: key for key in reversed(self._labels)}
+            self._by_tail = {key.rsplit("/", 1)[-1]: key for key in reversed(list(self))}
         other = self._by_tail.get(tail)
         return f"expected an entry */{tail}.lab" + (f", not {other}.lab: directories are compared" if other else "")
 
-    def _find(self, name: str) -> tuple[list[Label], tuple[str, int]] | None:
-        """Return (labels, (file, line)) of the entry for an utterance."""
+    def _find(self, name: str) -> tuple[list[Label] | int, tuple[str, int]] | None:
+        """Return (labels or their number among those of large files, (file, line)) of the entry for an utterance."""
         key = key_of(name)
         for candidate in (key, name) if key != name else (key,):  # a key may have a dot, as in sp0.9-utt
-            if candidate in self._labels:
-                return self._labels[candidate], self._places[candidate]
+            found = self._exactly(candidate)
+            if found is not None:
+                return found
             tail = candidate
-            while self._any_path and "/" in tail:
+            while (self._any_path or self._large is not None) and "/" in tail:
                 tail = tail.split("/", 1)[1]
-                if tail in self._any_path:
-                    return self._labels[tail], self._places[tail]
+                found = self._exactly(tail, any_path=True)
+                if found is not None:
+                    return found
         for expression, _, labels, place in self._patterns:
             if expression.fullmatch(key):
                 return labels, place
         return None
 
+    def _exactly(self, key: str, any_path: bool = False) -> tuple[list[Label] | int, tuple[str, int]] | None:
+        """Return what `_find` returns for the entry with a key; any_path: only for one that was written `*/key`."""
+        if key in self._labels and (not any_path or key in self._any_path):
+            return self._labels[key], self._places[key]
+        number = None if self._large is None else self._large.find(key, any_path)
+        return None if number is None else (number, self._large.where(number))
+
     def add(self, name: str, labels: list[Label], file: str = "", line: int = 0) -> None:
         """Add an entry.  Raises FormatError if an entry with this name exists."""
-        any_path = name.startswith("*/")
+        if not self._is_new(name, labels, file, line):
+            return
+        key = key_of(name)
+        self._by_tail = None
+        self._labels[key] = labels
+        self._places[key] = (file, line)
+        if name.startswith("*/"):
+            self._any_path.add(key)
+
+    def _is_new(self, name: str, labels: list[Label], file: str, line: int, earlier: int = 0) -> bool:
+        """Keep an entry whose name is a pattern and return False, or check that its name is new and return True.
+
+        earlier: line of an entry with this name in the same file, 0 if there is none.
+        """
         key = key_of(name)
         if "*" in key or "?" in key:
             expression = re.compile(wildcard(cut_extension(name)), re.DOTALL)
             self._patterns.append((expression, name, labels, (file, line)))
-            return
-        if key in self._labels:
-            raise FormatError(
-                f"{file}:{line}: entry {key!r} is already at {self.where(key)}; expected each utterance once"
-            )
+            return False
+        found = (None, (file, earlier)) if earlier else self._exactly(key)
+        if found is not None:
+            where = "{}:{}".format(*found[1])
+            raise FormatError(f"{file}:{line}: entry {key!r} is already at {where}; expected each utterance once")
+        return True
+
+    def _read_large(self, path: str | os.PathLike, wanted: KeySet | None = None, on_fault: OnFault | None = None):
+        """Add the entries of a large file, like `read_mlf`."""
+        from readers.htk.storage.label_index import LabelIndex, LabelText  # imports numba
+
+        text, source = LabelText(path), f"{path}"
+        _check_header(text.read(0, min(text.size, 80)).decode(errors="replace").split("\n", 1)[0], source)
+        if self._large is None:
+            self._large = LabelIndex(_parse_labels, self._labels)
         self._by_tail = None
-        self._labels[key] = labels
-        self._places[key] = (file, line)
-        if any_path:
-            self._any_path.add(key)
+
+        def accept(name: str, labels: list[Label], line: int, earlier: int) -> bool:
+            return self._is_new(name, labels, source, line, earlier)
+
+        def refuse(line: int, fault: FormatError) -> None:
+            self.faulty.add(f"{source}:{line}")
+            on_fault(fault)
+
+        self._large.add_file(text, entry_name, accept, wanted, on_fault and refuse)
+
+    def _grows_large(self, path: str | os.PathLike) -> bool:
+        """Count the bytes of a file; return whether it and the files before it are large together."""
+        if self._large is None and Path(path).is_file():
+            self._bytes += Path(path).stat().st_size
+        return self._large is not None or self._bytes > LARGE
+
+
+class _Items(ItemsView):
+    """The entries of an MLF, of which each is looked up once."""
+
+    def __iter__(self) -> Iterator[tuple[str, list[Label]]]:
+        mlf = self._mapping
+        yield from mlf._labels.items()
+        if mlf._large is not None:
+            for number in range(len(mlf._large)):
+                yield mlf._large.key(number), mlf._large.labels(number)
+
+
+def _check_header(line: str, path: str) -> None:
+    if line.strip() != HEADER:
+        raise FormatError(f"{path}:1: first line {line.strip()[:40]!r}; expected {HEADER}")
 
 
 def read_mlf(
     path: str | os.PathLike,
-    keys: Collection[str] | None = None,
+    keys: Container[str] | None = None,
     into: MLF | None = None,
     on_fault: OnFault | None = None,
 ) -> MLF:
@@ -157,8 +231,8 @@ def read_mlf(
     ----------
     path : path
         The file, plain or gzip.
-    keys : collection of str, optional
-        Read only these utterances (and all patterns); other entries are not parsed.
+    keys : collection of str or KeySet, optional
+        Read only these utterances (and all patterns); other entries are not parsed.  A KeySet is one of `wanted_keys`.
     into : MLF, optional
         Add the entries to this object, to combine several files.
     on_fault : callable, optional
@@ -180,11 +254,12 @@ def read_mlf(
     HTK Book 3.4, section 6.3; CNTK book 3.4.2.
     """
     mlf = MLF() if into is None else into
-    wanted = None if keys is None else _with_tails(keys)
+    if mlf._grows_large(path):
+        mlf._read_large(path, keys if keys is None or isinstance(keys, KeySet) else wanted_keys(keys), on_fault)
+        return mlf
+    wanted = keys if keys is None or isinstance(keys, KeySet) else set(_with_tails(keys))
     lines = read_lines(path)
-    if not lines or lines[0].strip() != HEADER:
-        found = lines[0].strip() if lines else ""
-        raise FormatError(f"{path}:1: first line {found[:40]!r}; expected {HEADER}")
+    _check_header(lines[0] if lines else "", f"{path}")
     source = f"{path}"
     index = first = 1
 
@@ -199,7 +274,7 @@ def read_mlf(
             continue
         first = index
         try:
-            name = _entry_name(text, f"{source}:{first}")
+            name = entry_name(text, f"{source}:{first}")
             index = _find_dot(lines, first, source, name)
             if wanted is not None and not (key_of(name) in wanted or "*" in name[1:] or "?" in name):
                 continue
@@ -212,37 +287,18 @@ def read_mlf(
     return mlf
 
 
-def _with_tails(keys: Collection[str]) -> set[str]:
-    """Return the keys and their ends after each slash, which can be names of `*/` entries."""
-    wanted = set(keys)
+def wanted_keys(keys: Iterable[str]) -> KeySet:
+    """Return the keys of utterances in the form that `read_mlf` needs, for several files of many utterances."""
+    return KeySet(_with_tails(keys))
+
+
+def _with_tails(keys: Iterable[str]) -> Iterator[str]:
+    """Yield the keys and their ends after each slash, which can be names of `*/` entries."""
     for key in keys:
+        yield key
         while "/" in key:
             key = key.split("/", 1)[1]
-            wanted.add(key)
-    return wanted
-
-
-def _entry_name(text: str, where: str) -> str:
-    """Return the unquoted name on the first line of an entry.
-
-    A backslash is literal (names may be Windows paths), except before three octal digits.
-    """
-    match = _NAME_LINE.fullmatch(text)
-    if not match or not match.group(1):
-        raise FormatError(f"{where}: {text[:60]!r}; expected the quoted name of an entry")
-    name, arrow, rest = match.groups()
-    if arrow:
-        raise FormatError(
-            f'{where}: entry "{name}" {arrow} points to a directory of label files; '
-            "expected the labels themselves; gather them into one MLF, for instance with HLEd"
-        )
-    if rest:
-        raise FormatError(f'{where}: {rest[:40]!r} after the name "{name}"; expected nothing more on the line')
-    if "\\" not in name:
-        return name
-    return _OCTAL.sub(
-        lambda run: bytes(int(code, 8) for code in run.group(1)[1:].split("\\")).decode(errors="replace"), name
-    )
+            yield key
 
 
 def _find_dot(lines: list[str], index: int, source: str, name: str) -> int:
@@ -255,8 +311,10 @@ def _find_dot(lines: list[str], index: int, source: str, name: str) -> int:
     raise FormatError(f'{source}:{begin}: entry "{name}" is not closed; expected a line with a single dot')
 
 
-def _parse_labels(lines: list[str], first: int, last: int, source: str, on_fault: OnFault | None = None) -> list[Label]:
-    """Parse the label lines first .. last-1, counted from 0."""
+def _parse_labels(
+    lines: list[str], first: int, last: int, source: str, on_fault: OnFault | None = None, before: int = 0
+) -> list[Label]:
+    """Parse the label lines first .. last-1, counted from 0; before: lines of the file before `lines`."""
     labels = []
     append, intern = labels.append, sys.intern
     for index in range(first, last):
@@ -279,14 +337,14 @@ def _parse_labels(lines: list[str], first: int, last: int, source: str, on_fault
                 break
             pairs = [(field, False) for field in fields]
         else:
-            pairs = split_fields(line, f"{source}:{index + 1}")
+            pairs = split_fields(line, f"{source}:{before + index + 1}")
             if len(pairs) == 1 and pairs[0][1] and labels and labels[-1].end is not None:
                 raise FormatError(
-                    f"{source}:{index + 1}: entry name {line.strip()} among the labels of an entry; "
+                    f"{source}:{before + index + 1}: entry name {line.strip()} among the labels of an entry; "
                     "expected a line with a single dot before it"
                 )
         try:
-            append(_parse_label(pairs, f"{source}:{index + 1}"))
+            append(_parse_label(pairs, f"{source}:{before + index + 1}"))
         except FormatError as fault:
             if on_fault is None:
                 raise
@@ -300,7 +358,7 @@ def _parse_label(fields: list[tuple[str, bool]], where: str) -> Label:
     position = 0
     times: list[int | None] = [None, None]
     while position < 2 and position + 1 < len(fields) and numeric[position]:
-        times[position] = _parse_time(fields[position][0], where)
+        times[position] = parse_time(fields[position][0], where)
         position += 1
     start, end = times
     if start is not None and end is not None and start > end:
@@ -315,15 +373,6 @@ def _parse_label(fields: list[tuple[str, bool]], where: str) -> Label:
             position += 1
         levels.append((sys.intern(name), score))
     return Label(start, end, *levels[0], tuple(levels[1:]))
-
-
-def _parse_time(field: str, where: str) -> int | None:
-    value = float(field)
-    if value == -1:
-        return None
-    if not 0 <= value < MAX_TIME:
-        raise FormatError(f"{where}: label time {field[:30]}; expected 0 to {MAX_TIME:g} (100 ns units)")
-    return int(field) if is_count(field) else round(value)
 
 
 def write_mlf(path: str | os.PathLike, entries: Iterable[tuple[str, list[Label] | FilePart]]) -> None:
@@ -349,36 +398,3 @@ def write_mlf(path: str | os.PathLike, entries: Iterable[tuple[str, list[Label] 
                 file.write(labels.read_bytes().decode("utf-8", "surrogateescape"))
             else:
                 file.write(format_entry(name, labels, path))
-
-
-def format_entry(name: str, labels: Iterable[Label], where: object) -> str:
-    """Format an entry with its closing dot, as the lines of an MLF; `where` is the file, for messages."""
-    lines = [format_label(label, f"{where}: entry {name!r}") for label in labels]
-    return "\n".join([f'"{_escape_entry(name)}"', *lines, ".", ""])
-
-
-def _escape_entry(name: str) -> str:
-    name = re.sub(r"\\(?=[0-3][0-7]{2})", lambda _: "\\134", name)
-    name = re.sub(r"\\$", lambda _: "\\134", name).replace('"', "\\042")
-    return "".join(c if " " <= c <= "~" else escape(c) for c in name)
-
-
-def format_label(label: Label, where: str = "label") -> str:
-    """Format a label as a line of an MLF, without the line end."""
-    if label.start is None and label.end is not None:
-        raise FormatError(f"{where}: label {label.name!r} ends at {label.end} but has no start; expected both or none")
-    fields = [str(time) for time in (label.start, label.end) if time is not None]
-    for name, score in ((label.name, label.score), *label.aux):
-        plain = not is_number(name) and name not in (".", "///")
-        fields.append(quote_name(name, force=not plain))
-        if score is not None:
-            fields.append(_format_score(score, where))
-    return " ".join(fields)
-
-
-def _format_score(score: float, where: str) -> str:
-    score = float(score)
-    if not math.isfinite(score):
-        raise FormatError(f"{where}: score {score}; expected a finite number")
-    fixed = f"{score:.6f}"
-    return fixed if float(fixed) == score else repr(score)

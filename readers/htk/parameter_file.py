@@ -17,7 +17,7 @@ import numpy as np
 from readers.common.audio_format import HEAD_SIZE, refuse_audio
 from readers.common.files import atomic_write
 from readers.errors import FormatError, ShapeError
-from readers.htk.coding import COMPRESSION_FRAMES, SHORT_MAX, checksum, compress
+from readers.htk.storage.coding import COMPRESSION_FRAMES, SHORT_MAX, checksum, compress
 
 HEADER_SIZE = 12
 BASE_MASK = 0o77
@@ -164,7 +164,7 @@ def read_htk_header(path: str | os.PathLike) -> HTKHeader:
     ----------
     HTK Book 3.4, section 5.10.1.
     """
-    with Path(path).open("rb", buffering=0) as file:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (faster, for lists of many files)
         return _read_header(file, path)
 
 

@@ -8,18 +8,19 @@ Source: CNTK book 3.4.2 (HTKMLFReader); HTK Book 3.4, section 4.2 (script files)
 import os
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.faults import OnFault
 from readers.common.files import atomic_write
 from readers.common.names import key_of
-from readers.common.text import quote_name, read_lines, split_fields
+from readers.common.text import ParsedLines, quote_name, read_lines, read_text_bytes, split_fields
 from readers.errors import FormatError
 from readers.htk.mlf import HEADER
 
-_ENTRY = re.compile(r"(?:([^=]+)=)?(.*?)(?:\[([0-9]{1,18}),([0-9]{1,18})(?:,([0-9]{1,4}))?\])?", re.DOTALL)
+_RANGE = re.compile(r"\[([0-9]{1,18}),([0-9]{1,18})(?:,([0-9]{1,4}))?\]")
 
 
 class ScpEntry(NamedTuple):
@@ -82,7 +83,7 @@ def read_scp(
     expand: bool = True,
     on_fault: OnFault | None = None,
     channels: bool = False,
-) -> list[ScpEntry]:
+) -> Sequence[ScpEntry]:
     """Read the entries of an SCP.
 
     Parameters
@@ -101,8 +102,8 @@ def read_scp(
 
     Returns
     -------
-    list of ScpEntry
-        In file order.
+    sequence of ScpEntry
+        In file order.  Each is parsed when it is asked for, so that a long list takes little more memory than its text.
 
     Raises
     ------
@@ -115,24 +116,24 @@ def read_scp(
     """
     prefix = prefix.replace("\\", "/").rstrip("/") if prefix else ""
     directory = posixpath.dirname(os.fspath(path).replace(os.sep, "/")) or "."
-    entries = []
-    lines = read_lines(path)
-    if lines and (found := _other_kind(lines[0].strip())):  # otherwise each line would be reported as a missing file
-        fault = FormatError(f"{path}:1: {found}; expected lines path, name=path or name=path[first,last]")
-        if on_fault is None:
-            raise fault
-        on_fault(fault)
-        return []
-    for number, line in enumerate(lines, 1):
-        line = line.strip()
-        if not line:
-            continue
+    source, folder = f"{path}", directory if expand else None
+    parse = partial(_parse_entry, source=source, prefix=prefix, directory=folder, channels=channels)
+    entries: ParsedLines[ScpEntry] = ParsedLines(read_text_bytes(path), parse)
+    for place, number, line in entries.lines():
+        if number == 1 and (found := _other_kind(line)):  # otherwise each line would be reported as a missing file
+            fault = FormatError(f"{path}:1: {found}; expected lines path, name=path or name=path[first,last]")
+            if on_fault is None:
+                raise fault
+            on_fault(fault)
+            return []
         try:
-            entries.append(_parse_entry(line, f"{path}", number, prefix, directory if expand else None, channels))
+            parse(line, number)
         except FormatError as fault:
             if on_fault is None:
                 raise
             on_fault(fault)
+        else:
+            entries.append(place, number)
     return entries
 
 
@@ -146,9 +147,14 @@ def _other_kind(line: str) -> str | None:
 
 
 def _parse_entry(
-    line: str, source: str, number: int, prefix: str, directory: str | None, channels: bool = False
+    line: str, number: int, source: str, prefix: str, directory: str | None, channels: bool = False
 ) -> ScpEntry:
-    logical, physical, start, end, channel = _ENTRY.fullmatch(line).groups()
+    found = _RANGE.fullmatch(line, line.rfind("[")) if line.endswith("]") and "[" in line else None
+    start, end, channel = found.groups() if found else (None, None, None)
+    whole = line[: found.start()] if found else line
+    logical, equals, physical = whole.partition("=")
+    if not (equals and logical):
+        logical, physical = "", whole
     malformed = line.endswith("]") and end is None and _ends_in_range(line[:-1])
     if malformed or (channel is not None and not channels):
         raise FormatError(
@@ -161,7 +167,7 @@ def _parse_entry(
         )
     if prefix:
         physical = f"{prefix}/{physical}"
-    elif directory is not None and not _is_name_with_dots(physical):
+    elif directory is not None and "..." in physical and not _is_name_with_dots(physical):
         physical = physical.replace("...", directory, 1)
     if end is None:
         return ScpEntry(logical or physical, physical, None, None, source, number)
@@ -208,7 +214,7 @@ def _format_entry(entry: ScpEntry, target: str | os.PathLike) -> str:
     text += entry.source[len(entry.path) :]
     try:
         odd = set("\n\r\0") & set(text) or _other_kind(text.strip())
-        parsed = None if odd else _parse_entry(text.strip(), "", 0, "", None, channels=True)
+        parsed = None if odd else _parse_entry(text.strip(), 0, "", "", None, channels=True)
     except FormatError:
         parsed = None
     if parsed is None or (*parsed[:4], parsed.channel) != (*entry[:4], entry.channel):
@@ -218,24 +224,27 @@ def _format_entry(entry: ScpEntry, target: str | os.PathLike) -> str:
     return text
 
 
-def read_pairs(path: str | os.PathLike) -> list[tuple[str, str]]:
+def read_pairs(path: str | os.PathLike) -> Sequence[tuple[str, str]]:
     """Read the (source, target) pairs of an HCopy list; names with blanks are quoted.
 
     Raises FormatError, with file and line, for a line that does not have two names.
     """
-    pairs = []
-    for number, line in enumerate(read_lines(path), 1):
-        fields = split_fields(line, f"{path}:{number}") if line.strip() else None
-        if fields is None:
-            continue
-        if len(fields) != 2:
-            raise FormatError(
-                f"{path}:{number}: found {len(fields)}; expected two names, source and target, separated by blanks"
-            )
-        if any("\0" in name for name, _ in fields):
-            raise FormatError(f"{path}:{number}: a name with the escape \\000; expected names of files")
-        pairs.append((fields[0][0], fields[1][0]))
+    pairs = ParsedLines(read_text_bytes(path), partial(_parse_pair, source=f"{path}"))
+    for place, number, line in pairs.lines():
+        _parse_pair(line, number, f"{path}")
+        pairs.append(place, number)
     return pairs
+
+
+def _parse_pair(line: str, number: int, source: str) -> tuple[str, str]:
+    fields = split_fields(line, f"{source}:{number}")
+    if len(fields) != 2:
+        raise FormatError(
+            f"{source}:{number}: found {len(fields)}; expected two names, source and target, separated by blanks"
+        )
+    if any("\0" in name for name, _ in fields):
+        raise FormatError(f"{source}:{number}: a name with the escape \\000; expected names of files")
+    return fields[0][0], fields[1][0]
 
 
 def write_pairs(path: str | os.PathLike, pairs: Iterable[tuple[str | Path, str | Path]]) -> None:

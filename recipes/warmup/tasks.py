@@ -81,6 +81,7 @@ def search(root: Path) -> list[Step]:
         ("a long stream", stream_with_pruning, [str(bundle), utterance]),
         ("a graph in memory", decode_with_graph_in_memory, [str(root)]),
         ("a long recording", align_long_recording, [str(bundle), utterance]),
+        ("long lists of labels", index_labels, [str(root / "words.mlf")]),
     ]
 
 
@@ -237,6 +238,16 @@ def stream_with_pruning(arguments: list[str]) -> int:
         stream = one.stream(rate)
         stream.push(samples / 32768)
         stream.finish()
+    return 0
+
+
+def index_labels(paths: list[str]) -> int:
+    """Read label files as if they were large."""
+    from readers.htk import mlf
+
+    mlf.LARGE = -1  # this process reads nothing else
+    for path in paths:
+        mlf.read_mlf(path)
     return 0
 
 

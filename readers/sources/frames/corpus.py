@@ -5,6 +5,7 @@ Source: CNTK book 3.4.2.  As in CNTK, some errors skip one utterance and others 
 utterance or a range beyond the end of its file only skips that utterance.
 """
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -98,7 +99,7 @@ def build_corpus(
     check_same_length(features)
     entries = features[0].entries
     for stream in labels:
-        stream.load({entry.key for entry in entries})
+        stream.load(UtteranceKeys(entries, np.arange(len(entries))))
     corpus = _Collector(labels)
     for line, entry in enumerate(entries):
         try:
@@ -119,14 +120,50 @@ def build_corpus(
     return corpus.finish()
 
 
+class UtteranceKeys(Sequence):
+    """The keys of the entries on some lines of an SCP, made when they are asked for.
+
+    lines: (U,) int64, from 0.
+    """
+
+    def __init__(self, entries: Sequence[ScpEntry], lines: np.ndarray):
+        self._entries, self._lines = entries, lines
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return [self._entries[line].key for line in self._lines[index].tolist()]
+        return self._entries[int(self._lines[index])].key
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
+class _Column:
+    """An array that grows at its end; its memory is moved, not copied, where the system can do that."""
+
+    def __init__(self, dtype: type):
+        self._values, self._size = np.empty(1 << 16, dtype), 0
+
+    def append(self, values: np.ndarray) -> None:
+        end = self._size + len(values)
+        if end > len(self._values):
+            self._values.resize(max(end, len(self._values) * 5 // 4), refcheck=False)
+        self._values[self._size : end] = values
+        self._size = end
+
+    def finish(self) -> np.ndarray:
+        """Return the values; nothing can be appended afterwards."""
+        self._values.resize(self._size, refcheck=False)
+        return self._values
+
+
 class _Collector:
     """Collects utterances for a Corpus."""
 
     def __init__(self, labels: Sequence[CorpusLabels]):
         self._labels = labels
-        self._lines: list[int] = []
-        self._lengths: list[int] = []
-        self._classes: list[list[np.ndarray]] = [[] for _ in labels]
+        self._lines, self._lengths = array("q"), array("q")
+        self._classes = [_Column(np.uint16 if stream.num_classes <= 65536 else np.int32) for stream in labels]
         self._skipped: list[tuple[str, str]] = []
 
     def skip(self, key: str, reason: str) -> None:
@@ -144,12 +181,12 @@ class _Collector:
                 reason = f"{len(classes)} frames of labels in {stream.name}; expected {length}, as in the features"
                 self.skip(entry.key, f"{entry.where}: {reason}")
                 return
-            found.append(classes.astype(np.uint16 if stream.num_classes <= 65536 else np.int32))
+            found.append(classes)
         self._lines.append(line)
         self._lengths.append(length)
         for part, classes in zip(self._classes, found):
             part.append(classes)
 
     def finish(self) -> Corpus:
-        classes = [np.concatenate(part) if part else np.empty(0, np.uint16) for part in self._classes]
-        return Corpus(np.array(self._lines, np.int64), np.array(self._lengths, np.int64), classes, self._skipped)
+        lines, lengths = (np.frombuffer(column, np.int64) for column in (self._lines, self._lengths))
+        return Corpus(lines, lengths, [column.finish() for column in self._classes], self._skipped)

@@ -21,7 +21,7 @@ from readers.minibatches.context import subsampled_windows, windows
 from readers.minibatches.masks import SpecAugment, channels_of
 from readers.minibatches.randomisation import ChunkPlan, Sweep, divide
 from readers.sources.frames.chunks import ChunkLoader, PageFile, page_out
-from readers.sources.frames.corpus import Corpus, build_corpus, check_same_length, utterance_frames
+from readers.sources.frames.corpus import Corpus, UtteranceKeys, build_corpus, check_same_length, utterance_frames
 from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.paging import ChunkCache
 from readers.sources.frames.repetition import recorded
@@ -157,7 +157,7 @@ class FrameReader(Reader):
 
     def _make_masks(self, corpus: Corpus, seed: int) -> list[SpecAugment | None]:
         """Return the masks of each stream, None for a stream without."""
-        keys = [self.features[0].entries[line].key for line in corpus.lines]
+        keys = UtteranceKeys(self.features[0].entries, corpus.lines)
         return [
             stream.masks
             and SpecAugment(stream.masks, keys, corpus.num_frames, channels_of(stream.record, stream.native_dim), seed)

@@ -18,7 +18,7 @@ from readers.config.config import Config
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord, SideFiles
 from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
 from readers.htk.frame_labels import frame_labels, read_state_list
-from readers.htk.mlf import MLF, read_mlf
+from readers.htk.mlf import MLF, read_mlf, wanted_keys
 from readers.htk.parameter_file import HAS_C, HAS_K, HTKHeader, kind_name, read_htk, read_htk_header
 from readers.htk.scp import ScpEntry, read_list, read_scp
 from readers.minibatches.context import context_frames
@@ -26,6 +26,7 @@ from readers.minibatches.indicators import one_hot
 from readers.minibatches.masks import MaskOptions
 from readers.sources.frames.repetition import REPETITION_NAMES, frames_per_vector_of
 
+MOST_HEADERS = 1 << 14  # in memory
 FEATURE_NAMES = ("scpFile", "dim", "contextWindow", "type", "prefixPathInSCP", *REPETITION_NAMES)
 LABEL_NAMES = (
     *("mlfFile", "mlfFileList", "labelDim", "dim", "labelType", "type", "labelMappingFile"),
@@ -138,6 +139,7 @@ class CorpusFeatures:
                 found = describe(fault)
             if not isinstance(found, str):
                 self._compare(entry, found)
+            self._headers = self._headers if len(self._headers) < MOST_HEADERS else {}
             self._headers[entry.place] = found
         if isinstance(found, str):
             raise FormatError(found)
@@ -304,15 +306,16 @@ class CorpusLabels:
 
         Raises FormatError if they contain labels for none of the utterances.
         """
+        wanted = wanted_keys(keys)  # once for all files
         for path in self.mlf_paths:
             try:
-                read_mlf(path, keys, into=self.mlf, on_fault=on_fault)
+                read_mlf(path, wanted, into=self.mlf, on_fault=on_fault)
             except OSError as fault:
                 raise ConfigError(f"{self.where}: {describe(fault)}; expected a master label file") from fault
         if not self.mlf and not self.mlf.patterns:
             raise FormatError(
-                f"{self.source}: no labels for any of {len(keys)} utterances; expected the names of the SCP, such as "
-                f"{min(keys)!r}{self._example()}"
+                f"{self.source}: no labels for any of {len(set(keys))} utterances; expected the names of the SCP, such "
+                f"as {min(keys)!r}{self._example()}"
             )
 
     def _example(self) -> str:
@@ -336,10 +339,9 @@ class CorpusLabels:
         period: 100 ns units per frame.  Raises FormatError for labels with gaps, unknown names, or classes beyond
         labelDim; these are errors of the state list, not of one utterance.
         """
-        labels = self.mlf.lookup(entry.logical)
+        labels, where = self.mlf.entry(entry.logical) or (None, "")
         if not labels:
             return None
-        where = self.mlf.where(entry.logical)
         classes = frame_labels(labels, self.state_ids, where, period)
         if classes.max() >= self.num_classes:
             raise FormatError(
@@ -349,9 +351,7 @@ class CorpusLabels:
 
     def matrix(self, classes: np.ndarray) -> np.ndarray:
         """Return the matrix (dim, N) float32, Fortran order, for N classes."""
-        if self.targets is not None:
-            return self.targets.T[classes].T
-        return one_hot(classes, self.dim)
+        return one_hot(classes, self.dim) if self.targets is None else self.targets.T[classes].T
 
     def _read_targets(self, config: Config) -> np.ndarray:
         """Read labelToTargetMappingFile: lines `label bits` in class order; bits has targetDim zeros and ones."""

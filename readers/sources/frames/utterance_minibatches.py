@@ -18,7 +18,7 @@ from readers.minibatches.randomisation import ChunkPlan, Sweep
 from readers.minibatches.sequence_layout import SequenceLayout
 from readers.minibatches.sequence_packing import PackedSequences, SequencePiece, pack_truncated, pack_whole
 from readers.minibatches.supervision import PlacedSupervision, SupervisionSource
-from readers.sources.frames.corpus import Corpus
+from readers.sources.frames.corpus import Corpus, UtteranceKeys
 from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.paging import ChunkCache
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
@@ -120,7 +120,7 @@ class UtteranceMinibatches:
         self._excerpts, self._options, self._seed = excerpts, options.excerpts, seed
         self._cache, self._chunk_of, self._first_rows = cache, chunk_of, first_rows
         self._parallel, self._truncated, self._ahead = options.parallel, options.truncated, options.ahead
-        self.keys = [features[0].entries[line].key for line in corpus.lines]
+        self.keys = UtteranceKeys(features[0].entries, corpus.lines)
         self._first_frame = corpus.first_frame
         self._entered: tuple[int, int] | None = None  # sweep and block whose chunks are in memory
 

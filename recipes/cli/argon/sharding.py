@@ -94,7 +94,7 @@ def with_labels_in_file(numbered: Sequence[tuple], results: Iterable, directory:
     """Write the labels of results to a file of this shard, as entries of an MLF, and refer to them there."""
     from readers.common.file_part import FilePart
     from readers.common.files import atomic_write
-    from readers.htk.mlf import format_entry
+    from readers.htk.storage.label_fields import format_entry
 
     path, place, found = Path(directory, f"{numbered[0][0]}.mlf"), 0, []
     with atomic_write(path) as file:

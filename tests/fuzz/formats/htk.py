@@ -15,12 +15,12 @@ from decoder.lattices.posteriors import best_path, confident_words, link_posteri
 from decoder.lattices.rescoring import rescore_lattice
 from decoder.lm.language_model import LanguageModel
 from readers.errors import ArgonautError
-from readers.htk.coding import checksum
 from readers.htk.frame_labels import frame_labels, read_state_list
 from readers.htk.mlf import read_mlf, write_mlf
 from readers.htk.parameter_file import parse_kind, read_htk, read_htk_header, write_htk
 from readers.htk.scp import read_list, read_pairs, read_scp, write_scp
 from readers.htk.slf import read_slf, write_slf
+from readers.htk.storage.coding import checksum
 from readers.kaldi.lattice import word_table, write_kaldi_lattices
 from recipes.cli.score import read_words
 from tests.decoder.graphs import make_arpa

@@ -5,8 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.errors import FormatError
+from readers.htk import mlf as mlf_module
 from readers.htk.frame_labels import read_state_list
-from readers.htk.mlf import MLF, Label, format_label, read_mlf, write_mlf
+from readers.htk.mlf import MLF, Label, read_mlf, write_mlf
+from readers.htk.storage.label_fields import format_label
+
+
+@pytest.fixture(autouse=True, params=[mlf_module.LARGE, -1], ids=["small", "large"])
+def _size(request, monkeypatch):
+    """Read files into memory, or as if they were large."""
+    monkeypatch.setattr(mlf_module, "LARGE", request.param)
 
 
 def put(path, text, header="#!MLF!#\n"):

@@ -41,6 +41,7 @@ from acoustic.engine.engine import Engine
 from acoustic.training import trainer
 from decoder.recognizer import ForcedAligner
 from decoder.scoring import matching
+from readers.htk import mlf
 from readers.sources.chain import ChainSource
 from recipes.cli.main import main
 from tests.acoustic.nodes import test_lattice_free
@@ -118,6 +119,8 @@ for frames in (False, True):
     test_lattice_free.test_values_are_sums_over_sequences(frames)
 test_lattice_free.test_single_precision_equals_double()
 test_time_splice.test_the_compiled_kernels_are_those_of_arrays()
+mlf.LARGE = -1
+mlf.read_mlf("words.mlf")
 """
 
 

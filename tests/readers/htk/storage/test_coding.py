@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from readers.htk.coding import checksum, compress
+from readers.htk.storage.coding import checksum, compress
 
 
 def slow_checksum(words, start=0):

@@ -1,0 +1,8 @@
+"""How HTK's formats are stored: the coding of values in feature files, and an index of long label files.
+
+Open label_index.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(__name__, {})

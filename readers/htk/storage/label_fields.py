@@ -1,0 +1,82 @@
+"""The parts of label files as text: names of entries, times and label lines."""
+
+import math
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from readers.common.text import escape, is_count, is_number, quote_name
+from readers.errors import FormatError
+
+if TYPE_CHECKING:
+    from readers.htk.mlf import Label
+
+MAX_TIME = 10**15  # 100 ns; three years
+_OCTAL = re.compile(r"((?:\\[0-3][0-7]{2})+)")
+_NAME_LINE = re.compile(r'"(.*?)"\s*(->|=>)?(.*)')
+
+
+def entry_name(text: str, where: str) -> str:
+    """Return the unquoted name on the first line of an entry.
+
+    A backslash is literal (names may be Windows paths), except before three octal digits.
+    """
+    match = _NAME_LINE.fullmatch(text)
+    if not match or not match.group(1):
+        raise FormatError(f"{where}: {text[:60]!r}; expected the quoted name of an entry")
+    name, arrow, rest = match.groups()
+    if arrow:
+        raise FormatError(
+            f'{where}: entry "{name}" {arrow} points to a directory of label files; '
+            "expected the labels themselves; gather them into one MLF, for instance with HLEd"
+        )
+    if rest:
+        raise FormatError(f'{where}: {rest[:40]!r} after the name "{name}"; expected nothing more on the line')
+    if "\\" not in name:
+        return name
+    return _OCTAL.sub(
+        lambda run: bytes(int(code, 8) for code in run.group(1)[1:].split("\\")).decode(errors="replace"), name
+    )
+
+
+def parse_time(field: str, where: str) -> int | None:
+    """Return a time in 100 ns units, None for -1.  Raises FormatError."""
+    value = float(field)
+    if value == -1:
+        return None
+    if not 0 <= value < MAX_TIME:
+        raise FormatError(f"{where}: label time {field[:30]}; expected 0 to {MAX_TIME:g} (100 ns units)")
+    return int(field) if is_count(field) else round(value)
+
+
+def format_entry(name: str, labels: "Iterable[Label]", where: object) -> str:
+    """Format an entry with its closing dot, as the lines of an MLF; `where` is the file, for messages."""
+    lines = [format_label(label, f"{where}: entry {name!r}") for label in labels]
+    return "\n".join([f'"{_escape_entry(name)}"', *lines, ".", ""])
+
+
+def _escape_entry(name: str) -> str:
+    name = re.sub(r"\\(?=[0-3][0-7]{2})", lambda _: "\\134", name)
+    name = re.sub(r"\\$", lambda _: "\\134", name).replace('"', "\\042")
+    return "".join(c if " " <= c <= "~" else escape(c) for c in name)
+
+
+def format_label(label: "Label", where: str = "label") -> str:
+    """Format a label as a line of an MLF, without the line end."""
+    if label.start is None and label.end is not None:
+        raise FormatError(f"{where}: label {label.name!r} ends at {label.end} but has no start; expected both or none")
+    fields = [str(time) for time in (label.start, label.end) if time is not None]
+    for name, score in ((label.name, label.score), *label.aux):
+        plain = not is_number(name) and name not in (".", "///")
+        fields.append(quote_name(name, force=not plain))
+        if score is not None:
+            fields.append(_format_score(score, where))
+    return " ".join(fields)
+
+
+def _format_score(score: float, where: str) -> str:
+    score = float(score)
+    if not math.isfinite(score):
+        raise FormatError(f"{where}: score {score}; expected a finite number")
+    fixed = f"{score:.6f}"
+    return fixed if float(fixed) == score else repr(score)

@@ -1,0 +1,333 @@
+"""An index of the entries of long label files: labels stay in the files and are parsed when they are asked for.
+
+An entry takes 48 bytes, whatever the number of its labels.  The files must not change while they are in use.
+"""
+
+import bisect
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from readers.common.faults import OnFault
+from readers.common.names import KeySet, KeyTable, hashes_of, key_of, several
+from readers.common.text import GZIP_MAGIC, decode_text, read_text_bytes
+from readers.errors import FormatError
+from readers.htk.storage.label_kernels import END, FULL, NOT_CLOSED, ODD_NAME, find_dot, index_entries
+
+BLOCK = 1 << 22  # bytes that are read at once
+ENTRIES_AT_ONCE = 1 << 15
+ODD = -1  # size of a name that is not written as it is
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+ParseLabels = Callable[..., list]
+ENTRY = np.dtype([("name", "<i8"), ("name_size", "<i4"), ("gap", "<i4"), ("size", "<i8"), ("line", "<i8")])
+
+
+class LabelText:
+    """The text of a label file, with plain line ends; read in parts, by any number of threads.
+
+    Parameters
+    ----------
+    path : path
+        Plain or gzip.  Compressed text, and text with other line ends, is copied to a temporary file.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = path
+        self._open()
+
+    def _open(self) -> None:
+        self._lock = threading.Lock()
+        if _is_plain(self.path):
+            self._file = Path(self.path).open("rb", buffering=0)  # noqa: SIM115
+        else:
+            self._file = tempfile.TemporaryFile(prefix="argonaut-labels-", buffering=0)  # noqa: SIM115
+            view = memoryview(read_text_bytes(self.path))
+            while view:
+                view = view[self._file.write(view) :]
+        self.size = os.fstat(self._file.fileno()).st_size
+
+    def read(self, begin: int, size: int) -> bytes:
+        """Return a part of the text.  Raises FormatError if the file has become too short."""
+        pieces = []
+        with self._lock:
+            self._file.seek(begin)
+            while size and (piece := self._file.read(size)):
+                pieces.append(piece)
+                size -= len(piece)
+        if size:
+            raise FormatError(f"{self.path}: the file has become shorter while it was used; expected no change")
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.path = state["path"]
+        self._open()
+
+
+def _is_plain(path: str | os.PathLike) -> bool:
+    """Whether a file is text that can be read in parts as it is."""
+    with Path(path).open("rb", buffering=0) as file:
+        block = file.read(BLOCK)
+        if block.startswith((GZIP_MAGIC, BYTE_ORDER_MARK)):
+            return False
+        while block:
+            if b"\r" in block:
+                return False
+            block = file.read(BLOCK)
+    return True
+
+
+class FoundEntries(NamedTuple):
+    """Entries that follow each other in a file.
+
+    Attributes
+    ----------
+    names : list of str
+    rows : (n,) array of ENTRY
+        Where they are.
+    plain : (n,) bool
+        Whether the labels are surely without fault.
+    """
+
+    names: list[str]
+    rows: np.ndarray
+    plain: np.ndarray
+
+
+class Fault(NamedTuple):
+    """A fault of the entry that begins on a line."""
+
+    line: int
+    error: FormatError
+
+
+def find_entries(text: LabelText, entry_name: Callable[[str, str], str]) -> Iterator[FoundEntries | Fault]:
+    """Yield the entries of a label file, in order, and the faults between them.
+
+    entry_name(line, where): returns the name on the first line of an entry, or raises FormatError.
+    """
+    place, line, size = 0, 0, BLOCK
+    columns = [np.empty((ENTRIES_AT_ONCE, 2), np.int64) for _ in range(2)]
+    columns += [np.empty(ENTRIES_AT_ONCE, np.int64), np.empty(ENTRIES_AT_ONCE, bool)]
+    while place < text.size:
+        block = text.read(place, min(size, text.size - place))
+        is_last = place + len(block) == text.size
+        block = block if is_last else block[: block.rfind(b"\n") + 1]
+        if not block.isascii() or b"\0" in block:
+            decode_text(block, text.path, line)
+        characters, begin, reason = np.frombuffer(block, np.uint8), 0, FULL
+        while reason != END:
+            count, begin, line, reason = index_entries(characters, begin, line, *columns)
+            if count:
+                yield _found(block, place, count, *columns)
+            if reason in (ODD_NAME, NOT_CLOSED):
+                odd = _odd_entry(block, characters, begin, line, place, text.path, entry_name)
+                if odd.is_cut and not is_last:
+                    break
+                if odd.found is not None:
+                    yield odd.found
+                begin, line = odd.end, odd.line
+        size = BLOCK if begin else 2 * size  # an entry that is longer than the block
+        place += begin
+
+
+def _found(block: bytes, place: int, count: int, names, bodies, lines, plain) -> FoundEntries:
+    """Return the entries in the first rows of the arrays, of a block that begins at a place in the file."""
+    names, bodies = names[:count], bodies[:count]
+    rows = np.empty(count, ENTRY)
+    rows["name"], rows["name_size"] = names[:, 0] + place, names[:, 1] - names[:, 0]
+    rows["gap"], rows["size"] = bodies[:, 0] - names[:, 0], bodies[:, 1] - bodies[:, 0]
+    rows["line"] = lines[:count]
+    return FoundEntries([block[begin:end].decode() for begin, end in names.tolist()], rows, plain[:count].copy())
+
+
+class _OddEntry(NamedTuple):
+    """What an unusual line between entries is.
+
+    found: an entry or a fault, None for a line of blanks; is_cut: whether no dot follows.
+    end, line: where the next entry begins, and the number of lines before it.
+    """
+
+    found: FoundEntries | Fault | None
+    is_cut: bool
+    end: int
+    line: int
+
+
+def _odd_entry(block: bytes, characters, begin: int, line: int, place: int, path, entry_name) -> _OddEntry:
+    body = block.find(b"\n", begin) + 1 or len(block)
+    first = block[begin:body].decode().strip()
+    if not first:  # blanks that are not ASCII
+        return _OddEntry(None, False, body, line + 1)
+    close, end, num_lines, _ = find_dot(characters, body)
+    try:
+        name = entry_name(first, f"{path}:{line + 1}")
+        if close < 0:
+            message = f'entry "{name}" is not closed; expected a line with a single dot'
+            raise FormatError(f"{path}:{line + 1}: {message}")
+    except FormatError as fault:
+        fault = fault.with_traceback(None)  # which would keep the block in memory
+        return _OddEntry(Fault(line + 1, fault), close < 0, end, line + 1 + num_lines)
+    row = np.array([(place + begin, ODD, body - begin, close - body, line + 1)], ENTRY)
+    return _OddEntry(FoundEntries([name], row, np.zeros(1, bool)), False, end, line + 1 + num_lines)
+
+
+class LabelIndex:
+    """The entries of label files, numbered in their order.
+
+    Parameters
+    ----------
+    parse : callable
+        parse(lines, first, last, file, on_fault, number of lines before them) returns the labels on lines[first:last].
+    others : collection of str
+        Keys of entries that are not in the index.
+    """
+
+    def __init__(self, parse: ParseLabels, others: Collection[str]):
+        self._parse, self._others = parse, others
+        self._texts: list[tuple[LabelText, bool]] = []  # with whether faults are ignored
+        self._firsts: list[int] = []  # number of the first entry of each file
+        self._rows, self._any_path = np.empty(0, ENTRY), np.empty(0, bool)
+        self._new: list[tuple[np.ndarray, np.ndarray]] = []  # rows and flags that are not in these arrays yet
+        self._last: tuple[int, bytes] = -1, b""  # of `_content`
+        self._odd: dict[int, str] = {}  # names that are not written as they are
+        self._table = KeyTable(self.key)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._join()
+        return {**self.__dict__, "_table": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._table = KeyTable(self.key)
+        self._table.extend(hashes_of(map(self.key, range(len(self._rows)))))
+
+    def add_file(
+        self,
+        text: LabelText,
+        entry_name: Callable[[str, str], str],
+        accept: Callable[[str, list, int, int], bool],
+        wanted: KeySet | None = None,
+        refuse: Callable[[int, FormatError], None] | None = None,
+    ) -> None:
+        """Add the entries of a file.
+
+        Parameters
+        ----------
+        text : LabelText
+        entry_name : callable
+            See `find_entries`.
+        accept : callable
+            accept(name, labels, line, line of an earlier entry of the same name or 0) is called for entries whose names
+            may be patterns or repeated.  It returns whether to add the entry, or raises FormatError.
+        wanted : KeySet, optional
+            Keys of the entries to add, besides patterns.
+        refuse : callable, optional
+            refuse(line, error) is called for each error, with the first line of the entry; by default it is raised.
+        """
+        self._texts.append((text, refuse is not None))
+        self._firsts.append(len(self))
+        for found in find_entries(text, entry_name):
+            if isinstance(found, FoundEntries):
+                self._add(found, accept, wanted, refuse)
+            elif refuse is None:
+                raise found.error
+            else:
+                refuse(found.line, found.error)
+
+    def _add(self, found: FoundEntries, accept, wanted: KeySet | None, refuse) -> None:
+        """Add entries of the last file, after checking the unusual ones among them in their order."""
+        keys = [key_of(name) for name in found.names]
+        hashes = hashes_of(keys)
+        patterns = np.fromiter(("*" in name[1:] or "?" in name for name in found.names), bool, len(keys))
+        kept = np.ones(len(keys), bool) if wanted is None else patterns | wanted.contains(hashes)
+        unusual = patterns | ~found.plain | self._table.known(hashes) | several(hashes)
+        if self._others:
+            unusual |= np.fromiter((key in self._others for key in keys), bool, len(keys))
+        first: dict[str, int] = {}  # key -> line
+        for i in np.flatnonzero(kept & unusual).tolist():
+            line = int(found.rows["line"][i])
+            told = None if refuse is None else partial(refuse, line)
+            try:
+                labels = [] if found.plain[i] and not patterns[i] else self._checked(found.rows[i], told)
+                kept[i] = accept(found.names[i], labels, line, first.get(keys[i], 0))
+                first[keys[i]] = line
+            except FormatError as fault:
+                kept[i] = False
+                if told is None:
+                    raise
+                told(fault)
+        odd = np.flatnonzero(found.rows["name_size"] == ODD).tolist()
+        self._odd |= {len(self) + int(kept[:i].sum()): found.names[i] for i in odd if kept[i]}
+        flags = np.fromiter((name.startswith("*/") for name in found.names), bool, len(keys))
+        self._new.append((found.rows[kept], flags[kept]))
+        self._table.extend(hashes[kept])
+
+    def _checked(self, row: np.void, on_fault: OnFault | None) -> list:
+        """Return the labels of an entry of the last file."""
+        text = self._texts[-1][0]
+        return self._parsed(text.read(int(row["name"] + row["gap"]), int(row["size"])), row, text, on_fault)
+
+    def _join(self) -> None:
+        """Append new rows to the others."""
+        if self._new:
+            rows, flags = zip((self._rows, self._any_path), *self._new)
+            self._rows, self._any_path, self._new = np.concatenate(rows), np.concatenate(flags), []
+
+    def find(self, key: str, any_path: bool = False) -> int | None:
+        """Return the number of the entry with a key, None if there is none; any_path: only one written `*/key`."""
+        number = self._table.find(key)
+        return None if number is None or (any_path and not self._any_path[number]) else number
+
+    def where(self, number: int) -> tuple[str, int]:
+        """Return file and line of an entry."""
+        self._join()
+        return f"{self._text_of(number)[0].path}", int(self._rows[number]["line"])
+
+    def key(self, number: int) -> str:
+        """Return the key of an entry."""
+        self._join()
+        if number in self._odd:
+            return key_of(self._odd[number])
+        row = self._rows[number]
+        return key_of(self._content(number)[: int(row["name_size"])].decode())
+
+    def labels(self, number: int) -> list:
+        """Return the labels of an entry."""
+        content = self._content(number)
+        row = self._rows[number]
+        text, ignores_faults = self._text_of(number)
+        return self._parsed(content[int(row["gap"]) :], row, text, _ignore if ignores_faults else None)
+
+    def _content(self, number: int) -> bytes:
+        """Return the text of an entry from its name on; the last is kept, because key and labels are read in turn."""
+        last, content = self._last
+        if number != last:
+            self._join()
+            row = self._rows[number]
+            content = self._text_of(number)[0].read(int(row["name"]), int(row["gap"] + row["size"]))
+            self._last = number, content
+        return content
+
+    def _parsed(self, body: bytes, row: np.void, text: LabelText, on_fault: OnFault | None) -> list:
+        lines = body.decode().split("\n")
+        return self._parse(lines, 0, len(lines) - 1, f"{text.path}", on_fault, int(row["line"]))
+
+    def _text_of(self, number: int) -> tuple[LabelText, bool]:
+        return self._texts[bisect.bisect_right(self._firsts, number) - 1]
+
+
+def _ignore(fault: FormatError) -> None:
+    """Do nothing about a fault that was reported when the file was read."""

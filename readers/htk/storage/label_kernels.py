@@ -1,0 +1,145 @@
+"""Compiled search for the entries of a master label file."""
+
+from readers.common.kernels import njit
+
+END, FULL, ODD_NAME, NOT_CLOSED = range(4)  # why index_entries stopped
+HEADER = tuple(b"#!MLF!#")
+_ODD, _PLAIN, _SEPARATOR = range(3)  # kinds of label lines
+_MOST_DIGITS = 15  # of a time
+
+
+@njit(cache=True, nogil=True)
+def index_entries(text, place, line, names, bodies, lines, plain):
+    """Find entries in a text of whole lines, from a place between two entries on.
+
+    text: (n,) uint8; line: lines before `place` in the file.
+    names: (m, 2) int64, filled with begin and end of the name of each entry, without quotes.
+    bodies: (m, 2) int64, filled with begin and end of its label lines.
+    lines: (m,) int64, filled with the number of its first line, from 1.
+    plain: (m,) bool, filled with whether its label lines are surely without fault.
+    Returns (number of entries, place and line of what follows them, why the search stopped there).
+    """
+    count = 0
+    while place < len(text):
+        end, first, last = _bounds(text, place)
+        if first == last or _is_header(text, first, last):
+            place, line = end, line + 1
+            continue
+        if not _is_plain_name(text, first, last):
+            return count, place, line, ODD_NAME
+        if count == len(names):
+            return count, place, line, FULL
+        close, after, num_lines, is_plain = find_dot(text, end)
+        if close < 0:
+            return count, place, line, NOT_CLOSED
+        names[count, 0], names[count, 1] = first + 1, last - 1
+        bodies[count, 0], bodies[count, 1] = end, close
+        lines[count], plain[count] = line + 1, is_plain
+        place, line, count = after, line + 1 + num_lines, count + 1
+    return count, place, line, END
+
+
+@njit(cache=True, nogil=True)
+def find_dot(text, place):
+    """Return where the line with the dot that closes an entry begins and ends, the number of lines up to it, and
+    whether all of them are surely without fault; -1 first if there is none.
+    """
+    num_lines, is_plain, is_read = 0, True, True
+    while place < len(text):
+        end, first, last = _bounds(text, place)
+        num_lines += 1
+        if last - first == 1 and text[first] == ord("."):
+            return place, end, num_lines, is_plain
+        if is_plain:
+            kind = _kind(text, first, last)
+            if kind == _SEPARATOR:
+                is_read = False  # of alternatives, only the first is read
+            elif kind == _ODD and (is_read or _has_odd_bytes(text, first, last)):
+                is_plain = False
+        place = end
+    return -1, place, num_lines, is_plain
+
+
+@njit(cache=True, nogil=True)
+def _bounds(text, place):
+    """Return the end of a line with its line end, and its first and last character that is not blank."""
+    end = place
+    while end < len(text) and text[end] != 10:
+        end += 1
+    first, last = place, end
+    while first < last and _is_blank(text[first]):
+        first += 1
+    while first < last and _is_blank(text[last - 1]):
+        last -= 1
+    return min(end + 1, len(text)), first, last
+
+
+@njit(cache=True, nogil=True)
+def _is_blank(byte):
+    return byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31
+
+
+@njit(cache=True, nogil=True)
+def _is_header(text, first, last):
+    if last - first != len(HEADER):
+        return False
+    for k in range(len(HEADER)):  # noqa: SIM110
+        if text[first + k] != HEADER[k]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _is_plain_name(text, first, last):
+    """Whether a line is a name in quotes, of printable ASCII characters without quotes and backslashes."""
+    if last - first < 3 or text[first] != ord('"') or text[last - 1] != ord('"'):
+        return False
+    for place in range(first + 1, last - 1):
+        byte = text[place]
+        if not 32 <= byte <= 126 or byte == ord('"') or byte == ord("\\"):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _has_odd_bytes(text, first, last):
+    """Whether a line has other characters than printable ASCII, blanks and tabs."""
+    for place in range(first, last):  # noqa: SIM110
+        if not (32 <= text[place] <= 126 or text[place] == 9):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _kind(text, first, last):
+    """Return the kind of a label line: plain is `name...`, or `start end name...` with whole numbers in order."""
+    if _has_odd_bytes(text, first, last):
+        return _ODD
+    for place in range(first, last):
+        if text[place] == ord('"') or text[place] == ord("'") or text[place] == ord("\\"):
+            return _ODD
+    begin, end, start = _field(text, first, last)
+    if last - first == 3 and text[first] == text[first + 1] == text[first + 2] == ord("/"):
+        return _SEPARATOR
+    if end == last:
+        return _PLAIN
+    if start < 0:  # a name, unless it is another kind of number
+        byte = text[begin]
+        return _ODD if 48 <= byte <= 57 or byte == ord("+") or byte == ord("-") or byte == ord(".") else _PLAIN
+    begin, end, stop = _field(text, end, last)
+    return _PLAIN if end == last or stop >= start else _ODD
+
+
+@njit(cache=True, nogil=True)
+def _field(text, place, last):
+    """Return begin and end of the next field, and its value; -1 unless it is a whole number of few digits."""
+    while place < last and _is_blank(text[place]):
+        place += 1
+    begin, value = place, 0
+    while place < last and not _is_blank(text[place]):
+        if value >= 0 and 48 <= text[place] <= 57 and place - begin < _MOST_DIGITS:
+            value = 10 * value + text[place] - 48
+        else:
+            value = -1
+        place += 1
+    return begin, place, value
