@@ -17,26 +17,24 @@ from recipes.stages import Stage, command, run_stages
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 5  # frames in the input of the network
 ORDER = 2  # of the phone language model of the denominator
-TYING = {"threshold": 200.0, "min_frames": 100.0}
+TYING = {"threshold": 400.0, "min_frames": 200.0}  # of five copies of the training set
 NAMES = ("lfmmi", "lfmmi-flat")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    aligned = Biphones(arguments, arguments.system)
-    systems: list[LatticeFree] = [aligned]
+    system, stages = Biphones(arguments, arguments.system), []
     if arguments.system == "lfmmi-flat":
         flat = Monophones(arguments, "flat")
-        aligned.source = Labels(flat.aligned, flat.senones, "align-flat")
-        systems.insert(0, flat)
-    stages = [stage for stage in aligned.stages() if stage.name in ("lists", "features", "lm")]
-    stages += [stage for system in systems for stage in system.system_stages()]
+        system.source = Labels(flat.aligned, flat.senones, "align-flat")
+        stages = flat.system_stages()
+    shared = [stage for stage in system.stages() if stage.name in ("lists", "features", "lm")]
 
     def closing() -> None:
-        for system in systems:
-            rates = "  ".join(f"{system.total(name).word_error_rate:.1f}%" for name in LMS)
-            print(f"WER {rates}  ({', '.join(LMS.values())}): {system.title}")
+        print("pictures:", f"{system.model}.png", *system.evaluation.pictures)
+        system.evaluation.print_results()
 
-    return run_stages(stages, aligned.out, arguments.first, arguments.last, closing)
+    stages = [*shared, *stages, *system.system_stages()]
+    return run_stages(stages, system.out, arguments.first, arguments.last, closing)
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,8 @@ class Labels:
 class LatticeFree(Recipe):
     """A network trained with lattice-free MMI.  name: that of its directory and at the end of its stages' names."""
 
-    title: str
     configs: tuple[Path, ...]
+    lms: tuple[str, ...]  # of the graphs
 
     def __init__(self, arguments: argparse.Namespace, name: str):
         super().__init__(arguments)
@@ -62,18 +60,12 @@ class LatticeFree(Recipe):
         self.senones = self.chain / "senones.list"
 
     def system_stages(self) -> list[Stage]:
-        chain, graph, train, tune, decode = (
-            f"{stage}-{self.name}" for stage in ("chain", "graph", "train", "tune", "decode")
-        )
-        graphs = ("lists", "features", "lm", graph)
+        chain, graph, train = (f"{stage}-{self.name}" for stage in ("chain", "graph", "train"))
         return [
             self.chain_stage(chain),
-            Stage(graph, "decoding graphs for the three LMs", self.graph, ("lists", "lm", chain)),
+            Stage(graph, "decoding graphs", self.graph, ("lists", "lm", chain)),
             Stage(train, "the TDNN-F", self.train_network, ("lists", "features", chain),
                   cntk_settings(self.cntk_arguments()), self.home / "model"),
-            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
-            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
-            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode), closes=True),
         ]  # fmt: skip
 
     def chain_stage(self, name: str) -> Stage:
@@ -82,7 +74,7 @@ class LatticeFree(Recipe):
     def graph(self) -> int:
         trees = ("--trees", self.chain / "trees") if (self.chain / "trees").exists() else ()
         lost = 0
-        for name in ("tune-trained", *LMS):
+        for name in self.lms:
             lost |= command(
                 "graph", "--mmf", self.chain / "hmmdefs", "--hmm-list", self.chain / "tiedlist", *trees,
                 "--dict", self.dictionary, "--state-list", self.senones, "--lm", self.lm_file(name),
@@ -123,13 +115,23 @@ class LatticeFree(Recipe):
 class Biphones(LatticeFree):
     """Biphones whose outputs are tied, from an alignment: that of the corpus, unless `source` is set."""
 
-    title = "lattice-free MMI, biphones"
     configs = (CONFIG / "lfmmi.cntk",)
+    lms = ("tune-trained", *LMS)
 
     def __init__(self, arguments: argparse.Namespace, name: str):
         super().__init__(arguments, name)
         labels = self.out / "labels"
         self.source = Labels(labels / "states.mlf", labels / "states.list", "lists")
+
+    def system_stages(self) -> list[Stage]:
+        graph, train, tune, decode = (f"{stage}-{self.name}" for stage in ("graph", "train", "tune", "decode"))
+        graphs = ("lists", "features", "lm", graph)
+        return [
+            *super().system_stages(),
+            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
+            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
+            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode), closes=True),
+        ]  # fmt: skip
 
     def chain_stage(self, name: str) -> Stage:
         return Stage(
@@ -160,8 +162,8 @@ class Biphones(LatticeFree):
 class Monophones(LatticeFree):
     """Monophones, from transcripts."""
 
-    title = "lattice-free MMI from transcripts, monophones"
     configs = (CONFIG / "lfmmi.cntk", CONFIG / "flat.cntk")
+    lms = ("trained",)
 
     def chain_stage(self, name: str) -> Stage:
         return Stage(
