@@ -11,6 +11,7 @@ from acoustic.network.model_file import load_model
 from acoustic.network.traversal import time_reach
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
 from acoustic.scoring.chunked_forward import forward_in_chunks
+from acoustic.scoring.int8_layers import use_int8
 from acoustic.scoring.window_scorer import STEP, PartScorer, WindowScorer, chosen_window, frame_rows
 from readers.common.environment import one_blas_thread
 from readers.common.file_part import FilePart
@@ -41,6 +42,9 @@ class AcousticScorer(WindowScorer):
         latency-controlled training. By default an utterance is one sequence.
     ignore_mismatch : bool
         Take a window that is not that of the training.
+    int8 : bool
+        Multiply weights and frames as 8-bit integers, which takes a third of the time on processors with AVX-512 VNNI
+        and changes the scores slightly; see int8_layers.py.
 
     Raises
     ------
@@ -57,6 +61,7 @@ class AcousticScorer(WindowScorer):
         device: str | None = None,
         chunks: tuple[int, int] | None = None,
         ignore_mismatch: bool = False,
+        int8: bool = False,
     ) -> None:
         self.network = load_model(model_path, device=device)
         self.source = str(model_path)
@@ -84,6 +89,8 @@ class AcousticScorer(WindowScorer):
         self.dim = frame_rows(f"{model_path}: input {self._input!r}", rows, window) + self.ivector_dim
         self.num_outputs = self.network.shapes[output].rows
         self._unseen = unseen_outputs(self.network, output)
+        if int8:
+            use_int8(self.network, output, self.source)
         self._local = threading.local()
 
     def _inputs_of(self, output: str) -> list[str]:

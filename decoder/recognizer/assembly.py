@@ -96,18 +96,20 @@ def open_scorer(
     chunks: tuple[int, int] | None = None,
     priors: str | Path | None = None,
     ignore_mismatch: bool = False,
+    int8: bool = False,
 ) -> "WindowScorer":
     """Return the scorer of a native model or, if the name ends in .onnx, of an ONNX model.
 
-    See `AcousticScorer` for chunks, which only native models take, and `OnnxScorer` for priors, which only ONNX models
-    take; here they are a file.
+    See `AcousticScorer` for chunks and int8, which only native models take, and `OnnxScorer` for priors, which only
+    ONNX models take; here they are a file.
     """
     from acoustic.scoring.window_scorer import ONNX_SUFFIX
 
     if isinstance(model, FilePart) or not f"{model}".endswith(ONNX_SUFFIX):
         from acoustic.scoring.scorer import AcousticScorer
 
-        return AcousticScorer(model, output or OUTPUT, window, chunks=chunks, ignore_mismatch=ignore_mismatch)
+        options = {"chunks": chunks, "ignore_mismatch": ignore_mismatch, "int8": int8}
+        return AcousticScorer(model, output or OUTPUT, window, **options)
     from acoustic.scoring.onnx_scorer import OnnxScorer
 
     return OnnxScorer(model, output or None, window, read_priors(priors) if priors else None, ignore_mismatch)

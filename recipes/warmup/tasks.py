@@ -42,6 +42,7 @@ def search(root: Path) -> list[Step]:
         network(root, "Dnn", "SGD=[maxEpochs=10;learningRatesPerMB=1.6]"),
         argon(*graph, *model, *files, *mlf, "-lattice-prefix", root / "lat"),
         argon(*graph, *model, *files, *mlf, "-max-tokens", 1, "--widenings", 0),
+        argon(*graph, *model, *files, *mlf, "--int8"),
         argon(*graph, *model, *files, *mlf, "--hotwords", root / "hotwords", "-lattice-prefix", root / "hot"),
         argon(*graph, *model, *audio, "-infiles", root / "audio.scp", *mlf, "--no-lm-lookahead"),
         argon("-graph", root / "mixed/graph.dg", "-lm-collection", both, *model, *files, *mlf),

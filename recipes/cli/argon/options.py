@@ -155,6 +155,13 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         help="score chunks of N frames with AHEAD future frames, as in training (default: whole utterances)",
     )
 
+    inputs.add_argument(
+        "--int8",
+        action="store_true",
+        help="multiply the weights of -am as 8-bit integers: faster on processors with AVX-512 VNNI, with slightly "
+        "different scores",
+    )
+
     outputs = parser.add_argument_group("outputs (6.1.3.3)")
     add(outputs, "outmlf", "FILE", "MLF for the recognised words")
     add_switch(outputs, "detailed-alignment", "write a line for each HMM state to -outmlf, with phone and word")

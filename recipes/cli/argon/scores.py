@@ -13,7 +13,7 @@ from recipes.cli.raw_audio import channel_of, raw_format
 
 NETWORK_OPTIONS = (
     *("am", "infiles", "features", "output_node", "chunks", "priors", "rate", "encoding", "channels", "channel"),
-    *("upsample", "ignore_feature_mismatch", "ivectors", "ivector_model"),
+    *("upsample", "ignore_feature_mismatch", "ivectors", "ivector_model", "int8"),
 )
 LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
 LIST_HEAD = 1 << 13  # bytes that tell a list from an archive
@@ -65,11 +65,18 @@ def open_scorer(arguments: argparse.Namespace):
     is_onnx = arguments.am.endswith(ONNX_SUFFIX)
     if arguments.priors and not is_onnx:
         raise ConfigError(f"command line: --priors with -am {arguments.am}; expected it only with an ONNX model")
-    if arguments.chunks and is_onnx:
-        raise ConfigError(f"command line: --chunks with -am {arguments.am}; expected it only with a native model")
+    for name in ("chunks", "int8"):
+        if getattr(arguments, name) and is_onnx:
+            raise ConfigError(f"command line: --{name} with -am {arguments.am}; expected it only with a native model")
+    if arguments.int8:
+        from acoustic.kernels.compiled.int8_loops import has_vnni
+
+        if not has_vnni():
+            print("note: --int8: this processor has no AVX-512 VNNI; expected it to be slower here", file=sys.stderr)
     return assembly.open_scorer(
         *(arguments.am, arguments.output_node, arguments.dnn_window_size, arguments.chunks, arguments.priors),
         ignore_mismatch=arguments.ignore_feature_mismatch,
+        int8=arguments.int8,
     )
 
 

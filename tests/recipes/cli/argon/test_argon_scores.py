@@ -200,3 +200,29 @@ def test_decoding_imports_nothing_that_only_other_commands_need(user):
     command = [sys.executable, "-c", code, *DECODE, "-infiles", "test.scp", "-outmlf", "hyp.mlf"]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": ROOT}, capture_output=True, text=True, check=False)
     assert done.stdout.endswith("\n0 []\n"), done.stderr
+
+
+def test_eight_bit_weights_find_the_same_words(user, archive):
+    assert user.decode().status == 0
+    expected = words_of("hyp.mlf")
+    outcome = user.decode("--int8")
+    assert outcome.status == 0
+    assert words_of("hyp.mlf") == expected
+    outcome = user.run("argon", *BY_SCORES, "--scores", "scores.ark", "--int8")
+    assert (outcome.status, outcome.err) == (
+        2,
+        ["error: command line: --int8 with --scores; expected only one of them"],
+    )
+    outcome = user.decode("--int8", "-am", "net.onnx")
+    expected = "error: command line: --int8 with -am net.onnx; expected it only with a native model"
+    assert (outcome.status, outcome.err[-1]) == (2, expected)
+
+
+def test_a_processor_without_vnni_is_noted(user, monkeypatch):
+    from acoustic.kernels.compiled import int8_loops
+
+    monkeypatch.setattr(int8_loops, "has_vnni", lambda: False)
+    outcome = user.decode("--int8")
+    note = "note: --int8: this processor has no AVX-512 VNNI; expected it to be slower here"
+    assert (outcome.status, outcome.err[-1]) == (0, note)
+    assert words_of("hyp.mlf") == words_of("words.mlf")
