@@ -175,6 +175,10 @@ class DaskCluster:
         """Close the connection; shards that have begun go on until they end, and their results are dropped."""
         with contextlib.suppress(Exception):  # the scheduler may be gone
             if self.client.status == "running":
-                self.client.run(forget, self._settings.key, wait=False)
+                self.client.run(_forget, self._settings.key, wait=False)
         with contextlib.suppress(Exception):
             self.client.close()
+
+
+async def _forget(key: str) -> None:
+    forget(key)  # in the event loop of the worker, while its thread may be busy
