@@ -20,7 +20,7 @@ def scheduler():
     """The address of a cluster of four processes."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        n_workers=4, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
     ) as workers:
         yield workers.scheduler_address
 
