@@ -56,7 +56,8 @@ def test_tying_with_a_worker_that_is_killed(user, monkeypatch, scheduler):
     there = user.run("tie", *TIE, "--scheduler", scheduler, "--out", "there")
     assert Path("killed").exists()
     assert (there.status, there.out) == (here.status, here.out)
-    assert [line.replace("there", "here") for line in there.err] == here.err
+    told = [line.replace("there", "here") for line in there.err if not line.startswith("warning: shard ")]
+    assert told == here.err
     assert len(content("here")) == 7
     assert content("there") == content("here")
     assert "utt03\tfailed\tno alignment; expected an entry */utt03.lab\n" in Path("there/report").read_text()
