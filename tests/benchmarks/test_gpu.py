@@ -1,0 +1,59 @@
+"""The benchmark on GPUs, on numpy with cupy's rules in the place of a GPU."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from acoustic.kernels.backend import Backend
+from acoustic.kernels.lattice_free.objective import LatticeFree
+from benchmarks import gpu, lattice_free, training
+from tests.acoustic.devices.cupy_on_host import cupy
+from tests.acoustic.kernels.lattice_free import graphs
+
+SOME = ("dnn-train-256", "dnn-relu-train", "cnn-train", "lstm-train-256-1")
+
+
+@pytest.fixture
+def device(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(training, "device", "gpu")
+
+
+@pytest.mark.parametrize("case", [case for case in gpu.CASES if case.name in SOME], ids=lambda case: case.name)
+@pytest.mark.slow
+def test_our_side_learns_the_same_on_a_device(case, monkeypatch):
+    features, labels = case.data()
+    trained = []
+    for name in ("cpu", "gpu"):
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        monkeypatch.setattr(training, "device", name)
+        step, weights = case.ours(case.weights(), features, labels, 0.0)
+        losses = [step() for _ in range(2)]
+        trained.append((losses, weights()))
+    assert trained[1][0] == pytest.approx(trained[0][0], rel=1e-4)
+    for here, there in zip(*(weights for _, weights in trained), strict=True):
+        assert isinstance(there, np.ndarray)
+        np.testing.assert_allclose(there, here, rtol=1e-3, atol=1e-4)
+
+
+def test_our_side_of_lattice_free_mmi(device, monkeypatch):
+    rng = np.random.default_rng(0)
+    graph = graphs.denominator_graph(rng, 7, 6, 25)
+    placed, _ = graphs.placed(rng, (4, 4, 4), 3, graph, False)
+    monkeypatch.setattr(lattice_free, "SEQUENCES", 3)
+    monkeypatch.setattr(lattice_free, "STEPS", 4)
+    y = np.asfortranarray(rng.standard_normal((6, 12), dtype=np.float32))
+    compute, gradient = gpu.lattice_free_side(placed, y)
+    expected = np.empty_like(y)
+    terms = LatticeFree(placed, 3, 6).compute(y, lattice_free.LEAKY, Backend(threads=1).team, expected)
+    assert compute() == pytest.approx((terms.denominator - terms.numerator).sum(), rel=1e-5)
+    np.testing.assert_allclose(gradient(), expected.sum(axis=1), rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_missing_is_named(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert gpu.main(["--cases", "dnn"]) == gpu.main([]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("gpu: --cases dnn; expected some of dnn-train-256, ")
+    assert second.endswith("expected cupy, from the extra gpu, and PyTorch with CUDA")
