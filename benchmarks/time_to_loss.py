@@ -1,6 +1,7 @@
 """Seconds of training until a development loss: momentum SGD against natural gradient, on the network of recipe an4.
 
-    python -m benchmarks.time_to_loss exp/an4 [--every N] [--copies] [--trials] [--picture FILE] [--one-thread]
+    python -m benchmarks.time_to_loss exp/an4 [--every N] [--copies] [--picture FILE] [--one-thread] [--trials]
+                                              [--momentum RATE:RATE:EPOCHS] [--natural RATE:RATE:EPOCHS]
 
 uses the lists and labels of `argonaut recipe an4 --out exp/an4`, and its network, minibatch size and dropout.  The
 training data are the recordings without their warped copies, or with them (--copies), or every N-th of them (--every).
@@ -21,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +48,27 @@ class Plan:
         return f"{self.side}, rate {self.first:g} to {self.last:g} in {self.epochs} epochs"
 
     @property
+    def text(self) -> str:
+        """As on the command line."""
+        return f"{self.first:g}:{self.last:g}:{self.epochs}"
+
+    @property
     def settings(self) -> str:
         """What stands in the block SGD."""
         rule = "gradUpdateType=NaturalGradient;momentumPerMB=0" if self.side == NATURAL else "momentumPerMB=0.9"
         return f"{rule};learningRatesPerMB={self.first};finalLearningRate={self.last};maxEpochs={PARTS * self.epochs}"
+
+
+def plan_of(side: str, text: str) -> Plan:
+    """Return the plan of a text such as 1:0.05:8; raise ArgumentTypeError."""
+    try:
+        first, last, epochs = text.split(":")
+        plan = Plan(side, float(first), float(last), int(epochs))
+    except ValueError:
+        plan = None
+    if plan is None or not (plan.first > 0 and plan.last > 0 and plan.epochs > 0):
+        raise argparse.ArgumentTypeError(f"{text}; expected two learning rates and epochs, such as 1:0.05:8")
+    return plan
 
 
 TRIALS = (
@@ -218,6 +237,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="train on every N-th recording (1)")
     parser.add_argument("--copies", action="store_true", help="also train on the warped copies")
     parser.add_argument("--trials", action="store_true", help="try all learning rates of either side")
+    for option, chosen in zip(("--momentum", "--natural"), CHOSEN):
+        rates = f"learning rates of {chosen.side} per minibatch and its epochs ({chosen.text})"
+        parser.add_argument(option, type=partial(plan_of, chosen.side), default=chosen, metavar="A:B:N", help=rates)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, help="file for a picture (PNG, SVG)")
     parser.add_argument(ONE_THREAD, action="store_true", help="train with one thread instead of two")
@@ -237,7 +259,8 @@ def main(argv: list[str] | None = None) -> int:
             return Training(plan, arguments.experiment, scp, arguments.seed)
 
         print(f"time-to-loss: {len(lines[:: arguments.every])} recordings, {threads()} threads")
-        plans, curves = try_all(make) if arguments.trials else (CHOSEN, train(CHOSEN, make))
+        plans = [arguments.momentum, arguments.natural]
+        plans, curves = try_all(make) if arguments.trials else (plans, train(plans, make))
     print("\n".join(compare(*curves)))
     if arguments.picture:
         draw(plans, curves, arguments.picture)

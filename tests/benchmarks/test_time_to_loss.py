@@ -95,8 +95,8 @@ def test_both_sides_learn(experiment, tmp_path, monkeypatch, capsys):
     for name in time_to_loss.VARIABLES:
         monkeypatch.setenv(name, str(time_to_loss.threads()))
     monkeypatch.setattr(time_to_loss, "FRAMES", 4 * 512)
-    monkeypatch.setattr(time_to_loss, "CHOSEN", (Plan(MOMENTUM, 0.5, 0.1, 1), Plan(NATURAL, 0.5, 0.1, 1)))
-    assert time_to_loss.main([str(experiment), "--picture", str(tmp_path / "curves.png")]) == 0
+    plans = ["--momentum", "0.5:0.1:1", "--natural", "0.5:0.1:1"]
+    assert time_to_loss.main([str(experiment), *plans, "--picture", str(tmp_path / "curves.png")]) == 0
     output = capsys.readouterr().out
     assert output.startswith("time-to-loss: 8 recordings, 2 threads")
     losses = [float(line.split()[-1]) for line in output.splitlines() if line.startswith(f"  {NATURAL}  ")]
@@ -110,3 +110,12 @@ def test_a_directory_without_lists_is_named(tmp_path, monkeypatch, capsys):
         monkeypatch.setenv(name, str(time_to_loss.threads()))
     assert time_to_loss.main([str(tmp_path)]) == 2
     assert "train.scp: missing; run argonaut recipe an4" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["1", "1:0.1", "1:0.1:x", "1:0:4", "-1:0.1:4", "1:0.1:0"])
+def test_learning_rates_that_are_none_are_refused(text, capsys, monkeypatch):
+    for name in time_to_loss.VARIABLES:
+        monkeypatch.setenv(name, str(time_to_loss.threads()))
+    with pytest.raises(SystemExit):
+        time_to_loss.main([f"--natural={text}"])
+    assert f"{text}; expected two learning rates and epochs, such as 1:0.05:8" in capsys.readouterr().err
