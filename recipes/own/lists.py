@@ -5,19 +5,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from readers.common.files import write_lines
+from readers.common.files import atomic_write, write_lines
 from readers.common.report import RunReport
 from readers.corpora.directory import feature_pairs, read_corpus, write_corpus
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.htk.mlf import read_mlf
-from readers.htk.scp import write_pairs
+from readers.htk.scp import read_scp, write_pairs, write_scp
 from recipes.an4.prepare import WARPS, warp_name, write_warped_config, write_words
 from recipes.cli.console import show_losses
 from recipes.cli.dictionaries import open_dictionary
 from recipes.features import write_feature_list
 from recipes.own import data
 from recipes.own.sets import Sets, divide, read_names
+from recipes.own.sizes import SPEEDS
 
 CEPSTRA = "cepstra"
 
@@ -124,8 +125,7 @@ def write_feature_lists(out: Path) -> Iterator[tuple[str, RunReport]]:
     cepstra: the same in cepstra; train.cepstra: cepstra of the training set.
     """
     dev, test, known = (list(read_mlf(out / "labels" / f"{name}.words.mlf")) for name in ("dev", "test", "known"))
-    held_out = set(dev)
-    train = [name for name in known if name not in held_out]
+    train = training_names(out)
 
     def file(copy: str, name: str, extension: str = "fbank") -> Path:
         return out / "features" / copy / f"{name}.{extension}"
@@ -141,3 +141,32 @@ def write_feature_lists(out: Path) -> Iterator[tuple[str, RunReport]]:
     }
     for name, files in lists.items():
         yield name, write_feature_list(out / "lists" / f"{name}.scp", files)
+
+
+def training_names(out: Path) -> list[str]:
+    """Return the utterances of the training set that have pronunciations, in their order."""
+    dev, known = (list(read_mlf(out / "labels" / f"{name}.words.mlf")) for name in ("dev", "known"))
+    held_out = set(dev)
+    return [name for name in known if name not in held_out]
+
+
+def write_copy_source(out: Path, path: Path) -> None:
+    """Write the list of the training set's recordings, of which copies are made."""
+    recordings = {entry.key: entry for entry in read_scp(out / "lists" / "audio.scp")}
+    write_scp(path, [recordings[name] for name in training_names(out)])
+
+
+def write_training_lists(out: Path, alignment: Path, copies: Path) -> RunReport:
+    """Write the features and labels that the final network learns: lists/training.scp and training.mlf in `copies`.
+
+    They are those of the training set and of its copies at other speeds, which `argonaut augment` has written.
+    """
+    files = [(entry.key, Path(entry.path)) for entry in read_scp(out / "lists" / "train.scp")]
+    names = [f"sp{speed}-{name}" for speed in SPEEDS for name in training_names(out)]
+    report = write_feature_list(
+        out / "lists" / "training.scp", [*files, *((name, copies / "features" / f"{name}.fbank") for name in names)]
+    )
+    with atomic_write(copies / "training.mlf") as file:
+        file.write(alignment.read_bytes())
+        file.write((copies / "states.mlf").read_bytes().split(b"\n", 1)[1])  # without the header
+    return report

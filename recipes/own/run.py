@@ -27,6 +27,7 @@ from readers.common.text import read_bytes
 from readers.errors import ConfigError
 from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
 from recipes.evaluation import Evaluation, language_models
+from recipes.own.sizes import SPEEDS
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, is_done, run_recipe
 
@@ -103,6 +104,7 @@ class Recipe:
         self.dictionary = self.out / "words.dict"
         self.hmms, self.senones = self.out / "hmms", self.out / "hmms" / "senones.list"
         self.flat, self.aligned = self.out / "flat", self.out / "align" / "states.mlf"
+        self.copies = self.out / "copies"
         self.given_lm: Path | None = arguments.lm
         self.language_models = {"trained": "LM trained on the transcripts"}
         if self.given_lm is not None:
@@ -138,6 +140,8 @@ class Recipe:
             self.training("train-first", first=True),
             Stage("align", "alignment of the training set by this network", self.align,
                   ("features", "graph", "train-first")),
+            Stage("copies", "copies of the training set at other speeds, with features and alignment", self.make_copies,
+                  ("features", "align"), {"speeds": ",".join(SPEEDS)}),
             self.training("train", first=False),
             Stage("tune", "search options, on the development set", lambda: self.evaluation.tune(),
                   ("features", "lm", "graph", "train")),
@@ -149,9 +153,9 @@ class Recipe:
         ]  # fmt: skip
 
     def training(self, name: str, first: bool) -> Stage:
-        what = "a network, to align the training set" if first else "the network on this alignment"
+        what = "a network, to align the training set" if first else "the network on this alignment and the copies"
         return Stage(
-            name, what, lambda: self.train(first), ("features", "tie", *(() if first else ("align",))),
+            name, what, lambda: self.train(first), ("features", "tie", *(() if first else ("align", "copies"))),
             cntk_settings(self.cntk_arguments(first, ["NumSenones=1"])), self.home(first) / "model",
         )  # fmt: skip
 
@@ -258,10 +262,12 @@ class Recipe:
         )
 
     def cntk_arguments(self, first: bool, sizes: list[str]) -> list[str]:
-        labels = self.hmms / "states.mlf" if first else self.aligned
+        labels = self.hmms / "states.mlf" if first else self.copies / "training.mlf"
+        scp = self.out / "lists" / f"{'train' if first else 'training'}.scp"
         return [
             f"configFile={CONFIG / 'own.cntk'}", f"ExpDir={self.out}", f"WorkDir={self.home(first)}",
-            f"SenoneLabels={labels}", f"SenoneList={self.senones}", f"randomSeed={self.seed}", *sizes, *self.overrides,
+            f"TrainList={scp}", f"SenoneLabels={labels}", f"SenoneList={self.senones}", f"randomSeed={self.seed}",
+            *sizes, *self.overrides,
         ]  # fmt: skip
 
     def align(self) -> int:
@@ -271,6 +277,20 @@ class Recipe:
             "-cntkmap", self.graph_folder("trained") / "cntkmap", "-infiles", self.out / "lists" / "known.scp",
             "--output-node", LOG_POSTERIORS, "-detailed-alignment", "-outmlf", self.aligned,
         )  # fmt: skip
+
+    def make_copies(self) -> int:
+        from recipes.own.lists import write_copy_source, write_training_lists
+
+        source, config = self.copies / "source.scp", self.out / "config" / "plain.hcopy"
+        write_copy_source(self.out, source)
+        lost = command(
+            "augment", source, "--speed", ",".join(SPEEDS), "--copies-only", "--states", self.aligned,
+            "-C", config, "--out", self.copies, "-j", self.workers,
+        ) | command(
+            "hcopy", "-C", config, "-S", self.copies / "hcopy.list",
+            "--report", self.out / "reports" / "features.copies", "-j", self.workers,
+        )  # fmt: skip
+        return lost | account(self.out, write_training_lists(self.out, self.aligned, self.copies), "lists.training")
 
     @property
     def evaluation(self) -> Evaluation:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 FRAMES_PER_HOUR = 360_000
 REFERENCE_HOURS = 0.66  # of AN4's training set
 MINIBATCH = 512  # frames
+WARPED_COPIES = 5  # of the training set, with the plain one; see recipes.an4.prepare.WARPS
+SPEEDS = ("0.9", "1.1")  # of further copies, for the final network
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,15 @@ class Sizes:
 
     @property
     def epochs(self) -> int:
-        """Epochs of the final network; an epoch has as many frames as one copy of the training set."""
+        """Epochs for the warped copies; an epoch has as many frames as one copy of the training set."""
         return min(max(round(16 / self.scale**0.25), 8), 16)
 
     def arguments(self, first: bool) -> list[str]:
-        """Return the settings of config/own.cntk; first: of the network for realignment, with half the epochs."""
-        epochs = self.epochs // 2 if first else self.epochs
+        """Return the settings of config/own.cntk; first: of the network for realignment, with half the epochs.
+
+        The final network also learns copies at other speeds, with as many epochs more as there are copies more.
+        """
+        epochs = self.epochs // 2 if first else round(self.epochs * (1 + len(SPEEDS) / WARPED_COPIES))
         last, before = max(round(epochs / 8), 1), round(epochs * 3 / 16)
         return [
             f"Hidden={self.hidden}", f"Epochs={epochs}", f"Dropout=0.2*{epochs - before - last}:0.1*{before}:0*{last}",

@@ -1,5 +1,6 @@
 """The recipe for one's own corpus as a whole, on recordings of tones in folders of speakers."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from decoder import Recognizer
 from readers.audio.audio_file import write_wav
 from readers.htk.mlf import read_mlf
+from readers.htk.scp import read_scp
 from recipes.cli.main import main
 from tests.recipes.systems.small_system import RATE, WORDS, speak
 
@@ -49,8 +51,11 @@ def test_recordings_become_a_bundle_that_recognises_the_held_out_speakers(finish
     monkeypatch.chdir(finished)
     assert main([*RECIPE]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert sum(line.endswith(": done before") for line in lines) == 14
+    assert sum(line.endswith(": done before") for line in lines) == 15
     assert lines[-3] == "bundle: exp/own.argo"
+    in_training = Counter(entry.key.partition("-")[0] for entry in read_scp("exp/lists/training.scp"))
+    num_train = len(read_scp("exp/lists/train.scp")) // 5
+    assert in_training["sp0.9"] == in_training["sp1.1"] == num_train == (NUM_SPEAKERS - 2) * PER_SPEAKER
     references = read_mlf("exp/labels/test.words.mlf")
     assert lines[-1].endswith("% (test, 6 utterances, 24 words, LM trained on the transcripts)")
     found = read_mlf("exp/final/decode/trained/test.mlf")

@@ -141,7 +141,7 @@ def test_recordings_with_several_channels_need_a_choice(tmp_path):
 def test_sizes_grow_with_the_data():
     an4 = Sizes(237_600)
     assert an4.arguments(first=False) == [
-        "Hidden=768*4", "Epochs=16", "Dropout=0.2*11:0.1*3:0*2", f"EpochFrames={464 * 512}"
+        "Hidden=768*4", "Epochs=22", "Dropout=0.2*15:0.1*4:0*3", f"EpochFrames={464 * 512}"
     ]  # fmt: skip
     assert an4.arguments(first=True)[1:3] == ["Epochs=8", "Dropout=0.2*5:0.1*2:0*1"]
     assert (an4.threshold, an4.min_frames) == (400, 100)
