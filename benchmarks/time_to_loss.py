@@ -72,10 +72,13 @@ def plan_of(side: str, text: str) -> Plan:
 
 
 TRIALS = (
+    Plan(MOMENTUM, 0.5, 0.025, 8),
     Plan(MOMENTUM, 1.0, 0.05, 8),
+    Plan(MOMENTUM, 2.0, 0.1, 8),
+    Plan(NATURAL, 1.0, 0.05, 3),
     Plan(NATURAL, 1.0, 0.05, 4),
 )
-CHOSEN = (TRIALS[0], TRIALS[1])
+CHOSEN = (TRIALS[1], TRIALS[4])
 
 
 @dataclass(frozen=True)

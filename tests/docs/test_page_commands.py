@@ -45,6 +45,7 @@ NOT_RUN = {  # page and reason -> number of blocks
     "docs/getting_started/server.md: server": 2,
     "docs/getting_started/tour.md: long": 1,
     "docs/getting_started/warmup.md: long": 1,
+    "docs/explanation/natural_gradient.md: corpus": 1,
     "docs/getting_started/your_own_corpus.md: corpus": 1,
     "docs/explanation/speed.md: corpus": 1,
     "docs/how_to/own_data/aligner.md: schematic": 1,
