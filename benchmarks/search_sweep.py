@@ -1,7 +1,8 @@
 """Compares searches over their beams: word errors against time, in one process.
 
-Each utterance is decoded with every setting of every search in turns, beam by beam, for several rounds; the least CPU
-time counts, since other work on the machine can only add to it.
+Every setting decodes all utterances, one after another as in practice; then the next search does so with the same
+beam, then all with the next beam.  Of several rounds the least CPU time of each utterance counts, since other work on
+the machine can only add to it.  Either side is given a fresh copy of the likelihoods just before.
 
 Our search and the peer are compared in the range of good settings, whose word error rate is at most RANGE above the
 best that both sides reach, in two ways:
@@ -79,6 +80,9 @@ def our_search(name: str, decoder, choices: Iterable[Options]) -> Search:
     """Our decoder with each set of options; like the peer it returns an unfinished path where no token is final."""
     decoder = decoder.with_options(partial=True, widenings=0)
 
+    def prepare(scores):
+        return scores.copy(order="F")
+
     def decode_with(chosen):
         def decode(scores):
             result = chosen.decode(scores)
@@ -86,7 +90,7 @@ def our_search(name: str, decoder, choices: Iterable[Options]) -> Search:
 
         return decode
 
-    return Search(name, lambda scores: scores, {label_of(o): decode_with(decoder.with_options(**o)) for o in choices})
+    return Search(name, prepare, {label_of(o): decode_with(decoder.with_options(**o)) for o in choices})
 
 
 def lattice_peer_search(name: str, fst, words: list[str], acweight: float, choices: Iterable[Options]) -> Search:
@@ -160,21 +164,22 @@ def sweep(
     tokens = np.zeros(len(settings))
     words: list[dict[str, list[str]]] = [{} for _ in settings]
     names = list(scores)
-    # Rounds over all utterances: one that was decoded a moment ago would be faster than in practice.
-    order = [(0, names[0], 0), *((n, name, r) for r in range(rounds) for n, name in enumerate(names))]
-    for done, (number, name, turn) in enumerate(order):
-        inputs = {search.name: search.prepare(scores[name]) for search in searches}
-        for i, (search, label) in enumerate(settings):
+    passes = [(i, r, names) for r in range(rounds) for i in range(len(settings))]
+    passes = [(i, -1, names[:1]) for i in range(len(settings))] + passes
+    for done, (i, turn, chosen) in enumerate(passes, start=1):
+        search, label = settings[i]
+        for number, name in enumerate(chosen):
+            likelihoods = search.prepare(scores[name])
             begin = time.process_time()
-            found, cost, count = search.decoders[label](inputs[search.name])
+            found, cost, count = search.decoders[label](likelihoods)
             elapsed = time.process_time() - begin
-            if done == 0:
+            if turn < 0:
                 continue
             seconds[i, number] = min(seconds[i, number], elapsed)
             if turn == 0:
                 words[i][name], costs[i, number] = found, cost
                 tokens[i] += np.nan if count is None else count * scores[name].shape[1]
-        progress(done + 1, len(order))
+        progress(done, len(passes))
     num_frames = sum(matrix.shape[1] for matrix in scores.values())
     is_ours = np.array([search.name.startswith(OURS) for search, _ in settings])
     missed = np.zeros(len(settings), int)
