@@ -74,7 +74,7 @@ class LMArrays(NamedTuple):
     length: np.ndarray = np.zeros(0, np.int32)
 
 
-@njit(**UNCOUNTED)
+@njit(**UNCOUNTED, forceinline=True)
 def lm_step(arrays, state, word):
     """(cost, next state) of `word` after history `state`; cost = -ln P(word | state), inf if impossible.
 
@@ -100,7 +100,7 @@ def lm_step(arrays, state, word):
     return (-np.log(probability) if probability > 0 else np.inf), following
 
 
-@njit(**UNCOUNTED)
+@njit(**UNCOUNTED, forceinline=True)
 def automaton_step(arrays, root, state, word):
     """`lm_step` of a single automaton whose empty history is state `root`."""
     cost = 0.0

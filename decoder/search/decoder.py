@@ -36,7 +36,7 @@ from decoder.lm.language_model import LanguageModel, LMArrays
 from decoder.search.hotwords import DEFAULT_SCORE, Phrases, hotword_arrays, open_phrases
 from decoder.search.kernels.tables import Settings
 from decoder.search.kernels.token_store import STEPS, Trace
-from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, new_cache, search
+from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, new_cache, search, start_search
 from decoder.search.lattice import WordLattice, word_lattice
 from decoder.search.options import SearchOptions
 from decoder.search.path import SearchPath, WordTimes, trace_path, word_times, written_words
@@ -288,9 +288,8 @@ class Decoder:
             cache = self._caches.pop()
         except IndexError:  # first search of a thread
             cache = new_cache(settings)
-        outcome, cost, end, trace, num_frames, advanced, hotwords = search(
-            self._arrays, lm, settings, frames, self._hotwords, cache
-        )
+        start = start_search(self._arrays, settings, self._hotwords, cache)
+        outcome, cost, end, trace, num_frames, advanced, hotwords = search(self._arrays, lm, settings, start, frames)
         if self._hotwords is None:
             self._caches.append(cache)
         reason = reason_of(outcome, num_frames)

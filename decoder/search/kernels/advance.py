@@ -10,6 +10,10 @@ Ties: of equal costs at one place and LM state, the earlier token stays.  Tokens
 in which they were made, each first into its own position again, then over its arcs in order of target; word arcs follow
 in the same order of tokens, in order of target and word.
 
+Where it matters, indices are converted to np.uint64: of others the compiled code asks whether they are negative.
+
+Indices of the innermost loops are np.uint64, which saves the question whether they are negative.
+
 References
 ----------
 Young, Russell and Thornton, Token passing: a simple conceptual model for connected speech recognition systems, CUED
@@ -83,8 +87,9 @@ def process_emitting(graph, lm, hotwords, settings, scores, old, new, beam, trac
     sets, histories, place_of = graph.ahead.sets, graph.ahead.histories, graph.ahead.place
     costs, level_of = graph.ahead.cost, graph.ahead.level
     single = graph.ahead.mixed.shape[0] + graph.ahead.unknown.shape[0] == 0
+    positions, arcs = graph.positions, graph.arcs
     for i in range(begin, num_old):
-        token = old[i]
+        token = old[np.uint64(i)]
         cost, slack, ahead = token["cost"], token["slack"], token["ahead"]
         if not cost + ahead - slack <= cutoff:
             continue
@@ -92,32 +97,32 @@ def process_emitting(graph, lm, hotwords, settings, scores, old, new, beam, trac
         place, history = key >> 32, key & LOW_32
         slack *= settings.slack_decay
         if place < num_positions:
-            first, end = graph.positions[place]["first_arc"], graph.positions[place]["end_arc"]
+            first, end = positions[np.uint64(place)]["first_arc"], positions[np.uint64(place)]["end_arc"]
         else:
             first = graph.states[place - num_positions]["first_arc"]
             end = graph.states[place - num_positions + 1]["first_arc"]
         if count + end - first + 1 > room:
             return i, count, Beam(best, best_cost, bound), count + end - first + 1
         if place < num_positions:
-            position = graph.positions[place]
+            position = positions[np.uint64(place)]
             if step < 0:
                 step = add_step(trace, ~step, place, frame - 1)
-            stay = cost + position["self_cost"] - settings.acweight * scores[position["row"]]
+            stay = cost + position["self_cost"] - settings.acweight * scores[np.uint64(position["row"])]
             if stay + ahead - slack <= bound:
                 index = find(table, stamp, new, key)
                 if index < 0:
                     add(table, stamp, new, count, ~index, key, ahead)
                     index, count = count, count + 1
                     set_token(new, index, stay, slack, step)
-                elif stay < new[index]["cost"]:
+                elif stay < new[np.uint64(index)]["cost"]:
                     set_token(new, index, stay, slack, step)
                 if stay + ahead < best_cost:
                     best, best_cost = index, stay + ahead
                     bound = min(bound, best_cost + settings.beam)
             cost += position["forward_cost"]
-        for a in range(first, end):
-            arc = graph.arcs[a]
-            go = cost + arc["cost"] - settings.acweight * scores[arc["row"]]
+        for a in range(np.int64(first), np.int64(end)):
+            arc = arcs[np.uint64(a)]
+            go = cost + arc["cost"] - settings.acweight * scores[np.uint64(arc["row"])]
             new_set = arc["word_set"] >= 0
             # The look-ahead before an arc is at most the arc's cost plus the look-ahead after it: a cheap first test.
             if (go - arc["cost"] if new_set else go) + ahead - slack > bound:
@@ -127,16 +132,16 @@ def process_emitting(graph, lm, hotwords, settings, scores, old, new, beam, trac
                 # Nearly always cached, and seldom within the beam.
                 query = history << 32 | np.int64(arc["word_set"])
                 slot = cache_slot(query, mask)
-                if cache[slot]["key"] != query:
-                    cache[slot]["key"] = query
+                if cache[np.uint64(slot)]["key"] != query:
+                    cache[np.uint64(slot)]["key"] = query
                     if hotwords is not None:
                         found = hotword_cost_ahead(graph.ahead, lm, hotwords, settings.lm_scale, query)
                     elif single:
                         found = plain_cost_ahead(sets, histories, place_of, costs, level_of, settings.lm_scale, query)
                     else:
                         found = cost_ahead(graph.ahead, lm, settings.lm_scale, query)
-                    cache[slot]["cost"] = found
-                new_ahead = cache[slot]["cost"]
+                    cache[np.uint64(slot)]["cost"] = found
+                new_ahead = cache[np.uint64(slot)]["cost"]
                 if not go + new_ahead - slack <= bound:
                     continue
             key = np.int64(arc["target"]) << 32 | history
@@ -144,7 +149,7 @@ def process_emitting(graph, lm, hotwords, settings, scores, old, new, beam, trac
             if index < 0:
                 add(table, stamp, new, count, ~index, key, new_ahead)
                 index, count = count, count + 1
-            elif not go < new[index]["cost"]:
+            elif not go < new[np.uint64(index)]["cost"]:
                 continue
             set_token(new, index, go, slack, ~step)
             if go + new_ahead < best_cost:

@@ -60,11 +60,11 @@ def find(table, stamp, tokens, key):
     mixed = np.uint64(key) * HASH_MULTIPLIER
     slot = np.int64(mixed >> np.uint64(32)) & mask
     while True:
-        entry = table[slot]
+        entry = table[np.uint64(slot)]
         if entry >> 32 != stamp:
             return ~slot
         index = entry & LOW_32
-        if tokens[index]["key"] == key:
+        if tokens[np.uint64(index)]["key"] == key:
             return index
         slot = (slot + 1) & mask
 
@@ -72,8 +72,9 @@ def find(table, stamp, tokens, key):
 @njit(**UNCOUNTED)
 def add(table, stamp, tokens, count, slot, key, ahead):
     """Enter token `count` into the slot that `find` returned; set its key and look-ahead, which do not change."""
-    table[slot] = stamp << 32 | count
-    tokens[count]["key"], tokens[count]["ahead"] = key, ahead
+    table[np.uint64(slot)] = stamp << 32 | count
+    token = tokens[np.uint64(count)]
+    token["key"], token["ahead"] = key, ahead
 
 
 @njit(cache=True, nogil=True)
@@ -137,7 +138,7 @@ def add_arrival(trace, node, previous, label, cost, lm, bonus):
 @njit(**UNCOUNTED)
 def set_token(tokens, index, cost, slack, step):
     """Set what a better path changes of a token."""
-    token = tokens[index]
+    token = tokens[np.uint64(index)]
     token["cost"], token["slack"], token["step"] = cost, slack, step
 
 
