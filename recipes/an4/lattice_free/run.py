@@ -17,7 +17,7 @@ from recipes.stages import Stage, command, run_stages
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 5  # frames in the input of the network
 ORDER = 2  # of the phone language model of the denominator
-TYING = {"threshold": 400.0, "min_frames": 200.0}  # of five copies of the training set
+TYING = {"threshold": 200.0, "min_frames": 100.0}  # of five copies of the training set
 NAMES = ("lfmmi", "lfmmi-flat")
 
 
