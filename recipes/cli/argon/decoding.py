@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.common.environment import Stopwatch, one_blas_thread, without_collections
+from readers.common.environment import Stopwatch, one_blas_thread, quick_thread_switches, without_collections
 from readers.common.names import apart_by_extension
 from readers.common.report import RunReport
 from readers.errors import ConfigError
@@ -145,6 +145,7 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
     with (
         open_processes(arguments, make_pipeline, given, pipeline.guesses) as processes,
         one_blas_thread,  # each utterance has one thread
+        quick_thread_switches(),
         interrupts_noted() as interrupted,
     ):
         decoding = Run(arguments, pipeline, entries, interrupted, processes)

@@ -2,10 +2,18 @@
 
 import gc
 import os
+import sys
 
 import pytest
 
-from readers.common.environment import BlasThreads, available_cores, one_blas_thread, using_cores, without_collections
+from readers.common.environment import (
+    BlasThreads,
+    available_cores,
+    one_blas_thread,
+    quick_thread_switches,
+    using_cores,
+    without_collections,
+)
 from readers.errors import ConfigError
 
 
@@ -91,3 +99,11 @@ def test_the_garbage_collector_waits_and_goes_on_even_after_an_exception():
         assert not gc.isenabled()
         raise ValueError
     assert gc.isenabled()
+
+
+def test_threads_switch_quickly_and_as_before_even_after_an_exception():
+    before = sys.getswitchinterval()
+    with pytest.raises(ValueError), quick_thread_switches():
+        assert sys.getswitchinterval() == pytest.approx(0.0005)
+        raise ValueError
+    assert sys.getswitchinterval() == before

@@ -14,6 +14,7 @@ from readers.htk.mlf import read_mlf
 from readers.htk.parameter_file import USER, read_htk, write_htk
 from readers.htk.scp import read_scp
 from readers.kaldi.ark import write_matrix
+from recipes.cli.argon.decoding import Pipeline
 from tests.recipes.systems.small_system import DECODE, FIRST_OF_TEST
 
 ROOT = str(Path(__file__).parents[4])
@@ -226,3 +227,11 @@ def test_a_processor_without_vnni_is_noted(user, monkeypatch):
     note = "note: --int8: this processor has no AVX-512 VNNI; expected it to be slower here"
     assert (outcome.status, outcome.err[-1]) == (0, note)
     assert words_of("hyp.mlf") == words_of("words.mlf")
+
+
+def test_threads_switch_quickly_while_utterances_are_decoded(user, monkeypatch):
+    seen, decode = [], Pipeline.__call__
+    monkeypatch.setattr(Pipeline, "__call__", lambda *given: (seen.append(sys.getswitchinterval()), decode(*given))[1])
+    assert user.decode("--threads", "2").status == 0
+    assert seen == pytest.approx([0.0005] * 6)
+    assert sys.getswitchinterval() > 0.001
