@@ -5,6 +5,8 @@ import math
 from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from acoustic.nodes.noise_contrastive import MODES, NONE, SOFTMAX
 from acoustic.training.evaluation import EvaluationTotals, check_inputs, evaluate, evaluation_nodes
 from acoustic.training.reporting.log import figures_text
 from readers.common.report import Log, Progress, RunReport
@@ -13,12 +15,14 @@ from readers.config.option_check import at_least
 from readers.minibatches.base import Reader
 
 PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy", "ClassBasedCrossEntropyWithSoftmax")
+NOISE_CONTRASTIVE = "NCEBasedCrossEntropyWithSoftmax"
 
 
 class Evaluate(Action):
     """Evaluates modelPath on the data of the block reader.
 
-    Reads minibatchSize, epochSize, numMBsToShowResult and evalNodeNames.
+    Reads minibatchSize, epochSize, numMBsToShowResult, evalNodeNames and, for models of noise-contrastive estimation,
+    nceEvalMode: softmax, unnormalized or none in place of the model's own.
     """
 
     def __init__(self, config: Config, common: CommonSettings):
@@ -28,10 +32,14 @@ class Evaluate(Action):
         self.epoch_size = at_least(config, "epochSize", config.int("epochSize", 0), 0)
         self.show_every = at_least(config, "numMBsToShowResult", config.int("numMBsToShowResult", 100), 1)
         self.names = config.array("evalNodeNames", [])
+        self.noise_mode = config.choice("nceEvalMode", MODES, SOFTMAX) if config.has("nceEvalMode") else ""
         check_reader(config, "reader")
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = self.network()
+        for node in network.nodes.values():
+            if self.noise_mode and node.type_name == NOISE_CONTRASTIVE:
+                node.settings["evalMode"] = self.noise_mode
         names = self.roots(network)
         engine = Engine(network, names)
         with self.open_reader("reader", log, progress, order="None") as reader:
@@ -45,7 +53,7 @@ class Evaluate(Action):
     def _evaluate(
         self, engine: Engine, reader: Reader, names: list[str], log: Log, progress: Progress
     ) -> EvaluationTotals:
-        perplexities = [name for name in names if engine.network[name].type_name in PERPLEXITY_OF]
+        perplexities = [name for name in names if _has_perplexity(engine.network[name])]
         totals, window = EvaluationTotals(names), EvaluationTotals(names)
 
         def show_window() -> None:
@@ -65,6 +73,13 @@ class Evaluate(Action):
         show_window()
         log(f"Final Results: {result_line(0, totals, perplexities)}")
         return totals
+
+
+def _has_perplexity(node: Node) -> bool:
+    """Whether exp of a criterion's average is a perplexity, or what takes its place without normalisation."""
+    if node.type_name == NOISE_CONTRASTIVE:
+        return node.settings["evalMode"] != NONE
+    return node.type_name in PERPLEXITY_OF
 
 
 def result_line(before: int, totals: EvaluationTotals, perplexities: list[str]) -> str:

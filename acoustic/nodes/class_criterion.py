@@ -90,8 +90,10 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
         word = xp.arange(w.shape[1])[:, None]
         inside = (word >= labels[2]) & (word < labels[3])
         own = xp.arange(q.shape[0])[:, None] == labels[1]
-        total = _slope(xp, q, dq, own & inside.any(axis=0), inside.any(axis=0))
-        return scalar(total + _slope(xp, xp.where(inside, scores, -xp.inf), moves, inside & (word == labels[0]), 1))
+        total = softmax_slope(xp, q, dq, own & inside.any(axis=0), inside.any(axis=0))
+        return scalar(
+            total + softmax_slope(xp, xp.where(inside, scores, -xp.inf), moves, inside & (word == labels[0]), 1)
+        )
 
     def _labels(self, run: Run, labels: Any, num_words: int = 0, num_classes: int = 0) -> ClassLabels:
         """Return the labels as integers, empty classes in gaps; check them if the sizes are given."""
@@ -116,7 +118,7 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
         return ClassLabels(word, word_class, first, behind)
 
 
-def _slope(xp: Any, x: Any, dx: Any, own: Any, real: Any) -> Any:
+def softmax_slope(xp: Any, x: Any, dx: Any, own: Any, real: Any) -> Any:
     """Sum softmax(x)' dx over the columns where `real`, minus the elements of dx where `own`."""
     top = x.max(axis=0)
     weight = xp.exp(x - xp.where(xp.isfinite(top), top, 0))

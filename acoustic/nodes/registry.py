@@ -22,6 +22,7 @@ from acoustic.nodes import mixtures  # noqa: F401  isort: skip
 from acoustic.nodes import dropout  # noqa: F401  isort: skip
 from acoustic.nodes import criteria  # noqa: F401  isort: skip
 from acoustic.nodes import class_criterion  # noqa: F401  isort: skip
+from acoustic.nodes import noise_contrastive  # noqa: F401  isort: skip
 from acoustic.nodes import crf  # noqa: F401  isort: skip
 from acoustic.nodes import sequence_criterion  # noqa: F401  isort: skip
 from acoustic.nodes import lattice_free  # noqa: F401  isort: skip
@@ -43,7 +44,6 @@ from readers.errors import ModelError
 # Names of CNTK's node types that are refused with a message, and what each type is for.
 NOT_BUILT = (
     {"StrideTimes": "recurrent networks", "LSTM": "an LSTM as a single node; the macro LSTM(x, dim) is built"}
-    | dict.fromkeys(("NoiseContrastiveEstimation", "NCEBasedCrossEntropyWithSoftmax", "NCE"), "large vocabularies")
     | dict.fromkeys(("SparseImageInput", "SparseImage"), "sparse images")
     | dict.fromkeys(("ReconcileDynamicAxis", "LCPastValue"), "recurrent networks")
     | {"ROIPooling": "object detection"}

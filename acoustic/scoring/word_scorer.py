@@ -1,7 +1,8 @@
 """Log probabilities (natural) of sentences by a recurrent language model, for perplexities and rescoring.
 
 The network was trained with LMSequenceReader: its input is the previous word and its criterion is
-ClassBasedCrossEntropyWithSoftmax or CrossEntropyWithSoftmax. Every sentence starts without history.
+ClassBasedCrossEntropyWithSoftmax, NCEBasedCrossEntropyWithSoftmax or CrossEntropyWithSoftmax. Every sentence starts
+without history.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
 from acoustic.nodes.base import Node
+from acoustic.nodes.noise_contrastive import UNNORMALIZED
 from readers.common.report import Progress
 from readers.errors import ModelError
 from readers.language.vocabulary import VocabularyWord
@@ -21,6 +23,7 @@ from readers.minibatches.sequence_layout import SequenceLayout
 from readers.sources.sentences.sentences import WordStream
 
 CLASS_CRITERION, WORD_CRITERION = "ClassBasedCrossEntropyWithSoftmax", "CrossEntropyWithSoftmax"
+NOISE_CRITERION = "NCEBasedCrossEntropyWithSoftmax"
 SENTENCE_MARK = "</s>"  # begin and end mark, as in the book (7.2.1)
 PARALLEL = 32  # sentences side by side in a minibatch
 MOST_COLUMNS = 4096  # of a minibatch
@@ -69,8 +72,14 @@ class WordScorer:
             )
         self._begin, self._end = self._number[begin], self._number[end]
         by_class = self._criterion.type_name == CLASS_CRITERION
+        by_noise = self._criterion.type_name == NOISE_CRITERION
         operands = [node.name for node in self._criterion.operands]
-        self._hidden, self._weights, self._scores = operands[1:] if by_class else (None, None, operands[1])
+        self._hidden, self._weights, self._scores = operands[1:] if by_class or by_noise else (None, None, operands[1])
+        self._bias = None
+        if by_noise:
+            self._bias, self._scores = self._scores, None
+        # Scores of noise-contrastive estimation are nearly normalised, and the model may say that they count as such.
+        self._normalise = not by_noise or self._criterion.settings["evalMode"] != UNNORMALIZED
         roots = [name for name in (self._hidden, self._scores) if name]
         self._engine = Engine(self.network, roots)
         if len(self._engine.inputs) != 1:
@@ -99,15 +108,16 @@ class WordScorer:
 
     def _find_criterion(self) -> Node:
         for name in self.network.criteria:
-            if self.network[name].type_name in (CLASS_CRITERION, WORD_CRITERION):
+            if self.network[name].type_name in (CLASS_CRITERION, WORD_CRITERION, NOISE_CRITERION):
                 return self.network[name]
         raise ModelError(
-            f"{self.path}: no criterion of a language model; expected {CLASS_CRITERION} or {WORD_CRITERION}"
+            f"{self.path}: no criterion of a language model; expected {CLASS_CRITERION}, {NOISE_CRITERION} or "
+            f"{WORD_CRITERION}"
         )
 
     def _check_sizes(self, by_class: bool) -> None:
         shapes, size = self.network.shapes, len(self.words)
-        outputs = shapes[self._weights].cols if by_class else shapes[self._scores].rows
+        outputs = shapes[self._weights].cols if self._weights else shapes[self._scores].rows
         for what, found in (("input", shapes[self._input].rows), ("output", outputs)):
             if found != size:
                 raise ModelError(f"{self.path}: its {what} is for {found} words; expected {size}, the vocabulary")
@@ -180,6 +190,8 @@ class WordScorer:
 
     def _word_logs(self, words: np.ndarray) -> np.ndarray:
         """Return the log probabilities (N,) of the words that follow the columns."""
+        if self._bias is not None:
+            return self._noise_logs(words)
         scores = self._value(self._scores)
         if self._hidden is None:
             return _log_softmax_of(scores, words)
@@ -193,6 +205,14 @@ class WordScorer:
             members = weights[:, first:behind].T @ hidden[:, columns]
             logs[columns] += _log_softmax_of(members, words[columns] - first)
         return logs
+
+    def _noise_logs(self, words: np.ndarray) -> np.ndarray:
+        """Return the scores (N,) of the words that follow the columns, normalised unless the model says otherwise."""
+        hidden = self._value(self._hidden)
+        weights, bias = (self.network.backend.to_host(self.network[name].value) for name in (self._weights, self._bias))
+        if self._normalise:
+            return _log_softmax_of(weights.T @ hidden + bias.T, words)
+        return (weights[:, words] * hidden).sum(axis=0, dtype=np.float64) + bias[0, words]
 
     def _value(self, name: str) -> Any:
         return self.network.backend.to_host(self._engine.value(name))

@@ -109,7 +109,7 @@ def sequences(root: Path) -> list[Step]:
         network(root, "Vocabulary"),
         *(
             network(root, words, "SGD=[maxEpochs=1]", f"SGD=[{rule}]")
-            for words in ("ClassWords", "Words", "Sentences")
+            for words in ("ClassWords", "NoiseWords", "Words", "Sentences")
             for rule in ("gradUpdateType=None", "gradUpdateType=AdaGrad")
         ),
         ("criteria of lattices", compute_lattice_criterion, []),

@@ -34,10 +34,10 @@ ERRORS = {"errorprediction": "ErrorPrediction", "classificationerror": "ErrorPre
 # CNTK named this node after the criterion as it was called in 2015 and in 2016.
 ERROR_NODE_NAMES = {"errorprediction": "EvalErrorPrediction", "classificationerror": "EvalClassificationError"}
 OTHER_CRITERIA = {  # name in lower case: why it is not accepted here
-    "noisecontrastiveestimation": "is not built",
-    "ncecrossentropywithsoftmax": "is not built",
-    "classcrossentropywithsoftmax": "is for rnnType CLASSLM and CLASSLSTM",
-    "classbasedcrossentropywithsoftmax": "is for rnnType CLASSLM and CLASSLSTM",
+    "noisecontrastiveestimation": "is for rnnType NCELSTM",
+    "ncecrossentropywithsoftmax": "is for rnnType NCELSTM",
+    "classcrossentropywithsoftmax": "is for rnnType CLASSLM, CLASSLSTM and CLSTM",
+    "classbasedcrossentropywithsoftmax": "is for rnnType CLASSLM, CLASSLSTM and CLSTM",
     "crf": "is for rnnType CRF",
 }
 # Parameters of every kind of network.

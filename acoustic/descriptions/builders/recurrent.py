@@ -148,9 +148,14 @@ def add_rnn_layers(network: Network, options: RecurrentOptions) -> Node:
     return top
 
 
-def add_lstm_layers(network: Network, options: "LstmOptions") -> Node:
-    """Add input and hidden layers of an LSTM network and return the last layer."""
+def add_lstm_layers(network: Network, options: "LstmOptions", layers: list[Node] | None = None) -> Node:
+    """Add input and hidden layers of an LSTM network and return the last layer.
+
+    All hidden layers, the lookup table included, are appended to `layers`.
+    """
     top = add_bottom(network, options)
+    found = layers if layers is not None else []
+    found += [top] if options.words else []
     for layer in range(options.first_layer, options.num_hidden):
         if layer == options.first_layer or options.all_recurrent or layer + 1 in options.recurrent_layers:
             component = 0 if layer == options.first_layer else layer  # CNTK's numbering
@@ -158,6 +163,7 @@ def add_lstm_layers(network: Network, options: "LstmOptions") -> Node:
         else:
             top = add_layer(network, options, layer, top)
         top = add_dropout(network, options, layer, top)
+        found.append(top)
     return top
 
 

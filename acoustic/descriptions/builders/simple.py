@@ -19,6 +19,7 @@ from acoustic.descriptions.builders.language_model import (
     conditional_lstm_options,
     log_bilinear_options,
 )
+from acoustic.descriptions.builders.noise_contrastive import NOISE_CONTRASTIVE_KEYS, noise_contrastive_options
 from acoustic.descriptions.builders.parts import COMMON_KEYS, BuilderOptions
 from acoustic.descriptions.builders.recurrent import LSTM_KEYS, RECURRENT_KEYS, lstm_options, simple_rnn_options
 from acoustic.network.network import Network
@@ -43,11 +44,11 @@ KINDS: dict[str, NetworkKind] = {
     "CLASSLSTM": NetworkKind(CLASS_LSTM_KEYS, class_lstm_options),
     "CLSTM": NetworkKind(CONDITIONAL_LSTM_KEYS, conditional_lstm_options),
     "NPLM": NetworkKind(PROBABILISTIC_KEYS, probabilistic_options),
+    "NCELSTM": NetworkKind(NOISE_CONTRASTIVE_KEYS, noise_contrastive_options),
     "LBLM": NetworkKind(LOG_BILINEAR_KEYS, log_bilinear_options),
     "CRF": NetworkKind(CRF_KEYS, crf_options),
 }
 KINDS_NOT_BUILT = {  # prefix of CNTK's rnnTypes: what they are
-    "NCELSTM": "noise-contrastive estimation",
     "DEEPRNN": "deep recurrent networks of CNTK in 2015",
     "LSTMENCODER": "encoder-decoder networks; see action trainEncoderDecoder",
     "ALIGNMENTSIMILARITY": "alignment networks of CNTK in 2015",
@@ -58,8 +59,6 @@ KEYS_NOT_BUILT = {
     "streamSizes": "several input streams",
     "lookupTableOrderSizes": "several input streams",
     "labelEmbeddingSize": "networks that embed labels",
-    "directConnect": "connections past hidden layers",
-    "noise_number": "noise-contrastive estimation",
 }
 WITHOUT_EFFECT = {
     "addPrior": "CNTK reads needPrior only",  # its examples have addPrior

@@ -10,6 +10,6 @@ __all__, __getattr__ = face(
     {
         "elementwise": ["ArrayKernels"],
         "sequence": ["SequenceMarks"],
-        "word": ["ClassLabels"],
+        "word": ["ClassLabels", "NoiseLabels"],
     },
 )

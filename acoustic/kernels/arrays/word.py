@@ -54,6 +54,29 @@ class ClassLabels:
                 yield slice(first, behind), ((self.first == first) & (self.behind == behind)).nonzero()[0]
 
 
+@dataclass(frozen=True)
+class NoiseLabels:
+    """The label rows of noise-contrastive estimation, for T frames with K noise words each, on the host.
+
+    Attributes
+    ----------
+    words : (K + 1, T) int64
+        Numbers of the word and of the noise words; 0 in a gap.
+    costs : (K + 1, T) float64
+        ln(K q) of each, with the probability q of the noise word.
+    real : (T,) bool
+        False in a gap.
+    """
+
+    words: np.ndarray
+    costs: np.ndarray
+    real: np.ndarray
+
+    def words_only(self) -> "NoiseLabels":
+        """The same without noise words, with costs of 0."""
+        return NoiseLabels(self.words[:1], np.zeros_like(self.costs[:1]), self.real)
+
+
 class ArrayWordKernels:
     """Mixed into the kernels of a backend; xp: its array module."""
 
@@ -153,3 +176,27 @@ class ArrayWordKernels:
         posterior /= posterior.sum(axis=0)
         posterior[xp.asarray(labels.word_class[real]), xp.arange(len(real))] -= 1
         out[:, columns] = scale * posterior
+
+    def noise_margins(self, labels: NoiseLabels, h: Any, weight: Any, bias: Any) -> Any:
+        """(K + 1, T): weight[:, word]' h + bias[word] - cost of each word and noise word."""
+        xp = self.xp
+        margins = xp.empty(labels.words.shape, h.dtype)
+        for row, (words, costs) in enumerate(zip(labels.words, labels.costs)):
+            words = xp.asarray(words)
+            margins[row] = (weight[:, words] * h).sum(axis=0) + bias[0, words] - xp.asarray(costs, dtype=h.dtype)
+        return margins
+
+    def noise_hidden_gradient(self, labels: NoiseLabels, errors: Any, weight: Any, scale: float, out: Any) -> None:
+        """out (rows, T) = scale times the sum over the words of their errors times their weights."""
+        out.fill(0)
+        for words, error in zip(labels.words, errors):
+            out += scale * error * weight[:, self.xp.asarray(words)]
+
+    def noise_weight_gradient(self, errors: Any, h: Any, scale: float, place: np.ndarray, block: Any) -> None:
+        """block (rows, n) = scale times the sum of errors[k, t] h[:, t] in the column place[k, t] of the block.
+
+        place (K + 1, T): negative or beyond the block for words that it does not have.
+        """
+        block.fill(0)
+        for columns, error in zip(place, errors):
+            self.add_columns(scale * error * h, columns, block)

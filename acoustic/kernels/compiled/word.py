@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.kernels.arrays.word import ArrayWordKernels, ClassLabels
+from acoustic.kernels.arrays.word import ArrayWordKernels, ClassLabels, NoiseLabels
 from acoustic.kernels.compiled import word_loops
 from acoustic.kernels.compiled.operands import frames, share_rows
 from acoustic.runtime.thread_team import ThreadTeam
@@ -58,3 +58,22 @@ class CompiledWordKernels(ArrayWordKernels):
     def class_posterior_gradient(self, labels: ClassLabels, q: Any, scale: float, out: Any) -> None:
         rows = labels.word_class, labels.first, labels.behind, frames(q), frames(out)
         share_rows(self.team, word_loops.class_posterior_gradient, rows, np.float32(scale))
+
+    def noise_margins(self, labels: NoiseLabels, h: Any, weight: Any, bias: Any) -> Any:
+        words, costs = np.ascontiguousarray(labels.words.T), np.ascontiguousarray(labels.costs.T, np.float32)
+        margins = np.empty(words.shape, np.float32)
+        share_rows(self.team, word_loops.noise_margins, [words, costs, frames(h), margins], frames(weight), bias[0])
+        return margins.T
+
+    def noise_hidden_gradient(self, labels: NoiseLabels, errors: Any, weight: Any, scale: float, out: Any) -> None:
+        rows = np.ascontiguousarray(labels.words.T), np.ascontiguousarray(errors.T), frames(out)
+        share_rows(self.team, word_loops.noise_hidden_gradient, rows, frames(weight), np.float32(scale))
+
+    def noise_weight_gradient(self, errors: Any, h: Any, scale: float, place: np.ndarray, block: Any) -> None:
+        columns = place.T.ravel()  # frame after frame, like the errors
+        here = np.flatnonzero((columns >= 0) & (columns < block.shape[1]))
+        order = here[np.argsort(columns[here], kind="stable")]
+        starts = np.insert(np.cumsum(np.bincount(columns[here], minlength=block.shape[1])), 0, 0)
+        rows = np.arange(block.shape[1]), frames(block)
+        settings = starts, order, np.ascontiguousarray(errors.T), frames(h), np.float32(scale)
+        share_rows(self.team, word_loops.noise_weight_gradient, rows, *settings)

@@ -152,3 +152,43 @@ def class_posterior_gradient(word_class, first, behind, q, out, scale):
         for i in range(q.shape[1]):
             out[t, i] *= factor
         out[t, word_class[t]] -= scale
+
+
+@loop
+def noise_margins(words, costs, frames, margins, weight, bias):
+    """margins[t, k] = the inner product of frame t and the weights of words[t, k], plus its bias, less its cost."""
+    for t in range(frames.shape[0]):
+        frame = frames[t]
+        for k in range(words.shape[1]):
+            row, total = weight[words[t, k]], bias[words[t, k]] - costs[t, k]
+            for i in range(frame.shape[0]):
+                total += frame[i] * row[i]
+            margins[t, k] = total
+
+
+@loop
+def noise_hidden_gradient(words, errors, out, weight, scale):
+    """out[t] = scale times the sum over k of errors[t, k] times the weights of words[t, k]."""
+    for t in range(out.shape[0]):
+        mine = out[t]
+        mine[:] = float32(0)
+        for k in range(words.shape[1]):
+            row, e = weight[words[t, k]], scale * errors[t, k]
+            for i in range(mine.shape[0]):
+                mine[i] += e * row[i]
+
+
+@loop
+def noise_weight_gradient(numbers, block, starts, order, errors, frames, scale):
+    """block[r] = scale times the sum of errors[t, k] * frames[t] over the entries t * K + k of the column numbers[r].
+
+    order: the entries by column, those of column n from starts[n] to starts[n + 1].
+    """
+    for r in range(block.shape[0]):
+        row = block[r]
+        row[:] = float32(0)
+        for place in range(starts[numbers[r]], starts[numbers[r] + 1]):
+            t, k = order[place] // errors.shape[1], order[place] % errors.shape[1]
+            frame, e = frames[t], scale * errors[t, k]
+            for i in range(frame.shape[0]):
+                row[i] += e * frame[i]

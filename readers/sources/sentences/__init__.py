@@ -10,6 +10,7 @@ __all__, __getattr__ = face(
     {
         "lm_sequence_reader": ["LMSequenceReader"],
         "lu_sequence_reader": ["LUSequenceReader"],
+        "noise": ["Noise"],
         "pair_reader": ["PairReader"],
         "sentences": ["SentenceOrder", "SentenceReader", "WordStream"],
     },

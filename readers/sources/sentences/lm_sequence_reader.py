@@ -9,10 +9,12 @@
 
 The input is one-hot, (words, N); its stream has the name of the first block and that of the block of features, or
 `features`.  With mode=class, labels are (4, N): word, class, first word of the class and the word after its last (book
-4.1.4.24); with mode=softmax they are one-hot.  A block with `file` and `dim` is a condition: see conditions.py.
+4.1.4.24); with mode=softmax they are one-hot; with mode=nce they contain noise words, see noise.py.  A block with
+`file` and `dim` is a condition: see conditions.py.
 Source: CNTK book 3.4.3, 7.2.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,13 +23,16 @@ import numpy as np
 from readers.common.report import Progress
 from readers.common.text import read_lines
 from readers.config.config import Config
+from readers.config.option_check import at_least
 from readers.errors import ConfigError, FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.language.vocabulary import VocabularyWord
 from readers.language.vocabulary_record import VocabularyRecord
+from readers.minibatches.base import Minibatch, check_epoch
 from readers.sources.frames.streams import naming
 from readers.sources.sentences.conditions import CONDITION_NAMES, read_condition
 from readers.sources.sentences.model_words import read_words
+from readers.sources.sentences.noise import Noise, NoiseStream
 from readers.sources.sentences.sentences import (
     CACHE_NAMES,
     ORDER_NAMES,
@@ -39,7 +44,7 @@ from readers.sources.sentences.sentences import (
     input_names,
 )
 
-READER_NAMES = ("readerType", "file", "wordclass", "unk", "mode", *ORDER_NAMES, *WITHOUT_EFFECT)
+READER_NAMES = ("readerType", "file", "wordclass", "unk", "mode", "noise_number", *ORDER_NAMES, *WITHOUT_EFFECT)
 LABEL_NAMES = (
     *("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence", "dim"),
     *CACHE_NAMES,
@@ -80,16 +85,13 @@ class LMSequenceReader(SentenceReader):
     """
 
     needs_text: ClassVar[bool] = True
+    noise: Noise | None = None  # of the labels of mode=nce
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
         order = SentenceOrder.from_config(config, fewest=0)
         mode = config.choice("mode", ("class", "softmax", "nce"), "class")
-        if mode == "nce":
-            raise ConfigError(
-                f"{config.where('mode')}: {config.full_name('mode')} is nce; expected class or softmax; "
-                "noise-contrastive estimation is not supported"
-            )
+        number = at_least(config, "noise_number", config.int("noise_number"), 1) if mode == "nce" else 0
         inner, outer, features, conditions = self._find_blocks(config)
         output = "labels" if outer is inner else outer.name
         words = self._taken(self._vocabulary(config, inner, output, mode), inner, outer)
@@ -104,13 +106,24 @@ class LMSequenceReader(SentenceReader):
             return
         ids, lengths, keys = self._read(config, inner, words)
         table = class_table(words) if mode == "class" else None
-        streams = [
-            WordStream(names, ids[:1], len(words), inner.where()),
-            WordStream((output,), ids[1:], len(words), outer.where(), table),
-        ]
+        given = (output,), ids[1:], len(words), outer.where(), table
+        if mode == "nce":
+            if number > len(words):
+                where = f"{config.where('noise_number')}: {config.full_name('noise_number')}"
+                raise ConfigError(f"{where} is {number}; expected 1 to {len(words)}, the number of words")
+            self.noise = Noise(words, number, rng_seed, config.text("wordclass"))
+        labels = NoiseStream(*given, is_label=False, noise=self.noise) if self.noise else WordStream(*given)
+        streams = [WordStream(names, ids[:1], len(words), inner.where()), labels]
         lines = [int(key.rpartition(":")[2]) for key in keys]
         streams[1:1] = [read_condition(block, lines, lengths) for block in conditions]
         self.take(config.text("file"), streams, lengths, keys, order, rng_seed)
+
+    def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
+        check_epoch(epoch, minibatch_size, epoch_size)
+        for number, (packed, sentences) in enumerate(self._pack(epoch, minibatch_size, epoch_size)):
+            if self.noise is not None:
+                self.noise.begin(epoch, number)
+            yield self.fill(packed, sentences)
 
     def _find_blocks(self, config: Config) -> tuple[Config, Config, Config | None, list[Config]]:
         """Return the blocks (input, output, features, conditions); input and output are the same if there is only one
@@ -151,11 +164,11 @@ class LMSequenceReader(SentenceReader):
         else:
             raise ConfigError(
                 f"{config.where()}: {config.full_name()} has no wordclass; expected the file of words and classes"
-                + (
-                    ", or, with mode=softmax, labelMappingFile in labelIn"
-                    if mode == "class"
-                    else " or labelMappingFile"
-                )
+                + {
+                    "class": ", or, with mode=softmax, labelMappingFile in labelIn",
+                    "softmax": " or labelMappingFile",
+                    "nce": ", which has the counts of the words",
+                }[mode]
             )
         return words
 

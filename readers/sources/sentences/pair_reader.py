@@ -63,6 +63,8 @@ class PairReader(Reader):
                     f"{title}: {type(reader).__name__}; expected LMSequenceReader or LUSequenceReader, whose sentences "
                     "can be paired"
                 )
+            if getattr(reader, "noise", None) is not None:
+                raise ConfigError(f"{title}: mode=nce; expected mode=class or softmax, for pairs of sentences")
         self.encoder, self.decoder = encoder, decoder
         self.warnings = [*encoder.warnings, *decoder.warnings]
         self._sources, self._targets = self._match()

@@ -44,6 +44,7 @@ from decoder.scoring import matching
 from readers.htk import mlf
 from readers.sources.chain import ChainSource
 from recipes.cli.main import main
+from tests.acoustic.kernels import test_noise
 from tests.acoustic.nodes import test_lattice_free
 from tests.acoustic.nodes import test_sequence_criterion as lattices
 from tests.acoustic.nodes import test_time_splice
@@ -122,6 +123,7 @@ test_lattice_free.test_single_precision_equals_double()
 test_time_splice.test_the_compiled_kernels_are_those_of_arrays()
 mlf.LARGE = -1
 mlf.read_mlf("words.mlf")
+test_noise.test_compiled_noise_kernels_are_the_plain_ones(3, 7, 2, 5, 1)
 """
 
 

@@ -1,4 +1,4 @@
-"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM, CLSTM, LBLM and CRF: names, gradients, options and faults."""
+"""SimpleNetworkBuilder, rnnType language models and CRF: names, gradients, options and faults."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from readers.config.config import Config
 from readers.errors import ConfigError
 from readers.minibatches.indicators import Indicators
 from readers.minibatches.sequence_layout import SequenceLayout
-from tests.acoustic.nodes.examples.words import class_labels
+from tests.acoustic.nodes.examples.words import class_labels, noise_labels
 from tests.acoustic.recurrence.recurrent_networks import randomise
 
 CLASS_LM = "rnnType=CLASSLM\nlayerSizes=9:5:9\nrecurrentLayer=1\nvocabSize=9\nnbrClass=3"
@@ -21,6 +21,11 @@ PROBABILISTIC = "rnnType=NPLM\nlayerSizes=9:5:9"  # as CNTK builds it, on one-ho
 PROBABILISTIC_TABLE = (
     "rnnType=NPLM\nlayerSizes=9:4:5:6:6:9\nlookupTableOrder=1\nrecurrentLayer=2:4\naddDropoutNodes=true"
 )
+NOISE = "rnnType=NCELSTM\nlayerSizes=9:4:5:9\nlookupTableOrder=1\nnoise_number=2"
+NOISE_DIRECT = (
+    "rnnType=NCELSTM\nlayerSizes=9:4:6:5:9\nlookupTableOrder=1\nrecurrentLayer=3\nnoise_number=3\ndirectConnect=2:1"
+)
+NOISE_OF_WORDS = "rnnType=NCELSTM\nlayerSizes=9:5:9\nnoise_number=1\ndirectConnect=1\nlayerTypes=None"
 FIELD = "rnnType=CRF\nlayerSizes=9:4:5:9\nlookupTableOrder=1"
 LOG_BILINEAR = "rnnType=LBLM\nlayerSizes=9:4:5:9\nlookupTableOrder=1\nmaOrder=2\nrecurrentLayer=2"
 
@@ -34,11 +39,14 @@ def shapes(network):
     return {node.name: node.value.shape for node in network.parameters()}
 
 
-def minibatch(classes, lengths=(4, 2)):
+def minibatch(classes, lengths=(4, 2), noise=0):
     layout = SequenceLayout.of_lengths(list(lengths))
     rng = np.random.default_rng(3)
     words = rng.integers(0, 9, (2, layout.num_columns)).astype(np.int32)
-    labels = class_labels(2, 3, 4)(rng, (4, layout.num_columns)) if classes else Indicators(words[1:], 9)
+    if noise:
+        labels = noise_labels(9)(rng, (2 * noise + 2, layout.num_columns))
+    else:
+        labels = class_labels(2, 3, 4)(rng, (4, layout.num_columns)) if classes else Indicators(words[1:], 9)
     condition = np.asfortranarray(rng.normal(size=(2, layout.num_columns)))
     return {"features": Indicators(words[:1], 9), "labels": labels, "binaryFeature": condition}, layout
 
@@ -100,6 +108,35 @@ def test_every_layer_of_a_class_lstm_is_recurrent(kind):
     found = shapes(build(f"rnnType={kind}\nlayerSizes=9:4:5:6:9\nlookupTableOrder=1\nnbrClass=3"))
     assert found["WHC0"] == (5, 5)
     assert found["WHC2"] == (6, 6)  # the first is called 0, the others by their index, as in CNTK
+
+
+def test_noise_contrastive_lstm_has_the_tools_names():
+    network = build(f"{NOISE}\ntrainingCriterion=noiseContrastiveEstimation")
+    found = shapes(network)
+    assert next(iter(found)) == "E0"
+    assert list(found)[-2:] == ["W2", "BiasVector"]
+    assert (found["W2"], found["BiasVector"]) == ((5, 9), (1, 9))
+    assert (network["BiasVector"].value == np.float64(-np.log(9))).all()
+    assert network.criteria == network.evaluations == ["TrainNodeNCEBasedCrossEntropy"]
+    criterion = network["TrainNodeNCEBasedCrossEntropy"]
+    assert criterion.settings == {"evalMode": "softmax"}
+    assert [operand.name for operand in criterion.operands] == ["labels", "H2", "W2", "BiasVector"]
+    assert network["labels"].settings["rows"] == 6
+    assert network.outputs == ["outputs"]
+    cheap = build(f"{NOISE}\nnceEvalMode=Unnormalized")
+    assert cheap["TrainNodeNCEBasedCrossEntropy"].settings == {"evalMode": "unnormalized"}
+
+
+def test_direct_connections_lead_past_the_layers_above():
+    network = build(NOISE_DIRECT)
+    found = shapes(network)
+    assert (found["D0"], found["D1"], found["SV0"]) == ((5, 6), (5, 4), (1, 1))
+    assert network["SV1"].value == 0.01
+    assert [node.name for node in network["WithDirect1"].operands] == ["H3", "S1"]  # the table first
+    assert [node.name for node in network["WithDirect0"].operands] == ["WithDirect1", "S0"]
+    assert network["D0*H2"].operands[1].name == "H2"
+    assert network["D1*LookupTable"].operands[1].name == "LookupTable"
+    assert network["TrainNodeNCEBasedCrossEntropy"].operands[1].name == "WithDirect0"
 
 
 def test_log_bilinear_has_the_tools_names():
@@ -179,7 +216,7 @@ def test_log_bilinear_is_its_formula():
     [
         *(CLASS_LM, CLASS_LSTM, CLASS_LSTM_OF_WORDS, LOG_BILINEAR),
         *(CLASS_LM.replace("recurrentLayer=1", "nodeType=Tanh"), CONDITIONAL),
-        *(PROBABILISTIC, PROBABILISTIC_TABLE),
+        *(PROBABILISTIC, PROBABILISTIC_TABLE, NOISE, NOISE_DIRECT, NOISE_OF_WORDS),
         f"{CONDITIONAL}\nlayerSizes=9:4:5:6:9\nlayerTypes=Sigmoid:Sigmoid:Tanh:None",
     ],
     ids=[
@@ -191,12 +228,14 @@ def test_log_bilinear_is_its_formula():
         "CLSTM",
         "NPLM",
         "NPLM-table",
+        *("NCE", "NCE-direct", "NCE-words"),
         "CLSTM-linear",
     ],
 )
 def test_gradients(text):
     network = randomise(build(text))
-    matrices, layout = minibatch("nbrClass" in text)
+    noise = int(text.partition("noise_number=")[2][:1] or 0)
+    matrices, layout = minibatch("nbrClass" in text, noise=noise)
     comparisons = check_gradients(network, network.criteria[0], matrices, layout=layout)
     assert len(comparisons) == len(shapes(network))
     for comparison in comparisons:
@@ -241,7 +280,19 @@ def test_a_name_of_the_tools_examples_that_nothing_reads():
             r"B\.recurrentLayer: 2, layerSizes 9:5:9; expected a hidden layer, 1 to 1",
         ),
         (f"{PROBABILISTIC}\nmaOrder=2", r"B\.maOrder has no meaning for rnnType NPLM; expected rnnType LBLM with it"),
-        ("rnnType=NCELSTM\nlayerSizes=9:5:9", "not built .noise-contrastive estimation"),
+        (NOISE.replace("noise_number=2", ""), r"B\.noise_number: -1; expected 1 to 9, the number of words"),
+        (NOISE.replace("noise_number=2", "noise_number=10"), r"B\.noise_number: 10; expected 1 to 9"),
+        (f"{NOISE}\nvocabSize=8", r"B\.vocabSize: 8; expected 9, the last of layerSizes"),
+        (f"{NOISE}\ndirectConnect=3", r"B\.directConnect: 3, layerSizes 9:4:5:9; expected hidden layers, 1 to 2, each"),
+        (f"{NOISE}\ndirectConnect=1:1", "expected hidden layers, 1 to 2, each once"),
+        (f"{NOISE}\nneedPrior=true", "needPrior: true; expected false: labels with noise words have no prior"),
+        (f"{NOISE}\nnceEvalMode=some", r"B\.nceEvalMode is 'some'; expected softmax or unnormalized or none"),
+        (f"{NOISE}\ntrainingCriterion=CrossEntropy", "CrossEntropy is for another rnnType; expected one of Noise"),
+        (
+            f"{CLASS_LM}\ntrainingCriterion=noiseContrastiveEstimation",
+            "noiseContrastiveEstimation is for rnnType NCELSTM",
+        ),
+        ("rnnType=NCELSTM\nlayerSizes=9:9\nnoise_number=1", "layerSizes: 9:9; expected at least one hidden layer"),
         (f"{CONDITIONAL}\nauxfeatdim=0", r"B\.auxfeatdim: 0; expected at least 1"),
         (f"{CLASS_LSTM}\nauxfeatdim=2", r"B\.auxfeatdim has no meaning for rnnType CLASSLSTM; expected rnnType CLSTM"),
         ("rnnType=LSTMENCODER\nlayerSizes=9:5:9", "see action trainEncoderDecoder"),

@@ -172,7 +172,10 @@ def test_normalisation_and_dropout_have_their_places():
         ("defaultHiddenActivity=1#INF", "defaultHiddenActivity: inf; expected a finite number"),
         ("outputGateInitVal=1#INF", "outputGateInitVal: inf; expected a finite number"),
         ("forgetGateInitVal=x", "forgetGateInitVal is 'x'"),
-        ("trainingCriterion=classCrossEntropyWithSoftmax", "is for rnnType CLASSLM and CLASSLSTM; expected one of"),
+        (
+            "trainingCriterion=classCrossEntropyWithSoftmax",
+            "is for rnnType CLASSLM, CLASSLSTM and CLSTM; expected one of",
+        ),
         ("streamSizes=2", "streamSizes belongs to several input streams, which is not built"),
         ("recurentLayer=1", "recurentLayer is not known here; did you mean recurrentLayer"),
     ],

@@ -37,6 +37,44 @@ def classes(dim, sizes, frames):
     return Example(type_name, shapes, class_cross_entropy, fill, fixed=(0,), frames=(0, 1, 3), whole=True)
 
 
+def noise_labels(words):
+    """Fills (2 K + 2, T): words and noise words of a vocabulary, with log probabilities and their negatives."""
+
+    def fill(rng, shape):
+        labels = rng.uniform(0.5, 4.0, shape)
+        labels[1] *= -1
+        labels[::2] = rng.integers(0, words, (shape[0] // 2, shape[1]))
+        return labels
+
+    return fill
+
+
+def noise_contrast(labels, h, w, b):
+    """Frame by frame, word by word, with probabilities instead of their logarithms."""
+    total, number = 0.0, len(labels) // 2 - 1
+    for t, column in enumerate(labels.T):
+        for k, (word, log) in enumerate(column.reshape(-1, 2)):
+            model = np.exp(w[:, int(word)] @ h[:, t] + b[0, int(word)])
+            noise = number * np.exp(-log if k else log)
+            total -= np.log((noise if k else model) / (model + noise))
+    return np.array([[total]])
+
+
+def noise_softmax(labels, h, w, b):
+    scores = np.exp(w.T @ h + b.T)
+    return np.array([[-np.log((scores / scores.sum(axis=0))[labels[0].astype(int), np.arange(h.shape[1])]).sum()]])
+
+
+def noise_unnormalized(labels, h, w, b):
+    return np.array([[-(w.T @ h + b.T)[labels[0].astype(int), np.arange(h.shape[1])].sum()]])
+
+
+def noises(dim, words, number, frames, mode, value):
+    shapes = ((2 * number + 2, frames), (dim, frames), (dim, words), (1, words))
+    fill, type_name = (noise_labels(words), normal, normal, normal), "NCEBasedCrossEntropyWithSoftmax"
+    return Example(type_name, shapes, value, fill, fixed=(0,), frames=(0, 1), whole=True, options={"evalMode": mode})
+
+
 def field(labels, h, a):
     """From the end of the sequence: what all ways on from a label come to."""
     onward = np.zeros(len(h))
@@ -68,6 +106,9 @@ def fields(labels, frames):
 
 EXAMPLES = [
     *(classes(3, (2, 1, 4), 6), classes(1, (3,), 4), classes(4, (1, 1, 5, 2), 1)),
+    *(noises(3, 7, 4, 6, "none", noise_contrast), noises(1, 2, 1, 4, "none", noise_contrast)),
+    noises(4, 3, 6, 1, "none", noise_contrast),
+    *(noises(3, 7, 2, 6, "softmax", noise_softmax), noises(3, 7, 2, 6, "unnormalized", noise_unnormalized)),
     *fields(3, 6),
     *fields(1, 4),
     *fields(4, 1),
@@ -81,6 +122,17 @@ BAD_SHAPES = [
         ((4, None), (2, None), (2, None), (3, None)),
     )
 ] + [
+    *[
+        ("NCEBasedCrossEntropyWithSoftmax", shapes, {})
+        for shapes in (
+            ((5, 5), (2, 5), (2, 7), (1, 7)),
+            ((2, 5), (2, 5), (2, 7), (1, 7)),
+            ((4, 5), (3, 5), (2, 7), (1, 7)),
+            ((4, 5), (2, 5), (2, 7), (1, 6)),
+            ((4, 5), (2, 4), (2, 7), (1, 7)),
+            ((4, 5), (2, 5), (2, 7), (7, 1)),
+        )
+    ],
     *[("CRF", shapes, {}) for shapes in (((3, 5), (4, 5), (4, 4)), ((3, 5), (3, 5), (3, 4)), ((3, 5), (3, 4), (3, 3)))],
     ("SequenceDecoder", ((3, 5), (4, 4)), {}),
 ]

@@ -168,7 +168,7 @@ def test_short_lines_are_named(make):
 @pytest.mark.parametrize(
     ("options", "labels", "text", "message"),
     [
-        ("mode=nce", LABELS, TEXT, "lm.cntk:4: reader.mode is nce; expected class or softmax"),
+        ("mode=noise", LABELS, TEXT, "lm.cntk:4: reader.mode is 'noise'; expected class or softmax or nce"),
         ("randomize=3", LABELS, TEXT, "reader.randomize is '3'; expected auto"),
         ("nbruttsineachrecurrentiter=-1", LABELS, TEXT, "nbruttsineachrecurrentiter is -1; expected at least 0"),
         ("", "labelIn=[labelDim=9]", TEXT, "labelIn.labelDim is 9; expected 7, the words of the vocabulary, or fewer"),
