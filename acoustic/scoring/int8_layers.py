@@ -1,7 +1,7 @@
 """Networks for scoring whose layers multiply 8-bit integers.
 
 Each row of the weights has a scale such that its largest magnitude becomes 127; each column of a layer's input is
-mapped to 0 to 255 when it is computed.  Sums of products are exact, so that scores depend neither on the processor nor
+mapped to 0 to 255 when it is computed.  Sums of products are exact, so that they depend neither on the processor nor
 on the frames that are computed together.
 """
 
