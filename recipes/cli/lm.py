@@ -24,6 +24,7 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from readers.errors import ConfigError, FormatError
@@ -177,10 +178,15 @@ def estimate_from_parts(arguments: argparse.Namespace):
 
 
 def parts_of(arguments: argparse.Namespace) -> Iterator[tuple]:
-    """Yield (index of --text, part of it) and (None, sentences) for other files."""
+    """Yield (index of --text, part of it) and (None, sentences) for other files.
+
+    Raises ConfigError for a text that other processes cannot read.
+    """
     from readers.language.sentences import text_parts
 
     for number, path in enumerate(arguments.text):
+        if (arguments.scheduler or (arguments.workers or 1) > 1) and Path(path).exists() and not Path(path).is_file():
+            raise ConfigError(f"{path}: a pipe or a device; expected a file, which other processes can read")
         for part in text_parts(path):
             yield number, part
     sentences = read_transcripts(arguments)

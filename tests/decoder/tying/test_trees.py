@@ -126,6 +126,17 @@ def test_the_tree_leads_every_context_to_its_leaf(seed, threshold, merge):
         assert min(np.bincount(leaf_of, count)) >= 2
 
 
+def test_of_equal_splits_the_first_is_taken_whatever_the_rounding():
+    """The second question has the answers of the first with yes and no exchanged, and other rounding errors."""
+    questions = [Question("a", ("a-*", "b-*")), Question("not a", ("c-*", "d-*", "e-*"))]
+    for seed in range(40):
+        frames = data(seed)
+        for asked in (questions, questions[::-1]):
+            statistics = *sums(frames), asked, np.full(2, FLOOR), TreeOptions(threshold=0.0, min_frames=1)
+            tree, _ = grow_tree(list(frames), *statistics, "t_")
+            assert tree.nodes[0][0] == asked[0].name
+
+
 def test_leaves_that_are_alike_are_merged():
     rng = np.random.default_rng(1)
     near, far = rng.normal(size=(40, 1)), rng.normal(size=(40, 1)) + 30

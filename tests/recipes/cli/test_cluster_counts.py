@@ -93,6 +93,13 @@ def test_faults_of_a_text_have_their_line(user, monkeypatch, scheduler):
         assert fault.startswith("bad:10: byte 0xe9 is not UTF-8; expected UTF-8 text")
 
 
+def test_a_pipe_cannot_be_read_elsewhere(user):
+    os.mkfifo("pipe")
+    for place in (("-j", "2"), ("--scheduler", "tcp://127.0.0.1:1")):
+        fault = user.run("lm", "estimate", "--text", "pipe", "-o", "lm", *place).fault
+        assert fault == "pipe: a pipe or a device; expected a file, which other processes can read"
+
+
 def test_scores(user, monkeypatch, scheduler):
     monkeypatch.setattr(error_counts, "SHARD_COST", 1)
     text = (user.root / "words.mlf").read_text()
