@@ -162,6 +162,10 @@ class TestEncoderDecoder(Action):
         with open_writer(self.config.block("writer")) as writer:
             for warning in writer.warnings:
                 log(f"warning: {warning}")
+            if any(one.nbest > 1 for one in getattr(writer, "outputs", {}).values()):
+                raise ConfigError(
+                    f"{self.config.block('writer').where()}: nbest; expected 1: an output is one sequence"
+                )
             writer.check({output: num_words}, len(best))
             refuse_inputs([*encoder.input_files(), *decoder.input_files(), self.model_path], writer)
             for line, (number, found) in enumerate(zip(numbers, best)):

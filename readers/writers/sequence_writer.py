@@ -24,22 +24,23 @@ from readers.config.config import Config
 from readers.errors import ConfigError, ShapeError
 from readers.minibatches.base import Utterance
 from readers.sources.frames.streams import naming
-from readers.sources.sentences.lu_sequence_reader import read_tokens
+from readers.sources.sentences.lu_sequence_reader import read_classed_tokens, read_tokens
 from readers.sources.sentences.model_words import read_words
 from readers.writers.node_files import NodeFilesWriter, refuse_absent
 
 WRITER_NAMES = ("writerType",)
-NODE_NAMES = ("file", "token", "nbest")
+NODE_NAMES = ("file", "token", "mode", "nbest")
 
 
 @dataclass(frozen=True)
 class TokenOutput:
-    """Output file of a node, and the name of each of its rows."""
+    """Output file of a node, the name of each of its rows, and how many of them to write for each frame."""
 
     name: str
     path: Path
     tokens: list[str]
     where: str
+    nbest: int = 1
 
 
 class SequenceWriter(NodeFilesWriter):
@@ -74,9 +75,6 @@ class SequenceWriter(NodeFilesWriter):
         taken: dict[Path, str] = {}
         for name, block in blocks.items():
             self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
-            if block.int("nbest", 1) != 1:
-                where = f"{block.where('nbest')}: {block.full_name('nbest')}"
-                raise ConfigError(f"{where} is {block.int('nbest')}; expected 1; n-best output is not supported")
             path = block.path("file")
             require_writable(path)
             if path.absolute() in taken:
@@ -91,13 +89,19 @@ class SequenceWriter(NodeFilesWriter):
                     f"{block.where('file')}: {path} is its token file and would be overwritten; expected another file"
                 )
             with naming(block, "token"):
-                names = self.read_names(tokens)
-            self.outputs[name] = TokenOutput(name, path, names, block.where())
+                names = self.read_names(tokens, block.choice("mode", ("plain", "class"), "plain"))
+            nbest = block.int("nbest", 1)
+            if not 1 <= nbest <= len(names):
+                raise ConfigError(
+                    f"{block.where('nbest')}: {block.full_name('nbest')} is {nbest}; expected 1 to {len(names)}, the "
+                    "number of tokens"
+                )
+            self.outputs[name] = TokenOutput(name, path, names, block.where(), nbest)
 
     @staticmethod
     @abstractmethod
-    def read_names(path: Path) -> list[str]:
-        """Return the names of the rows."""
+    def read_names(path: Path, mode: str) -> list[str]:
+        """Return the names of the rows; `mode` is that of the block: plain or class."""
 
     @property
     def nodes(self) -> list[str]:
@@ -120,22 +124,28 @@ class SequenceWriter(NodeFilesWriter):
         return atomic_write(self.outputs[node].path, "w")
 
     def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
-        """Write a line with the token of the largest value of each frame (the first of equal values)."""
-        tokens = self.outputs[node].tokens
-        self.file(node).write(" ".join(tokens[row] for row in matrix.argmax(axis=0).tolist()) + "\n")
+        """Write a line with the tokens of the `nbest` largest values of each frame, best first (of equal values, the
+        first), frame after frame.
+        """
+        output = self.outputs[node]
+        if output.nbest == 1:
+            rows = matrix.argmax(axis=0)
+        else:
+            rows = np.argsort(-matrix, axis=0, kind="stable")[: output.nbest].T.ravel()
+        self.file(node).write(" ".join(output.tokens[row] for row in rows.tolist()) + "\n")
 
 
 class LUSequenceWriter(SequenceWriter):
-    """Writes labels; `token` is a list with one label per line."""
+    """Writes labels; `token` is a list with one label per line, or, with mode=class, with its class."""
 
     @staticmethod
-    def read_names(path: Path) -> list[str]:
-        return list(read_tokens(path))
+    def read_names(path: Path, mode: str) -> list[str]:
+        return [label.word for label in read_classed_tokens(path)] if mode == "class" else list(read_tokens(path))
 
 
 class LMSequenceWriter(SequenceWriter):
     """Writes words; `token` is a vocabulary with classes, or a model that was trained with it."""
 
     @staticmethod
-    def read_names(path: Path) -> list[str]:
+    def read_names(path: Path, mode: str) -> list[str]:
         return [word.word for word in read_words(path)]

@@ -8,7 +8,8 @@
     ]
 
 The input has a one-hot block for each word of the context, stacked to (contexts * words, N); its stream has the name of
-its block and that of the block of features, or `features`.  Labels are one-hot.
+its block and that of the block of features, or `features`.  Labels are one-hot, or, with mode=class in their block,
+(4, N): label, class, first label of the class and the label after its last.
 Source: CNTK book 3.4.4, 7.4.
 """
 
@@ -19,12 +20,14 @@ from itertools import pairwise
 import numpy as np
 
 from readers.common.report import Progress
-from readers.common.text import read_lines
+from readers.common.text import is_count, read_lines
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.language.labelled_text import Token, read_columns
+from readers.language.vocabulary import VocabularyWord
 from readers.language.vocabulary_record import VocabularyRecord
 from readers.sources.frames.streams import naming
+from readers.sources.sentences.lm_sequence_reader import class_table
 from readers.sources.sentences.sentences import (
     CACHE_NAMES,
     ORDER_NAMES,
@@ -88,18 +91,22 @@ class LUSequenceReader(SentenceReader):
             )
         context = list(config.ints("wordContext", "0"))
         inner, outer, features = self._find_blocks(config)
-        words, labels = _read_tokens(inner), _read_tokens(outer)
+        words, classed = ({word.word: number for number, word in enumerate(_read_tokens(inner))}, _read_tokens(outer))
+        labels = {label.word: number for number, label in enumerate(classed)}
+        by_class = _has_classes(outer)
+        if by_class:
+            self.word_classes = np.array([label.word_class for label in classed])
         self.input_words, self.output_words = list(words), list(labels)
         self.begin = inner.text("beginSequence", inner.text("beginingSequence", ""))
         self.end = outer.text("endSequence", "")
         names = input_names(inner.name, features, outer.name)
         self.records = dict.fromkeys(names, VocabularyRecord(tuple(words)))
-        self.records |= {outer.name: VocabularyRecord(tuple(labels))}
+        self.records |= {outer.name: VocabularyRecord.of_words(classed, with_classes=by_class)}
         source = self._word_map(config, inner, words)
         ids, lengths, keys = self._read(config, inner, outer, source, labels)
         streams = [
             WordStream(names, _in_context(ids[0], lengths, context), len(words), inner.where()),
-            WordStream((outer.name,), ids[1:], len(labels), outer.where()),
+            WordStream((outer.name,), ids[1:], len(labels), outer.where(), class_table(classed) if by_class else None),
         ]
         self.take(config.text("file"), streams, lengths, keys, order, rng_seed)
 
@@ -218,23 +225,51 @@ def _in_context(ids: np.ndarray, lengths: list[int], context: list[int]) -> np.n
     return ids[np.clip(places, begins, ends - 1)]
 
 
-def _read_tokens(block: Config) -> dict[str, int]:
-    """Return token -> number of a block of labels."""
+def _has_classes(block: Config) -> bool:
+    return block.has_own("mode") and block.choice("mode", ("plain", "class")) == "class"
+
+
+def _read_tokens(block: Config) -> list[VocabularyWord]:
+    """Return the tokens of a block of labels, with their classes if it has mode=class."""
     if block.has_own("labelType"):
         block.choice("labelType", ("category",))
-    if block.has_own("mode") and block.choice("mode", ("plain", "class")) == "class":
-        raise ConfigError(
-            f"{block.where('mode')}: {block.full_name('mode')} is class; expected plain; class labels are not supported"
-        )
     path = block.path("token")
     with naming(block, "token"):
-        tokens = read_tokens(path)
+        if _has_classes(block):
+            tokens = read_classed_tokens(path)
+        else:
+            tokens = [VocabularyWord(token, 0) for token in read_tokens(path)]
     size = block.int("labelDim", 0) if block.has_own("labelDim") else 0
     if 0 < size < len(tokens):
         raise ConfigError(
             f"{block.where('labelDim')}: {block.full_name('labelDim')} is {size}; expected at least {len(tokens)}, the "
             f"tokens of {path}"
         )
+    return tokens
+
+
+def read_classed_tokens(path: str | os.PathLike) -> list[VocabularyWord]:
+    """Return the tokens of a list of lines `token class`, up to the first blank line.
+
+    The tokens of a class are adjacent, and the numbers of the classes ascend.  Raises FormatError.
+    """
+    tokens: list[VocabularyWord] = []
+    seen: set[str] = set()
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split()
+        if not fields:
+            break
+        if len(fields) != 2 or fields[0] in seen or not is_count(fields[1]):
+            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `token class`, each token once")
+        tokens.append(VocabularyWord(fields[0], 0, int(fields[1])))
+        seen.add(fields[0])
+        if len(tokens) > 1 and tokens[-1].word_class < tokens[-2].word_class:
+            raise FormatError(
+                f"{path}:{number}: class {tokens[-1].word_class} after class {tokens[-2].word_class}; expected the "
+                "tokens of each class together, classes in order"
+            )
+    if not tokens:
+        raise FormatError(f"{path}: no tokens; expected lines `token class`")
     return tokens
 
 

@@ -18,6 +18,7 @@ WORDS = "</s>\nthe\n<unk>\na\ncat\ndog\nsat\n"
 CLASSES = "".join(f"{k} 9 {word} {k // 3}\n" for k, word in enumerate(WORDS.split()))
 SLOTS = "BOS O\nfrom O\nboston B-from\nEOS O\n\nBOS O\nto O\ntulsa B-to\nEOS O\n"
 INPUTS, OUTPUTS = "BOS\nEOS\n<unk>\nflight\nfrom\nboston\nto\n", "O\nB-from\nB-to\nI-to\n"
+CLASSED_OUTPUTS = "O 0\nB-from 1\nB-to 1\nI-to 2\n"
 MLF = '#!MLF!#\n"*/u0.lab"\n0 200000 s_0 -1.5\n200000 500000 s_1\n.\n"*/u1.lab"\n0 400000 s_0\n.\n'
 FRAME_SETTINGS = (
     "frameMode=true; readMethod=blockRandomize; randomize=auto",
@@ -105,6 +106,12 @@ def formats_of(title: str, block: str, files: dict[str, str], **options) -> list
 FORMATS = (
     *formats_of("lm reader", LM_READER, LM_FILES, kinds=MODES),
     *formats_of("lu reader", LU_READER, LU_FILES),
+    Format(
+        "lu reader classes",
+        text(CLASSED_OUTPUTS),
+        read_with(LU_READER.replace("labels=[", "labels=[mode=class;"), "out", LU_FILES),
+        most_bytes=LONGEST,
+    ),
     *formats_of("htk mlf reader", HTK_READER, HTK_FILES, prepare=corpus, kinds=SETTINGS),
     *formats_of("kaldi reader", KALDI_READER, KALDI_FILES, prepare=corpus, kinds=SETTINGS),
 )

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from readers.config.config import Config
-from readers.errors import ArgonautError
+from readers.errors import ArgonautError, FormatError
+from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Utterance
-from readers.sources.sentences.lu_sequence_reader import LUSequenceReader
+from readers.sources.sentences.lu_sequence_reader import LUSequenceReader, read_classed_tokens
 from readers.writers.sequence_writer import LMSequenceWriter, LUSequenceWriter
 
 WORDS = ["BOS", "EOS", "<unk>", "flight", "from", "boston", "to"]
@@ -185,7 +186,13 @@ def test_lines_without_a_label_are_named(make):
         ("", BLOCKS, "flight O\nfrom B-date\n", r"text:2: label 'B-date'; expected one of the tokens of labels"),
         ("unk=UNK", BLOCKS, "flight O\ntulsa O\n", r"text:2: word 'tulsa'; expected one of the tokens of labelIn"),
         ("", BLOCKS.replace("{0}/in", "{0}/no"), "", "lu.cntk:4: reader.labelIn.token: .*no: No such file"),
-        ("", BLOCKS.replace("labels=[", "labels=[mode=class;"), "", "labels.mode is class; expected plain"),
+        (
+            "",
+            BLOCKS.replace("labels=[", "labels=[mode=class;"),
+            "",
+            "out:1: 'O'; expected `token class`, each token once",
+        ),
+        ("", BLOCKS.replace("labels=[", "labels=[mode=some;"), "", "labels.mode is 'some'; expected plain or class"),
         ("", BLOCKS.replace("labels=[", "labels=[labelDim=3;"), "", "labelDim is 3; expected at least 4, the tokens"),
         ("", BLOCKS.replace("{0}/out", "{0}/text"), "a\nb\na\n", r"text:3: 'a'; expected one token, each once"),
         ("", BLOCKS.replace("{0}/out", "{0}/text"), "a b\n", r"text:1: 'a b'; expected one token"),
@@ -257,3 +264,62 @@ def test_faults_of_writers(tmp_path, block, message):
     (tmp_path / "tokens").write_text("x\n")
     with pytest.raises(ArgonautError, match=message):
         writer_of(LUSequenceWriter, tmp_path, block).check({"o": 2}, 1)
+
+
+CLASSED = ["O 0", "B-from 1", "B-to 1", "I-to 3"]  # class 2 is empty
+
+
+def test_labels_by_class(make, tmp_path):
+    (tmp_path / "classed").write_text("\n".join(CLASSED) + "\n\nignored\n")
+    reader = make(
+        "nbruttsineachrecurrentiter=2\nwordContext=0:1",
+        BLOCKS.replace("labels=[token={0}/out", "labels=[mode=class;token={0}/classed"),
+    )
+    assert reader.dims() == {"labelIn": 14, "features": 14, "labels": 4}
+    assert reader.num_words_and_classes == (4, 4)
+    assert reader.vocabularies()["labels"] == VocabularyRecord(tuple(LABELS), (), (0, 1, 1, 3))
+    assert reader.vocabularies()["features"].classes == ()
+    rows = {"O": (0, 0, 0, 1), "B-from": (1, 1, 1, 3), "B-to": (2, 1, 1, 3), "I-to": (3, 3, 3, 4)}
+    for sentence, (_, matrices) in zip(SENTENCES, reader.utterances(), strict=True):
+        expected = np.array([rows[label] for _, label in sentence], np.float32).T
+        np.testing.assert_array_equal(matrices["labels"], expected)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["O 0", "O 1"], "classed:2: 'O 1'; expected `token class`, each token once"),
+        (["O 0", "B -1"], "classed:2: 'B -1'; expected `token class`"),
+        (["O 1", "B 0"], "classed:2: class 0 after class 1; expected the tokens of each class together"),
+        (["", "O 1"], "classed: no tokens; expected lines `token class`"),
+    ],
+)
+def test_faults_of_classed_labels(tmp_path, lines, message):
+    (tmp_path / "classed").write_text("\n".join(lines) + "\n")
+    with pytest.raises(FormatError, match=message):
+        read_classed_tokens(tmp_path / "classed")
+
+
+def nbest_writer(tmp_path, nbest, mode="plain"):
+    (tmp_path / "classed").write_text("\n".join(CLASSED) + "\n")
+    (tmp_path / "plain").write_text("\n".join(LABELS) + "\n")
+    token = tmp_path / ("classed" if mode == "class" else "plain")
+    block = f"writer=[\nout=[file={tmp_path}/tags;token={token};nbest={nbest};mode={mode}]\n]"
+    return LUSequenceWriter(Config.from_text(block, "w.cntk").block("writer"))
+
+
+@pytest.mark.parametrize("mode", ["plain", "class"])
+def test_nbest_labels_of_each_word(tmp_path, mode):
+    scores = np.array([[0, 5, 1], [3, 5, 2], [1, 6, 3], [2, 0, 4]], float)
+    with nbest_writer(tmp_path, 2, mode) as writer:
+        writer.check({"out": 4}, 1)
+        writer.write(Utterance("u", {}, 0), {"out": scores})
+    assert (tmp_path / "tags").read_text() == "B-from I-to B-to O I-to B-to\n"
+
+
+@pytest.mark.parametrize("nbest", [0, 5])
+def test_nbest_is_at_most_the_number_of_labels(tmp_path, nbest):
+    with pytest.raises(
+        ArgonautError, match=rf"w\.cntk:2: writer\.out\.nbest is {nbest}; expected 1 to 4, the number of tok"
+    ):
+        nbest_writer(tmp_path, nbest)
