@@ -222,11 +222,13 @@ def add_input(network: Network, options: BuilderOptions) -> Node:
     return network.add("PerDimMeanVarNormalization", "MVNormalizedFeatures", features, mean, deviation)
 
 
-def add_lookup(network: Network, options: BuilderOptions, features: Node, name: str = "LookupTable") -> Node:
+def add_lookup(
+    network: Network, options: BuilderOptions, features: Node, name: str = "LookupTable", prefix: str = ""
+) -> Node:
     """Add the word vector table and its values for each word of the input, stacked."""
     words, rows = options.layer_sizes[0] // options.words, options.layer_sizes[1]
-    table = network.add("LearnableParameter", "E0", rows=rows, cols=words, **options.initial())
-    return network.add("LookupTable", name, table, features)
+    table = network.add("LearnableParameter", f"{prefix}E0", rows=rows, cols=words, **options.initial())
+    return network.add("LookupTable", f"{prefix}{name}", table, features)
 
 
 def add_labels(network: Network, rows: int) -> Node:

@@ -1,4 +1,4 @@
-"""SimpleNetworkBuilder, rnnType SIMPLERNN and LSTM: stacked recurrent layers.
+"""SimpleNetworkBuilder, rnnType SIMPLERNN, LSTM and LSTMENCODER: stacked recurrent layers.
 
 Source: CNTK book, sections 3.2.1, 2.6.2 (eq. 2.178 to 2.182) and 7.4; parameters, criteria and outputs have CNTK's
 names. Inner nodes, which CNTK numbers, have names here.
@@ -104,6 +104,32 @@ class LstmOptions(RecurrentOptions):
         return network
 
 
+@dataclass(frozen=True)
+class EncoderOptions(LstmOptions):
+    """Options of the encoder of a pair of networks (LSTMENCODER): LSTM layers without an output layer.
+
+    The last of layerSizes is the last hidden layer, and every hidden layer above the lookup table is an LSTM. The
+    network has no criterion of its own.
+    """
+
+    all_recurrent: ClassVar[bool] = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.with_prior:
+            raise OptionFault("needPrior", "true; expected false: an encoder has no labels")
+
+    @property
+    def num_hidden(self) -> int:
+        return len(self.layer_sizes) - 1
+
+    def build(self, precision: str, device: str, seed: int) -> Network:
+        network = Network(precision=precision, device=device, seed=seed)
+        network.outputs.append(add_lstm_layers(network, self, prefix="Encoder").name)
+        network.validate()
+        return network
+
+
 def recurrent_settings(builder: Config) -> dict[str, Any]:
     """Read the options of RECURRENT_KEYS."""
     builder.bool("sparseinput", False)  # without effect: indicators are stored in the same way
@@ -138,6 +164,11 @@ def lstm_options(builder: Config) -> LstmOptions:
     return read_options(builder, LstmOptions, **recurrent_settings(builder), **gate_settings(builder))
 
 
+def encoder_options(builder: Config) -> EncoderOptions:
+    """Read the options of a block with rnnType=LSTMENCODER. Raises ConfigError."""
+    return read_options(builder, EncoderOptions, **recurrent_settings(builder), **gate_settings(builder))
+
+
 def add_rnn_layers(network: Network, options: RecurrentOptions) -> Node:
     """Add input and hidden layers of a simple recurrent network and return the last layer."""
     top = add_bottom(network, options)
@@ -148,12 +179,15 @@ def add_rnn_layers(network: Network, options: RecurrentOptions) -> Node:
     return top
 
 
-def add_lstm_layers(network: Network, options: "LstmOptions", layers: list[Node] | None = None) -> Node:
+def add_lstm_layers(
+    network: Network, options: "LstmOptions", layers: list[Node] | None = None, prefix: str = ""
+) -> Node:
     """Add input and hidden layers of an LSTM network and return the last layer.
 
-    All hidden layers, the lookup table included, are appended to `layers`.
+    All hidden layers, the lookup table included, are appended to `layers`. `prefix` is of the names of the lookup table
+    and its matrix.
     """
-    top = add_bottom(network, options)
+    top = add_bottom(network, options, prefix=prefix)
     found = layers if layers is not None else []
     found += [top] if options.words else []
     for layer in range(options.first_layer, options.num_hidden):
@@ -243,10 +277,10 @@ def add_lstm_layer(
     return top
 
 
-def add_bottom(network: Network, options: RecurrentOptions, lookup: str = "LookupTable") -> Node:
-    """Add the features and, if the options say so, a lookup table called `lookup`."""
+def add_bottom(network: Network, options: RecurrentOptions, lookup: str = "LookupTable", prefix: str = "") -> Node:
+    """Add the features and, if the options say so, a lookup table called `lookup`, after the prefix."""
     features = add_input(network, options)
-    return add_lookup(network, options, features, lookup) if options.words else features
+    return add_lookup(network, options, features, lookup, prefix) if options.words else features
 
 
 def add_dropout(network: Network, options: RecurrentOptions, layer: int, top: Node) -> Node:

@@ -21,7 +21,13 @@ from acoustic.descriptions.builders.language_model import (
 )
 from acoustic.descriptions.builders.noise_contrastive import NOISE_CONTRASTIVE_KEYS, noise_contrastive_options
 from acoustic.descriptions.builders.parts import COMMON_KEYS, BuilderOptions
-from acoustic.descriptions.builders.recurrent import LSTM_KEYS, RECURRENT_KEYS, lstm_options, simple_rnn_options
+from acoustic.descriptions.builders.recurrent import (
+    LSTM_KEYS,
+    RECURRENT_KEYS,
+    encoder_options,
+    lstm_options,
+    simple_rnn_options,
+)
 from acoustic.network.network import Network
 from readers.config.config import Config
 from readers.errors import ConfigError
@@ -40,6 +46,7 @@ KINDS: dict[str, NetworkKind] = {
     "SIMPLENET": NetworkKind(FEED_FORWARD_KEYS, feed_forward_options),
     "SIMPLERNN": NetworkKind(RECURRENT_KEYS, simple_rnn_options),
     "LSTM": NetworkKind(LSTM_KEYS, lstm_options),
+    "LSTMENCODER": NetworkKind(LSTM_KEYS, encoder_options),
     "CLASSLM": NetworkKind(CLASS_LM_KEYS, class_lm_options),
     "CLASSLSTM": NetworkKind(CLASS_LSTM_KEYS, class_lstm_options),
     "CLSTM": NetworkKind(CONDITIONAL_LSTM_KEYS, conditional_lstm_options),
@@ -50,7 +57,6 @@ KINDS: dict[str, NetworkKind] = {
 }
 KINDS_NOT_BUILT = {  # prefix of CNTK's rnnTypes: what they are
     "DEEPRNN": "deep recurrent networks of CNTK in 2015",
-    "LSTMENCODER": "encoder-decoder networks; see action trainEncoderDecoder",
     "ALIGNMENTSIMILARITY": "alignment networks of CNTK in 2015",
     "UNIDIRECTIONALLSTM": "LSTM networks of CNTK in 2015",
     "BIDIRECTIONALLSTM": "bidirectional LSTMs; see macro BLSTM of NDL",

@@ -155,6 +155,25 @@ def test_simple_networks_begin_with_states_of_the_same_name(here):
     here.run("testEncoderDecoder", here.decoding(extra="outputNodeNames=outputs").replace("Out=[", "outputs=["))
 
 
+LSTM_ENCODER = "[ rnnType=LSTMENCODER; layerSizes=5:3:6; lookupTableOrder=1; initValueScale=4 ]"
+LSTM_DECODER = "[ rnnType=LSTM; layerSizes=5:4:6:5; lookupTableOrder=1; initValueScale=4 ]"
+
+
+def test_an_lstm_decoder_begins_with_the_states_of_an_lstm_encoder(here):
+    here.run("trainEncoderDecoder", here.training(LSTM_ENCODER, LSTM_DECODER, sgd="maxEpochs=1"))
+    network = load_model("m/pair")
+    pairs = [(node.name, node.operands[0].name) for node in network.nodes.values() if node.is_socket]
+    assert pairs == [("PastH2.pair", "encoder.H2"), ("PastC2.pair", "encoder.C2")]
+    assert network["encoder.EncoderLookupTable"].type_name == "LookupTable"
+    here.run("testEncoderDecoder", here.decoding(extra="outputNodeNames=outputs").replace("Out=[", "outputs=["))
+
+
+def test_gradients_of_an_lstm_encoder_and_decoder(here):
+    text = here.training(LSTM_ENCODER, LSTM_DECODER, sgd="gradientcheck=true; maxEpochs=1", cv=False)
+    here.run("trainEncoderDecoder", text, precision="double")
+    assert here.figure(r"Gradient check of (\d+) parameters passed") == len(load_model("m/pair").parameters())
+
+
 def test_nodes_may_be_paired_by_name(here):
     sgd = "encoderNodes=Cell.h; decoderNodes=PastH1; maxEpochs=1"
     here.run("trainEncoderDecoder", here.training(decoder=SIMPLE % 8, sgd=sgd))

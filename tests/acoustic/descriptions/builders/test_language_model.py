@@ -139,6 +139,17 @@ def test_direct_connections_lead_past_the_layers_above():
     assert network["TrainNodeNCEBasedCrossEntropy"].operands[1].name == "WithDirect0"
 
 
+def test_encoder_has_the_tools_names_and_no_output_layer():
+    network = build("rnnType=LSTMENCODER\nlayerSizes=9:4:5:6\nlookupTableOrder=1")
+    found = shapes(network)
+    assert next(iter(found)) == "EncoderE0"
+    assert (found["EncoderE0"], found["WXO0"], found["WHO2"]) == ((4, 9), (5, 4), (6, 6))
+    assert network["EncoderLookupTable"].type_name == "LookupTable"
+    special = {name: names for name, names in network.special().items() if names}
+    assert special == {"features": ["features"], "outputs": ["H3"]}
+    assert build("rnnType=LSTMENCODER\nlayerSizes=9:5").outputs == ["H1"]
+
+
 def test_log_bilinear_has_the_tools_names():
     network = build(LOG_BILINEAR)
     assert shapes(network) == {
@@ -295,7 +306,12 @@ def test_a_name_of_the_tools_examples_that_nothing_reads():
         ("rnnType=NCELSTM\nlayerSizes=9:9\nnoise_number=1", "layerSizes: 9:9; expected at least one hidden layer"),
         (f"{CONDITIONAL}\nauxfeatdim=0", r"B\.auxfeatdim: 0; expected at least 1"),
         (f"{CLASS_LSTM}\nauxfeatdim=2", r"B\.auxfeatdim has no meaning for rnnType CLASSLSTM; expected rnnType CLSTM"),
-        ("rnnType=LSTMENCODER\nlayerSizes=9:5:9", "see action trainEncoderDecoder"),
+        ("rnnType=LSTMENCODER\nlayerSizes=9:5:9\nneedPrior=true", "needPrior: true; expected false: an encoder has no"),
+        (
+            "rnnType=LSTMENCODER\nlayerSizes=9:5\nlookupTableOrder=1",
+            "layerSizes 9:5; expected layerSizes with a multiple",
+        ),
+        ("rnnType=LSTMENCODER\nlayerSizes=9:5\nnbrClass=3", "nbrClass has no meaning for rnnType LSTMENCODER"),
         ("rnnType=AlignmentSimilarityGenerator\nlayerSizes=9:5:9", "not built .alignment networks"),
         ("rnnType=BIDIRECTIONALLSTMWITHPASTPREDICTION\nlayerSizes=9:5:9", "see macro BLSTM of NDL"),
         ("rnnType=GRU\nlayerSizes=9:5:9", "rnnType GRU: unknown; expected one of SIMPLENET"),

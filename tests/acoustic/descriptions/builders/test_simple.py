@@ -236,7 +236,7 @@ def test_initial_values_follow_the_book_and_the_seed():
         ),
         ("layerSizes=4:2\nevalCriterion=Accuracy", "evalCriterion: Accuracy is unknown; expected one of"),
         ("layerSizes=4:2\nrnnType=LSTN", r"net\.cntk:3: rnnType LSTN: unknown; expected one of SIMPLENET, "),
-        ("layerSizes=4:2\nrnnType=LSTMENCODER", "rnnType LSTMENCODER: not built .encoder-decoder networks"),
+        ("layerSizes=4:2\nrnnType=DEEPRNN", "rnnType DEEPRNN: not built .deep recurrent networks"),
         (
             "layerSizes=4:2\nrecurrentLayer=1",
             "B.recurrentLayer has no meaning for rnnType SIMPLENET; expected rnnType ",
