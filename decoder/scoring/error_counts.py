@@ -131,12 +131,17 @@ def align(
     return _pairs(reference, hypothesis, edits_between(reference, hypothesis, penalties))
 
 
-def edits_between(reference: Sequence[str], hypothesis: Sequence[str], penalties: EditPenalties) -> bytes:
-    """The edits of `align` from the last to the first: PAIR, DELETION or INSERTION each."""
+def edits_between(
+    reference: Sequence[str], hypothesis: Sequence[str], penalties: EditPenalties, num_pairs: int = 0
+) -> bytes:
+    """The edits of `align` from the last to the first: PAIR, DELETION or INSERTION each.
+
+    num_pairs: pairs of words that are aligned in all, if it is more than one utterance.
+    """
     if reference == hypothesis:
         return bytes([PAIR]) * len(reference)
     require_alignable(reference, hypothesis)
-    edits = _last_edits(reference, hypothesis, penalties)
+    edits = _last_edits(reference, hypothesis, penalties, num_pairs)
     found = bytearray()
     i, j = len(reference), len(hypothesis)
     while i or j:
@@ -165,15 +170,18 @@ def _pairs(reference: Sequence[str], hypothesis: Sequence[str], edits: bytes) ->
     ]
 
 
-def _last_edits(reference: Sequence[str], hypothesis: Sequence[str], penalties: EditPenalties) -> Sequence:
+def _last_edits(
+    reference: Sequence[str], hypothesis: Sequence[str], penalties: EditPenalties, num_pairs: int
+) -> Sequence:
     """Return edits[i][j]: the last edit of the cheapest alignment of the first i + 1 and j + 1 words."""
     ids: dict[str, int] = {}
     words, guesses = ([ids.setdefault(word, len(ids)) for word in one] for one in (reference, hypothesis))
     prices = penalties.substitution, penalties.deletion, penalties.insertion
-    if len(words) * len(guesses) > COMPILED_FROM:
+    if max(num_pairs, len(words) * len(guesses)) > COMPILED_FROM:
         from decoder.scoring.edit_kernels import last_edits  # imports numba
 
-        return last_edits(words, guesses, *prices)
+        found = last_edits(words, guesses, *prices)
+        return found if found.size > COMPILED_FROM else found.tolist()  # lists are faster to look up
     costs = [j * penalties.insertion for j in range(len(guesses) + 1)]
     edits = [bytearray(len(guesses)) for _ in words]
     fill_last_edits(words, guesses, *prices, costs, edits)
@@ -284,7 +292,8 @@ def _shards(references, hypotheses, found, fold, ignore) -> Iterator[tuple[list[
 
 def align_shard(pairs: Sequence[WordPair], penalties: EditPenalties) -> list[bytes]:
     """The edits of pairs of word sequences."""
-    return [edits_between(*pair, penalties) for pair in pairs]
+    num_pairs = sum(len(words) * len(guesses) for words, guesses in pairs)
+    return [edits_between(*pair, penalties, num_pairs) for pair in pairs]
 
 
 def fold_words(words: Iterable[str], fold: Mapping[str, str | None] | None, ignore: frozenset[str]) -> list[str]:
