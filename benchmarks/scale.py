@@ -58,7 +58,7 @@ def hcopy(system: Path, data: Path, count: int) -> None:
     job.copy_files = lambda pairs, _: [16000.0] * len(pairs)  # computes nothing
     given = argparse.Namespace(files=[], script=data / "audio.list", workers=None, scheduler=None)
     pairs = read_all_pairs(given)
-    default_report_path([target for _, target in pairs])
+    default_report_path(target for _, target in pairs)
     config = FeatureConfig.from_hcopy(read_hcopy_config(system / "hcopy.config"))
     report = job.hcopy(pairs, config, runner=job.thread_runner(1))
     assert report.num_done == count, report.summary()

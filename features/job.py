@@ -1,8 +1,9 @@
 """The HCopy job: extracts HTK feature files from many audio files in parallel."""
 
 import contextlib
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from features.audio import read_samples
@@ -14,6 +15,7 @@ from readers.common.faults import is_shortage, os_reason
 from readers.common.jobs.places import ONE_BLAS_THREAD
 from readers.common.jobs.runner import Runner, process_runner, thread_runner
 from readers.common.jobs.worker import reason_of
+from readers.common.names import hashes_of, several
 from readers.common.report import Log, RunReport
 from readers.config.feature_record import side_file
 from readers.errors import ArgonautError
@@ -76,14 +78,16 @@ def hcopy(
     if config.source_rate:
         make_plan(config, TICKS_PER_SECOND / config.source_rate)
     report = RunReport("files")
-    todo, losses = split_duplicates([(str(source), str(target)) for source, target in pairs])
-    order = {source: position for position, (source, _) in enumerate(todo)}
-    total, finished = len(todo) + len(losses), len(losses)
+    pairs = pairs if isinstance(pairs, Sequence) else list(pairs)
+    unusable = unusable_pairs(pairs)
+    losses = list(unusable.values())
+    total, finished = len(pairs), len(losses)
     rates: Rates = {}
-    side_files = SideFileWriter((target for _, target in todo), config)
-    own = None if runner else own_runner(workers, len(todo), log)
+    side_files = SideFileWriter((target for _, target in usable(pairs, unusable)), config)
+    own = None if runner else own_runner(workers, total - finished, log)
     try:
-        found = (runner or own).each(copy_files, todo, config, seconds=seconds_of)
+        todo = usable(pairs, unusable)
+        found = (runner or own).each(copy_files, todo, config, seconds=seconds_of, total=total - finished)
         with contextlib.closing(found) as outcomes:
             for (source, target), outcome in outcomes:
                 if isinstance(outcome, str):
@@ -110,7 +114,7 @@ def hcopy(
             "not written, because it would also describe other files in the directory, whose settings may differ"
         )
     report.done(total - len(losses))
-    for source, reason in sorted(losses, key=lambda loss: order.get(loss[0], -1)):
+    for source, reason in losses:
         report.fail(source, reason)
     return report
 
@@ -124,21 +128,24 @@ def copy_file(source: str, target: str, config: FeatureConfig) -> float:
     return sample_rate
 
 
-def split_duplicates(pairs: list[Pair]) -> tuple[list[Pair], list[Loss]]:
-    """Return the pairs to process, and losses: pairs whose target is the target of an earlier pair, or the source
-    itself.
-    """
-    owner: dict[str, str] = {}
-    todo, losses = [], []
-    for source, target in pairs:
-        if Path(source) == Path(target):
-            losses.append((source, f"{target}: target and source are the same; expected two files"))
-        elif target in owner:
-            losses.append((source, f"{target}: also the target of {owner[target]}; expected a separate target"))
-        else:
+def unusable_pairs(pairs: Sequence[Sequence]) -> dict[int, Loss]:
+    """Return the losses, by index, of pairs whose target is the target of an earlier pair, or the source itself."""
+    doubtful = several(hashes_of(target for _, target in usable(pairs, ())))
+    owner: dict[str, str] = {}  # of targets that may be repeated
+    losses: dict[int, Loss] = {}
+    for index, (source, target) in enumerate(usable(pairs, ())):
+        if os.path.basename(source) == os.path.basename(target) and Path(source) == Path(target):  # noqa: PTH119
+            losses[index] = source, f"{target}: target and source are the same; expected two files"
+        elif doubtful[index] and target in owner:
+            losses[index] = source, f"{target}: also the target of {owner[target]}; expected a separate target"
+        elif doubtful[index]:
             owner[target] = source
-            todo.append((source, target))
-    return todo, losses
+    return losses
+
+
+def usable(pairs: Sequence[Sequence], unusable: Container[int]) -> Iterator[Pair]:
+    """Yield the pairs, as text, whose indices are not in `unusable`."""
+    return ((str(source), str(target)) for i, (source, target) in enumerate(pairs) if i not in unusable)
 
 
 def own_runner(workers: int | None, num_files: int, log: Log) -> Runner:

@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from features.config import CEPSTRAL_KINDS, FeatureConfig
 from features.settings import SETTINGS
+from readers.common.names import KeySet
 from readers.config.feature_record import (
     TYPES,
     FeatureRecord,
@@ -101,14 +103,14 @@ class SideFileWriter:
         self.left_out: list[Path] = []
         self._written: set[Path] = set()
         self._made: list[Path] = []  # directories
-        groups: dict[Path, set[str]] = defaultdict(set)
+        groups: dict[Path, array] = defaultdict(lambda: array("q"))
         for target in targets:
-            groups[side_file(target)].add(Path(target).name)
-        for path, names in groups.items():
+            groups[side_file(target)].append(hash(os.path.basename(target)))  # noqa: PTH119
+        for path, hashes in groups.items():
             with contextlib.suppress(OSError):  # then the feature files cannot be written either
-                self._begin(path, names)
+                self._begin(path, KeySet.of_hashes(hashes))
 
-    def _begin(self, path: Path, names: set[str]) -> None:
+    def _begin(self, path: Path, names: Container[str]) -> None:
         if not _others(path, names):
             self._made += [directory for directory in path.parents if not directory.exists()]
             write_side_file(path, self.record)
@@ -138,7 +140,7 @@ class SideFileWriter:
                     write_side_file(path, read_side_file(path).with_rates(found))
 
 
-def _others(path: Path, names: set[str]) -> bool:
+def _others(path: Path, names: Container[str]) -> bool:
     """Return whether files are there that the side file would describe, besides these."""
     try:
         with os.scandir(path.parent) as entries:

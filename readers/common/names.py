@@ -68,6 +68,15 @@ class KeySet:
 
         self._hashes = np.unique(hashes_of(names))
 
+    @classmethod
+    def of_hashes(cls, hashes) -> "KeySet":
+        """Return the set of the names with these hashes, an array of int64."""
+        import numpy as np
+
+        found = cls(())
+        found._hashes = np.unique(np.asarray(hashes, np.int64))
+        return found
+
     def __contains__(self, name: str) -> bool:
         number = hash(name)
         place = self._hashes.searchsorted(number)

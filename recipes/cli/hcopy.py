@@ -28,9 +28,11 @@ import os
 import sys
 import textwrap
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from readers.common.names import repeated
 from readers.errors import ConfigError
 from recipes.cli.machines import add_machine_options, check_machines, open_cluster, print_line
 from recipes.cli.raw_audio import add_audio_options, add_raw_options, channel_of, raw_format
@@ -84,11 +86,11 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{where}: {module}: {name} = {value} is for another module; not used", file=sys.stderr)
         if arguments.verbose > 1:
             print(config, file=sys.stderr)
-    report_path = arguments.report or default_report_path([target for _, target in pairs])
+    report_path = arguments.report or default_report_path(target for _, target in pairs)
     require_writable(report_path)
     if arguments.scp:
         require_writable(arguments.scp)
-        refuse_equal_names([target for _, target in pairs])
+        refuse_equal_names(pairs)
     started = time.monotonic()
     own = arguments.workers, len(pairs), print_line
     runner = open_cluster(arguments.scheduler) if arguments.scheduler else own_runner(*own)
@@ -102,8 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.scp:
         lost = {name for name, _, _ in report.lost}
-        files = [Path(target) for source, target in pairs if source not in lost]
-        write_feature_list(Path(arguments.scp), [(file.stem, file) for file in files])
+        files = (Path(target) for source, target in pairs if source not in lost)
+        write_feature_list(Path(arguments.scp), ((file.stem, file) for file in files))
     for path, remark in report.remarks.items():
         print(f"note: {path}: {remark}", file=sys.stderr)
     report.write(report_path)
@@ -125,7 +127,7 @@ def show_settings_without_effect(settings, verbose: int) -> None:
         print(f"{settings.source}: no effect: {', '.join(names)}; -v shows the reasons", file=sys.stderr)
 
 
-def read_all_pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
+def read_all_pairs(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
     """Return the (source, target) pairs of the command line, then those of the list.
 
     Raises ConfigError when there are none, or when a source has no target.
@@ -135,24 +137,24 @@ def read_all_pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     names = arguments.files
     if len(names) % 2:
         raise ConfigError(f"command line: {names[-1]} has no target; expected source and target in turn")
-    pairs = list(zip(names[::2], names[1::2]))
+    pairs: Sequence[tuple[str, str]] = list(zip(names[::2], names[1::2]))
     if arguments.script:
-        pairs.extend(read_pairs(arguments.script))
+        pairs = [*pairs, *read_pairs(arguments.script)] if pairs else read_pairs(arguments.script)
     if not pairs:
         raise ConfigError(f"{arguments.script or 'command line'}: no files; expected `source target`, or -S LIST")
     check_machines(arguments, "process")
     return pairs
 
 
-def refuse_equal_names(targets: list[str]) -> None:
+def refuse_equal_names(pairs: Sequence[tuple[str, str]]) -> None:
     """Raise ConfigError if two targets have the same file name: an SCP names a file without its directories."""
-    seen: dict[str, str] = {}
-    for target in targets:
-        other = seen.setdefault(Path(target).stem, target)
+    for index, earlier in repeated((Path(target).stem for _, target in pairs), lambda i: Path(pairs[i][1]).stem):
+        target, other = pairs[index][1], pairs[earlier][1]
         if other != target:
             raise ConfigError(f"--scp: {target} has the name of {other}; expected every name once")
 
 
-def default_report_path(targets: list[str]) -> Path:
+def default_report_path(targets: Iterable[str]) -> Path:
     """Return hcopy.report in the deepest directory that contains all outputs."""
-    return Path(os.path.commonpath([Path(target).absolute().parent for target in targets])) / "hcopy.report"
+    directories = {os.path.dirname(target.rstrip("/")) for target in targets}  # noqa: PTH120 (faster, for long lists)
+    return Path(os.path.commonpath([Path(directory).absolute() for directory in directories])) / "hcopy.report"
