@@ -146,10 +146,10 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.one:
         return measure(arguments.one[0], Path(arguments.one[1]), int(arguments.one[2]))
-    sizes = [SMALL, *map(int, arguments.sizes.split(","))]
+    sizes = list(map(int, arguments.sizes.split(",")))
     with tempfile.TemporaryDirectory() as directory:
         work = arguments.work or Path(directory)
-        prepare(work, sizes)
+        prepare(work, [SMALL, *sizes])
         faults = [fault for stage in arguments.stages.split(",") for fault in compare(stage, work, sizes)]
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
@@ -184,26 +184,31 @@ def most_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+def figures_of(stage: str, work: Path, size: int) -> tuple[float, float, int]:
+    """Run a stage in a process of its own; return seconds, CPU seconds and bytes.  SystemExit if it fails."""
+    program = [sys.executable, "-m", "benchmarks.scale", "--one", stage, str(work), str(size)]
+    done = subprocess.run(program, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"{stage}: failed for {size} utterances, see above")
+    return tuple(json.loads(done.stdout.splitlines()[-1]))
+
+
 def compare(stage: str, work: Path, sizes: list[int]) -> list[str]:
     """Run a stage for all sizes, print its figures, and return what is wrong with them."""
-    faults, figures = [], []
+    figures_of(stage, work, SMALL)  # compiles kernels
+    found = {SMALL: figures_of(stage, work, SMALL)}
+    _, start, least = found[SMALL]
+    print(f"{stage:9} {least / 1e6:6.0f} MB and {start:.1f} s CPU to start with", flush=True)
     for size in sizes:
-        program = [sys.executable, "-m", "benchmarks.scale", "--one", stage, str(work), str(size)]
-        done = subprocess.run(program, stdout=subprocess.PIPE, text=True)
-        if done.returncode:
-            return [*faults, f"{stage}: failed for {size} utterances, see above"]
-        figures.append((size, *json.loads(done.stdout.splitlines()[-1])))
-        first, (count, wall, busy, memory) = figures[0], figures[-1]
-        if size == SMALL:
-            print(f"{stage:9} {'':9} {wall:8.1f} s                  {memory / 1e6:7.0f} MB to start with", flush=True)
-            continue
+        found[size] = wall, busy, memory = figures_of(stage, work, size)
         print(
-            f"{stage:9} {count:9} {wall:8.1f} s {busy:8.1f} s CPU {memory / 1e6:7.0f} MB; each "
-            f"{1e6 * (busy - first[2]) / count:7.1f} us, {(memory - first[3]) / count:6.0f} bytes",
+            f"{stage:9} {size:9} {wall:8.1f} s {busy:8.1f} s CPU {memory / 1e6:7.0f} MB; each "
+            f"{1e6 * (busy - start) / size:7.1f} us, {(memory - least) / size:6.0f} bytes",
             flush=True,
         )
-    for (few, _, short, small), (many, _, long, large) in itertools.pairwise(figures[1:]):
-        grown, slower = (large - small) / (many - few), long * few / (short * many)
+    faults = []
+    for (few, (_, short, small)), (many, (_, long, large)) in itertools.pairwise([*found.items()][1:]):
+        grown, slower = (large - small) / (many - few), (long - start) * few / ((short - start) * many)
         if grown > LIMITS[stage]:
             faults.append(
                 f"{stage}: {grown:.0f} bytes more for each utterance from {few} to {many}; expected at most "

@@ -36,7 +36,7 @@ SENTENCE_MARKS = frozenset({"<s>", "</s>", "!SENT_START", "!SENT_END", "!NULL"})
 WordPair = tuple[Sequence[str], Sequence[str]]  # words of a reference and of a hypothesis
 
 
-@dataclass
+@dataclass(slots=True)
 class Score:
     """Edit counts of one or many utterances; scores can be added.
 
@@ -101,8 +101,9 @@ class ScoringResult:
     ----------
     total : Score
     utterances : dict of str to Score
-    alignments : dict of str to list
-        Utterance -> pairs (reference word, hypothesis word); None marks an insertion or a deletion.
+    alignments : mapping of str to list
+        Utterance -> pairs (reference word, hypothesis word); None marks an insertion or a deletion.  They are made of
+        the words when they are asked for.
     missing : list of str
         Utterances of the reference without a hypothesis, all of whose words count as deletions.
     unexpected : list of str
@@ -111,13 +112,33 @@ class ScoringResult:
 
     total: Score = field(default_factory=Score)
     utterances: dict[str, Score] = field(default_factory=dict)
-    alignments: dict[str, list[tuple[str | None, str | None]]] = field(default_factory=dict)
+    alignments: Mapping[str, list[tuple[str | None, str | None]]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
 
     def confusions(self) -> Counter:
         """How often each (reference, hypothesis) pair was aligned, hits included; None as in `alignments`."""
         return Counter(pair for pairs in self.alignments.values() for pair in pairs)
+
+
+class _Alignments(Mapping):
+    """Alignments of which only the edits are kept.
+
+    words: name -> words of the reference and of the hypothesis; edits: name -> edits of `edits_between`.
+    """
+
+    def __init__(self, words: Callable[[str], WordPair]):
+        self._words = words
+        self.edits: dict[str, bytes] = {}
+
+    def __getitem__(self, name: str) -> list[tuple[str | None, str | None]]:
+        return _pairs(*self._words(name), self.edits[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.edits)
+
+    def __len__(self) -> int:
+        return len(self.edits)
 
 
 def align(
@@ -245,12 +266,19 @@ def score(
     HTK Book, HResults.
     """
     found = match_names(references, hypotheses)
-    results = ScoringResult(unexpected=sorted(set(hypotheses) - set(found.values())))
+    unexpected = sorted(set(hypotheses) - set(found.values())) if len(found) < len(hypotheses) else []
+
+    def words_of(name: str) -> WordPair:
+        guesses = hypotheses[found[name]] if name in found else ()
+        return fold_words(references[name], fold, ignore), fold_words(guesses, fold, ignore)
+
+    alignments = _Alignments(words_of)
+    results = ScoringResult(alignments=alignments, unexpected=unexpected)
     results.missing = [name for name in references if name not in found]
     sent: deque[tuple[list[str], list[WordPair]]] = deque()
 
     def parts() -> Iterator[list[WordPair]]:
-        for names, pairs in _shards(references, hypotheses, found, fold, ignore):
+        for names, pairs in _shards(references, words_of):
             sent.append((names, pairs))
             yield pairs
 
@@ -260,22 +288,23 @@ def score(
         aligned = runner.results(align_shard, parts(), penalties)
     for edits_of in aligned:
         for name, pair, edits in zip(*sent.popleft(), edits_of, strict=True):
-            results.alignments[name] = alignment = _pairs(*pair, edits)
-            results.utterances[name] = count(alignment)
+            alignments.edits[name] = edits
+            results.utterances[name] = count(_pairs(*pair, edits))
         if progress:
             progress(len(results.utterances), len(references))
     results.total = sum(results.utterances.values(), Score())
     return results
 
 
-def _shards(references, hypotheses, found, fold, ignore) -> Iterator[tuple[list[str], list[WordPair]]]:
+def _shards(
+    references: Iterable[str], words_of: Callable[[str], WordPair]
+) -> Iterator[tuple[list[str], list[WordPair]]]:
     """Yield names and words of utterances, as many as take about SHARD_COST steps to align."""
     names: list[str] = []
     pairs: list[WordPair] = []
     cost = 0
-    for name, words in references.items():
-        guesses = hypotheses[found[name]] if name in found else ()
-        pair = fold_words(words, fold, ignore), fold_words(guesses, fold, ignore)
+    for name in references:
+        pair = words_of(name)
         try:
             require_alignable(*pair)
         except FormatError as fault:
@@ -304,16 +333,19 @@ def fold_words(words: Iterable[str], fold: Mapping[str, str | None] | None, igno
 
 def match_names(references: Mapping, hypotheses: Mapping) -> dict[str, str]:
     """reference name -> hypothesis name, equal or with the same last path component if that is unique on each side."""
+    found = {name: name for name in references if name in hypotheses}
+    if len(found) == len(references):
+        return found
     by_last = _unique_last_components(hypotheses)
     reference_by_last = _unique_last_components(references)
-    found = {}
+    matched = {}
     for name in references:
         last = _last_component(name)
-        if name in hypotheses:
-            found[name] = name
+        if name in found:
+            matched[name] = name
         elif reference_by_last.get(last) == name and last in by_last:
-            found[name] = by_last[last]
-    return found
+            matched[name] = by_last[last]
+    return matched
 
 
 def _unique_last_components(names: Iterable[str]) -> dict[str, str]:

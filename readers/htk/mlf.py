@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Container, ItemsView, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,13 +21,12 @@ from readers.common.files import atomic_write
 from readers.common.names import KeySet, cut_extension, key_of, wildcard
 from readers.common.text import is_number, read_lines, split_fields
 from readers.errors import FormatError
-from readers.htk.storage.label_fields import MAX_TIME, entry_name, format_entry, parse_time
+from readers.htk.storage.label_fields import HEADER, MAX_TIME, check_header, entry_name, format_entry, parse_time
 
 if TYPE_CHECKING:
     from readers.htk.storage.label_index import LabelIndex
 
-HEADER = "#!MLF!#"
-LARGE = 1 << 23  # bytes; the labels of larger files stay there and are parsed when they are asked for
+LARGE = 1 << 22  # bytes; the labels of larger files stay there and are parsed when they are asked for
 
 
 class Label(NamedTuple):
@@ -74,6 +74,14 @@ class MLF(Mapping):
     def __getitem__(self, key: str) -> list[Label]:
         number = None if self._large is None else self._large.find(key)
         return self._labels[key] if number is None else self._large.labels(number)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether labels are read from the files when they are asked for."""
+        return self._large is not None
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self._exactly(key) is not None
 
     def __iter__(self) -> Iterator[str]:
         yield from self._labels
@@ -152,7 +160,7 @@ class MLF(Mapping):
 
     def add(self, name: str, labels: list[Label], file: str = "", line: int = 0) -> None:
         """Add an entry.  Raises FormatError if an entry with this name exists."""
-        if not self._is_new(name, labels, file, line):
+        if not self._is_new(file, name, labels, line):
             return
         key = key_of(name)
         self._by_tail = None
@@ -161,7 +169,7 @@ class MLF(Mapping):
         if name.startswith("*/"):
             self._any_path.add(key)
 
-    def _is_new(self, name: str, labels: list[Label], file: str, line: int, earlier: int = 0) -> bool:
+    def _is_new(self, file: str, name: str, labels: list[Label], line: int, earlier: int = 0) -> bool:
         """Keep an entry whose name is a pattern and return False, or check that its name is new and return True.
 
         earlier: line of an entry with this name in the same file, 0 if there is none.
@@ -181,19 +189,16 @@ class MLF(Mapping):
         """Add the entries of a large file, like `read_mlf`."""
         from readers.htk.storage.label_index import LabelIndex, LabelText  # imports numba
 
-        text, source = LabelText(path), f"{path}"
-        _check_header(text.read(0, min(text.size, 80)).decode(errors="replace").split("\n", 1)[0], source)
+        text, source, self._by_tail = LabelText(path), f"{path}", None
+        check_header(text.read(0, min(text.size, 80)).decode(errors="replace").split("\n", 1)[0], source)
         if self._large is None:
             self._large = LabelIndex(_parse_labels, self._labels)
-        self._by_tail = None
-
-        def accept(name: str, labels: list[Label], line: int, earlier: int) -> bool:
-            return self._is_new(name, labels, source, line, earlier)
 
         def refuse(line: int, fault: FormatError) -> None:
             self.faulty.add(f"{source}:{line}")
             on_fault(fault)
 
+        accept = partial(self._is_new, source)
         self._large.add_file(text, entry_name, accept, wanted, on_fault and refuse)
 
     def _grows_large(self, path: str | os.PathLike) -> bool:
@@ -212,11 +217,6 @@ class _Items(ItemsView):
         if mlf._large is not None:
             for number in range(len(mlf._large)):
                 yield mlf._large.key(number), mlf._large.labels(number)
-
-
-def _check_header(line: str, path: str) -> None:
-    if line.strip() != HEADER:
-        raise FormatError(f"{path}:1: first line {line.strip()[:40]!r}; expected {HEADER}")
 
 
 def read_mlf(
@@ -259,7 +259,7 @@ def read_mlf(
         return mlf
     wanted = keys if keys is None or isinstance(keys, KeySet) else set(_with_tails(keys))
     lines = read_lines(path)
-    _check_header(lines[0] if lines else "", f"{path}")
+    check_header(lines[0] if lines else "", f"{path}")
     source = f"{path}"
     index = first = 1
 

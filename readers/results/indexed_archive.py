@@ -32,11 +32,9 @@ from readers.common.temporary import sync_directory
 from readers.common.text import parse_json
 from readers.errors import ConfigError, FormatError
 
-MAGIC, VERSION, ALIGNMENT = b"ARGOREC\n", 1, 64
-RECORD, INDEX = b"RECD", b"INDX"
+MAGIC, RECORD, INDEX, VERSION, ALIGNMENT = b"ARGOREC\n", b"RECD", b"INDX", 1, 64
 TYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
-MOST_DIMENSIONS = 4
-PARTIAL = ".part"
+MOST_DIMENSIONS, PARTIAL = 4, ".part"
 _START, _HEAD, _END = struct.Struct("<8sIII"), struct.Struct("<4sII"), struct.Struct("<Q8s")
 _MISFITS = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
@@ -99,7 +97,7 @@ class IndexedArchive:
         self._content = part_of(self.path).map("c")
         self._places = self._read_index()
         self.names = list(self._places)
-        self._by_end = by_unique_ends(self.names)
+        self._by_end: dict[str, str] | None = None  # made when it is needed
 
     def __contains__(self, name: str) -> bool:
         return name in self._places
@@ -121,6 +119,8 @@ class IndexedArchive:
         str or None
             The key, if there is such a record, or else the only record whose name ends in the same ``an251``.
         """
+        if key not in self._places and self._by_end is None:
+            self._by_end = by_unique_ends(self.names)
         return key if key in self._places else self._by_end.get(key.rpartition("/")[2])
 
     def record(self, name: str) -> ArchiveRecord:

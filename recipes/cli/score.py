@@ -23,6 +23,7 @@ content.  With --text, files in the format of Kaldi's text (lines `utterance wor
 """
 
 import argparse
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from readers.common.report import RunReport
@@ -224,7 +225,29 @@ def scoring_report(results) -> RunReport:
     return report
 
 
-def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> dict[str, list[str]]:
+class MLFWords(Mapping):
+    """The words of each utterance of an MLF, at one level of its labels."""
+
+    def __init__(self, labels: Mapping[str, list], level: int):
+        self._labels, self._level = labels, level
+
+    def __getitem__(self, name: str) -> list[str]:
+        labels = self._labels[name]
+        if not self._level:
+            return [label.name for label in labels]
+        return [label.aux[self._level - 1][0] for label in labels if len(label.aux) >= self._level]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._labels
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._labels)
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+
+def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> Mapping[str, list[str]]:
     """Read the words of each utterance from an MLF, trn or CTM file; the content decides which.
 
     Parameters
@@ -238,8 +261,8 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
 
     Returns
     -------
-    dict of str to list of str
-        Words of each utterance.
+    mapping of str to list of str
+        Words of each utterance; those of an MLF are taken from its labels when they are asked for.
 
     Raises
     ------
@@ -250,12 +273,13 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
     """
     from readers.common.text import read_lines
     from readers.htk.mlf import HEADER, read_mlf
+    from readers.htk.storage.label_fields import is_mlf
     from readers.results.timed_words import is_ctm, read_ctm
     from readers.results.trn import is_trn, read_named_lines, read_trn
 
     if level < 0:
         raise ConfigError(f"command line: --level {level}; expected 0 or more")
-    if level == 0 and (lines := read_lines(path))[:1] != [HEADER]:
+    if level == 0 and not is_mlf(path) and (lines := read_lines(path))[:1] != [HEADER]:
         if is_trn(lines):
             return read_trn(path)
         if is_ctm(lines):
@@ -268,13 +292,8 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
                 f"{path}:1: first line {first[:40]!r}; expected {HEADER}, or all lines as in trn or CTM; "
                 "for lines `utterance words` use --text"
             )
-    labels_of = read_mlf(path)
-    if level == 0:
-        return {name: [label.name for label in labels] for name, labels in labels_of.items()}
-    words = {
-        name: [label.aux[level - 1][0] for label in labels if len(label.aux) >= level]
-        for name, labels in labels_of.items()
-    }
-    if words and not any(words.values()):
+    labels = read_mlf(path)
+    words = MLFWords(labels, level) if labels.is_large else dict(MLFWords(labels, level))
+    if level and words and not any(words.values()):
         raise FormatError(f"{path}: no label has a level {level}; expected --level with words, such as 0")
     return words

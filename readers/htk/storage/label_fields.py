@@ -1,8 +1,10 @@
 """The parts of label files as text: names of entries, times and label lines."""
 
 import math
+import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.common.text import escape, is_count, is_number, quote_name
@@ -11,9 +13,24 @@ from readers.errors import FormatError
 if TYPE_CHECKING:
     from readers.htk.mlf import Label
 
+HEADER = "#!MLF!#"
 MAX_TIME = 10**15  # 100 ns; three years
 _OCTAL = re.compile(r"((?:\\[0-3][0-7]{2})+)")
 _NAME_LINE = re.compile(r'"(.*?)"\s*(->|=>)?(.*)')
+
+
+def is_mlf(path: str | os.PathLike) -> bool:
+    """Whether a file begins like a label file; False for compressed files and pipes, of which nothing is read."""
+    if not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        return file.read(len(HEADER) + 1).rstrip() == HEADER.encode()
+
+
+def check_header(line: str, path: str) -> None:
+    """Raise FormatError unless a line is the first one of label files."""
+    if line.strip() != HEADER:
+        raise FormatError(f"{path}:1: first line {line.strip()[:40]!r}; expected {HEADER}")
 
 
 def entry_name(text: str, where: str) -> str:

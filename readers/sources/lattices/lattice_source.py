@@ -205,10 +205,12 @@ class _Contents:
                 if known is not entry:
                     raise FormatError(f"{entry.where}: '{name}' is already at {known.where}; expected each name once")
         self.name = ", ".join(map(str, paths))
-        self._by_end = by_unique_ends(self.entries)
+        self._by_end: dict[str, str] | None = None  # made when it is needed
 
     def find(self, key: str) -> str | None:
         """Return the name of an utterance, or of the only one that ends in the same name, as copies do."""
+        if key not in self.entries and self._by_end is None:
+            self._by_end = by_unique_ends(self.entries)
         return key if key in self.entries else self._by_end.get(key.rpartition("/")[2])
 
     def entry(self, key: str) -> ContentsEntry:

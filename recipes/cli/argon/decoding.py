@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.common.environment import Stopwatch, one_blas_thread, quick_thread_switches, without_collections
-from readers.common.names import apart_by_extension
+from readers.common.names import apart_by_extension, repeated
 from readers.common.report import RunReport
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
@@ -200,7 +200,8 @@ class Run:
         self.report = RunReport("utterances")
         self.fit = NO_FIT
         self.num_frames, self.ticks, self.num_tokens = 0, 0, 0.0
-        self.ended: set[int] = set()  # indices of the entries that were done or lost
+        self.ended = bytearray(len(entries) + 1)  # by number from 1: 1 for the entries that were done or lost
+        self.num_ended = 0
         self.num_written = 0
         self.lattices: list[str] = []
         self.words: dict[str, list] = {}
@@ -214,7 +215,7 @@ class Run:
         for (number, entry), result in self.decoded():
             if result is None:
                 continue
-            self.ended.add(number)
+            self.end(number)
             if isinstance(result, Exception):
                 self.report.fail(entry.key, one_line(result))
             else:
@@ -228,7 +229,7 @@ class Run:
                     self.num_written += 1
                     yield mlf_name(entry.key), result.labels
             rate = self.num_frames / self.stopwatch.seconds
-            show(len(self.ended), len(self.entries), frames_per_second=rate)
+            show(self.num_ended, len(self.entries), frames_per_second=rate)
         if not self.num_written:
             raise NothingToWrite
 
@@ -244,19 +245,24 @@ class Run:
         """Process one entry; None if Ctrl-C came before it was started."""
         return None if self.interrupted() else self.pipeline(numbered)
 
+    def end(self, number: int) -> None:
+        """Note that an entry was done or lost."""
+        self.num_ended += not self.ended[number]
+        self.ended[number] = 1
+
     def unique(self) -> Iterator[tuple]:
         """Yield (index from 1, entry), leaving out entries with a repeated name: names are unique in an MLF."""
-        seen = {}
+        names = (entry.key for entry in self.entries)
+        others = dict(repeated(names, lambda index: self.entries[index].key))
         for number, entry in enumerate(self.entries, start=1):
             if self.interrupted():
                 return
-            if entry.key in seen:
-                self.ended.add(number)
-                other = seen[entry.key]
+            if number - 1 in others:
+                self.end(number)
+                other = self.entries[others[number - 1]]
                 fault = f"{entry.where}: same name as at {other.where}; expected unique names"
                 self.report.fail(entry.key, fault + apart_by_extension(entry, other))
             else:
-                seen[entry.key] = entry
                 yield number, entry
 
     def count(self, number: int, entry, result: Decoded) -> None:
@@ -297,7 +303,7 @@ class Run:
             with atomic_write(index_path(self.arguments), "w") as file:
                 file.writelines(self.lattices)
         path = report_path(self.arguments)
-        if len(self.ended) < len(self.entries):
+        if self.num_ended < len(self.entries):
             raise KeyboardInterrupt(self._cut_short(path))
         remark = weight_remark(self.fit, self.arguments.acweight)
         if remark:
@@ -314,7 +320,7 @@ class Run:
     def _cut_short(self, path: str) -> str:
         """List the unprocessed utterances in the report, and return the message for the user."""
         for number, entry in enumerate(self.entries, start=1):
-            if number not in self.ended:
+            if not self.ended[number]:
                 self.report.skip(entry.key, "not done: interrupted")
         mlf = self.arguments.outmlf if self.num_written else ""
         index = index_path(self.arguments) if self.lattices else ""

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from readers.common.text import read_lines
 from readers.errors import FormatError
 from readers.htk.mlf import HEADER, MLF, Label, read_mlf
+from readers.htk.storage.label_fields import is_mlf
 from readers.results.trn import is_trn, named_entries, trn_entries
 
 
@@ -15,8 +16,10 @@ def read_transcripts(path: str, entries: Sequence, list_name: str) -> MLF:
     It is an MLF, NIST's trn (lines `words (utterance)`), Kaldi's text (lines `utterance words`), or plain text with one
     line per entry, in the order of the list.  Raises FormatError for other files.
     """
+    if is_mlf(path):
+        return read_mlf(path)
     lines = read_lines(path)
-    if lines and lines[0].strip() == HEADER:
+    if lines and lines[0].strip() == HEADER:  # compressed
         return read_mlf(path)
     tails = {PurePosixPath(entry.key).name for entry in entries}
     if is_trn(lines, tails):
