@@ -18,22 +18,27 @@ NUM_FRAMES = 24  # of each utterance: a range of a longer file
 WORDS = ("AB", "BA", "C")
 
 
+def make_features(root: Path) -> None:
+    """Make the audio and the features of a tiny language, with its labels and lists."""
+    make_material(root)
+    _run("hcopy", "-C", root / "hcopy.config", "-S", root / "hcopy.list", "-j", 1)
+
+
 def make_system(root: Path) -> None:
     """Make features, a network and decoding graphs of a tiny language (seconds)."""
-    from recipes.cli.main import main
-
-    make_material(root)
+    make_features(root)
     tables = ("--state-list", root / "states.list", "--alignment", root / "states.mlf", "--dict", root / "dict")
     (root / "train.cntk").write_text(CONFIG)
-    commands = (
-        ("hcopy", "-C", root / "hcopy.config", "-S", root / "hcopy.list", "-j", 1),
-        ("lm", "estimate", "--text", root / "text", "--order", 2, "--method", "wb", "-o", root / "lm.arpa"),
-        ("graph", *tables, "--lm", root / "lm.arpa", "--out", root / "graph"),
-        ("cntk", f"configFile={root / 'train.cntk'}", *settings(root, root, root / "model"), "maxEpochs=10"),
-    )
-    for command in commands:
-        if main(list(map(str, command))):
-            raise SystemExit(f"{command[0]} failed")
+    _run("lm", "estimate", "--text", root / "text", "--order", 2, "--method", "wb", "-o", root / "lm.arpa")
+    _run("graph", *tables, "--lm", root / "lm.arpa", "--out", root / "graph")
+    _run("cntk", f"configFile={root / 'train.cntk'}", *settings(root, root, root / "model"), "maxEpochs=10")
+
+
+def _run(*command: object) -> None:
+    from recipes.cli.main import main
+
+    if main(list(map(str, command))):
+        raise SystemExit(f"{command[0]} failed")
 
 
 def settings(system: Path, data: Path, model: Path) -> tuple[str, ...]:
@@ -45,7 +50,8 @@ CONFIG = """\
 command = Train
 deviceId = -1
 makeMode = false
-randomize = Auto
+window = Auto
+memory = 2000000
 epochSize = 0
 Train = [
     action = train
@@ -66,7 +72,8 @@ Train = [
     ]
     reader = [
         readerType = HTKMLFReader
-        randomize = $randomize$
+        randomize = $window$
+        maxFramesInMemory = $memory$
         features = [
             dim = 10
             scpFile = $Data$/train.scp
@@ -133,6 +140,3 @@ def speaker(i: int) -> str:
 
 def path(data: Path, i: int) -> str:
     return f"{data}/{speaker(i)}/{i % NAMES_PER_DIRECTORY:03}.fb"
-
-
-__all__ = ["NUM_FRAMES", "make_lists", "make_system", "name", "settings"]
