@@ -61,13 +61,13 @@ Train = [
         layerTypes = Sigmoid
         trainingCriterion = CrossEntropyWithSoftmax
         evalCriterion = ErrorPrediction
-        applyMeanVarNorm = false
+        applyMeanVarNorm = true
         needPrior = true
     ]
     SGD = [
         epochSize = $epochSize$
         minibatchSize = 64
-        learningRatesPerMB = 1.6
+        learningRatesPerMB = 0.8
         maxEpochs = $maxEpochs$
     ]
     reader = [
