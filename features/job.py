@@ -9,7 +9,7 @@ from pathlib import Path
 from features.audio import read_samples
 from features.config import FeatureConfig
 from features.extraction import extract, frame_period, make_plan
-from features.record import SideFileWriter
+from features.record import SideFileWriter, shared_side_file
 from readers.common.environment import available_cores
 from readers.common.faults import is_shortage, os_reason
 from readers.common.jobs.places import ONE_BLAS_THREAD
@@ -17,7 +17,6 @@ from readers.common.jobs.runner import Runner, process_runner, thread_runner
 from readers.common.jobs.worker import reason_of
 from readers.common.names import hashes_of, several
 from readers.common.report import Log, RunReport
-from readers.config.feature_record import side_file
 from readers.errors import ArgonautError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.units import TICKS_PER_SECOND
@@ -95,7 +94,7 @@ def hcopy(
                 elif isinstance(outcome, Exception):
                     losses.append((source, reason_of(outcome)))
                 else:
-                    rates.setdefault(side_file(target), set()).add(outcome)
+                    rates.setdefault(shared_side_file(target), set()).add(outcome)
                 finished += 1
                 if progress:
                     progress(finished, total)

@@ -5,6 +5,7 @@ import os
 from array import array
 from collections import defaultdict
 from collections.abc import Container, Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from features.config import CEPSTRAL_KINDS, FeatureConfig
@@ -79,6 +80,18 @@ def config_of(record: FeatureRecord) -> FeatureConfig:
     return FeatureConfig(**values)
 
 
+def shared_side_file(path: str) -> Path:
+    """Return `side_file` of a feature file, faster for many files of one directory."""
+    directory, name = os.path.split(path)
+    dot = name.rfind(".")
+    return _of_suffix(directory, name[dot:] if 0 < dot < len(name) - 1 else "") if name else side_file(path)
+
+
+@lru_cache(1 << 12)
+def _of_suffix(directory: str, suffix: str) -> Path:
+    return side_file(os.path.join(directory, f"x{suffix}"))  # noqa: PTH118
+
+
 class SideFileWriter:
     """Writes the side files of a run of `hcopy`.
 
@@ -105,7 +118,7 @@ class SideFileWriter:
         self._made: list[Path] = []  # directories
         groups: dict[Path, array] = defaultdict(lambda: array("q"))
         for target in targets:
-            groups[side_file(target)].append(hash(os.path.basename(target)))  # noqa: PTH119
+            groups[shared_side_file(target)].append(hash(os.path.basename(target)))  # noqa: PTH119
         for path, hashes in groups.items():
             with contextlib.suppress(OSError):  # then the feature files cannot be written either
                 self._begin(path, KeySet.of_hashes(hashes))

@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -268,17 +267,9 @@ def side_file(path: str | os.PathLike) -> Path:
     Path
         Such as feat/features.fbank.json.
     """
-    directory, name = os.path.split(path)
-    if name in ("", ".", ".."):
-        directory, name = os.path.split(Path(path))
-    dot = name.rfind(".")
-    return _side_file_in(directory, name[dot:] if 0 < dot < len(name) - 1 else "")
-
-
-@lru_cache(1 << 12)
-def _side_file_in(directory: str, suffix: str) -> Path:
-    """Return the side file of the files in a directory with a suffix; many files have the same one."""
-    return Path(directory) / f"features{suffix if _SUFFIX.fullmatch(suffix) else ''}.json"
+    path = Path(path)
+    suffix = path.suffix if _SUFFIX.fullmatch(path.suffix) else ""
+    return path.parent / f"features{suffix}.json"  # with_name refuses "/" and "."
 
 
 def read_side_file(path: str | os.PathLike) -> FeatureRecord:
