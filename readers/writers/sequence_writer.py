@@ -88,8 +88,10 @@ class SequenceWriter(NodeFilesWriter):
                 raise ConfigError(
                     f"{block.where('file')}: {path} is its token file and would be overwritten; expected another file"
                 )
+            # The mode of an enclosing block is that of a reader.
+            mode = block.choice("mode", ("plain", "class")) if block.has_own("mode") else "plain"
             with naming(block, "token"):
-                names = self.read_names(tokens, block.choice("mode", ("plain", "class"), "plain"))
+                names = self.read_names(tokens, mode)
             nbest = block.int("nbest", 1)
             if not 1 <= nbest <= len(names):
                 raise ConfigError(

@@ -303,8 +303,8 @@ def test_faults_of_classed_labels(tmp_path, lines, message):
 def nbest_writer(tmp_path, nbest, mode="plain"):
     (tmp_path / "classed").write_text("\n".join(CLASSED) + "\n")
     (tmp_path / "plain").write_text("\n".join(LABELS) + "\n")
-    token = tmp_path / ("classed" if mode == "class" else "plain")
-    block = f"writer=[\nout=[file={tmp_path}/tags;token={token};nbest={nbest};mode={mode}]\n]"
+    token, own = tmp_path / ("classed" if mode == "class" else "plain"), "mode=class" if mode == "class" else ""
+    block = f"writer=[mode=nce\nout=[file={tmp_path}/tags;token={token};nbest={nbest};{own}]\n]"
     return LUSequenceWriter(Config.from_text(block, "w.cntk").block("writer"))
 
 
