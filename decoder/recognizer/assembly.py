@@ -16,7 +16,6 @@ from decoder.lm.collection import open_collection
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.mapped_model import load_language_model, open_language_model
 from decoder.recognizer.bundle import CALIBRATION, CNTKMAP, DICTIONARY, GRAPH, IVECTORS, LM, MODEL, SEARCH, Bundle
-from decoder.recognizer.calibration import Calibration
 from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import SearchOptions
 from decoder.search.table_file import load_search_tables
@@ -33,6 +32,7 @@ from readers.tables.priors import read_priors
 
 if TYPE_CHECKING:
     from acoustic.scoring.window_scorer import WindowScorer
+    from decoder.recognizer.calibration import Calibration
     from decoder.recognizer.front_end import FrontEnd
 
 LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
@@ -137,8 +137,10 @@ def open_front_end(
     return FrontEnd(FeatureConfig.from_hcopy(settings), scorer, where, rate, on_mismatch, model)
 
 
-def read_calibration(bundle: Bundle) -> Calibration | None:
+def read_calibration(bundle: Bundle) -> "Calibration | None":
     """Return the map from posteriors to confidences, if a bundle has one."""
+    from decoder.recognizer.calibration import Calibration
+
     return Calibration.read(bundle.parts[CALIBRATION]) if CALIBRATION in bundle.parts else None
 
 

@@ -3,10 +3,13 @@
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from decoder.scoring.edit_loop import DELETION, INSERTION, PAIR, fill_last_edits
-from readers.common.jobs import Runner
 from readers.errors import FormatError
+
+if TYPE_CHECKING:
+    from readers.common.jobs import Runner
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ def score(
     penalties: EditPenalties = PENALTIES["htk"],
     fold: Mapping[str, str | None] | None = None,
     ignore: frozenset[str] = SENTENCE_MARKS,
-    runner: Runner | None = None,
+    runner: "Runner | None" = None,
     progress: Callable[..., None] | None = None,
 ) -> ScoringResult:
     """Align every utterance of the reference with its hypothesis and add up the edits.

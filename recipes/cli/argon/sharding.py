@@ -116,13 +116,13 @@ def open_processes(
 
     given: the command line as pairs, before the pipeline of this process was opened.
     """
+    if not (arguments.workers or arguments.scheduler):
+        yield None
+        return
     from readers.common.jobs.places import ONE_BLAS_THREAD
     from readers.common.jobs.runner import process_runner
     from readers.common.temporary import temporary_directory
 
-    if not (arguments.workers or arguments.scheduler):
-        yield None
-        return
     with contextlib.ExitStack() as stack:
         if arguments.scheduler:
             runner, threads = open_cluster(arguments.scheduler), arguments.threads or 1

@@ -189,7 +189,15 @@ def test_faults_of_onnx_models_are_named(user, onnx):
     assert user.decode("-am", "bad.onnx").fault.startswith("bad.onnx: ")
 
 
-UNUSED = ("acoustic.export", "acoustic.training", "decoder.gaussians", "onnx", "rich")
+UNUSED = (
+    "acoustic.export",
+    "acoustic.training",
+    "decoder.gaussians",
+    "decoder.scoring",
+    "concurrent.futures.process",
+    "onnx",
+    "rich",
+)
 
 
 @pytest.mark.slow
