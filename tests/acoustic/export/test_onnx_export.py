@@ -85,6 +85,7 @@ def test_types_without_a_form_are_few_and_refused_by_name():
     assert without <= CRITERIA | {
         *("SumElements", "MatrixL1Reg", "MatrixL2Reg", "CosDistance", "CosDistanceWithNegativeSamples"),
         *("GMMLogLikelihood", "KhatriRaoProduct", "ClassBasedCrossEntropyWithSoftmax", "PairNetwork"),
+        "NCEBasedCrossEntropyWithSoftmax",
         "DummyCriterion",
         *("CRF", "SequenceDecoder", "LFMMI", "LFMMICrossEntropy", "SequenceWithSoftmax"),
     }
