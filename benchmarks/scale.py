@@ -36,16 +36,15 @@ from benchmarks import scale_data
 
 SIZES = "10000,100000,1000000"
 SMALL = 100  # utterances, for the memory that does not depend on their number
-NAMES = 150  # bytes: what the names of an utterance take as text, in all lists of a stage
-LIMITS = {  # bytes per utterance
-    "hcopy": 2000,
-    "lists": 2000,
-    "start": 2000,
-    "reader": 2000,
-    "decoding": 2000,
-    "archive": 2000,
-    "lookup": 2000,
-    "score": 2000,
+LIMITS = {  # bytes per utterance; the lists of a stage have 50 to 200 bytes of text for each
+    "hcopy": 300,
+    "lists": 300,
+    "start": 800,
+    "reader": 800,
+    "decoding": 900,
+    "archive": 500,
+    "lookup": 1000,
+    "score": 800,
 }
 WINDOW = 1 << 16  # frames that are shuffled together
 MOST = {"decoding": 100_000}  # utterances of a stage that takes a millisecond for each

@@ -47,6 +47,8 @@ NOT_RUN = {  # page and reason -> number of blocks
     "docs/getting_started/warmup.md: long": 1,
     "docs/explanation/natural_gradient.md: corpus": 1,
     "docs/getting_started/your_own_corpus.md: corpus": 1,
+    "docs/explanation/scale.md: corpus": 1,
+    "docs/explanation/scale.md: long": 1,
     "docs/explanation/speed.md: corpus": 1,
     "docs/how_to/own_data/aligner.md: schematic": 1,
     "docs/how_to/own_data/alignment.md: corpus": 1,
