@@ -5,8 +5,8 @@
 The utterances share three feature files (benchmarks.scale_data), so that the disk does not matter.  Each stage of each
 size runs in a process of its own.  Memory is the largest resident set, less that of the same stage with 100 utterances;
 time is wall clock and CPU, with the start of the process left out.  The benchmark fails and names the stage if memory
-grows by more than LIMITS bytes per utterance from one size to the next, or CPU time by more than 1.5 times the number
-of utterances.
+grows by more than LIMITS bytes per utterance between the two largest sizes, or CPU time by more than 1.5 times the
+number of utterances from one size to the next.
 
 | stage | what runs |
 |---|---|
@@ -187,6 +187,8 @@ def most_memory() -> int:
 
 def figures_of(stage: str, work: Path, size: int) -> tuple[float, float, int]:
     """Run a stage in a process of its own; return seconds, CPU seconds and bytes.  SystemExit if it fails."""
+    if stage == "lookup" and not (work / f"{size}" / "lattices").exists():
+        figures_of("archive", work, size)
     program = [sys.executable, "-m", "benchmarks.scale", "--one", stage, str(work), str(size)]
     done = subprocess.run(program, capture_output=True, text=True)
     if done.returncode:
@@ -208,9 +210,10 @@ def compare(stage: str, work: Path, sizes: list[int]) -> list[str]:
             flush=True,
         )
     faults = []
-    for (few, (_, short, small)), (many, (_, long, large)) in itertools.pairwise([*found.items()][1:]):
+    pairs = list(itertools.pairwise([*found.items()][1:]))
+    for (few, (_, short, small)), (many, (_, long, large)) in pairs:
         grown, slower = (large - small) / (many - few), (long - start) * few / ((short - start) * many)
-        if grown > LIMITS[stage]:
+        if grown > LIMITS[stage] and many == pairs[-1][1][0]:  # fewer utterances do not fill tables and blocks
             faults.append(
                 f"{stage}: {grown:.0f} bytes more for each utterance from {few} to {many}; expected at most "
                 f"{LIMITS[stage]}"

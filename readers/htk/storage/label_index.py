@@ -4,6 +4,7 @@ An entry takes 48 bytes, whatever the number of its labels.  The files must not 
 """
 
 import bisect
+import contextlib
 import os
 import tempfile
 import threading
@@ -21,6 +22,7 @@ from readers.errors import FormatError
 from readers.htk.storage.label_kernels import END, FULL, NOT_CLOSED, ODD_NAME, find_dot, index_entries
 
 BLOCK = 1 << 22  # bytes that are read at once
+MOST_OPEN = 64  # files; systems allow a process some hundreds
 ENTRIES_AT_ONCE = 1 << 15
 ODD = -1  # size of a name that is not written as it is
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -43,8 +45,8 @@ class LabelText:
         self._open()
 
     def _open(self) -> None:
-        self._lock = threading.Lock()
-        if _is_plain(self.path):
+        self._lock, self._is_plain = threading.Lock(), _is_plain(self.path)
+        if self._is_plain:
             self._file = Path(self.path).open("rb", buffering=0)  # noqa: SIM115
         else:
             self._file = tempfile.TemporaryFile(prefix="argonaut-labels-", buffering=0)  # noqa: SIM115
@@ -56,14 +58,21 @@ class LabelText:
     def read(self, begin: int, size: int) -> bytes:
         """Return a part of the text.  Raises FormatError if the file has become too short."""
         pieces = []
-        with self._lock:
-            self._file.seek(begin)
-            while size and (piece := self._file.read(size)):
+        with self._lock, contextlib.ExitStack() as stack:
+            file = self._file or stack.enter_context(Path(self.path).open("rb", buffering=0))
+            file.seek(begin)
+            while size and (piece := file.read(size)):
                 pieces.append(piece)
                 size -= len(piece)
         if size:
             raise FormatError(f"{self.path}: the file has become shorter while it was used; expected no change")
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def release(self) -> None:
+        """Close the file, unless it is a copy; it is opened again whenever it is read."""
+        if self._is_plain:
+            self._file.close()
+            self._file = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path}
@@ -246,6 +255,8 @@ class LabelIndex:
                 raise found.error
             else:
                 refuse(found.line, found.error)
+        if len(self._texts) > MOST_OPEN:
+            text.release()
 
     def _add(self, found: FoundEntries, accept, wanted: KeySet | None, refuse) -> None:
         """Add entries of the last file, after checking the unusual ones among them in their order."""

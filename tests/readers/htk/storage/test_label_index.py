@@ -154,13 +154,17 @@ def test_a_file_that_shrinks_is_reported(tmp_path, monkeypatch):
         found.lookup("a")
 
 
-def test_files_are_large_together(tmp_path, monkeypatch):
+@pytest.mark.parametrize("most_open", [0, 1, 64])
+def test_files_are_large_together(tmp_path, monkeypatch, most_open):
     monkeypatch.setattr(mlf_module, "LARGE", 40)
+    monkeypatch.setattr(label_index, "MOST_OPEN", most_open)
     found = MLF()
     for name in "abcd":
         (tmp_path / name).write_text(f'{HEADER}"{name}"\n0 10 x\n.\n')
         read_mlf(tmp_path / name, into=found)
     assert list(found) == list("abcd")
+    assert [[label.name for label in found[name]] for name in "abcd"] == [["x"]] * 4
+    assert sum(text._file is not None for text, _ in found._large._texts) == min(most_open, 3)
     assert [found.where(name) for name in "ad"] == [f"{tmp_path / name}:2" for name in "ad"]
     (tmp_path / "e").write_text(f'{HEADER}"a"\n.\n')
     with pytest.raises(FormatError, match=r"e:2: entry 'a' is already at .*/a:2; expected each utterance once"):
