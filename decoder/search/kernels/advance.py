@@ -10,8 +10,6 @@ Ties: of equal costs at one place and LM state, the earlier token stays.  Tokens
 in which they were made, each first into its own position again, then over its arcs in order of target; word arcs follow
 in the same order of tokens, in order of target and word.
 
-Where it matters, indices are converted to np.uint64: of others the compiled code asks whether they are negative.
-
 Indices of the innermost loops are np.uint64, which saves the question whether they are negative.
 
 References
