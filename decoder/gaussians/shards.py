@@ -20,7 +20,7 @@ from decoder.gaussians.transitions import Topology, Transitions, UtteranceGraph
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.results.outputs import alignment_labels
-from readers.common.faults import counted, os_reason
+from readers.common.faults import counted, is_shortage, os_reason
 from readers.common.jobs.worker import kept
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.dictionary import Pronunciation
@@ -236,7 +236,12 @@ def _survey_of(utterance: TrainingUtterance, frames: np.ndarray, kind: str, peri
 
 
 def reason_of(fault: Exception) -> str:
-    """The reason of a failure, for a report."""
+    """The reason of a failure, for a report.
+
+    A lack of memory or disk space is raised, because another worker may have it.
+    """
+    if isinstance(fault, OSError) and is_shortage(fault):
+        raise fault
     return f"{fault.filename}: {os_reason(fault)}" if isinstance(fault, OSError) and fault.filename else str(fault)
 
 

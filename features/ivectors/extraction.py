@@ -1,13 +1,13 @@
 """I-vectors of many utterances or speakers as HTK parameter files."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from features.ivectors.model import IvectorModel
-from features.ivectors.shards import Shard, Unit, Utterance, check_frames, reason_of
+from features.ivectors.shards import Unit, Utterance, check_frames, reason_of
 from readers.config.feature_record import FeatureRecord, SideFiles, read_side_file, side_file, write_side_file
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.parameter_file import HTKFile, kind_name, read_htk, read_htk_header, write_htk
@@ -25,15 +25,18 @@ class Extracted(NamedTuple):
     reason: str = ""
 
 
-def extract_shard(shard: Shard, model: IvectorModel, out: str, online: bool, since: int) -> list[Extracted]:
-    """Write the i-vectors of a shard's units to files below `out`; files that are up to date, and
-    not older than `since` (ns), stay.
+def extract_units(
+    units: Sequence[Unit], model: IvectorModel, out: str, online: bool, since: int
+) -> list[list[Extracted]]:
+    """Write the i-vectors of units to files below `out`; return what became of the utterances of each.
+
+    Files that are up to date, and not older than `since` (ns), stay.
 
     Offline, a unit has one vector in one file.  Online, each utterance has a file with a vector for each block, and
     follows the earlier utterances of its unit.
     """
     write = _online if online else _offline
-    return [one for unit in shard for one in write(unit, model, out, since)]
+    return [write(unit, model, out, since) for unit in units]
 
 
 def target_path(out: str, name: str) -> Path:

@@ -14,7 +14,7 @@ from features.ivectors.extractor import Extractor, ExtractorSums, Statistics
 from features.ivectors.kernels import add_first_order, add_second_order, select_best
 from features.ivectors.mean_subtraction import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, FullMixture, MixtureSums
-from readers.common.faults import os_reason
+from readers.common.faults import is_shortage, os_reason
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
 
@@ -138,7 +138,12 @@ def shards_of(units: Iterable[tuple[Unit, int]]) -> Iterator[Shard]:
 
 
 def reason_of(fault: Exception) -> str:
-    """Return why an utterance cannot be used, with the file."""
+    """Return why an utterance cannot be used, with the file.
+
+    A lack of memory or disk space is raised, because another worker may have it.
+    """
+    if isinstance(fault, OSError) and is_shortage(fault):
+        raise fault
     return f"{fault.filename}: {os_reason(fault)}" if isinstance(fault, OSError) and fault.filename else f"{fault}"
 
 

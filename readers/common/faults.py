@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterator
 from readers.errors import ArgonautError
 
 SHORTAGES = tuple(
-    getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "ENOMEM", "EMFILE", "ENFILE", "EIO", "ESTALE")
-    if hasattr(errno, name)
+    getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "ENOMEM", "EMFILE", "ENFILE") if hasattr(errno, name)
 )
 OnFault = Callable[[Exception], None]
 # The place at the beginning of a message: a file, usually with a line number.

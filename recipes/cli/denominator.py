@@ -209,6 +209,7 @@ class Worker:
 def make_lattices(entries: Sequence, settings: Settings) -> list:
     """MadeLattices of entries in a worker of a cluster; reasons in place of those that failed."""
     from readers.common.environment import one_blas_thread
+    from readers.common.faults import is_shortage
     from readers.common.jobs.worker import kept
 
     worker, found = kept(Worker, settings), []
@@ -217,6 +218,8 @@ def make_lattices(entries: Sequence, settings: Settings) -> list:
             try:
                 found.append(worker(entry))
             except (ArgonautError, OSError) as fault:
+                if isinstance(fault, OSError) and is_shortage(fault):
+                    raise
                 found.append(one_line(fault))
     return found
 
@@ -239,14 +242,15 @@ def run(arguments: argparse.Namespace) -> int:
     if not report.lost and is_made(out, settings, [entry.key for entry in entries]):
         print(f"{total} of {total} utterances are done\nutterances: {total} done, 0 skipped, 0 failed; {finish(out)}")
         return 0
+    cluster = open_cluster(arguments.scheduler) if arguments.scheduler else None
     try:
-        with writer, progress_display("denominator") as show:
+        with writer, progress_display("denominator", runner=cluster) as show:
             done = set(writer.names)
             if done:
                 print(f"{len(done)} of {total} utterances are done; going on", flush=True)
             report.done(sum(entry.key in done for entry in entries))
             waiting = [entry for entry in entries if entry.key not in done]
-            for entry, result in results(worker, settings, waiting, arguments):
+            for entry, result in results(worker, settings, waiting, arguments.workers, cluster):
                 if isinstance(result, str):
                     report.fail(entry.key, result)
                 else:
@@ -259,6 +263,9 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         told = f"{report.num_done} of {total} utterances are done, and kept in {writer.partial}; run it again to go on"
         raise KeyboardInterrupt(told) from None
+    finally:
+        if cluster:
+            cluster.close()
     report.write(out / REPORT)
     show_losses(report, out / REPORT, arguments.verbose, arguments.features)
     if report.num_done:
@@ -297,22 +304,20 @@ def unique(entries: Sequence, where: str, report: RunReport) -> Iterator:
             report.fail(entry.key, fault + apart_by_extension(entry, other))
 
 
-def results(worker: Worker, settings: Settings, entries: Sequence, arguments: argparse.Namespace) -> Iterable[tuple]:
+def results(
+    worker: Worker, settings: Settings, entries: Sequence, threads: int | None, cluster: Any
+) -> Iterable[tuple]:
     """Yield (entry, MadeLattice or reason) in the order of the entries."""
     from decoder.search.batch import in_order
     from readers.common.environment import one_blas_thread
 
-    if not arguments.scheduler:
-        with one_blas_thread:
-            for entry, result in in_order(worker, entries, arguments.workers):
-                yield entry, one_line(result) if isinstance(result, Exception) else result
-        return
-    cluster = open_cluster(arguments.scheduler)
-    try:
-        for entry, result in cluster.each(make_lattices, entries, settings, seconds=seconds_of):
+    with one_blas_thread:
+        if cluster:
+            found = cluster.each(make_lattices, entries, settings, seconds=seconds_of)
+        else:
+            found = in_order(worker, entries, threads)
+        for entry, result in found:
             yield entry, one_line(result) if isinstance(result, Exception) else result
-    finally:
-        cluster.close()
 
 
 def keep(writer, result, report: RunReport) -> None:

@@ -206,7 +206,7 @@ def train(job, out: Path):
             flush=True,
         )
 
-    with progress_display("flat start") as show:
+    with progress_display("flat start", runner=job.runner) as show:
         training = job.train(out / STATE, lambda line: print(line, flush=True), after, show)
     write_lines(out / PASSES, map(json.dumps, training.history))
     draw_passes(training.history, out / PICTURE)
@@ -248,7 +248,7 @@ def write_results(job, training, out: Path) -> None:
             seen.update(label.name for label in labels)
             yield f"*/{short[name]}.lab", labels
 
-    with progress_display("align") as show:
+    with progress_display("align", runner=job.runner) as show:
         write_mlf(out / "states.mlf", entries(show))
     unseen = [phone for phone, states in job.topology.models.items() if seen.isdisjoint(states)]
     if unseen:

@@ -27,7 +27,8 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError, ShapeError
-from recipes.cli.console import progress_display, show_losses
+from recipes.cli.argon.sharding import seconds_of
+from recipes.cli.console import one_line, progress_display, show_losses
 from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
 MODEL, PASSES, REPORT = "fmllr.safetensors", "passes.jsonl", "report"
@@ -127,7 +128,7 @@ def run_train(arguments: argparse.Namespace) -> int:
             try:
                 silent = silent_states(states, arguments)
                 job = AdaptationTraining(utterances, states, silent, options, runner, report)
-                with progress_display("fmllr", "parts") as show:
+                with progress_display("fmllr", "parts", runner) as show:
                     result = job.train(out / MODEL, lambda line: print(line, flush=True), print_pass(job), show)
                 write_lines(out / PASSES, map(json.dumps, result.history))
             except ShapeError as fault:
@@ -164,7 +165,7 @@ def print_pass(job):
 def run_apply(arguments: argparse.Namespace) -> int:
     from decoder.gaussians.adaptation.adaptation import Adaptation
     from decoder.gaussians.adaptation.shards import aligned_shards
-    from decoder.gaussians.adaptation.speakers import new_speakers, write_shard
+    from decoder.gaussians.adaptation.speakers import new_speakers, write_features
     from readers.common.files import require_writable
     from readers.htk.scp import ScpEntry, write_scp
 
@@ -187,7 +188,7 @@ def run_apply(arguments: argparse.Namespace) -> int:
         transforms = adaptation.transforms if arguments.speakers else {}
         if arguments.alignment:
             silent = silent_states(states, arguments)
-            with progress_display("fmllr", "parts"):
+            with progress_display("fmllr", "parts", runner):
                 found = new_speakers(list(aligned_shards(utterances)), adaptation, silent, runner, options)
             transforms = found.transforms
             few = {name: count for name, count in found.counts.items() if name not in transforms}
@@ -208,12 +209,14 @@ def run_apply(arguments: argparse.Namespace) -> int:
                 f"{name} ({count:.0f})" for name, count in few.items()
             )
         targets = target_files(utterances, out)
-        shards, failed = list(aligned_shards(utterances)), {}
-        with progress_display("fmllr apply", "parts") as show:
-            parts = runner.results(write_shard, shards, adaptation.projection, transforms, targets)
-            for number, part in enumerate(parts, start=1):
-                failed.update(part)
-                show(number, len(shards))
+        failed = {}
+        with progress_display("fmllr apply", runner=runner) as show:
+            arguments_of_all = adaptation.projection, transforms, targets
+            found = runner.each(write_features, utterances, *arguments_of_all, seconds=seconds_of)
+            for number, (one, reason) in enumerate(found, start=1):
+                if reason:
+                    failed[one.name] = one_line(reason) if isinstance(reason, Exception) else reason
+                show(number, len(utterances))
     finally:
         runner.close()
     done = [one for one in utterances if one.name not in failed]

@@ -26,11 +26,11 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
-from recipes.cli.console import progress_display, show_losses
+from recipes.cli.console import one_line, progress_display, show_losses
 from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
 RECORD = "made-with"  # of a directory of i-vectors
-GUESSED_FRAMES = 1000  # of an utterance whose header was not read yet; 20 of them are a task
+GUESSED_SECONDS = 10.0  # of an utterance whose header was not read yet
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -178,7 +178,7 @@ def train_passes(job, state: Path):
             flush=True,
         )
 
-    with progress_display("ivector train") as show:
+    with progress_display("ivector train", runner=job.runner) as show:
         return job.train(state, lambda line: print(line, flush=True), after, show)
 
 
@@ -214,9 +214,8 @@ def extract(arguments: argparse.Namespace, runner) -> int:
     from dataclasses import replace
 
     from features.ivectors.background import IvectorOptions
-    from features.ivectors.extraction import check_directories, extract_shard, target_path
+    from features.ivectors.extraction import Extracted, check_directories, extract_units, target_path
     from features.ivectors.model import IvectorModel
-    from features.ivectors.shards import shards_of
     from readers.common.files import held, holder, require_writable
 
     out, scp = Path(arguments.out), Path(arguments.scp)
@@ -238,12 +237,20 @@ def extract(arguments: argparse.Namespace, runner) -> int:
             raise ConfigError(f"{out}: in use by {holder(out / 'ivector.lock')}; expected a directory of its own")
         check_directories(targets, model)
         since = begin_directory(out, fingerprint_of(model, units, arguments))
-        found, parts = {}, list(shards_of((unit, GUESSED_FRAMES * len(unit.utterances)) for unit in units))
-        with progress_display("ivector extract") as show:
-            for results in runner.results(extract_shard, parts, model, f"{out}", arguments.online, since):
+        found, total = {}, sum(len(unit.utterances) for unit in units)
+        settings = (model, f"{out}", arguments.online, since)
+        with progress_display("ivector extract", runner=runner) as show:
+            for unit, results in runner.each(extract_units, units, *settings, seconds=guessed_seconds):
+                if isinstance(results, Exception):
+                    results = [Extracted(one.name, reason=one_line(results)) for one in unit.utterances]
                 found |= {one.name: one for one in results}
-                show(len(found), sum(len(unit.utterances) for unit in units))
+                show(len(found), total)
     return write_results(arguments, found, report, report_path)
+
+
+def guessed_seconds(unit) -> float:
+    """Return about how long the utterances of a unit are."""
+    return GUESSED_SECONDS * len(unit.utterances)
 
 
 def write_results(arguments: argparse.Namespace, found: dict, report: RunReport, report_path: Path) -> int:

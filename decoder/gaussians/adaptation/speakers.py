@@ -8,7 +8,7 @@ import numpy as np
 
 from decoder.gaussians.adaptation.adaptation import Adaptation
 from decoder.gaussians.adaptation.fmllr import FmllrSums, estimate_fmllr
-from decoder.gaussians.adaptation.shards import AlignedShard, Projection, fmllr_sums, transformed
+from decoder.gaussians.adaptation.shards import AlignedShard, AlignedUtterance, Projection, fmllr_sums, transformed
 from decoder.gaussians.models import GaussianModels
 from decoder.gaussians.shards import reason_of
 from readers.common.jobs.runner import Runner
@@ -169,19 +169,24 @@ def new_speakers(
     return found
 
 
-def write_shard(
-    shard: AlignedShard, projection: Projection, transforms: Mapping[str, np.ndarray], targets: Mapping[str, str]
-) -> list[tuple[str, str]]:
-    """Write the transformed features of a shard's utterances as HTK files.
+def write_features(
+    utterances: Sequence[AlignedUtterance],
+    projection: Projection,
+    transforms: Mapping[str, np.ndarray],
+    targets: Mapping[str, str],
+) -> list[str]:
+    """Write the transformed features of utterances as HTK files.
 
     transforms: speaker -> transform; other speakers' frames are only projected.  targets: utterance -> file to write.
-    Returns (utterance, reason) of those that cannot be read or written.
+    Returns for each one the reason why it cannot be read or written; "" if it is done.
     """
-    failures = []
-    for utterance in shard.utterances:
+    reasons = []
+    for utterance in utterances:
         try:
             frames = transformed(projection.read(utterance), transforms.get(utterance.speaker))
             write_htk(targets[utterance.name], frames.T.astype(np.float32), "USER", projection.period)
         except (ArgonautError, OSError) as fault:
-            failures.append((utterance.name, reason_of(fault)))
-    return failures
+            reasons.append(reason_of(fault))
+        else:
+            reasons.append("")
+    return reasons

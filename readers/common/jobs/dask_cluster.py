@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from readers.common.jobs.places import ATTEMPTS
-from readers.common.jobs.worker import Answer, RunSettings, WorkerLost, forget, work
+from readers.common.jobs.worker import Answer, RunSettings, SchedulerLost, WorkerLost, forget, work
 from readers.common.report import Log
 from readers.errors import ArgonautError, ConfigError
 
@@ -168,8 +168,8 @@ class DaskCluster:
                     return f"worker {address}"
         return ""
 
-    def _gone(self) -> ArgonautError:
-        return WorkerLost(f"scheduler {self._scheduler}: connection lost; expected that it runs until the end")
+    def _gone(self) -> SchedulerLost:
+        return SchedulerLost(f"scheduler {self._scheduler}: connection lost; expected that it runs until the end")
 
     def close(self) -> None:
         """Close the connection; shards that have begun go on until they end, and their results are dropped."""

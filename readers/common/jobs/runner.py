@@ -15,7 +15,7 @@ from readers.common.extensions import VARIABLE
 from readers.common.jobs.dask_cluster import DaskCluster
 from readers.common.jobs.durations import by_seconds
 from readers.common.jobs.places import LocalProcesses, Place, Threads
-from readers.common.jobs.worker import Answer, RunSettings
+from readers.common.jobs.worker import Answer, RunSettings, SchedulerLost
 from readers.common.report import Log
 from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
@@ -133,7 +133,7 @@ class Runner:
         Yields
         ------
         (item, result) : tuple
-            The result is an exception if the item was lost.
+            The result is an exception if the item was lost, or came after the connection to the scheduler was.
 
         Raises
         ------
@@ -155,6 +155,8 @@ class Runner:
             return answer.result
         if not answer.is_lost:
             raise answer.fault
+        if isinstance(answer.fault, SchedulerLost):
+            return answer.fault
         return answer.fault if self.place.is_here else self._final(shard)
 
     def _final(self, shard: _Shard) -> ArgonautError:
@@ -214,6 +216,10 @@ class Runner:
                 elif not in_order:
                     inside.remove(shard)
                     yield shard
+        except SchedulerLost as fault:
+            for shard in itertools.chain(inside, (_Shard(part, "") for part in found)):
+                shard.answer = shard.answer or Answer(fault=fault, is_lost=True)
+                yield shard
         finally:
             with interrupts_held_back():
                 for future in running:

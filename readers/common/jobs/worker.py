@@ -23,6 +23,10 @@ class WorkerLost(ArgonautError):
     """A worker has died, or cannot be reached any more."""
 
 
+class SchedulerLost(WorkerLost):
+    """The connection to the scheduler is gone."""
+
+
 class RunSettings(NamedTuple):
     """What all shards of a run share.
 

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -97,6 +98,8 @@ def with_labels_in_file(numbered: Sequence[tuple], results: Iterable, directory:
     from readers.htk.storage.label_fields import format_entry
 
     path, place, found = Path(directory, f"{numbered[0][0]}.mlf"), 0, []
+    if not Path(directory).is_dir():  # the command has ended, or its directory cannot be seen here
+        raise FileNotFoundError(errno.ENOENT, "no such directory; expected that workers see the files", directory)
     with atomic_write(path) as file:
         for (_, entry), result in zip(numbered, results, strict=True):
             if not isinstance(result, Exception) and result.labels is not None:
@@ -155,7 +158,7 @@ class Processes:
 
 def seconds_of(entry: Any) -> float:
     """Return about how long an utterance is, from the range in the list or the size of its file."""
-    if entry.num_frames is not None:
+    if getattr(entry, "num_frames", None) is not None:
         return entry.num_frames / (16_000 if getattr(entry, "channel", None) is not None else 100)
     if not hasattr(entry, "offset"):  # an archive has many utterances
         with contextlib.suppress(OSError):

@@ -29,6 +29,6 @@ def test_commands_and_programs_can_be_read():
     for line in lines:
         assert cntk.settings(line.split()[1:]) == ["configFile=train.cntk", f"scheduler={line.split()[-1]}"]
     programs = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(programs) == 4
+    assert len(programs) == 5
     for program in programs:
         ast.parse(program)

@@ -9,7 +9,7 @@ import pytest
 from readers.common.jobs import runner as runner_module
 from readers.common.jobs.durations import by_seconds
 from readers.common.jobs.runner import ShardLost, process_runner, thread_runner
-from readers.common.jobs.worker import KEPT_RUNS, keeping, kept
+from readers.common.jobs.worker import KEPT_RUNS, SchedulerLost, keeping, kept
 from readers.errors import FormatError
 from tests.readers.common.jobs import functions
 
@@ -182,6 +182,28 @@ def test_after_a_stop_no_shard_begins():
     for item, _ in found:
         seen.append(item)
     assert seen == [0, 1, 2, 3, 4]  # a whole shard
+    runner.close()
+
+
+def test_what_is_done_when_the_scheduler_is_lost_is_kept(monkeypatch):
+    runner, number = thread_runner(1), 0
+    answer = runner.place.answer
+
+    def lost_at_the_third(future):
+        nonlocal number
+        number += 1
+        if number == 3:
+            raise SchedulerLost("scheduler x: connection lost")
+        return answer(future)
+
+    monkeypatch.setattr(runner.place, "answer", lost_at_the_third)
+    found = dict(runner.each(functions.squares, list(range(30))))
+    assert list(found) == list(range(30))
+    assert {item: result for item, result in found.items() if item < 10} == {n: n * n for n in range(10)}
+    assert {str(found[item]) for item in range(10, 30)} == {"scheduler x: connection lost"}
+    number = 1
+    with pytest.raises(SchedulerLost, match="connection lost"):
+        list(runner.results(functions.square, [1, 2, 3]))
     runner.close()
 
 
