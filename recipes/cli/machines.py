@@ -23,8 +23,16 @@ def add_scheduler_option(parser) -> None:
     parser.add_argument(
         "--scheduler",
         metavar="ADDRESS",
+        type=scheduler_address,
         help="use the workers of this Dask scheduler, which read the same files; also the file of --scheduler-file",
     )
+
+
+def scheduler_address(text: str) -> str:
+    """Return the value of --scheduler, which an unset variable of a script would make empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("empty; expected tcp://HOST:PORT or a file")
+    return text
 
 
 def check_machines(arguments: argparse.Namespace, unit: str = "thread") -> None:

@@ -1,6 +1,7 @@
 """The workers of a Dask scheduler, as a place to work."""
 
 import contextlib
+import json
 import logging
 import pickle
 import time
@@ -54,14 +55,14 @@ class DaskCluster:
             ) from fault
 
         class QuietClient(Client):
-            def __del__(self) -> None:  # a client that never connected prints the failure again when it is deleted
-                with contextlib.suppress(Exception):
-                    super().__del__()
+            def __del__(self) -> None:  # to close a client that never connected takes a minute, and prints the failure
+                if getattr(self, "status", "") == "running":
+                    with contextlib.suppress(Exception):
+                        super().__del__()
 
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `answer` tells of a lost connection
-        where: dict[str, Any] = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
         try:
-            self.client = QuietClient(**where, timeout=CONNECTION_SECONDS, set_as_default=False)
+            self.client = QuietClient(address_of(scheduler), timeout=CONNECTION_SECONDS, set_as_default=False)
         except Exception as fault:  # a wrong address can raise many types
             text = " ".join(str(fault).split()) or f"not reached ({type(fault).__name__})"
             raise ConfigError(
@@ -178,6 +179,19 @@ class DaskCluster:
                 self.client.run(_forget, self._settings.key, wait=False)
         with contextlib.suppress(Exception):
             self.client.close()
+
+
+def address_of(scheduler: str) -> str:
+    """Return the address of a scheduler from its address, or from the file that `dask scheduler` has written."""
+    if not Path(scheduler).exists():
+        return scheduler
+    try:
+        found = json.loads(Path(scheduler).read_bytes())["address"]
+    except (OSError, ValueError, LookupError, TypeError):
+        found = None
+    if not isinstance(found, str):
+        raise ConfigError("no address in this file")
+    return found
 
 
 async def _forget(key: str) -> None:

@@ -172,3 +172,9 @@ def test_named_lines_are_not_guessed_and_are_there_once(mlf, tmp_path, capsys):
     assert capsys.readouterr().err.startswith("error: other: no transcripts; expected lines `utterance word")
     assert main(["score", "words", "other", "--text", "--level", "1"]) == 2  # only an MLF has levels
     assert capsys.readouterr().err.startswith("error: words: no label has a level 1")
+
+
+def test_an_empty_scheduler_is_refused_rather_than_left_out(mlf, capsys):
+    reference = mlf("ref", a="X Y")
+    assert main(["score", reference, reference, "--scheduler", ""]) == 2
+    assert "argument --scheduler: empty; expected tcp://HOST:PORT or a file" in capsys.readouterr().err
