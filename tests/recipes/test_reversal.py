@@ -103,11 +103,18 @@ def test_recipe_goes_from_pairs_to_a_score_and_resumes(tmp_path, capsys):
 def test_what_the_documentation_shows_works(tmp_path, monkeypatch, capsys):
     text = page_text("encoder_decoder")
     blocks = re.findall(r"```(?:cntk|ndl)\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 3
+    train, networks, builders, decode = blocks
     monkeypatch.chdir(tmp_path)
-    Path("doc.cntk").write_text("deviceId=-1\n" + "".join(blocks))
+    Path("doc.cntk").write_text("deviceId=-1\n" + train + networks + decode)
     pairs = data.reversals(0)["test"][:20]
     data.write_pairs(dict.fromkeys(data.PARTS, pairs), tmp_path)
     assert main(["cntk", "configFile=doc.cntk", "command=Train:Decode"]) == 0
     assert "Decoded 20 sequences: exact = " in capsys.readouterr().err
     assert len(Path("out/test.target").read_text().splitlines()) == 20
+    first, last = train.index("  EncoderNetworkBuilder"), train.index("  SGD=")
+    small = re.sub(r"\b[45]000\b", "13", builders).replace(":100:200", ":5:6")
+    Path("built.cntk").write_text(
+        "deviceId=-1\n" + train[:first] + small + train[last:].replace("exp/pair", "exp/built")
+    )
+    assert main(["cntk", "configFile=built.cntk", "command=Train"]) == 0
+    assert Path("exp/built").is_file()
