@@ -58,7 +58,7 @@ class Runner:
     ----------
     place : Place
     watch : callable or None
-        Called as watch(**figures) while the runner waits: about a shard that takes much longer than others.
+        Called as `watch(**figures)` while the runner waits: about a shard that takes much longer than others.
     """
 
     def __init__(self, place: Place, log: Log, name_of: Callable[[Any], str] | None = None):
@@ -67,7 +67,7 @@ class Runner:
         self._times: deque[float] = deque(maxlen=200)  # seconds of finished shards
 
     def results(self, function: Callable, parts: Iterable[Any], *arguments: Any) -> Iterator[Any]:
-        """Yield function(part, *arguments) for each part, in their order.
+        """Yield `function(part, *arguments)` for each part, in their order.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Runner:
             yield self._result(shard)
 
     def arrivals(self, function: Callable, parts: Iterable[Item], *arguments: Any) -> Iterator[tuple[Item, Any]]:
-        """Yield (part, function(part, *arguments)) as the results come in.  Raises what `results` raises, at once."""
+        """Yield `(part, function(part, *arguments))` as the results come in.  Raises what `results` raises, at once."""
         for shard in self._shards(function, parts, arguments, in_order=False):
             yield shard.part, self._result(shard)
 
@@ -119,7 +119,7 @@ class Runner:
         Parameters
         ----------
         function : callable
-            function(items, *arguments) gets a list of items and returns a list of as many results.  See `results`.
+            `function(items, *arguments)` gets a list of items and returns a list of as many results.  See `results`.
         items : iterable
             Read as needed.
         *arguments : object

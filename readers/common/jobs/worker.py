@@ -183,7 +183,7 @@ def keeping(key: str) -> Iterator[None]:
 
 
 def kept(make: Callable, *arguments: Any) -> Any:
-    """Return make(*arguments), made once for each worker process and run.
+    """Return `make(*arguments)`, made once for each worker process and run.
 
     Shards of a run that come to the same worker share the object, such as a model or a graph; with several threads it
     must be thread-safe.
