@@ -1,4 +1,4 @@
-"""Operations on lattices: posteriors, confidences, consensus, n-best lists, determinisation, rescoring, OpenFst.
+"""Operations on lattices: posteriors, consensus, combination, n-best lists, determinisation, rescoring, OpenFst.
 
 Open links.py first: the scored links in topological order, with which every algorithm here starts.
 """
@@ -8,6 +8,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
+        "combination": ["combine"],
         "posteriors": ["best_path", "confident_words", "oracle"],
         "rescoring": ["rescore_lattice"],
         "nbest_rescoring": ["RescoringOptions", "rescore"],

@@ -21,24 +21,24 @@ fst/test1.fst, ...
   argonaut lattice rescore --lattices exp/an4/decode/flat/lattices/test.index --lm large.arpa --prefix new
 writes new1.lat, ... and new.index: the same paths with the exact scores of another n-gram model.
 
+  argonaut lattice combine --lattices first/test.index --with second/test.index --prefix both
+writes both1.lat, ... and both.index: the paths of two systems, each with half of the probability.
+
 Formats of words with times: .ctm, .stm and .json are one file; .TextGrid, .srt and .vtt are written to a directory, one
 file for each utterance.
 """
 
 import argparse
 import math
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from readers.common.report import RunReport
-from readers.errors import ArgonautError, ConfigError, FormatError, GraphError
-from readers.htk.units import TICKS_PER_SECOND
-from recipes.cli.lm_network import LATTICES, read_index
+from readers.errors import ConfigError, FormatError
+from recipes.cli.lattice_files import NOTHING, check_outputs, each_lattice, other_index, write_labels
+from recipes.cli.lattice_writing import run_combine, run_determinise, run_rescore
+from recipes.cli.lm_network import LATTICES
 
 NO_WORD = "<eps>"
-NOTHING = "nothing"  # stands for the name of a file that was not written
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("kaldi", "write lattices in Kaldi's text format"),
         ("openfst", "write word acceptors for OpenFst"),
         ("rescore", "replace the language model scores by those of another n-gram"),
+        ("combine", "join the lattices of several systems"),
     ):
         description = f"{text[0].upper()}{text[1:]}.  `argonaut lattice --help` shows worked examples."
         action = actions.add_parser(name, help=text, description=description)
@@ -62,8 +63,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--level", type=int, default=0, help="MLF level that holds the words (0)")
             action.add_argument("--mlf", metavar="FILE", help="MLF for the words of the oracle paths")
             continue
-        if name in ("determinise", "rescore"):
+        if name in ("determinise", "rescore", "combine"):
             action.add_argument("--prefix", required=True, help="write PREFIX1.lat, ... and PREFIX.index")
+            if name == "combine":
+                action.add_argument(
+                    "--with",
+                    dest="others",
+                    metavar="INDEX",
+                    action="append",
+                    required=True,
+                    help="lattices of another system, with the same utterances; may be repeated",
+                )
+                action.add_argument(
+                    "--weights", metavar="W,W", help="shares of the systems in the probability (default: equal)"
+                )
             if name == "rescore":
                 action.add_argument("--lm", metavar="ARPA", required=True, help="the new language model")
                 action.add_argument(
@@ -105,43 +118,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     actions = {"words": run_words, "consensus": run_consensus, "oracle": run_oracle}
     actions |= {"determinise": run_determinise, "kaldi": run_kaldi, "openfst": run_openfst}
-    actions |= {"rescore": run_rescore}
+    actions |= {"rescore": run_rescore, "combine": run_combine}
     return actions[arguments.action](arguments)
-
-
-def each_lattice(arguments: argparse.Namespace, work: Callable[[str, Any], Any]) -> tuple[dict[str, Any], RunReport]:
-    """Return utterance -> work(utterance, lattice), and a report of the lattices for which work failed."""
-    from readers.htk.slf import read_slf
-    from recipes.cli.console import one_line, progress_display, show_losses
-
-    entries = read_index(arguments.lattices)
-    report, found = RunReport("lattices"), {}
-    with progress_display("lattices", "lattices") as show:
-        for done, (name, path) in enumerate(entries, 1):
-            try:
-                found[name] = work(name, read_slf(path))
-                report.done()
-            except (ArgonautError, OSError) as fault:
-                report.fail(name, one_line(fault))
-            show(done, len(entries))
-    if arguments.report:
-        report.write(arguments.report)
-    show_losses(report, arguments.report, arguments.verbose, arguments.lattices)
-    return found, report
-
-
-def lattice_files(arguments: argparse.Namespace) -> list[Path]:
-    """Return the file that --lattices names and the lattice files that it lists."""
-    return [Path(arguments.lattices), *(path for _, path in read_index(arguments.lattices))]
-
-
-def check_outputs(arguments: argparse.Namespace, *paths: str | None) -> None:
-    """Raise an error unless all outputs and the report can be written and none of them is an input."""
-    from readers.common.files import require_writable
-
-    read = [*lattice_files(arguments), *(getattr(arguments, name, None) for name in ("reference", "lm"))]
-    for path in filter(None, (*paths, arguments.report)):
-        require_writable(path, read)
 
 
 def check_somewhere(arguments: argparse.Namespace) -> None:
@@ -184,20 +162,6 @@ def run_words(arguments: argparse.Namespace) -> int:
     files = f"{written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else "") if written else NOTHING
     print(f"{files}: {len(words)} words, mean confidence {sure:.3f}; {report.summary()}")
     return report.exit_status
-
-
-def write_labels(path: str, found: Mapping[str, Iterable[Any]]) -> None:
-    """Write words and confidences (TimedWord) of each utterance to an MLF; unknown times are left out."""
-    from readers.htk.mlf import Label, write_mlf
-
-    def ticks(seconds: float) -> int | None:
-        return None if math.isnan(seconds) else round(seconds * TICKS_PER_SECOND)
-
-    labels = (
-        (f"*/{name}.rec", [Label(ticks(w.start), ticks(w.end), w.word, w.confidence) for w in words])
-        for name, words in found.items()
-    )
-    write_mlf(path, labels)
 
 
 def run_consensus(arguments: argparse.Namespace) -> int:
@@ -248,91 +212,6 @@ def run_oracle(arguments: argparse.Namespace) -> int:
     print(report.summary())
     if found:
         print(f"oracle WER {rate:.1f}% ({len(found)} utterances, {totals[1]} words, {totals[0]} errors)")
-    return report.exit_status
-
-
-def other_index(arguments: argparse.Namespace) -> str:
-    """Return the index file of --prefix; raises ConfigError if it is that of the input lattices."""
-    index = f"{arguments.prefix}.index"
-    read = {path.resolve() for path in lattice_files(arguments)}
-    written = [index, *(f"{arguments.prefix}{number}.lat" for number in range(1, len(read)))]
-    if any(Path(path).resolve() in read for path in written):
-        raise ConfigError(
-            f"command line: --prefix {arguments.prefix}: would overwrite --lattices; expected another prefix"
-        )
-    return index
-
-
-def run_determinise(arguments: argparse.Namespace) -> int:
-    from decoder.lattices.determinise import determinise
-    from readers.common.files import atomic_write
-    from readers.htk.slf import write_slf
-
-    index = other_index(arguments)
-    check_outputs(arguments, index)
-    sizes, written = [0, 0], []
-
-    def smaller(name: str, lattice) -> None:
-        found = determinise(lattice)
-        number = len(written) + 1
-        write_slf(f"{arguments.prefix}{number}.lat", found)
-        written.append(f"{number}\t{name}\n")
-        sizes[0] += lattice.num_links
-        sizes[1] += found.num_links
-
-    _, report = each_lattice(arguments, smaller)
-    if written:
-        with atomic_write(index, "w") as file:
-            file.writelines(written)
-    print(f"{index if written else NOTHING}: {sizes[0]} links became {sizes[1]}; {report.summary()}")
-    return report.exit_status
-
-
-def run_rescore(arguments: argparse.Namespace) -> int:
-    from decoder.lattices.links import weigh
-    from decoder.lattices.posteriors import best_path, confident_words
-    from decoder.lattices.rescoring import rescore_lattice
-    from decoder.lm.mapped_model import open_language_model
-    from decoder.scoring.error_counts import SENTENCE_MARKS
-    from readers.common.files import atomic_write
-    from readers.htk.slf import write_slf
-
-    scale = arguments.lm_scale
-    if scale is not None and not 0 <= scale < float("inf"):
-        raise ConfigError(f"command line: --lm-scale {scale:g}; expected a number of at least 0")
-    index = other_index(arguments)
-    check_outputs(arguments, index, arguments.mlf)
-    model = open_language_model(arguments.lm, lambda line: print(line, file=sys.stderr))
-    sizes, others, written = [0, 0], 0, []
-
-    def words_of(lattice) -> list[str] | None:
-        try:
-            path = best_path(weigh(lattice))
-        except GraphError:  # with the old scores there may be no path
-            return None
-        return [lattice.word[link] for link in path if lattice.word[link] not in SENTENCE_MARKS]
-
-    def rescored(name: str, lattice):
-        nonlocal others
-        found = rescore_lattice(lattice, model, scale, Path(arguments.lm).name)
-        changed = words_of(found) != words_of(lattice)
-        words = confident_words(found) if arguments.mlf else []
-        number = len(written) + 1
-        write_slf(f"{arguments.prefix}{number}.lat", found)
-        written.append(f"{number}\t{name}\n")
-        sizes[0] += lattice.num_links
-        sizes[1] += found.num_links
-        others += changed
-        return words
-
-    found, report = each_lattice(arguments, rescored)
-    if written:
-        with atomic_write(index, "w") as file:
-            file.writelines(written)
-        if arguments.mlf:
-            write_labels(arguments.mlf, found)
-    links = f"{sizes[0]} links became {sizes[1]}"
-    print(f"{index if written else NOTHING}: {links}, {others} best paths have other words; {report.summary()}")
     return report.exit_status
 
 

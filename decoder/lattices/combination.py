@@ -1,0 +1,108 @@
+"""The union of lattices of one utterance, from several systems.
+
+The consensus network of the union (`consensus.py`) gives the words with the fewest expected errors over all systems:
+system combination by minimum Bayes risk, as Kaldi's lattice-combine followed by lattice-mbr-decode.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from decoder.lattices.links import weigh
+from decoder.lattices.posteriors import link_posteriors
+from decoder.lattices.times import silence_words, word_begins
+from readers.errors import ArgonautError
+from readers.htk.slf import NULL_WORD, QUIET, Division, Lattice, quiet_field
+
+SILENCE, SPEECH = "sil", "speech"  # segments of the union: states of different systems have nothing in common
+SCALES = {"lmscale": "1", "wdpenalty": "0", "acscale": "1"}
+
+
+def combine(lattices: Sequence[Lattice], weights: Sequence[float] | None = None) -> Lattice:
+    """Return the union of lattices, in which each has a share of the probability.
+
+    Parameters
+    ----------
+    lattices : sequence of Lattice
+        Of one utterance, one from each system.
+    weights : sequence of float, optional
+        Above 0, one for each lattice; default: all equal.  Only their ratios matter.
+
+    Returns
+    -------
+    Lattice
+        All paths of all lattices, between a new start node and a new end node.  The posterior of a path is the one that
+        it has in its own lattice times the share of that lattice.  Scores are scaled, and word penalties included, so
+        that the header's scales are 1.  Segments are reduced to silence and speech.
+
+    Raises
+    ------
+    ArgonautError
+        Unless there are as many weights as lattices, all above 0.
+    GraphError
+        For a lattice with a loop, without a path, or with more than one start or end.
+    FormatError
+        For a header that cannot be read.
+
+    References
+    ----------
+    Xu, Povey, Mangu and Zhu, Minimum Bayes Risk decoding and system combination based on a recursion for edit distance,
+    Computer Speech and Language 25(4), 2011.
+    """
+    weights = [1.0] * len(lattices) if weights is None else list(weights)
+    if len(weights) != len(lattices) or not lattices or not all(0 < w < math.inf for w in weights):
+        shown = ",".join(f"{weight:g}" for weight in weights)
+        raise ArgonautError(f"weights {shown}: for {len(lattices)} lattices; expected a number above 0 for each")
+    times, columns, div = [[0.0]], [], []
+    offset, last = 1, 1 + sum(lattice.num_nodes for lattice in lattices)  # nodes: start, all others, end
+    ends = []
+    for lattice, weight in zip(lattices, weights):
+        links = weigh(lattice)
+        share = math.log(weight / sum(weights)) - link_posteriors(links).total
+        columns.append(([0], [offset + links.first], [NULL_WORD], [share], [0.0], [0]))
+        variant = np.zeros(lattice.num_links, np.int32) if lattice.variant is None else lattice.variant
+        with np.errstate(invalid="ignore"):  # of minus infinity; that of the acoustic score remains
+            lm = np.where(np.isneginf(links.acoustic), 0.0, links.total - links.acoustic)
+        columns.append((lattice.start + offset, lattice.end + offset, lattice.word, links.acoustic, lm, variant))
+        columns.append(([offset + links.last], [last], [NULL_WORD], [0.0], [0.0], [0]))
+        div += [None, *_segments(lattice), None]
+        times.append(lattice.time)
+        ends.append(lattice.time[links.last])
+        offset += lattice.num_nodes
+    start, end, word, acoustic, lm, variant = ([value for part in column for value in part] for column in zip(*columns))
+    return Lattice(
+        time=np.concatenate([*times, [max(ends)]]),
+        start=np.array(start, np.int32),
+        end=np.array(end, np.int32),
+        word=word,
+        acoustic=np.array(acoustic, float),
+        lm=np.array(lm, float),
+        variant=np.array(variant, np.int32),
+        div=div,
+        utterance=lattices[0].utterance,
+        header=_shared_header(lattices) | SCALES | {QUIET: quiet_field({SILENCE: [SILENCE]})},
+    )
+
+
+def _segments(lattice: Lattice) -> list[tuple[Division, ...] | None]:
+    """Silence and speech of each link; None for a link without segments or without times."""
+    found: list[tuple[Division, ...] | None] = []
+    silences = silence_words(lattice)
+    times = lattice.time[lattice.start], word_begins(lattice), lattice.time[lattice.end]
+    for word, segments, *bounds in zip(lattice.word, lattice.div or [None] * lattice.num_links, *times):
+        if not segments or np.isnan(bounds).any():
+            found.append(None)
+            continue
+        if word in silences:
+            bounds = [bounds[0], bounds[2], bounds[2]]
+        lengths = [float(after - before) for before, after in pairwise(bounds)]
+        found.append(tuple((name, s, None) for name, s in zip((SILENCE, SPEECH), lengths) if s > 0) or None)
+    return found
+
+
+def _shared_header(lattices: Sequence[Lattice]) -> dict[str, str]:
+    """The fields that are the same in all headers."""
+    first, *others = (lattice.header for lattice in lattices)
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
