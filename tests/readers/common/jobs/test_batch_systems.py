@@ -22,7 +22,9 @@ LINES = {
     "SGE": ["#$ -q all.q", "#$ -l mem_free=16G,gpu=1", "#$ -l h_rt=12:00:00", "#$ -pe smp 4"],
     "PBS": ["#PBS -q workq", "#PBS -l select=1:ncpus=4:mem=16GB:ngpus=1", "#PBS -l walltime=12:00:00"],
 }
+on_interrupt = signal.getsignal(signal.SIGINT)
 pytest.importorskip("dask_jobqueue", reason="dask-jobqueue, of the extras `cluster` and `dev`, is not installed")
+signal.signal(signal.SIGINT, on_interrupt)  # the import replaces the handler of Ctrl-C
 
 
 class Recorded:

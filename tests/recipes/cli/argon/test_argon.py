@@ -163,7 +163,9 @@ class InterruptedScores:
     def scores(self, entry):
         if entry.key == self.name:
             os.kill(os.getpid(), self.number)
+        end = time.monotonic() + 60
         while entry.key >= self.name and signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            assert time.monotonic() < end, "the signal has not been noticed"
             time.sleep(0.001)
         return self.source.scores(entry)
 
