@@ -140,9 +140,8 @@ class LocalProcesses:
         self.size = self.capacity = count
         self._patience = patience
         self._settings, self._environment = settings, dict(environment or {})
-        with (
-            interrupts_held_back()
-        ):  # the first one starts a process that tracks semaphores, which must outlive signals
+        # The first process starts one that tracks semaphores, which must outlive signals.
+        with interrupts_held_back():
             self._idle: list[_Process] = [_Process() for _ in range(count)]
         self._busy: dict[Future, _Process] = {}
         self._abandoned: list[_Process] = []
