@@ -203,7 +203,8 @@ class LayerFactors(InLayer):
             self.finish()
 
     def finish(self) -> None:
-        self.layer.update(*self.found, self.worker, self.count)
+        found, self.found = self.found, ()  # copies without gaps must not outlive the pass, as the route does
+        self.layer.update(*found, self.worker, self.count)
 
 
 class LayerFrames(GradientRoute):

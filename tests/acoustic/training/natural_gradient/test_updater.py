@@ -1,9 +1,12 @@
 """Training by the natural gradient against the update written out with full matrices."""
 
+import weakref
+
 import numpy as np
 import pytest
 
 from acoustic.engine.engine import Engine
+from acoustic.engine.execution import gradient_sink
 from acoustic.engine.execution.gradient_sink import RealFrames
 from acoustic.network.network import Network
 from acoustic.runtime.engine_options import EngineOptions
@@ -319,6 +322,33 @@ def test_factors_without_gaps_are_those_of_the_pass():
         return net["W"].value
 
     np.testing.assert_allclose(trained(True), trained(False), rtol=1e-5, atol=1e-6)
+
+
+def test_factors_without_gaps_do_not_outlive_the_pass(monkeypatch):
+    """The engine keeps programs for many layouts; copies of the factors in each of them would fill the memory."""
+    copies = []
+
+    def taken(matrix, columns):
+        copy = np.asfortranarray(matrix[:, columns])
+        copies.append(weakref.ref(copy))
+        return copy
+
+    monkeypatch.setattr(gradient_sink, "taken", taken)
+    net = Network("float", seed=1)
+    net.add("Input", "x", rows=7)
+    net.add("Input", "y", rows=5)
+    net.add("Parameter", "W", rows=5, cols=7, initValueScale=5)
+    net.add("SquareError", "J", "y", net.add("Times", "z", "W", "x"))
+    updater, engine = make_updater(net, options(NaturalGradient(rank_in=2, rank_out=2))), Engine(net, ["J"])
+    for lengths in ((4, 3), (5, 2)):
+        layout = SequenceLayout.of_lengths(lengths)
+        real = ~layout.gap_columns
+        matrices = {name: np.ones((rows, len(real))) * real for name, rows in (("x", 7), ("y", 5))}
+        engine.forward(matrices, training=True, layout=layout)
+        updater.begin(RATE, 0.0, layout.num_frames)
+        engine.backward(on_gradient=updater)
+    assert len(copies) == 4
+    assert not [copy for copy in copies if copy() is not None]
 
 
 def test_every_workers_share_keeps_a_column():
