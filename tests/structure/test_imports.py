@@ -150,3 +150,13 @@ def test_imports_for_type_checkers_make_no_circle(tmp_path):
     text = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from room import a\n"
     write(tmp_path, FILES | {"room/inner/c.py": text})
     assert circles(import_graph(tmp_path, ["room"])) == []
+
+
+def test_kernels_are_compiled_with_the_njit_of_the_readers():
+    """numba's own would keep kernels under another stamp, so that processes would compile them again in turns."""
+    allowed, found = "readers.common.kernels", []
+    for name, path in modules_of(ROOT, ROOMS).items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "numba" and name != allowed:
+                found += [f"{name}: {alias.name}" for alias in node.names if alias.name in ("njit", "jit", "vectorize")]
+    assert found == []

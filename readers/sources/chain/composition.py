@@ -8,8 +8,8 @@ zero.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from readers.common.kernels import njit
 from readers.minibatches.supervision import DenominatorGraph, NumeratorGraph
 
 MOST_OPEN = 62  # phones that may be current at one time; sets of them are bits of an integer
