@@ -237,7 +237,7 @@ def run(arguments: argparse.Namespace) -> int:
     entries = list(unique(worker.source.entries(), arguments.features, report))
     table = worker.maker.table
     described = (table.phones, table.silence.tolist(), worker.source.num_outputs, settings.fingerprint())
-    writer = LatticeArchiveWriter(out / ARCHIVE, *described)
+    writer = LatticeArchiveWriter(out / ARCHIVE, *described, table.senones)
     total = len(entries) + len(report.lost)
     if not report.lost and is_made(out, settings, [entry.key for entry in entries]):
         print(f"{total} of {total} utterances are done\nutterances: {total} done, 0 skipped, 0 failed; {finish(out)}")

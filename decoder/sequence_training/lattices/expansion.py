@@ -5,6 +5,7 @@ acoustic part, which depends on the network and is dropped, transitions, and the
 graph charges beyond it (pronunciations, silence).
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,13 @@ class StateTable:
         self.number = {name: i for i, name in enumerate(graph.states) if self.senone[i] >= 0}
         self._silent = {phone for phone, quiet in zip(self.phones, self.silence.tolist()) if quiet}
         self.is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], bool)
+
+    @property
+    def senones(self) -> dict[str, int]:
+        """Row of the scores of each state that has one of its own."""
+        rows = self.senone.tolist()
+        count = Counter(rows)
+        return {name: rows[i] for name, i in self.number.items() if count[rows[i]] == 1}
 
     def is_spoken(self, label: str) -> bool:
         """Whether a label of a transcript is a word; transcripts of phones may contain silence, which is none."""

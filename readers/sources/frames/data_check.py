@@ -20,7 +20,7 @@ from readers.errors import ArgonautError, FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, kind_name
 from readers.htk.units import TICKS_PER_FRAME
 from readers.language.vocabulary_record import VocabularyRecord
-from readers.minibatches.base import Reader, Utterance, open_reader, reader_class
+from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.masks import MaskOptions, channels_of, check_channels
 from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
@@ -28,7 +28,7 @@ from readers.sources.frames.htk_mlf_options import HTK_FEATURE_NAMES, READER_NAM
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import LABEL_NAMES, CorpusFeatures, CorpusLabels, describe
-from readers.sources.frames.supervision_blocks import CheckedSource, open_supervision
+from readers.sources.frames.supervision_blocks import SupervisionCheck, open_supervision
 
 Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame)
 
@@ -150,7 +150,7 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
         figures.num_usable, figures.num_frames = reader.num_utterances, 0 if write else reader.num_frames
     if read:
         with open_reader(block, write=True) as reader:
-            lengths = [_num_columns(utterance) for utterance in reader.utterances()]
+            lengths = [next(iter(one.matrices.values())).shape[1] for one in reader.utterances()]
             for line in _losses(block, reader):
                 findings.add(line)
         if write:
@@ -164,20 +164,15 @@ def _losses(block: CheckedConfig, reader: Reader) -> Iterator[str]:
         yield f"{block.where()}: {name}: {reason}"
 
 
-def _num_columns(utterance: Utterance) -> int:
-    return next(iter(utterance.matrices.values())).shape[1]
-
-
 class _HTKMLFCheck:
     """Checks one HTKMLFReader block."""
 
     def __init__(self, config: CheckedConfig, path: Sequence[str], write: bool, read: Seen | None):
-        self.config, self.findings, self.path = config, config.findings, path
-        self.write, self.read = write, read
+        self.config, self.findings, self.path, self.write, self.read = config, config.findings, path, write, read
         self.features: list[CorpusFeatures] = []
         self.labels: list[CorpusLabels] = []
         self.figures = ReaderSummary()
-        self.supervision: CheckedSource | None = None
+        self.supervision = SupervisionCheck(None, ExcerptOptions())
 
     def run(self, progress: Progress) -> ReaderSummary | None:
         options = self.config.check(lambda: ReaderOptions.from_config(self._block()))
@@ -187,11 +182,9 @@ class _HTKMLFCheck:
         if whole:  # checks across streams
             self.config.check(lambda: find_streams(self._block(), self.write))
         if options is not None and not self.write:
-            self.whole = not options.excerpts.num_columns
             with self.findings.catch():
-                self.supervision = open_supervision(
-                    self._block(), options, self.features[0], self.labels, self.findings.add
-                )
+                source = open_supervision(self._block(), options, self.features[0], self.labels, self.findings.add)
+                self.supervision = SupervisionCheck(source, options.excerpts, self.read is not None)
         with self.findings.catch():
             check_same_length(self.features)
         self._check_names()
@@ -347,12 +340,7 @@ class _HTKMLFCheck:
                     sound = False
             for stream in self.labels:
                 sound = self._check_labels(stream, line, length) and sound
-            if sound and self.supervision is not None:
-                try:
-                    self.supervision.check(self.features[0].entries[line].key, length, self.whole)
-                except (ArgonautError, OSError) as fault:
-                    self.findings.add(f"{self.features[0].entries[line].where}: {describe(fault)}")
-                    sound = False
+            sound = sound and self._check_supervision(line, length)
             if sound:
                 self.figures.num_usable += 1
                 self.figures.num_frames += length or 0
@@ -360,9 +348,22 @@ class _HTKMLFCheck:
                 if line < len(stream.entries):
                     stream.forget_headers(but=stream.entries[line].path)
             progress(line + 1, len(self.features[0].entries), faults=len(self.findings))
+        with self.findings.catch():
+            self.supervision.agreement()
         for (stream, name), (place, count) in self._unknown.items():
             more = f" and in {count - 1} more utterances" if count > 1 else ""
             self.findings.add(f"{place}: state {name!r}, here{more}, is missing in the labelMappingFile of {stream}")
+
+    def _check_supervision(self, line: int, length: int) -> bool:
+        """Check the lattice or graphs of one utterance, whose labels are sound."""
+        entry, period = self.features[0].entries[line], self.features[0].period or TICKS_PER_FRAME
+        try:
+            classes = self.labels[0].classes(entry, period) if len(self.labels) == 1 else None
+            self.supervision.utterance(entry.key, length, classes)
+        except (ArgonautError, OSError) as fault:
+            self.findings.add(f"{entry.where}: {describe(fault)}")
+            return False
+        return True
 
     def _settle(self, stream: CorpusFeatures) -> None:
         """Read headers until one is valid; the other files are compared with it."""

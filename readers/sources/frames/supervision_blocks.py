@@ -15,6 +15,7 @@ import numpy as np
 
 from readers.config.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.supervision import SupervisionSource
 from readers.sources.chain.supervision_source import ChainSource
 from readers.sources.frames.corpus import Corpus
@@ -78,6 +79,7 @@ def _open_lattices(
     denominators = [block.path("denLatTocFile")]
     numerators = [block.path("numLatTocFile")] if block.has_own("numLatTocFile") else []
     num_senones, read_slf = labels[0].num_classes if len(labels) == 1 else None, None
+    numbers = labels[0].state_ids if len(labels) == 1 else None
     if hmms is not None:
         table = _read_hmms(hmms, labels)
 
@@ -85,7 +87,9 @@ def _open_lattices(
             return SlfLattice(path, table, features.period)
 
     with naming(block, "denLatTocFile"):
-        return LatticeSource(denominators, numerators, block.text("prefixPathInToc", ""), num_senones, read_slf)
+        return LatticeSource(
+            denominators, numerators, block.text("prefixPathInToc", ""), num_senones, read_slf, numbers
+        )
 
 
 def _read_hmms(block: Config, labels: Sequence[CorpusLabels]) -> HmmTable:
@@ -119,11 +123,20 @@ def _open_chain(
             f"{block.where('numerators')}: {block.full_name('numerators')} have an output for every "
             f"{source.subsampling} frames; expected {options.excerpts.subsampling}, the reader's frameSubsampling"
         )
+    for stream in labels:
+        _check_order(stream, source.outputs, str(denominator))
     return source
 
 
-COMPARED_UTTERANCES, LEAST_COMPARED_FRAMES = 20, 500
-LEAST_AGREEMENT = 0.1  # another model's alignment agrees in half of the frames or more; other outputs by chance only
+def _check_order(labels: CorpusLabels, outputs: Sequence[str], where: str) -> None:
+    """Raise FormatError if labels number as many outputs in another order than a denominator graph."""
+    numbers = labels.state_ids or {}
+    for number, name in enumerate(outputs):
+        if len(numbers) == len(outputs) and numbers.get(name, number) != number:
+            raise FormatError(
+                f"{where}: '{name}' is output {number}; expected {numbers[name]}, its place in the labelMappingFile of "
+                f"{labels.name}; use the senones.list that argonaut chain wrote beside the denominator"
+            )
 
 
 Opener = Callable[[Config, Config | None, ReaderOptions, CorpusFeatures, Sequence[CorpusLabels]], CheckedSource]
@@ -140,11 +153,12 @@ def supervised(
     """
     if source is None:
         return corpus
-    usable, whole = np.ones(len(corpus.lines), bool), not options.excerpts.num_columns
+    usable, check = np.ones(len(corpus.lines), bool), SupervisionCheck(source, options.excerpts)
+    firsts, labels = corpus.first_frame.tolist(), corpus.classes[0] if len(corpus.classes) == 1 else None
     for i, (line, num_frames) in enumerate(zip(corpus.lines.tolist(), corpus.num_frames.tolist())):
         entry = features.entries[line]
         try:
-            source.check(entry.key, num_frames, whole)
+            check.utterance(entry.key, num_frames, None if labels is None else labels[firsts[i] : firsts[i + 1]])
         except (ArgonautError, OSError) as fault:
             usable[i] = False
             corpus.skipped.append((entry.key, f"{entry.where}: {describe(fault)}"))
@@ -153,22 +167,47 @@ def supervised(
             f"{source.paths[0]}: {len(unused)} lattices of utterances that are not in {features.scp}, the first "
             f"'{unused[0]}'"
         )
-    corpus = corpus if usable.all() else corpus.keep(usable)
-    if isinstance(source, LatticeSource) and len(corpus.classes) == 1:
-        _check_agreement(corpus, features, source)
-    return corpus
+    check.agreement()
+    return corpus if usable.all() else corpus.keep(usable)
 
 
-def _check_agreement(corpus: Corpus, features: CorpusFeatures, source: LatticeSource) -> None:
-    """Raise FormatError if the labels and the lattices' references number their senones in different ways."""
-    num_equal = num_compared = 0
-    for i, first in enumerate(corpus.first_frame[:-1][:COMPARED_UTTERANCES].tolist()):
-        num_frames = int(corpus.num_frames[i])
-        lattice = source.supervision(features.entries[corpus.lines[i]].key, 0, num_frames)
-        num_equal += int((lattice.reference_senones == corpus.classes[0][first : first + num_frames]).sum())
-        num_compared += num_frames
-    if num_compared >= LEAST_COMPARED_FRAMES and num_equal < LEAST_AGREEMENT * num_compared:
-        raise FormatError(
-            f"{source.paths[0]}: the references of the lattices agree with the labels in {num_equal} of {num_compared} "
-            "frames; expected lattices and a labelMappingFile of the same network"
-        )
+COMPARED_UTTERANCES, LEAST_COMPARED_FRAMES = 20, 500
+LEAST_AGREEMENT = 0.1  # another model's alignment agrees in half of the frames or more; other outputs by chance only
+
+
+class SupervisionCheck:
+    """Checks that utterances have their supervision, and that lattices number the senones as the labels do.
+
+    source: None for a reader without supervision.
+    thorough: whether the whole supervision of every utterance is read, not only its length.
+    """
+
+    def __init__(self, source: CheckedSource | None, excerpts: ExcerptOptions, thorough: bool = False):
+        self.source, self._excerpts, self._thorough = source, excerpts, thorough
+        self._num_utterances = self._num_equal = self._num_frames = 0
+
+    def utterance(self, key: str, num_frames: int, classes: np.ndarray | None) -> None:
+        """Check an utterance of so many input frames; classes: those of its only labels, None without.
+
+        Raises FormatError or OSError.
+        """
+        if self.source is None:
+            return
+        self.source.check(key, num_frames, not self._excerpts.num_columns)
+        has_senones = isinstance(self.source, LatticeSource) and classes is not None
+        compared = has_senones and self._num_utterances < COMPARED_UTTERANCES
+        if not compared and not self._thorough:
+            return
+        found = self.source.supervision(key, 0, self._excerpts.num_columns_of(num_frames))
+        if compared:
+            self._num_utterances += 1
+            self._num_frames += num_frames
+            self._num_equal += int((found.reference_senones == classes).sum())
+
+    def agreement(self) -> None:
+        """Raise FormatError if the labels and the references of the first lattices number senones in different ways."""
+        if self._num_frames >= LEAST_COMPARED_FRAMES and self._num_equal < LEAST_AGREEMENT * self._num_frames:
+            raise FormatError(
+                f"{self.source.paths[0]}: the references of the lattices agree with the labels in {self._num_equal} of "
+                f"{self._num_frames} frames; expected lattices and a labelMappingFile of the same network"
+            )

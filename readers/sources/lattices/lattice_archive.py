@@ -1,7 +1,7 @@
 """Archives of lattices for sequence training: one record per utterance, with its LatticeSupervision.
 
-The archive's metadata has the names of the phones, those of silence, the number of the network's outputs, and what the
-lattices were made of.
+The archive's metadata has the names of the phones, those of silence, the number of the network's outputs, the names of
+those that are known, and what the lattices were made of.
 """
 
 from collections.abc import Mapping, Sequence
@@ -127,6 +127,8 @@ class LatticeArchiveWriter:
         Number of the network's outputs.
     settings : mapping
         JSON values: what the lattices are made of.
+    senones : mapping of str to int, optional
+        Output of each senone whose name is known.
 
     Attributes
     ----------
@@ -141,10 +143,12 @@ class LatticeArchiveWriter:
         silence: Sequence[bool],
         num_senones: int,
         settings: Mapping[str, Any],
+        senones: Mapping[str, int] | None = None,
     ):
         self._silence, self._num_senones = np.array(silence, bool), num_senones
         silent = [phone for phone, quiet in zip(phones, silence, strict=True) if quiet]
         described = {"phones": list(phones), "silence": silent, "num_senones": num_senones, "settings": dict(settings)}
+        described["senones"] = dict(senones or {})
         self._archive = ArchiveWriter(path, KIND, described)
 
     def __enter__(self) -> Self:
@@ -208,6 +212,8 @@ class LatticeArchive:
         Number of the network's outputs.
     settings : dict
         What the lattices were made of.
+    senones : dict of str to int
+        Output of each senone whose name is known.
     names : list of str
         The utterances.
 
@@ -227,7 +233,8 @@ class LatticeArchive:
         try:
             self.phones, silent = list(map(str, found["phones"])), set(found["silence"])
             self.num_senones, self.settings = int(found["num_senones"]), dict(found["settings"])
-        except (KeyError, TypeError, ValueError, OverflowError) as fault:
+            self.senones = {name: int(number) for name, number in found.get("senones", {}).items()}
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as fault:
             raise FormatError(f"{path}: metadata: {fault}; expected phones, silence and num_senones") from None
         self.silence = np.array([phone in silent for phone in self.phones], bool)
 

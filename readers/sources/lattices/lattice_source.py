@@ -3,7 +3,7 @@
 Source: HTKMLFReader.cpp and latticearchive.h of CNTK.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ class LatticeSource:
         Number of the network's outputs, as far as known.
     read_slf : callable, optional
         Reads a lattice file of HTK, as an SlfLattice; by default only archives are read.
+    numbers : mapping of str to int, optional
+        Output of each senone, as far as known.
 
     Attributes
     ----------
@@ -49,7 +51,7 @@ class LatticeSource:
     Raises
     ------
     FormatError
-        For damaged files, CNTK's own archives, and lattices for another number of outputs.
+        For damaged files, CNTK's own archives, and lattices for another number or order of outputs.
     OSError
         If a file cannot be read.
     """
@@ -61,6 +63,7 @@ class LatticeSource:
         prefix: str = "",
         num_senones: int | None = None,
         read_slf: Callable[[str], SlfLattice] | None = None,
+        numbers: Mapping[str, int] | None = None,
     ):
         self._archives: dict[str, LatticeArchive] = {}
         self._denominators = _Contents(denominators, prefix)
@@ -69,7 +72,7 @@ class LatticeSource:
         self._tables = [self._denominators, *([self._numerators] if self._numerators else [])]
         firsts = [entry for table in self._tables for entry in table.firsts]
         for entry in firsts:
-            self._open(entry, num_senones)
+            self._open(entry, num_senones, numbers or {})
         self._is_slf = firsts[0].position is None
         for entry in firsts:
             if (entry.position is None) != self._is_slf:
@@ -78,7 +81,7 @@ class LatticeSource:
             raise FormatError(f"{firsts[0].where}: a lattice file without a reference; expected numLatTocFile, too")
         self.paths = [*map(str, (*denominators, *numerators)), *dict.fromkeys(entry.path for entry in firsts)]
 
-    def _open(self, entry: ContentsEntry, num_senones: int | None) -> None:
+    def _open(self, entry: ContentsEntry, num_senones: int | None, numbers: Mapping[str, int]) -> None:
         """Open the archive of an entry; look at a lattice file."""
         if entry.path in self._archives:
             return
@@ -104,6 +107,12 @@ class LatticeSource:
                 f"{path}: lattices for a network of {archive.num_senones} outputs; expected {num_senones}, as the "
                 f"labels have; {MAKE}, with this model"
             )
+        for name, number in archive.senones.items():
+            if numbers.get(name, number) != number:
+                raise FormatError(
+                    f"{path}: senone '{name}' is output {number}; expected {numbers[name]}, its place in the "
+                    f"labelMappingFile; use that of the network that made the lattices, or {MAKE}, with this model"
+                )
         first = next(iter(self._archives.values()), archive)
         if archive.phones != first.phones or (archive.silence != first.silence).any():
             raise FormatError(f"{path}: other phones than in {first.path}; expected lattices of one graph")

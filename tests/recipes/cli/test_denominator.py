@@ -39,6 +39,7 @@ def test_lattices_of_a_list(user):
     assert {path.name for path in Path("den").iterdir()} == {ARCHIVE, CONTENTS, REPORT}
     archive = LatticeArchive(f"den/{ARCHIVE}")
     assert archive.num_senones == 8
+    assert archive.senones == {name: i for i, name in enumerate(Path("states.list").read_text().split())}
     assert [phone for phone, quiet in zip(archive.phones, archive.silence) if quiet] == ["sil"]
     assert sorted(archive.phones) == ["a", "b", "c", "sil"]
     words = read_mlf("words.mlf")

@@ -8,6 +8,7 @@ from readers.sources.chain import AlignedNumerator, TranscriptNumerator, write_d
 from readers.sources.chain.denominator_file import fingerprint
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from tests.readers.sources.chain.test_chain_files import OUTPUTS, denominator, ints, transcript
+from tests.readers.sources.frames.test_data_check import check as validated
 
 LENGTHS = (15, 40, 28, 13)
 SEQUENCES = "frameMode=false; nbruttsineachrecurrentiter=2; frameSubsampling=3"
@@ -108,3 +109,25 @@ def test_numerators_from_transcripts_need_whole_utterances(corpus):
 def test_wrong_blocks_are_refused(corpus, options, block, message):
     with pytest.raises(ArgonautError, match=message):
         opened(corpus, options, *([block] if block else []))
+
+
+def test_labels_in_another_order_than_the_outputs_are_refused(corpus):
+    block = "labels=[mlfFile={0}/labels.mlf; labelDim=4; labelMappingFile={0}/names]"
+    corpus.blocks["labels"] = block.replace("{0}", str(corpus.directory))
+    names = corpus.directory / "names"
+    text = (corpus.directory / "labels.mlf").read_text()
+    for number, name in enumerate(OUTPUTS):
+        text = text.replace(f"labels_{number} ", f"{name} ")
+    (corpus.directory / "labels.mlf").write_text(text)
+    names.write_text("\n".join(OUTPUTS))
+    opened(corpus)
+    names.write_text("\n".join([*OUTPUTS[:2], OUTPUTS[3], OUTPUTS[2]]))
+    message = f"den: '{OUTPUTS[2]}' is output 2; expected 3, its place in the labelMappingFile of labels; use the senon"
+    with pytest.raises(FormatError, match=message):
+        opened(corpus)
+    corpus.blocks["chain"] = f"chain=[denominator={corpus.directory}/den; numerators={corpus.directory}/num]"
+    ((fault,), _) = validated(corpus, SEQUENCES)
+    assert message in fault
+    names.write_text("\n".join(["b_s3", *OUTPUTS[:2], "x", OUTPUTS[2]]))  # not the outputs: of another target
+    corpus.blocks["labels"] = corpus.blocks["labels"].replace("labelDim=4", "labelDim=5")
+    assert validated(corpus, SEQUENCES)[0] == []

@@ -42,12 +42,12 @@ def random_lattice(rng, name="u", num_frames=6, num_senones=4, num_paths=4) -> L
     )
 
 
-def write_lattices(directory, lattices, num_senones=4, name="lattices"):
+def write_lattices(directory, lattices, num_senones=4, name="lattices", senones=None):
     """Write an archive and its table of contents; return the path of the table."""
     from readers.common.files import write_lines
     from readers.sources.lattices.lattice_archive import LatticeArchive
 
-    with LatticeArchiveWriter(directory / f"{name}.arec", PHONES, SILENCE, num_senones, {}) as archive:
+    with LatticeArchiveWriter(directory / f"{name}.arec", PHONES, SILENCE, num_senones, {}, senones) as archive:
         for lattice in lattices:
             archive.add(lattice)
     write_lines(directory / f"{name}.toc", contents_of(LatticeArchive(directory / f"{name}.arec"), f"{name}.arec"))

@@ -177,10 +177,44 @@ def test_references_with_other_outputs_than_the_labels_are_refused(tiny):
     opened(corpus)
     states = (corpus.directory / "labels.list").read_text().split()
     corpus.write("labels.list", "\n".join([*states[1:], states[0]]))
-    with pytest.raises(
-        FormatError, match=r"references of the lattices agree with the labels in 0 of 600 frames; expec"
-    ):
+    message = "references of the lattices agree with the labels in 0 of 600 frames; expected lattices and a labelMap"
+    with pytest.raises(FormatError, match=message):
         opened(corpus)
+    corpus.blocks["lattices"] = f"lattices=[denLatTocFile={corpus.toc}]"
+    ((fault,), _) = validated(corpus, WHOLE)
+    assert message in fault
+
+
+def test_two_senones_that_the_labels_number_in_another_order_are_refused(corpus):
+    states = (corpus.directory / "labels.list").read_text().split()
+    numbers = {name: number for number, name in enumerate(states) if number != 2}  # one name is not known
+    corpus.toc = write_lattices(corpus.directory, corpus.lattices.values(), senones=numbers)
+    opened(corpus)
+    corpus.write("labels.list", "\n".join([states[1], states[0], *states[2:]]))
+    message = (
+        r"lattices.arec: senone 'labels_0' is output 0; expected 1, its place in the labelMappingFile; use that of"
+    )
+    with pytest.raises(FormatError, match=message):
+        opened(corpus)
+    corpus.blocks["lattices"] = f"lattices=[denLatTocFile={corpus.toc}]"
+    ((fault,), _) = validated(corpus, WHOLE)
+    assert fault.startswith("lattices.arec: senone 'labels_0' is output 0; expected 1")
+
+
+def test_damaged_lattices_are_found_before_training(corpus):
+    archive = corpus.directory / "lattices.arec"
+    content, place = bytearray(archive.read_bytes()), read_contents(corpus.toc)["set/u3"].position
+    arrays = content.index(corpus.lattices["set/u3"].lm_score.tobytes(), place)
+    content[arrays] ^= 1
+    archive.write_bytes(content)
+    message = "features.scp:4: lattices.arec: record 'set/u3': wrong checksum of the arrays; expected a complete record"
+    corpus.blocks["lattices"] = f"lattices=[denLatTocFile={corpus.toc}]"
+    ((fault,), figures) = validated(corpus, WHOLE, read=set())
+    assert fault.startswith(message)
+    assert figures.num_usable == 4
+    del corpus.blocks["lattices"]
+    reader = opened(corpus)  # the first lattices are read, to compare senones
+    assert [key for key, reason in reader.skipped] == ["set/u3"]
 
 
 @pytest.mark.parametrize(
