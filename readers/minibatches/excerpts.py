@@ -19,6 +19,7 @@ from readers.config.config import Config
 from readers.config.feature_record import MAX_CONTEXT, MAX_SUBSAMPLING, FeatureRecord
 from readers.errors import ConfigError
 
+MUCH_CONTEXT = 4  # columns of context for each one that counts; 20 are usual beside a chunk of 50
 EXCERPT_NAMES = ("frameSubsampling", "frameShift", "chunkFrames", "chunkContext")
 
 
@@ -89,6 +90,20 @@ class ExcerptOptions:
         number = np.arange(len(utterance)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         first, end = ((number + more) * columns[utterance] // pieces[utterance] for more in (0, 1))
         return Excerpts(utterance, first, end - first)
+
+    def context_warning(self, config: Config, excerpts: "Excerpts") -> list[str]:
+        """Return a warning if most of what the network computes for excerpts is context; else no text.
+
+        config: the reader block.
+        """
+        counted, context = int(excerpts.count.sum()), len(excerpts.count) * sum(self.context)
+        if context <= MUCH_CONTEXT * counted:
+            return []
+        return [
+            f"{config.where('chunkContext')}: {config.full_name('chunkContext')} is {config.text('chunkContext')}, so "
+            f"that the network computes {(context + counted) / counted:.0f} columns for each one that counts; expected "
+            "as many as it looks to the left and right, or longer chunks"
+        ]
 
     def shift(self, seed: int, sweep: int, key: str) -> int:
         """Return the input frame of column 0 in training: 0, 1 or -1 for a subsampling of 3, at random."""

@@ -18,6 +18,7 @@ from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
 from readers.minibatches.context import subsampled_windows, windows
+from readers.minibatches.excerpts import Excerpts
 from readers.minibatches.masks import SpecAugment, channels_of
 from readers.minibatches.randomisation import ChunkPlan, Sweep, divide
 from readers.sources.frames.chunks import ChunkLoader, PageFile, page_out
@@ -116,15 +117,16 @@ class FrameReader(Reader):
         self._refuse_too_few(corpus)
         self._corpus = corpus
         self._num_utterances = len(corpus.lines)
-        self._divide(corpus, rng_seed)
+        excerpts = self._divide(corpus, rng_seed)
+        self.warnings += self.options.excerpts.context_warning(config, excerpts)
 
     @staticmethod
     @abstractmethod
     def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
         """Return (feature streams, label streams, warnings) of a reader block; with write, labels are ignored."""
 
-    def _divide(self, corpus: Corpus, seed: int) -> None:
-        """Choose chunks and memory."""
+    def _divide(self, corpus: Corpus, seed: int) -> Excerpts:
+        """Choose chunks and memory; return the excerpts, which are used with frameMode=false."""
         options = self.options
         self._check_memory(corpus.total_frames)
         chunk_frames = CHUNK_FRAMES if self._pages is None else PAGE_CHUNK_FRAMES
@@ -154,6 +156,7 @@ class FrameReader(Reader):
                 *(self._chunk_of, self._first_row, seed),
             )
             self._sequences.masks, self._sequences.supervisions = self._masks, self._supervision
+        return excerpts
 
     def _make_masks(self, corpus: Corpus, seed: int) -> list[SpecAugment | None]:
         """Return the masks of each stream, None for a stream without."""

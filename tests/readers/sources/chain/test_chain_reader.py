@@ -131,3 +131,12 @@ def test_labels_in_another_order_than_the_outputs_are_refused(corpus):
     names.write_text("\n".join(["b_s3", *OUTPUTS[:2], "x", OUTPUTS[2]]))  # not the outputs: of another target
     corpus.blocks["labels"] = corpus.blocks["labels"].replace("labelDim=4", "labelDim=5")
     assert validated(corpus, SEQUENCES)[0] == []
+
+
+def test_context_that_is_most_of_the_work_is_told(corpus):
+    usual = opened(corpus, SEQUENCES + "; chunkFrames=12; chunkContext=3:3")
+    assert not usual.warnings
+    (warning,) = opened(corpus, SEQUENCES + "; chunkFrames=12; chunkContext=1000:1000").warnings
+    assert warning.startswith("r.cntk:2: reader.chunkContext is 1000:1000, so that the network computes ")
+    assert warning.endswith(" columns for each one that counts; expected as many as it looks to the left and right, or "
+                            "longer chunks")  # fmt: skip
