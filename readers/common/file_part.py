@@ -76,3 +76,30 @@ def part_of(path: "str | Path | FilePart") -> FilePart:
     if isinstance(path, FilePart):
         return path
     return FilePart(Path(path), 0, Path(path).stat().st_size)
+
+
+def check_length(content: Any, where: str) -> None:
+    """Check that a mapped file is as long as before; to read beyond its new end would kill the process.
+
+    Parameters
+    ----------
+    content : array
+        From `FilePart.map`.
+    where : str
+        What is read, for the message.
+
+    Raises
+    ------
+    FormatError
+        If the file was made shorter after it was mapped.
+    """
+    mapping = content
+    while not isinstance(mapping, mmap.mmap):
+        if mapping.base is None:  # an empty file is not mapped
+            return
+        mapping = mapping.base
+    if mapping.size() < len(mapping):
+        raise FormatError(
+            f"{where}: the file was cut to {mapping.size()} bytes while it was read; expected it unchanged; make it "
+            "again, and start again"
+        )

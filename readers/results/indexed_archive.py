@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, Self
 
 import numpy as np
 
-from readers.common.file_part import part_of
+from readers.common.file_part import check_length, part_of
 from readers.common.files import held, holder, require_writable
 from readers.common.names import by_unique_ends
 from readers.common.temporary import sync_directory
@@ -309,14 +309,13 @@ def _aligned(position: int) -> int:
 
 def _read_start(file: BinaryIO, path: Path, kind: str) -> tuple[dict[str, Any], int]:
     """Return the archive's metadata and where its records begin."""
-    size = os.fstat(file.fileno()).st_size
     head = file.read(_START.size)
     if len(head) < _START.size or not head.startswith(MAGIC):
         raise FormatError(f"{path}: begins with {head[:8]!r}; expected an archive of {kind}")
     _, version, length, checksum = _START.unpack(head)
     if version != VERSION:
         raise FormatError(f"{path}: archive of version {version}; expected {VERSION}; make the file again")
-    text = file.read(length) if length <= size - _START.size else b""
+    text = file.read(length) if length <= os.fstat(file.fileno()).st_size - _START.size else b""
     if zlib.crc32(text) != checksum or len(text) != length:
         raise FormatError(f"{path}: the first {length} bytes are damaged; expected a description; make the file again")
     found = _parse_object(text, str(path))
@@ -339,6 +338,7 @@ def _framed(
     content: np.ndarray, place: int, limit: int, mark: bytes, where: str, align: bool = True
 ) -> tuple[dict[str, Any], int]:
     """Return the JSON object at a place and where it ends, rounded up with `align`; all of it lies before `limit`."""
+    check_length(content, where)
     begin = place + _HEAD.size
     if begin > limit:
         raise FormatError(f"{where}: cut off; expected a complete file; make it again")

@@ -107,6 +107,21 @@ def test_every_truncation_is_one_line(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_file_that_is_cut_while_it_is_open_is_one_line(tmp_path):
+    path = tmp_path / "x"
+    with ArchiveWriter(path, "tests") as writer:
+        writer.add("a", {"one": np.zeros(100_000, np.float32)})
+        writer.add("b", {"one": np.zeros(100_000, np.float32)})
+    archive = IndexedArchive(path, "tests")
+    with path.open("r+b") as file:
+        file.truncate(1000)
+    for read in (archive.record, archive.metadata_of):
+        with pytest.raises(
+            FormatError, match=r"x: record 'b': the file was cut to 1000 bytes while it was read; expec"
+        ):
+            read("b")
+
+
 def test_every_changed_byte_is_noticed_or_changes_nothing(tmp_path):
     content = write(tmp_path / "x").read_bytes()
     silent = 0
