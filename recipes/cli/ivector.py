@@ -151,6 +151,11 @@ def train(arguments: argparse.Namespace, runner) -> int:
             raise ConfigError(f"{output}: in use by {holder(lock)}; expected a model of its own")
         job = IvectorTraining(units, options, runner, report)
         if job.num_units:
+            if job.frames < options.gaussians:
+                raise ConfigError(
+                    f"{arguments.features}: {job.frames} frames; expected at least {options.gaussians}, one for each "
+                    "of --gaussians, and better a hundred"
+                )
             record = record_of(job, arguments.features)
             training = train_passes(job, state)
             job.model(training, record).save(output)

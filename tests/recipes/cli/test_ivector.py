@@ -71,6 +71,15 @@ def test_a_model_of_utterances(corpus, capsys):
         np.testing.assert_allclose(vector.frames[:, 0], model.offline([frames_of(entry.key)]), rtol=1e-6)
 
 
+def test_more_gaussians_than_frames_are_refused(corpus, capsys):
+    assert train("--gaussians", "4000") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "error: list.scp: 660 frames; expected at least 4000, one for each of --gaussians, and better a hundred"
+    )
+    assert not list(Path().glob("m.ivector*"))
+
+
 @pytest.mark.parametrize("speakers", [("--speakers", "speakers"), ("--speaker-pattern", "^(s.)-")])
 def test_one_vector_for_each_speaker(corpus, capsys, speakers):
     assert train(*speakers) == 0
