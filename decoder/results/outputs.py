@@ -2,12 +2,15 @@
 
 Scores are natural logs: minus the cost as the search counted it, including scales and penalties.  A word label has the
 score of its states, transitions and language model; silence between words belongs to no word.  A state label has the
-score of the state (without the language model, which is on the word), a phone label the sum of its states.
+score of the state (without the language model, which is on the word), a phone label the sum of its states.  With frame
+subsampling, the last column may end after the last frame; no time is after `until`, the end of this frame in ticks.
 
 References
 ----------
 CNTK book, section 6.1.3.3; HTK Book, label files and standard lattice format.
 """
+
+import math
 
 import numpy as np
 
@@ -24,12 +27,18 @@ from readers.htk.units import TICKS_PER_FRAME, TICKS_PER_SECOND
 SCORE_DECIMALS = 6
 
 
-def word_labels(result: DecodingResult, period: int = TICKS_PER_FRAME) -> list[Label]:
+def word_labels(result: DecodingResult, period: int = TICKS_PER_FRAME, until: float = math.inf) -> list[Label]:
     """One label per word; period: 100 ns ticks per frame."""
-    return [Label(word.start * period, word.end * period, word.word, _score(word.cost)) for word in result.words]
+    return [Label(*_times(word.start, word.end, period, until), word.word, _score(word.cost)) for word in result.words]
 
 
-def state_labels(result: DecodingResult, decoder: Decoder, period: int = TICKS_PER_FRAME) -> list[Label]:
+def _times(start: int, end: int, period: int, until: float) -> tuple[int, int]:
+    return int(min(start * period, until)), int(min(end * period, until))
+
+
+def state_labels(
+    result: DecodingResult, decoder: Decoder, period: int = TICKS_PER_FRAME, until: float = math.inf
+) -> list[Label]:
     """One label per HMM state, as HVite -f writes them.
 
     The first state of a phone model has the model and its score beside it, the first state of a word the word and its
@@ -53,15 +62,17 @@ def state_labels(result: DecodingResult, decoder: Decoder, period: int = TICKS_P
     for i in np.flatnonzero(path.label >= 0).tolist():
         state = graph.states[graph.arrays.position_state[path.label[i]]]
         aux = (*([phones[i]] if i in phones else []), *words.get(i, []))
-        start, end = int(path.start[i]) * period, int(path.end[i]) * period
-        labels.append(Label(start, end, state, _score(path.cost[i]), aux))
+        times = _times(int(path.start[i]), int(path.end[i]), period, until)
+        labels.append(Label(*times, state, _score(path.cost[i]), aux))
     return labels
 
 
 LEVELS = ("word", "phone", "state")
 
 
-def alignment_labels(alignment: Alignment, level: str, period: int = TICKS_PER_FRAME) -> list[Label]:
+def alignment_labels(
+    alignment: Alignment, level: str, period: int = TICKS_PER_FRAME, until: float = math.inf
+) -> list[Label]:
     """One label per word, phone model or HMM state, as HVite writes them (with neither option, with -m, with -f).
 
     The higher levels stand beside the first label that belongs to them.  Inserted silence has no word; words that are
@@ -69,14 +80,15 @@ def alignment_labels(alignment: Alignment, level: str, period: int = TICKS_PER_F
     """
     graph, words = alignment.graph, [pair for pair in alignment.words if pair[0].output]
     if level == "word":
-        return [Label(span.start * period, span.end * period, unit.output, _score(span.cost)) for unit, span in words]
+        return [
+            Label(*_times(span.start, span.end, period, until), unit.output, _score(span.cost)) for unit, span in words
+        ]
     word_of = {span.first: (unit.output, _score(span.cost)) for unit, span in words}
     phones = alignment.phones
     if level == "phone":
         return [
             Label(
-                span.start * period,
-                span.end * period,
+                *_times(span.start, span.end, period, until),
                 unit.model,
                 _score(span.cost),
                 (word_of[span.first],) if span.first in word_of else (),
@@ -87,8 +99,7 @@ def alignment_labels(alignment: Alignment, level: str, period: int = TICKS_PER_F
     columns = (alignment.position, alignment.start, alignment.end, alignment.cost)
     return [
         Label(
-            start * period,
-            end * period,
+            *_times(start, end, period, until),
             graph.state[position],
             _score(cost),
             (*([phone_of[i]] if i in phone_of else []), *([word_of[i]] if i in word_of else [])),
@@ -108,6 +119,7 @@ def slf_lattice(
     utterance: str = "",
     period: int = TICKS_PER_FRAME,
     lm_name: str = "",
+    until: float = math.inf,
 ) -> Lattice:
     """The lattice in HTK's form.  For every link
 
@@ -130,19 +142,27 @@ def slf_lattice(
         QUIET: quiet_field(_silence_states(graph, options)),
     }
     return Lattice(
-        time=lattice.time * seconds,
+        time=np.minimum(lattice.time * seconds, until / TICKS_PER_SECOND),
         start=lattice.start,
         end=lattice.end,
         word=word,
         acoustic=(-lattice.cost - options.lm_scale * lm - penalty) / acoustic_scale,
         lm=lm,
         div=[
-            tuple((graph.states[state], (end - start) * seconds, None) for state, start, end in states) or None
+            tuple((graph.states[state], _length(start, end, period, until), None) for state, start, end in states)
+            or None
             for states in lattice.states
         ],
         utterance=utterance,
         header=header,
     )
+
+
+def _length(start: int, end: int, period: int, until: float) -> float:
+    """Seconds of a segment of a link."""
+    if end * period <= until:
+        return (end - start) * (period / TICKS_PER_SECOND)
+    return (until - min(start * period, until)) / TICKS_PER_SECOND
 
 
 def _silence_states(graph: DecodingGraph, options: SearchOptions) -> dict[str, list[str]]:

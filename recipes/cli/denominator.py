@@ -195,7 +195,7 @@ class Worker:
             labels = self._labels(self.labels, entry, self.names[1])
             where = self.labels.where(f"{entry.key}.lab")
         with naming(entry):
-            scores, period, _ = self.source.scores(entry)
+            scores, period, *_ = self.source.scores(entry)
         return self.maker.make(entry.key, words, scores, labels, where, period)
 
     def _labels(self, mlf, entry, where: str) -> list:

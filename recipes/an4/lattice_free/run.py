@@ -187,9 +187,7 @@ class Monophones(LatticeFree):
 
     def align(self) -> int:
         """Align the original utterances; the copies have the same labels."""
-        from readers.htk.frame_labels import TICKS_PER_FRAME
         from readers.htk.mlf import read_mlf, write_mlf
-        from readers.htk.parameter_file import read_htk_header
         from readers.htk.scp import read_scp, write_scp
 
         entries = [e for e in read_scp(self.out / "lists" / "train.scp") if e.key.startswith("plain/")]
@@ -203,10 +201,6 @@ class Monophones(LatticeFree):
             "-cntkmap", graph / "cntkmap", "-infiles", listed, "-acweight", 1, "-detailed-alignment",
             "-outmlf", found,
         )  # fmt: skip
-        alignment, shortened = read_mlf(found), {}
-        for entry in entries:  # the last step of the network may end after the last frame
-            if labels := alignment.get(entry.key):
-                frames = entry.num_frames or read_htk_header(entry.path).num_frames
-                shortened[entry.key] = [*labels[:-1], labels[-1]._replace(end=frames * TICKS_PER_FRAME)]
-        write_mlf(self.aligned, ((f"*/{name}.lab", labels) for name, labels in shortened.items()))
+        alignment = read_mlf(found)
+        write_mlf(self.aligned, ((f"*/{e.key}.lab", labels) for e in entries if (labels := alignment.get(e.key))))
         return lost

@@ -54,7 +54,7 @@ class AlignmentPipeline:
         if labels is None:
             raise ConfigError(f"{self.where}: no transcript; {self.transcripts.expected_entry(name)}")
         with naming(entry):
-            scores, period, seconds = self.source.scores(entry)
+            scores, period, seconds, last = self.source.scores(entry)
         try:
             alignment = self.aligner.align([label.name for label in labels], scores)
         except ArgonautError as fault:
@@ -62,7 +62,7 @@ class AlignmentPipeline:
             raise type(fault)(f"{place}: {fault}") from fault
 
         def labels_at(level: str) -> list:
-            return alignment_labels(alignment, level, period)
+            return alignment_labels(alignment, level, period, last)
 
         words = phones = None
         if self.words:

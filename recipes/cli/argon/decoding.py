@@ -60,34 +60,34 @@ class Pipeline:
 
         number, entry = numbered
         with naming(entry):
-            scores, period, seconds = self.source.scores(entry)
+            scores, period, seconds, last = self.source.scores(entry)
             result = self.decoder.decode(scores)
         labels = words = None
         if result.path.label.size:
-            labels = self.labels(result, period)
-            words = timed(word_labels(result, period)) if self.arguments.words else None
+            labels = self.labels(result, period, last)
+            words = timed(word_labels(result, period, last)) if self.arguments.words else None
         if result.lattice is not None:
-            self.write_lattice(number, entry, result.lattice, period)
+            self.write_lattice(number, entry, result.lattice, period, last)
         return Decoded(
             *(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words, None, seconds),
             measure(scores, self.rows, result),
             wider_search(self.decoder.options, result.widenings),
         )
 
-    def labels(self, result, period: int) -> list:
+    def labels(self, result, period: int, last: int) -> list:
         from decoder.results.outputs import state_labels, word_labels
 
         if self.arguments.detailed_alignment:
-            return state_labels(result, self.decoder, period)
-        return word_labels(result, period)
+            return state_labels(result, self.decoder, period, last)
+        return word_labels(result, period, last)
 
-    def write_lattice(self, number: int, entry, lattice, period: int) -> None:
+    def write_lattice(self, number: int, entry, lattice, period: int, last: int) -> None:
         from decoder.results.outputs import slf_lattice
         from readers.htk.slf import write_slf
 
         name = Path(self.arguments.lm or self.arguments.lm_collection).name
         options = self.decoder.options
-        slf = slf_lattice(lattice, self.decoder.graph, options, entry.key, period, name)
+        slf = slf_lattice(lattice, self.decoder.graph, options, entry.key, period, name, last)
         write_slf(f"{self.arguments.lattice_prefix}{number}.lat", slf)
 
 

@@ -26,11 +26,13 @@ class Scores(NamedTuple):
     matrix: (num_outputs, T), scaled log-likelihoods.
     period: time between columns in 100 ns units.
     seconds: duration of the audio or, if features or scores are read, of the frames.
+    last: end of the last frame in 100 ns units; with frame subsampling, the last column may end later.
     """
 
     matrix: Any
     period: int
     seconds: float
+    last: int
 
 
 @contextlib.contextmanager
@@ -237,7 +239,8 @@ class NetworkSource:
         frames, period, seconds = self.read(entry)
         if self.vectors is not None:
             frames = self.vectors.add_to(frames, entry.key, period)
-        return Scores(self.scorer.score(frames), period * self.scorer.subsampling, seconds)
+        last = frames.shape[1] * period
+        return Scores(self.scorer.score(frames), period * self.scorer.subsampling, seconds, last)
 
     def read(self, entry):
         """Return the frames (dim, T), the frame period in 100 ns units, and the duration in seconds."""
@@ -309,7 +312,8 @@ class StoredScores:
             file = read_htk(entry.path, entry.start or 0, entry.end)
             check_kind(file.kind)
             matrix, period = file.frames, self.period or file.period
-        return Scores(matrix, period, matrix.shape[1] * period / TICKS_PER_SECOND)
+        last = matrix.shape[1] * period
+        return Scores(matrix, period, last / TICKS_PER_SECOND, last)
 
 
 def is_list(path: str) -> bool:

@@ -4,13 +4,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from acoustic.network.model_file import load_model, save_model
 from acoustic.scoring.scorer import AcousticScorer
 from readers.htk.mlf import read_mlf
-from readers.htk.parameter_file import read_htk
+from readers.htk.parameter_file import read_htk, read_htk_header
 from readers.htk.scp import read_scp
+from readers.htk.slf import read_slf
 from readers.kaldi.ark import write_matrix
 from readers.results.timed_words import read_ctm
 from recipes.cli.main import main
@@ -42,34 +44,57 @@ def rows_of(path):
     return {key.rsplit("/", 1)[-1].split(".")[0]: labels for key, labels in read_mlf(path).items()}
 
 
+def ends():
+    """The end of the last frame of each utterance."""
+    return {
+        entry.key.rsplit("/", 1)[-1]: 100_000 * read_htk_header(entry.path).num_frames for entry in read_scp("test.scp")
+    }
+
+
+def cut(rows):
+    """Labels of every second column, which may end after the last frame, with the times that argon writes."""
+    last = ends()
+    return {name: [label._replace(end=min(label.end, last[name])) for label in labels] for name, labels in rows.items()}
+
+
 def lattices_in(folder):
-    return {path.name: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+    return {
+        lattice.utterance.rsplit("/", 1)[-1]: lattice for lattice in map(read_slf, sorted(Path(folder).glob("*.lat")))
+    }
 
 
 @pytest.mark.parametrize("more", [(), ("-detailed-alignment",)])
 def test_words_states_and_lattices(slow, more):
     outcome = slow.run("argon", *STORED, "-outmlf", "hyp.mlf", *more, "--words", "hyp.ctm", "-lattice-prefix", "a/")
     assert (outcome.status, outcome.err) == (0, [])
-    expected, timed = rows_of("hyp.mlf"), read_ctm("hyp.ctm")
+    expected, timed = cut(rows_of("hyp.mlf")), read_ctm("hyp.ctm")
     lattices = lattices_in("a")
     outcome = slow.decode(*more, "--words", "hyp.ctm", "-lattice-prefix", "a/")
     assert (outcome.status, outcome.err) == (0, [])
     assert rows_of("hyp.mlf") == expected
     assert read_ctm("hyp.ctm") == timed
-    assert lattices_in("a") == lattices
-    for entry in read_scp("test.scp") if more else ():
-        last = expected[entry.key.rsplit("/", 1)[-1]][-1].end
-        assert 0 <= last - 100_000 * read_htk(entry.path).frames.shape[1] < STEP * 100_000
+    for name, found in lattices_in("a").items():
+        plain, end = lattices[name], ends()[name] / 1e7
+        np.testing.assert_allclose(found.time, np.minimum(plain.time, end), atol=1e-6)
+        assert (found.word, found.acoustic.tolist()) == (plain.word, plain.acoustic.tolist())
+        for link, segments in enumerate(found.div):
+            length = found.time[found.end[link]] - found.time[found.start[link]]
+            assert sum(seconds for _, seconds, _ in segments or [(None, length, None)]) == pytest.approx(
+                length, abs=1e-6
+            )
+    if more:
+        assert {name: labels[-1].end for name, labels in expected.items()} == ends()
 
 
 def test_alignments(slow):
     options = ("-alignmlf", "words.mlf", "--dict", "dict", "-outmlf", "aligned.mlf", "--level", "phone")
     stored = [text for text in STORED if text not in ("-lm", "lm.arpa", "-acweight", "0.5")]
     assert slow.run("argon", *stored, *options).status == 0
-    expected = rows_of("aligned.mlf")
+    expected = cut(rows_of("aligned.mlf"))
     decode = [text for text in DECODE if text not in ("-lm", "lm.arpa", "-acweight", "0.5")]
     assert slow.run("argon", *decode, *options, "-infiles", "test.scp").status == 0
     assert rows_of("aligned.mlf") == expected
+    assert {name: labels[-1].end for name, labels in expected.items()} == ends()
 
 
 def test_a_stream(slow):
