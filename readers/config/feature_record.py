@@ -11,7 +11,7 @@ The settings have HTK's names.  Those that are unknown, and those without effect
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -364,6 +364,37 @@ class SideFiles:
         if not self._found[found].is_detailed and Path(path).is_symlink():
             return self.record(os.path.realpath(path), kind, period)
         return self._found[found]
+
+    def common(self, paths: Sequence[str], kind: str, period: int, listed: str) -> FeatureRecord:
+        """Return the record of files for one purpose, with the sample rates of all.
+
+        Parameters
+        ----------
+        paths : sequence of str
+            At least one feature file.
+        kind, period : str, int
+            As in their headers.
+        listed : str
+            The list that names the files, for messages.
+
+        Returns
+        -------
+        FeatureRecord
+
+        Raises
+        ------
+        FormatError
+            If they were computed in different ways, except for the sample rate, and for a damaged side file.
+        """
+        record = self.record(paths[0], kind, period)
+        for path in paths[1:]:
+            found = self.record(path, kind, period)
+            same_rates = replace(record, rates=found.rates)  # audio of several rates is common
+            fault = found.mismatch(path, same_rates, f"as in {paths[0]}, listed too in {listed}")
+            if fault:
+                raise FormatError(fault)
+            record = record.with_rates(found.rates)
+        return record
 
     def _look_up(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:
         header, beside = FeatureRecord.of_header(kind, period), self._beside(side_file(path))

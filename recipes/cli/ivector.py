@@ -192,20 +192,11 @@ def record_of(job, features: str):
 
     Raises FormatError if they were computed in different ways.
     """
-    from dataclasses import replace
-
     from readers.config.feature_record import SideFiles, side_file
 
-    side_files, (kind, _, period) = SideFiles(), job.form
+    kind, _, period = job.form
     paths = [one.utterance.path for one in job.used]
-    record = side_files.record(paths[0], kind, period)
-    for path in paths[1:]:
-        found = side_files.record(path, kind, period)
-        same_rates = replace(record, rates=found.rates)  # audio of several rates is common
-        fault = found.mismatch(path, same_rates, f"as in {paths[0]}, listed too in {features}")
-        if fault:
-            raise FormatError(fault)
-        record = record.with_rates(found.rates)
+    record = SideFiles().common(paths, kind, period, features)
     if not record.is_detailed:
         print(
             f"note: {paths[0]}: no {side_file(paths[0]).name} beside it, as argonaut hcopy writes it; so i-vectors can "

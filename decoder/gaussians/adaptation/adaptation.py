@@ -8,6 +8,7 @@ import numpy as np
 
 from decoder.gaussians.adaptation.shards import Projection
 from decoder.gaussians.models import GaussianModels
+from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError, ModelError
 from readers.tables.tensor_file import load_tensors, save_tensors
 
@@ -61,6 +62,7 @@ class Adaptation:
         arrays["transforms"] = np.array([self.transforms[name] for name in names]).reshape(-1, dim, dim + 1)
         form = {"splice": self.projection.splice, "kind": self.projection.kind}
         form |= {"period": self.projection.period, "dim": self.projection.dim}
+        form["features"] = self.projection.record.as_json()
         metadata = {"format": FORMAT, "version": VERSION, "inputs": dict(inputs), "history": list(self.history)}
         metadata |= {"states": list(self.models.states), "speakers": names, "form": form, "complete": self.complete}
         metadata["counts"] = dict(self.counts)
@@ -80,7 +82,8 @@ class Adaptation:
                 raise FormatError(f"{path}: '{wrong[0]}' has another type; expected a file of `argonaut fmllr train`")
             form, states = metadata["form"], tuple(map(str, metadata["states"]))
             numbers = int(form["splice"]), str(form["kind"]), int(form["period"]), int(form["dim"])
-            projection = Projection(np.ascontiguousarray(arrays["matrix"], np.float64), *numbers)
+            record = FeatureRecord.parse(form["features"], "features") if "features" in form else FeatureRecord()
+            projection = Projection(np.ascontiguousarray(arrays["matrix"], np.float64), *numbers, record)
             models = [
                 GaussianModels(
                     states, *(arrays[f"{name}.{part}"] for part in ("first", "weights", "means", "variances"))

@@ -5,7 +5,7 @@ of threads or machines, and shards add up in their order, so that the results do
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,8 @@ from decoder.gaussians.adaptation.lda import LdaSums
 from decoder.gaussians.models import GaussianModels, mixture_arrays
 from decoder.gaussians.shards import LEAST_SHARE, SHARD_FRAMES, SHARD_UTTERANCES, read_features, reason_of
 from decoder.gaussians.statistics import Accumulator
-from readers.errors import ArgonautError, ShapeError
+from readers.config.feature_record import FeatureRecord, SideFiles
+from readers.errors import ArgonautError, FormatError, ShapeError
 
 
 class AlignedUtterance(NamedTuple):
@@ -63,6 +64,8 @@ class Projection:
         Frames on each side.
     kind, period, dim : str, int, int
         Form of the features: HTK's name of their kind, 100 ns units from frame to frame, values of a frame.
+    record : FeatureRecord
+        How the features were computed, as far as it is known.
     """
 
     matrix: np.ndarray
@@ -70,6 +73,7 @@ class Projection:
     kind: str
     period: int
     dim: int
+    record: FeatureRecord = field(default_factory=FeatureRecord)
 
     @property
     def num_values(self) -> int:
@@ -90,7 +94,8 @@ class Projection:
     def read(self, utterance: AlignedUtterance) -> np.ndarray:
         """The frames (T, d) float64 of an utterance.
 
-        Raises ShapeError for features of another form, and of another number of frames than the alignment.
+        Raises ShapeError for features of another form, and of another number of frames than the alignment, and
+        FormatError for features that were computed in another way.
         """
         features, kind, period = read_features(utterance)
         found = kind, len(features), period
@@ -99,6 +104,9 @@ class Projection:
                 f"{kind} of {dim} values every {time / 10_000:g} ms" for kind, dim, time in (found, self.form)
             )
             raise ShapeError(f"{utterance.path}: {here}; expected {there}")
+        record = SideFiles().record(utterance.path, kind, period)
+        if fault := record.mismatch(utterance.path, self.record, "with which the transforms were trained"):
+            raise FormatError(fault)
         if len(utterance.states) and features.shape[1] != utterance.num_frames:
             raise ShapeError(
                 f"{utterance.path}: {features.shape[1]} frames; expected {utterance.num_frames}, as in the alignment"

@@ -34,6 +34,7 @@ from decoder.gaussians.shards import read_features
 from decoder.gaussians.statistics import estimate_gaussians, growth, split, state_occupancy, targets
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
+from readers.config.feature_record import SideFiles
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.parameter_file import HAS_A, HAS_D, HAS_N, HAS_T, parse_kind
 
@@ -121,7 +122,10 @@ class AdaptationTraining:
 
     @cached_property
     def spliced(self) -> Projection:
-        """The projection that only splices frames of the form of the first utterance that can be read."""
+        """The projection that only splices frames of the form of the first utterance that can be read.
+
+        Raises FormatError if features were computed in different ways.
+        """
         for utterance in self.utterances:
             try:
                 features, kind, period = read_features(utterance)
@@ -133,7 +137,9 @@ class AdaptationTraining:
                 raise ConfigError(
                     f"fmllr: {self.options.dim} values after LDA; expected at most {width}, the number before it"
                 )
-            return Projection(np.eye(width), self.options.splice, kind, period, len(features))
+            paths = [one.path for one in self.utterances]
+            record = SideFiles().common(paths, kind, period, "the feature list")
+            return Projection(np.eye(width), self.options.splice, kind, period, len(features), record)
         first = self.utterances[0]
         read_features(first)  # raises its error
         raise FormatError(f"{first.path}: changed while it was read")

@@ -1,11 +1,13 @@
 """`argonaut fmllr`: transforms from aligned features, transformed features to train with; faults."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from readers.config.feature_record import read_side_file, side_file, write_side_file
 from readers.htk.frame_labels import read_state_list
 from readers.htk.parameter_file import read_htk, write_htk
 from readers.htk.scp import read_scp
@@ -74,6 +76,38 @@ def test_the_model_shows_itself_as_features_of_new_networks(aligned):
     assert aligned.run(*apply, "--out", "feats", "--scp", "t.scp").status == 0
     file = read_scp("t.scp")[0].path
     assert any("USER" in line for line in aligned.run("info", file).out)
+
+
+def test_features_that_were_computed_in_another_way_are_refused(aligned):
+    first, *others = read_scp("train.scp")
+    side = side_file(first.path)
+    assert {side_file(entry.path) for entry in others} == {side}
+    record = read_side_file(side)
+    assert record.settings["USEHAMMING"] is True
+    assert aligned.run("fmllr", "train", *ALIGNED, *SMALL, "--out", "fm").status == 0
+    write_side_file(side, replace(record, settings={**record.settings, "USEHAMMING": False}))
+    outcome = aligned.run("fmllr", "apply", "fm", "--features", "train.scp", "--out", "feats", "--scp", "t.scp")
+    assert outcome.status == 2
+    assert not Path("t.scp").exists()
+    expected = (
+        f"{Path(first.path).absolute()}: USEHAMMING F; expected USEHAMMING T, with which the transforms were trained"
+    )
+    assert f"{first.key}\tfailed\t{expected}" in Path("feats", REPORT).read_text()
+
+
+def test_features_that_were_computed_in_different_ways_are_refused(aligned):
+    first, *_ = read_scp("train.scp")
+    side, other = side_file(first.path), Path("other")
+    other.mkdir()
+    moved = other / Path(first.path).name
+    moved.write_bytes(Path(first.path).read_bytes())
+    record = read_side_file(side)
+    write_side_file(side_file(moved), replace(record, settings={**record.settings, "USEHAMMING": False}))
+    aligned.replace("train.scp", str(first.path), f"{moved}")
+    outcome = aligned.run("fmllr", "train", *ALIGNED, *SMALL, "--out", "fm")
+    assert (outcome.status, outcome.out) == (2, [])
+    assert "USEHAMMING T; expected USEHAMMING F, as in " in outcome.err[-1]
+    assert not Path("fm", MODEL).exists()
 
 
 def test_speakers_with_few_frames_are_named(aligned):
