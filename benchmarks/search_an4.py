@@ -20,7 +20,7 @@ BEAMS = (6, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12, 13)
 FRACTIONS = (0.7, 1.0)  # -word_end_beam_frac
 NEEDED = (
     "model/an4.dnn", "lists/test.scp", "labels/test.words.mlf", "graph/trained/graph.dg", "graph/trained/cntkmap",
-    "lm/trained.arpa", "tune/trained.json", "stages/graph.done",
+    "lm/trained.arpa", "tune/trained.json", "stages/lists.done",
 )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def peer_graphs(decoder, directory: Path) -> dict:
     from readers.tables.hmm_tables import read_state_map, read_transitions
     from recipes.an4.corpus import DICTIONARY
 
-    data = json.loads((directory / "stages" / "graph.done").read_text(encoding="utf-8"))["settings"]["data"]
+    data = json.loads((directory / "stages" / "lists.done").read_text(encoding="utf-8"))["settings"]["data"]
     graph = directory / "graph" / "trained"
     hclg = build_hclg(
         decoder,
