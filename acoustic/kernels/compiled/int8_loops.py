@@ -98,21 +98,23 @@ def quantise(values, found, scales, lowest):
 
     A row that is not finite gets the scale NaN.
     """
-    low, high = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    low, high, zero = np.empty(LANES, np.float32), np.empty(LANES, np.float32), np.empty(LANES, np.float32)
     size = values.shape[1]
     for t in range(values.shape[0]):
         row, bytes_of_row = values[t], found[t]
-        low[:], high[:] = np.inf, -np.inf
+        low[:], high[:], zero[:] = np.inf, -np.inf, 0
         whole = size // LANES * LANES
         for start in range(0, whole, LANES):
             for k in range(LANES):
                 value = row[start + k]
                 low[k] = value if value < low[k] else low[k]
                 high[k] = value if value > high[k] else high[k]
+                zero[k] += value - value  # NaN, which comparisons pass over, stays NaN
         for k in range(whole, size):
             low[0] = row[k] if row[k] < low[0] else low[0]
             high[0] = row[k] if row[k] > high[0] else high[0]
-        least, scale = low.min(), (high.max() - low.min()) / LARGEST
+            zero[0] += row[k] - row[k]
+        least, scale = low.min(), (high.max() - low.min()) / LARGEST + zero.sum()
         bytes_of_row[size:] = 0
         if not np.isfinite(scale):
             scales[t] = lowest[t] = np.nan

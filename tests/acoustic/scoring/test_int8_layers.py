@@ -75,12 +75,12 @@ def test_products_by_hand(compiled, monkeypatch):
 @pytest.mark.parametrize("compiled", [pytest.param(True, marks=needs_vnni), False])
 def test_a_column_that_is_not_finite_gives_nan_and_the_others_do_not(compiled, monkeypatch):
     monkeypatch.setattr(int8_loops, "has_vnni", lambda: compiled)
-    values = np.ones((4, 20), np.float32)
-    values[1, 18], values[2] = np.inf, np.nan
-    out = np.empty((4, 3), np.float32)
+    values = np.ones((6, 20), np.float32)
+    values[1, 18], values[2], values[3, 5], values[4, 18] = np.inf, np.nan, np.nan, np.nan
+    out = np.empty((6, 3), np.float32)
     Int8Weights(np.ones((3, 20), np.float32)).multiply(values, out)
-    assert np.isnan(out[1:3]).all()
-    np.testing.assert_allclose(out[::3], 20, rtol=1e-6)
+    assert np.isnan(out[1:5]).all()
+    np.testing.assert_allclose(out[::5], 20, rtol=1e-6)
 
 
 @pytest.fixture
