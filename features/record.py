@@ -11,14 +11,8 @@ from pathlib import Path
 from features.config import CEPSTRAL_KINDS, FeatureConfig
 from features.settings import SETTINGS
 from readers.common.names import KeySet
-from readers.config.feature_record import (
-    TYPES,
-    FeatureRecord,
-    plain_kind,
-    read_side_file,
-    side_file,
-    write_side_file,
-)
+from readers.config.feature_record import TYPES, FeatureRecord, plain_kind
+from readers.config.side_files import read_side_file, side_file, write_side_file
 from readers.errors import FormatError
 
 # Settings that change every kind of features.  Warping, dither and storage may differ between training and use.

@@ -20,8 +20,8 @@ from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import SearchOptions
 from decoder.search.table_file import load_search_tables
 from readers.common.file_part import FilePart
-from readers.config.feature_record import read_side_file
 from readers.config.hcopy import read_hcopy_config
+from readers.config.side_files import read_side_file
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation

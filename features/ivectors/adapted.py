@@ -6,7 +6,8 @@ from features.config import FeatureConfig
 from features.extraction import extract, frame_period
 from features.ivectors.model import IvectorModel
 from features.streaming import FeatureStream, RunningMean
-from readers.config.feature_record import FeatureRecord, SideFiles
+from readers.config.feature_record import FeatureRecord
+from readers.config.side_files import SideFiles
 from readers.errors import ConfigError, FormatError
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import ScpEntry, read_scp

@@ -8,7 +8,8 @@ import numpy as np
 
 from features.ivectors.model import IvectorModel
 from features.ivectors.shards import Unit, Utterance, check_frames, reason_of
-from readers.config.feature_record import FeatureRecord, SideFiles, read_side_file, side_file, write_side_file
+from readers.config.feature_record import FeatureRecord
+from readers.config.side_files import SideFiles, read_side_file, side_file, write_side_file
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.parameter_file import HTKFile, kind_name, read_htk, read_htk_header, write_htk
 

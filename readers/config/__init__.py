@@ -11,15 +11,10 @@ __all__, __getattr__ = face(
     {
         "config": ["Config", "UnknownName", "load_config"],
         "check": ["CheckedConfig"],
-        "feature_record": [
-            "FeatureRecord",
-            "SideFiles",
-            "read_side_file",
-            "side_file",
-            "write_side_file",
-        ],
+        "feature_record": ["FeatureRecord"],
         "hcopy": ["HCopyConfig", "read_hcopy_config"],
         "scope": ["ConfigEntry", "ConfigScope"],
+        "side_files": ["SideFiles", "read_side_file", "side_file", "write_side_file"],
         "syntax": ["Source", "Span"],
         "values": ["Schedule"],
     },

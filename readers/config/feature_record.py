@@ -1,28 +1,14 @@
-"""How features were computed: a record beside feature files and in models, so that both can be compared.
+"""How features were computed: a record in models and beside feature files, so that both can be compared."""
 
-The files DIR/*.fbank of `argonaut hcopy` are described by DIR/features.fbank.json::
-
-    {"format": "argonaut-features", "version": 1, "sample_rates": [16000],
-     "settings": {"TARGETKIND": "FBANK_D_Z", "TARGETRATE": 100000, "NUMCHANS": 40, "LOFREQ": -1, ...}}
-
-The settings have HTK's names.  Those that are unknown, and those without effect on the kind, are absent.
-"""
-
-import json
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Self
 
-from readers.common.files import atomic_write
-from readers.common.text import parse_json
 from readers.errors import FormatError
 
-FORMAT, VERSION = "argonaut-features", 1
+VERSION = 1
 IGNORE_HINT = "ignoreFeatureMismatch=true uses them anyway"  # end of messages about configurations
-MAX_BYTES = 1 << 16
 MAX_RATES = 16  # a record of more sample rates names none
 MAX_CONTEXT = 10_000  # frames
 MAX_SUBSAMPLING = 100  # frames
@@ -37,7 +23,6 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("RAWENERGY", "ENORMALISE", "SIMPLEDIFFS"), bool),
 }
 _CHECKSUM = re.compile("[0-9a-f]{16}")
-_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,15}")
 
 
 @dataclass(frozen=True)
@@ -252,165 +237,6 @@ def plain_kind(kind: str) -> str:
     base, *qualifiers = kind.split("_")
     known = [qualifier for qualifier in QUALIFIERS if qualifier in qualifiers]
     return "_".join([base, *known]) if base in KINDS else ""
-
-
-def side_file(path: str | os.PathLike) -> Path:
-    """Return the file that describes a feature file and those beside it with the same extension.
-
-    Parameters
-    ----------
-    path : path
-        A feature file, such as feat/one.fbank.
-
-    Returns
-    -------
-    Path
-        Such as feat/features.fbank.json.
-    """
-    path = Path(path)
-    suffix = path.suffix if _SUFFIX.fullmatch(path.suffix) else ""
-    return path.parent / f"features{suffix}.json"  # with_name refuses "/" and "."
-
-
-def read_side_file(path: str | os.PathLike) -> FeatureRecord:
-    """Read a file that `write_side_file` wrote.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    FeatureRecord
-
-    Raises
-    ------
-    FormatError
-        For a file that is too large, damaged, or of another version.
-    OSError
-    """
-    again = "delete the file, or make the features again with argonaut hcopy"
-    if Path(path).is_fifo():  # opening it would wait for a writer
-        raise FormatError(f"{path}: a pipe; expected a record of features; {again}")
-    with Path(path).open("rb") as file:
-        raw = file.read(MAX_BYTES + 1)
-    if len(raw) > MAX_BYTES:
-        raise FormatError(f"{path}: more than {MAX_BYTES} bytes; expected a record of features; {again}")
-    try:
-        data = parse_json(raw.decode())
-    except ValueError as fault:
-        raise FormatError(f"{path}: {fault}; expected a record of features in JSON; {again}") from fault
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise FormatError(f"{path}: no {FORMAT!r}; expected a record of features; {again}")
-    try:
-        return FeatureRecord.parse(data, str(path))
-    except FormatError as fault:
-        raise FormatError(f"{fault}; {again}") from fault
-
-
-def write_side_file(path: str | os.PathLike, record: FeatureRecord) -> None:
-    """Write a record to the file that `side_file` names, atomically.
-
-    Parameters
-    ----------
-    path : path
-    record : FeatureRecord
-
-    Raises
-    ------
-    OSError
-    """
-    with atomic_write(path, "w") as file:
-        json.dump({"format": FORMAT, **record.as_json()}, file, indent=1)
-        file.write("\n")
-
-
-class SideFiles:
-    """Records of feature files from their headers and side files; each side file is read once.
-
-    Files of one directory with the same extension and header have the same record, one object.
-    """
-
-    def __init__(self) -> None:
-        self._read: dict[Path, FeatureRecord | None] = {}
-        self._found: dict[tuple[str, str, str, int], FeatureRecord] = {}
-
-    def record(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:
-        """Return the record of a feature file.
-
-        A symbolic link without a side file has the record of the file that it leads to.  A side file that contradicts
-        the header describes other files, and only the header counts.
-
-        Parameters
-        ----------
-        path : path
-            The feature file.
-        kind, period : str, int
-            As in its header.
-
-        Returns
-        -------
-        FeatureRecord
-
-        Raises
-        ------
-        FormatError
-            For a damaged side file.
-        """
-        directory, name = os.path.split(path)
-        found = directory, name.rpartition(".")[2], kind, period
-        if found not in self._found:
-            self._found[found] = self._look_up(path, kind, period)
-        if not self._found[found].is_detailed and Path(path).is_symlink():
-            return self.record(os.path.realpath(path), kind, period)
-        return self._found[found]
-
-    def common(self, paths: Sequence[str], kind: str, period: int, listed: str) -> FeatureRecord:
-        """Return the record of files for one purpose, with the sample rates of all.
-
-        Parameters
-        ----------
-        paths : sequence of str
-            At least one feature file.
-        kind, period : str, int
-            As in their headers.
-        listed : str
-            The list that names the files, for messages.
-
-        Returns
-        -------
-        FeatureRecord
-
-        Raises
-        ------
-        FormatError
-            If they were computed in different ways, except for the sample rate, and for a damaged side file.
-        """
-        record = self.record(paths[0], kind, period)
-        for path in paths[1:]:
-            found = self.record(path, kind, period)
-            same_rates = replace(record, rates=found.rates)  # audio of several rates is common
-            fault = found.mismatch(path, same_rates, f"as in {paths[0]}, listed too in {listed}")
-            if fault:
-                raise FormatError(fault)
-            record = record.with_rates(found.rates)
-        return record
-
-    def _look_up(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:
-        header, beside = FeatureRecord.of_header(kind, period), self._beside(side_file(path))
-        if beside is not None and beside.extractor:
-            return replace(header, extractor=beside.extractor)
-        if beside is None or "TARGETKIND" not in header.settings or header.mismatch("", beside, ""):
-            return header
-        return beside
-
-    def _beside(self, path: Path) -> FeatureRecord | None:
-        if path not in self._read:
-            try:
-                self._read[path] = read_side_file(path)
-            except (FileNotFoundError, NotADirectoryError):
-                self._read[path] = None
-        return self._read[path]
 
 
 def _fits(value: object, kind: type) -> bool:

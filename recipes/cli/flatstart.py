@@ -215,7 +215,7 @@ def train(job, out: Path):
 
 def write_feature_record(features: Path, path: Path) -> None:
     """Write how a feature file was computed, if more is known than its header says."""
-    from readers.config.feature_record import SideFiles, write_side_file
+    from readers.config.side_files import SideFiles, write_side_file
     from readers.htk.parameter_file import kind_name, read_htk_header
 
     header = read_htk_header(features)

@@ -192,7 +192,7 @@ def record_of(job, features: str):
 
     Raises FormatError if they were computed in different ways.
     """
-    from readers.config.feature_record import SideFiles, side_file
+    from readers.config.side_files import SideFiles, side_file
 
     kind, _, period = job.form
     paths = [one.utterance.path for one in job.used]

@@ -16,7 +16,8 @@ from decoder.gaussians.adaptation.lda import LdaSums
 from decoder.gaussians.models import GaussianModels, mixture_arrays
 from decoder.gaussians.shards import LEAST_SHARE, SHARD_FRAMES, SHARD_UTTERANCES, read_features, reason_of
 from decoder.gaussians.statistics import Accumulator
-from readers.config.feature_record import FeatureRecord, SideFiles
+from readers.config.feature_record import FeatureRecord
+from readers.config.side_files import SideFiles
 from readers.errors import ArgonautError, FormatError, ShapeError
 
 

@@ -34,7 +34,7 @@ from decoder.gaussians.shards import read_features
 from decoder.gaussians.statistics import estimate_gaussians, growth, split, state_occupancy, targets
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
-from readers.config.feature_record import SideFiles
+from readers.config.side_files import SideFiles
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.parameter_file import HAS_A, HAS_D, HAS_N, HAS_T, parse_kind
 

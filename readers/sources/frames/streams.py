@@ -1,7 +1,6 @@
 """The streams of an HTKMLFReader block: features (SCP) or labels (MLF).
 
-A block with scpFile is a feature stream, one with mlfFile or mlfFileList a label stream.
-Source: CNTK book 3.4.2.
+A block with scpFile is a feature stream, one with mlfFile or mlfFileList a label stream (CNTK book 3.4.2).
 """
 
 import contextlib
@@ -15,7 +14,8 @@ from readers.common.faults import OnFault
 from readers.common.names import key_of
 from readers.common.text import read_lines
 from readers.config.config import Config
-from readers.config.feature_record import IGNORE_HINT, FeatureRecord, SideFiles
+from readers.config.feature_record import IGNORE_HINT, FeatureRecord
+from readers.config.side_files import SideFiles
 from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
 from readers.htk.frame_labels import frame_labels, read_state_list
 from readers.htk.mlf import MLF, read_mlf, wanted_keys

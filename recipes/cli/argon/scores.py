@@ -155,7 +155,7 @@ class NetworkSource:
     """A network that scores the feature files of -infiles or, with --features, the audio files."""
 
     def __init__(self, arguments: argparse.Namespace):
-        from readers.config.feature_record import SideFiles
+        from readers.config.side_files import SideFiles
 
         self.list, self.name = arguments.infiles, arguments.am
         self.side_files = SideFiles()
@@ -185,7 +185,7 @@ class NetworkSource:
 
         A file that cannot be read is reported with its utterance.
         """
-        from readers.config.feature_record import side_file
+        from readers.config.side_files import side_file
 
         try:
             found = self.record(entry)

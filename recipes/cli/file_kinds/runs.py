@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 
-from readers.config.feature_record import FORMAT
+from readers.config.side_files import FORMAT
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures
 
@@ -74,7 +74,7 @@ def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
 
 
 def feature_record(path: str) -> Figures:
-    from readers.config.feature_record import read_side_file
+    from readers.config.side_files import read_side_file
 
     record = read_side_file(path)
     rates = [("sample rates", " ".join(f"{rate:g} Hz" for rate in record.rates) or "unknown")]

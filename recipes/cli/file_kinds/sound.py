@@ -9,7 +9,7 @@ from recipes.cli.file_kinds.figures import Figures, all_finite, seconds
 def features(path: str) -> Figures:
     import numpy as np
 
-    from readers.config.feature_record import SideFiles, side_file
+    from readers.config.side_files import SideFiles, side_file
     from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk, read_htk_header
 
     header = read_htk_header(path)

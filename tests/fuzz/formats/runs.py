@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from acoustic.training.reporting.log import read_history, truncate_history
-from readers.config.feature_record import FeatureRecord, read_side_file, write_side_file
+from readers.config.feature_record import FeatureRecord
+from readers.config.side_files import read_side_file, write_side_file
 from recipes.cli.info import describe
 from recipes.cli.lm_network import read_index
 from recipes.decoding import read_choice, search_flags

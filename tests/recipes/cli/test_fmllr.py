@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readers.config.feature_record import read_side_file, side_file, write_side_file
+from readers.config.side_files import read_side_file, side_file, write_side_file
 from readers.htk.frame_labels import read_state_list
 from readers.htk.parameter_file import read_htk, write_htk
 from readers.htk.scp import read_scp

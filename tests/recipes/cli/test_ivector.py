@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from features.ivectors import IvectorModel
-from readers.config.feature_record import FeatureRecord, write_side_file
+from readers.config.feature_record import FeatureRecord
+from readers.config.side_files import write_side_file
 from readers.htk.parameter_file import read_htk, write_htk
 from readers.htk.scp import read_scp
 from recipes.cli.main import main

@@ -9,7 +9,7 @@ import soundfile
 from acoustic import load_model
 from readers.audio.audio_file import read_audio, write_wav
 from readers.audio.resampling import resample
-from readers.config.feature_record import read_side_file
+from readers.config.side_files import read_side_file
 from readers.htk.mlf import read_mlf
 from readers.htk.parameter_file import read_htk
 from tests.recipes.systems.small_system import CNTK, DECODE, FIRST_OF_TEST, NUM_TEST, NUM_TRAIN
