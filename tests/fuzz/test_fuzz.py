@@ -71,15 +71,15 @@ def test_outcomes(tmp_path, monkeypatch, use, expected):
 @pytest.mark.slow
 def test_deaths_hangs_and_memory_are_found_and_can_be_replayed(tmp_path):
     lines = []
-    run = Run(list(broken_formats.FORMATS.values()), 0, tmp_path, lines.append, broken_formats.__name__, seconds=1.0)
+    run = Run(list(broken_formats.FORMATS.values()), 0, tmp_path, lines.append, broken_formats.__name__, seconds=0.25)
 
     def kinds() -> dict[str, str]:
         return {tally.form.name: " ".join(tally.kinds) for tally in run.tallies}
 
     run.run(120, 2, lambda: all(kinds()[name] for name in ("dies", "hangs", "sleeps", "grows")))
     assert kinds()["dies"] == f"death with exit status {-signal.SIGABRT}"
-    assert kinds()["hangs"].startswith("no end within 1 s at tests/fuzz/broken_formats.py:")
-    assert kinds()["sleeps"].startswith("no end within 1 s at tests/fuzz/broken_formats.py:")
+    assert kinds()["hangs"].startswith("no end within 0.25 s at tests/fuzz/broken_formats.py:")
+    assert kinds()["sleeps"].startswith("no end within 0.25 s at tests/fuzz/broken_formats.py:")
     assert kinds()["grows"].startswith("MemoryError at tests/fuzz/broken_formats.py:")
     assert "death" not in kinds()["sound"]
     saved = next(tmp_path.glob("dies-*.input"))
