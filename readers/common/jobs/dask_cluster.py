@@ -7,7 +7,7 @@ import pickle
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -69,9 +69,12 @@ class DaskCluster:
                 f"scheduler {scheduler}: {text}; expected tcp://HOST:PORT of a running `dask scheduler`, or the file "
                 "that its --scheduler-file names"
             ) from fault
-        self._settings, self._scheduler = settings, scheduler
+        self._settings, self._scheduler, self._log = settings, scheduler, log
         self._workers: dict[str, Any] = {}
         self._asked = 0.0
+        self._chosen: dict[str, list[str]] = {}  # by key of a shard: the workers that are to take it
+        self._withdrawn: set[str] = set()  # keys of shards whose workers have gone
+        self._is_deserted = False
         self._shared: tuple[Sequence[Any], Any] | None = None  # arguments, and the future that holds them
         if not self.workers():
             log(f"scheduler {scheduler} has no workers yet; waiting for the first")
@@ -100,17 +103,22 @@ class DaskCluster:
     def submit(
         self, function: Callable, part: Any, arguments: Sequence[Any], done: SimpleQueue, avoid: frozenset[str]
     ) -> Any:
-        others = [address for address in self.workers() if not any(f" {address} " in name for name in avoid)]
-        elsewhere: dict[str, Any] = {"workers": others, "allow_other_workers": True} if avoid and others else {}
+        found = self.workers()
+        others = [address for address in found if not any(f" {address} " in name for name in avoid)]
+        is_chosen = bool(others) and len(others) < len(found)  # a worker that failed is still there
+        elsewhere: dict[str, Any] = {"workers": others, "allow_other_workers": True} if is_chosen else {}
+        key = f"shard-{uuid.uuid4().hex}"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about large arguments
             try:
                 future = self.client.submit(
                     *(work, self._settings, function, part, self._sent(arguments)),
-                    key=f"shard-{uuid.uuid4().hex}",
+                    key=key,
                     pure=False,
                     **elsewhere,
                 )
+                if is_chosen:
+                    self._chosen[key] = others
                 future.add_done_callback(done.put)
             except Exception as fault:
                 if self.client.status == "running":
@@ -130,25 +138,55 @@ class DaskCluster:
         return self._shared[1]
 
     def answer(self, future: Any) -> Answer:
-        from distributed.scheduler import KilledWorker
+        self._chosen.pop(future.key, None)
+        found = self._answer(future)
+        if found.is_lost:
+            self._asked = 0.0  # workers may have gone
+        return found
 
-        if future.status == "finished":
-            return future.result()
+    def _answer(self, future: Any) -> Answer:
+        if future.key in self._withdrawn:
+            self._withdrawn.remove(future.key)
+            return Answer(fault=WorkerLost("the workers that were to take it are gone"), is_lost=True, attempts=0)
+        status, found = future.status, None
+        if status == "finished":
+            found = self._fetched(future)
+        if found is not None:
+            return found
         if self.client.status != "running":
             raise self._gone()
+        if status == "error":
+            return self._fault(future.exception())
+        if status == "cancelled":
+            return Answer(fault=WorkerLost(f"scheduler {self._scheduler}: the shard was cancelled"), is_lost=True)
+        self.abandon(future)
+        text = "the worker died before its result was fetched"
+        return Answer(fault=WorkerLost(text), is_lost=True, is_suspected=True)
+
+    def _fetched(self, future: Any) -> Answer | None:
+        """The result of a future; None if the worker that held it is gone.
+
+        `future.result()` would wait until the scheduler has repeated the shard, which may be never.
+        """
         try:
-            fault = future.exception()
-        except BaseException as cancelled:
-            if isinstance(cancelled, KeyboardInterrupt | SystemExit):
-                raise
-            fault = cancelled
+            response = self.client.sync(self.client.scheduler.gather, keys=[future.key])
+        except Exception as fault:
+            if self.client.status != "running":
+                raise self._gone() from fault
+            return self._fault(fault)
+        return response["data"][future.key] if response["status"] == "OK" else None
+
+    def _fault(self, fault: BaseException) -> Answer:
+        """The answer of a shard that ended with an exception outside the function."""
+        from distributed.scheduler import KilledWorker
+
         if isinstance(fault, KilledWorker):
             count = fault.allowed_failures + 1
             text = f"died, as {count} workers with this shard; the system kills processes when memory is short"
             worker = f"worker {fault.last_worker.address}"
-            return Answer(fault=WorkerLost(text), is_lost=True, worker=worker, attempts=ATTEMPTS)
-        if fault is None or type(fault).__name__.endswith("CancelledError"):
-            return Answer(fault=WorkerLost(f"scheduler {self._scheduler}: the shard was cancelled"), is_lost=True)
+            return Answer(
+                fault=WorkerLost(text), is_lost=True, worker=worker, attempts=self.attempts, is_suspected=True
+            )
         if isinstance(fault, MemoryError | OSError):
             return Answer(fault=fault, is_lost=True)
         text = f"{type(fault).__name__}: {' '.join(str(fault).split())}"
@@ -168,6 +206,24 @@ class DaskCluster:
                 if future.key in keys:
                     return f"worker {address}"
         return ""
+
+    def look_after(self, futures: Iterable[Any]) -> None:
+        """Tell that there are no workers any more, and withdraw shards whose workers have gone.
+
+        While there are no workers, the scheduler puts a shard aside.  It takes it up again only for a worker that was
+        chosen for it, even if others are allowed, too; a worker that is started again has another address.
+        """
+        if self.client.status != "running":
+            return  # the client ends the futures
+        found = self.workers()
+        if not found and not self._is_deserted:
+            self._log(f"warning: scheduler {self._scheduler} has no workers any more; waiting for one")
+        self._is_deserted = not found
+        for future in futures:
+            if found and found.keys().isdisjoint(self._chosen.get(future.key, found)):
+                del self._chosen[future.key]
+                self._withdrawn.add(future.key)
+                future.cancel()
 
     def _gone(self) -> SchedulerLost:
         return SchedulerLost(f"scheduler {self._scheduler}: connection lost; expected that it runs until the end")

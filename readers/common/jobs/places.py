@@ -6,7 +6,7 @@ A place has a capacity (shards that it takes at a time), `submit`, `answer` and 
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any, Protocol
@@ -60,6 +60,10 @@ class Place(Protocol):
         """Name of the worker that has a future's shard; "" if unknown."""
         ...
 
+    def look_after(self, futures: Iterable[Any]) -> None:
+        """Called while the runner waits for these futures."""
+        ...
+
     def close(self) -> None:
         """Release everything; shards in progress are abandoned."""
         ...
@@ -97,13 +101,17 @@ class Threads:
                 return Answer(fault=fault, is_lost=isinstance(fault, MemoryError | OSError))
 
     def answer(self, future: Future) -> Answer:
-        return future.result()
+        with interrupts_held_back():
+            return future.result()
 
     def abandon(self, future: Future) -> None:
         future.cancel()
 
     def worker_of(self, future: Future) -> str:
         return ""
+
+    def look_after(self, futures: Iterable[Future]) -> None:
+        pass
 
     def close(self) -> None:
         if self._pool:
@@ -174,6 +182,10 @@ class LocalProcesses:
         self._abandoned.append(self._busy.pop(future))
 
     def answer(self, future: Future) -> Answer:
+        with interrupts_held_back():
+            return self._answer(future)
+
+    def _answer(self, future: Future) -> Answer:
         process = self._busy.pop(future)
         fault = future.exception()
         if isinstance(fault, BrokenExecutor):
@@ -186,6 +198,9 @@ class LocalProcesses:
 
     def worker_of(self, future: Future) -> str:
         return self._busy[future].name if future in self._busy else ""
+
+    def look_after(self, futures: Iterable[Future]) -> None:
+        pass
 
     def close(self) -> None:
         with interrupts_held_back():

@@ -35,6 +35,7 @@ class _Shard:
     name: str
     attempts: int = 0
     avoid: frozenset[str] = frozenset()
+    is_alone: bool = False  # begun while no other shard is worked on
     begun: float = 0.0
     answer: Answer | None = None
 
@@ -176,6 +177,7 @@ class Runner:
         found, numbers = iter(parts), itertools.count(1)
         inside: deque[_Shard] = deque()  # in the order of the list
         again: deque[_Shard] = deque()
+        alone: deque[_Shard] = deque()  # when no others can begin
         running: dict[Any, _Shard] = {}
         done: SimpleQueue = SimpleQueue()
         is_more = True
@@ -184,14 +186,15 @@ class Runner:
             while True:
                 if is_inline and inside and inside[0].answer is not None:
                     yield inside.popleft()
-                while len(running) < self.place.capacity and (again or is_more):
+                while self._has_room(running) and (again or alone or is_more):
                     if stopped():
                         is_more = False
-                        inside = deque(one for one in inside if one not in again)
+                        inside = deque(one for one in inside if one not in again and one not in alone)
                         again.clear()
+                        alone.clear()
                     elif again:
                         self._begin(again.popleft(), function, arguments, running, done)
-                    elif len(inside) < WAITING * self.place.capacity:
+                    elif is_more and len(inside) < WAITING * self.place.capacity:
                         try:
                             part = next(found)
                         except StopIteration:
@@ -202,6 +205,8 @@ class Runner:
                         self._begin(inside[-1], function, arguments, running, done)
                     else:
                         break
+                if alone and not running:
+                    self._begin(alone.popleft(), function, arguments, running, done)
                 if not inside:
                     if not is_more:
                         return
@@ -211,7 +216,9 @@ class Runner:
                     continue
                 shard = self._next(done, running)
                 answer = shard.answer
-                if answer.is_lost and not self._is_final(shard, divide):
+                if answer.is_suspected and self._is_final(shard, divide) and not shard.is_alone:
+                    self._repeat_alone(shard, alone)
+                elif answer.is_lost and not self._is_final(shard, divide):
                     self._repeat(shard, divide, inside, again)
                 elif not in_order:
                     inside.remove(shard)
@@ -225,6 +232,9 @@ class Runner:
                 for future in running:
                     self.place.abandon(future)
 
+    def _has_room(self, running: dict[Any, _Shard]) -> bool:
+        return len(running) < self.place.capacity and not any(shard.is_alone for shard in running.values())
+
     def _begin(self, shard: _Shard, function: Callable, arguments: Sequence[Any], running: dict, done: SimpleQueue):
         shard.answer, shard.begun = None, time.monotonic()
         running[self.place.submit(function, shard.part, arguments, done, shard.avoid)] = shard
@@ -236,11 +246,11 @@ class Runner:
                 future = done.get(timeout=TICK)
                 break
             except Empty:
+                self.place.look_after(list(running))
                 if self.watch:
                     self.watch(**self._figures(running))
         shard = running.pop(future)
-        with interrupts_held_back():
-            shard.answer = self.place.answer(future)
+        shard.answer = self.place.answer(future)
         shard.attempts += shard.answer.attempts
         self._times.append(time.monotonic() - shard.begun)
         return shard
@@ -251,7 +261,7 @@ class Runner:
     def _repeat(self, shard: _Shard, divide: bool, inside: deque, again: deque) -> None:
         """Have a lost shard repeated: as a whole, or in halves."""
         avoid = shard.avoid | {shard.answer.worker}
-        if divide and len(shard.part) > 1 and shard.attempts >= min(2, self.place.attempts):
+        if divide and len(shard.part) > 1 and shard.attempts >= min(2, self.place.attempts) and shard.answer.attempts:
             place, middle = inside.index(shard), len(shard.part) // 2
             halves = [
                 _Shard(part, f"{shard.name}, of {len(part)}", min(shard.attempts, self.place.attempts - 1), avoid)
@@ -268,6 +278,13 @@ class Runner:
             how = "repeated"
         if not self.place.is_here:
             self.log(f"warning: {shard.name}: lost ({shard.answer.reason}); {how}")
+        shard.answer = None
+
+    def _repeat_alone(self, shard: _Shard, alone: deque) -> None:
+        """Have a shard repeated while the workers have no other, which may have killed those that had both."""
+        shard.is_alone, shard.attempts = True, self.place.attempts - 1
+        alone.append(shard)
+        self.log(f"warning: {shard.name}: lost ({shard.answer.reason}); repeated alone")
         shard.answer = None
 
     def _figures(self, running: dict[Any, _Shard]) -> dict[str, str]:

@@ -62,6 +62,8 @@ class Answer:
         Name of the worker; "" for a thread of this process.
     attempts : int
         Number of times that the shard was tried.
+    is_suspected : bool
+        Whether the worker had other shards, too, of which one may be the cause of the fault.
     """
 
     result: Any = None
@@ -69,6 +71,7 @@ class Answer:
     is_lost: bool = False
     worker: str = ""
     attempts: int = 1
+    is_suspected: bool = False
 
     @property
     def reason(self) -> str:

@@ -3,6 +3,8 @@
 import contextlib
 import os
 import threading
+import time
+from queue import SimpleQueue
 
 import pytest
 
@@ -134,6 +136,72 @@ def test_a_killed_worker_of_a_cluster_is_replaced(tmp_path, lines):
         found = list(runner.results(functions.killed_once, NUMBERS, str(tmp_path / "mark")))
         assert found == NUMBERS
         runner.close()
+
+
+def test_neighbours_of_the_item_that_kills_a_worker_are_not_lost(lines):
+    dask = pytest.importorskip("dask")
+    lines.clear()
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        cluster(lines.append, n_workers=1) as runner,  # which has two shards at a time
+    ):
+        found = dict(runner.each(functions.killed_always, NUMBERS))
+        runner.close()
+    lost = found.pop(5)
+    assert found == {n: n for n in NUMBERS if n != 5}
+    with pytest.raises(ShardLost, match=r"^shard \d+.*: lost \d times, the last by worker .*: died, as 1 workers with"):
+        raise lost
+    assert any(line.endswith("repeated alone") for line in lines)
+
+
+def test_shards_do_not_wait_for_workers_that_are_gone(lines):
+    distributed = pytest.importorskip("distributed")
+    from readers.common.jobs.dask_cluster import DaskCluster
+
+    def scale(count):
+        workers.scale(count)
+        while len(client.scheduler_info(n_workers=-1)["workers"]) != count:
+            time.sleep(0.02)
+        place._asked = 0.0
+
+    def begin(avoid):
+        return place.submit(functions.square, 3, (), done, frozenset(avoid))
+
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address=None
+    ) as workers:
+        lines.clear()
+        place, done = DaskCluster(runner_module.run_settings(), workers.scheduler_address, lines.append), SimpleQueue()
+        client = place.client
+        future = begin(())
+        assert done.get() is future
+        scale(0)  # the result is lost, and cannot be computed again
+        answer = place.answer(future)
+        assert answer.is_lost
+        assert answer.reason == "the worker died before its result was fetched"
+
+        scale(2)
+        addresses = list(place.workers())
+        place._asked = time.monotonic() + 1000  # the list is old
+        known = place._workers
+        workers.scale(0)
+        while client.scheduler_info(n_workers=-1)["workers"]:
+            time.sleep(0.02)
+        place._workers = known
+        future = begin([f"worker {addresses[0]} (host)"])
+        place._asked = 0.0
+        place.look_after([future])
+        place.look_after([future])
+        assert lines == [f"warning: scheduler {workers.scheduler_address} has no workers any more; waiting for one"]
+        scale(1)
+        place.look_after([future])
+        assert done.get(timeout=60) is future
+        answer = place.answer(future)
+        assert (answer.is_lost, answer.attempts) == (True, 0)
+        assert answer.reason == "the workers that were to take it are gone"
+        future = begin([])
+        assert place.answer(done.get(timeout=60)).result == 9
+        place.close()
 
 
 def test_workers_work_where_the_command_was_started(tmp_path, monkeypatch, lines):
