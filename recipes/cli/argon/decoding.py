@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,6 +203,7 @@ class Run:
         self.num_frames, self.ticks, self.num_tokens = 0, 0, 0.0
         self.ended = bytearray(len(entries) + 1)  # by number from 1: 1 for the entries that were done or lost
         self.num_ended = 0
+        self.repeated: deque[tuple[int, str]] = deque()  # numbers of entries that were left out, and the reasons
         self.num_written = 0
         self.lattices: list[str] = []
         self.words: dict[str, list] = {}
@@ -215,6 +217,7 @@ class Run:
         for (number, entry), result in self.decoded():
             if result is None:
                 continue
+            self.fail_repeated(number)
             self.end(number)
             if isinstance(result, Exception):
                 self.report.fail(entry.key, one_line(result))
@@ -230,6 +233,7 @@ class Run:
                     yield mlf_name(entry.key), result.labels
             rate = self.num_frames / self.stopwatch.seconds
             show(self.num_ended, len(self.entries), frames_per_second=rate)
+        self.fail_repeated(len(self.entries))
         if not self.num_written:
             raise NothingToWrite
 
@@ -250,6 +254,13 @@ class Run:
         self.num_ended += not self.ended[number]
         self.ended[number] = 1
 
+    def fail_repeated(self, number: int) -> None:
+        """Report entries up to a number that were left out; entries are read ahead, but reported in their order."""
+        while self.repeated and self.repeated[0][0] <= number:
+            left_out, reason = self.repeated.popleft()
+            self.end(left_out)
+            self.report.fail(self.entries[left_out - 1].key, reason)
+
     def unique(self) -> Iterator[tuple]:
         """Yield (index from 1, entry), leaving out entries with a repeated name: names are unique in an MLF."""
         names = (entry.key for entry in self.entries)
@@ -258,10 +269,9 @@ class Run:
             if self.interrupted():
                 return
             if number - 1 in others:
-                self.end(number)
                 other = self.entries[others[number - 1]]
                 fault = f"{entry.where}: same name as at {other.where}; expected unique names"
-                self.report.fail(entry.key, fault + apart_by_extension(entry, other))
+                self.repeated.append((number, fault + apart_by_extension(entry, other)))
             else:
                 yield number, entry
 

@@ -291,6 +291,7 @@ def test_bad_utterances_are_named_and_the_others_decoded(made, tmp_path, capsys)
     report = (tmp_path / "out.mlf.report").read_text().splitlines()[1:]
     assert [line.split("\t")[1] for line in report] == ["failed"] * 5 + ["unfinished"]
     reasons = {line.split("\t")[0].rsplit("/", 1)[-1]: line.split("\t")[2] for line in report}
+    assert list(reasons) == ["cut", "thin", "nan", "missing", "u1", "short"]  # in the order of the list
     assert "cut.htk" in reasons["cut"]
     assert "thin.htk: features: a matrix of 5x9; expected 12 rows" in reasons["thin"]
     assert "nan.htk: features: frame 0 has a value that is infinite or NaN" in reasons["nan"]
