@@ -145,7 +145,7 @@ class TranscriptGraphs:
                 "alignment: no silence model for optional silence; expected its name, or no optional silence"
             )
         self.insert_silence = self.insert_silence and self.silence is not None
-        self._phones = {split_triphone(name)[1] for name in models.states}
+        self._phones = {split_triphone(name)[1] if self.context else name for name in models.states}  # such as ax-h
 
     def _silence(self, dictionary: Sequence[Pronunciation] | None) -> str | None:
         silence = self.options.silence

@@ -310,6 +310,15 @@ def test_transcripts_refused(words, message):
     assert str(fault.value) == message
 
 
+def test_phone_with_a_dash():
+    """Without triphones, ax-h is the name of a phone, in transcripts of words too."""
+    models = PhoneModels({"ax-h": ("ax-h_s2",), "sil": ("sil_s2",)})
+    scores = np.zeros((2, 3), np.float32)
+    for transcript, dictionary in ((["ax-h"], None), (["A"], [Pronunciation("A", None, None, ("ax-h",))])):
+        found = Aligner(TranscriptGraphs(models, dictionary), 1.0).align(transcript, scores)
+        assert found.total < np.inf
+
+
 def test_set_up_refused():
     models = monophones(np.random.default_rng(0))
     with pytest.raises(GraphError, match=r"cntkmap: no index of state \[a_s2\] and 4 more; expected a line"):
