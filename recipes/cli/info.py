@@ -18,6 +18,7 @@ maps of speakers (speakers, utt2spk).  Exit status: 1 if some files could not be
 """
 
 import argparse
+import codecs
 import re
 import sys
 from collections.abc import Callable
@@ -106,6 +107,8 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
 
     if audio_format(head):
         return "audio", sound.audio
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return words.textgrid_in_utf16(path)
     if head.startswith(MAGIC):
         return "compiled decoding graph", graphs.graph
     if head.startswith(G2P_FORMAT.magic):

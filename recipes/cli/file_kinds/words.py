@@ -8,7 +8,7 @@ from readers.common.text import is_count, is_number
 from recipes.cli.file_kinds.figures import Figures
 
 CUE = re.compile(r"(?:\d+:)?\d+:\d\d[.,]\d{3} --> (?:(\d{1,9}):)?(\d{1,9}):(\d\d)[.,](\d{3})")
-INTERVALS = re.compile(r"intervals: size = (\d{1,18})\b")
+TEXTGRID = "TextGrid of Praat"
 STM_COMMENT = ";;"
 
 
@@ -19,8 +19,8 @@ def text_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
     """
     if lines[:1] == ["WEBVTT"] or (len(lines) > 1 and CUE.match(lines[1])):
         return "subtitles", subtitles
-    if lines and re.match(r'File type = "ooTextFile', lines[0]):
-        return "TextGrid of Praat", textgrid
+    if lines and re.match(r'(?:File type = )?"ooTextFile', lines[0]):
+        return TEXTGRID, textgrid
     rows = [line.split() for line in lines]
     if _are_confusions(lines):
         return "confusions of a score", confusions
@@ -147,15 +147,21 @@ def subtitles(path: str) -> Figures:
     return [("cues", len(cues)), ("ends at", f"{max(ends, default=0.0):.2f} s")]
 
 
-def textgrid(path: str) -> Figures:
-    from readers.common.text import read_text
+def textgrid_in_utf16(path: str) -> tuple[str, Callable[[str], Figures]]:
+    """Return the kind of a file in UTF-16, in which Praat writes TextGrids.  Raises FormatError for any other."""
+    from readers.results.textgrid import read_textgrid
 
-    text = read_text(path)
-    ends = [float(end) for end in re.findall(r"^xmax = (\d{1,15}(?:\.\d+)?)", text, re.MULTILINE)]
-    tiers = re.findall(r'^[ \t]*name = "(.*)"', text, re.MULTILINE)
-    sizes = [int(size) for size in INTERVALS.findall(text)]
+    read_textgrid(path)
+    return TEXTGRID, textgrid
+
+
+def textgrid(path: str) -> Figures:
+    from readers.results.textgrid import read_textgrid
+
+    tiers = read_textgrid(path)
+    ends = [interval.end for tier in tiers for interval in tier.intervals]
     return [
-        ("tiers", " ".join(tiers) or "none named"),
-        ("intervals", sum(sizes)),
+        ("tiers", " ".join(tier.name for tier in tiers if tier.name) or "none named"),
+        ("intervals", sum(len(tier.intervals) for tier in tiers if not tier.has_points)),
         ("ends at", f"{max(ends, default=0.0):.2f} s"),
     ]

@@ -63,6 +63,20 @@ def test_words_of_one_utterance(tmp_path):
     assert figures == {"tiers": "words", "intervals": "3", "ends at": "1.50 s"}
 
 
+def test_textgrids_as_praat_writes_them(tmp_path):
+    short = '"ooTextFile"\n"TextGrid"\n0\n2.5\n<exists>\n2\n"IntervalTier"\n"Jörg"\n0\n2.5\n1\n0\n2.5\n"größe"\n'
+    short += '"TextTier"\n"clicks"\n0\n2.5\n1\n0.5\n"x"\n'
+    expected = {"tiers": "Jörg clicks", "intervals": "1", "ends at": "2.50 s"}
+    for encoding in ("utf-8", "utf-16"):
+        (tmp_path / "a.TextGrid").write_text(short, encoding)
+        assert figures_as("TextGrid of Praat", tmp_path / "a.TextGrid") == expected
+        (tmp_path / "b.TextGrid").write_text(f"File type = {short}", encoding)
+        assert figures_as("TextGrid of Praat", tmp_path / "b.TextGrid") == expected
+    (tmp_path / "text").write_text("größe", "utf-16")
+    with pytest.raises(FormatError, match="expected a TextGrid"):
+        describe(str(tmp_path / "text"))
+
+
 def test_scored_words(tmp_path):
     lists = {"u1": [Hypothesis(("YES",), -10, -1), Hypothesis((), -12, 0)], "u2": [Hypothesis(("7", "7"), -1, -2)]}
     write_nbest(tmp_path / "n", lists)
