@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,9 @@ def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object 
     if report.exit_status == 2 and not verbose:
         text = lines[0]
         if len(lines) > 1:
-            text = f"none of {len(lines)} {report.what} could be done; first error: {text}"
+            most, count = _most_frequent([reason for _, _, reason in found])
+            which = f"most frequent error, {count} times" if most else "first error"
+            text = f"none of {len(lines)} {report.what} could be done; {which}: {lines[most]}"
             text = (f"{where}: " if where else "") + text + (f"; all are listed in {path}" if path else "")
         return [f"error: {text}"]
     shown = [f"{outcome}: {line}" for (_, outcome, _), line in zip(found, lines)]
@@ -163,6 +166,13 @@ def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object 
         more = f"listed in {path}" if path else "shown with -v"
         shown[SHOWN_LOSSES:] = [f"and {len(lines) - SHOWN_LOSSES} more, {more}"]
     return shown
+
+
+def _most_frequent(reasons: list[str]) -> tuple[int, int]:
+    """Return the number of the first reason of the most frequent kind, and how often it occurs, whatever the file."""
+    kinds = [reason.partition("; expected")[0].rpartition(": ")[2] for reason in reasons]
+    kind, count = Counter(kinds).most_common(1)[0]
+    return kinds.index(kind), count
 
 
 def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:

@@ -3,7 +3,8 @@
 import io
 import sys
 
-from recipes.cli.console import progress_display
+from readers.common.report import RunReport
+from recipes.cli.console import loss_lines, progress_display
 
 
 class Terminal(io.StringIO):
@@ -21,3 +22,16 @@ def test_results_go_to_their_file_while_a_bar_is_on_the_terminal(monkeypatch):
     assert file.getvalue() == "one result\n"
     assert "one result" not in terminal.getvalue()
     assert "transcribe" in terminal.getvalue()
+
+
+def test_when_nothing_could_be_done_the_most_frequent_error_is_shown():
+    report = RunReport("utterances")
+    report.fail("a", "a.txt:1: byte 0xf6 is not UTF-8; expected UTF-8 text")
+    report.fail("b", "my recordings/b.wav: 2 channels; expected one; choose it")
+    report.fail("c", "my recordings/c.wav: 2 channels; expected one; choose it")
+    assert loss_lines(report, "report", where="my recordings") == [
+        "error: my recordings: none of 3 utterances could be done; most frequent error, 2 times: b: "
+        "my recordings/b.wav: 2 channels; expected one; choose it; all are listed in report"
+    ]
+    report.lost.pop()
+    assert "first error: a.txt:1: byte 0xf6" in loss_lines(report, None)[0]
