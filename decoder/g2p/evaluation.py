@@ -30,7 +30,7 @@ def hold_out(entries: Sequence[Pronunciation], every: int) -> tuple[list[Pronunc
     """
     words = sorted({letters_of(entry.word) for entry in entries})
     if not 2 <= every <= len(words):
-        raise FormatError(f"one word in {every} held out of {len(words)}; expected 2 to the number of words")
+        raise FormatError(f"every word number {every} of {len(words)} is held out; expected 2 to {len(words)}")
     held = set(words[every - 1 :: every])
     kept = [entry for entry in entries if letters_of(entry.word) not in held]
     return kept, [entry for entry in entries if letters_of(entry.word) in held]

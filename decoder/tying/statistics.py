@@ -117,7 +117,7 @@ class Statistics:
             raise ShapeError(f"{where}: matrix of shape {shape}; expected ({self.dim}, frames)")
 
     def trim(self) -> None:
-        """Give back the room for more rows, before the statistics are sent to another process."""
+        """Release the memory reserved for more rows, before the statistics are sent to another process."""
         self._count, self._total, self._square = self.count.copy(), self.total.copy(), self.square.copy()
 
     def _grow(self) -> None:

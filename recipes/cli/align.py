@@ -67,8 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="change the case of transcripts (auto: as DICT has the most words)",
     )
-    add_dictionary_options(words)
-    add_guess_option(words, "words of the transcripts")
+    add_dictionary_options(words, name="DICT")
+    add_guess_option(words, "words of the transcripts", name="DICT")
     audio = parser.add_argument_group("audio")
     audio.add_argument(
         "--channel", metavar="N", help="channel of recordings with several, counted from 0, or mix for their mean"

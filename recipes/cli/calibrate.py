@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="WORDS", help="words of other recordings, with which the result is measured")
     parser.add_argument("--picture", metavar="PNG", help="drawing of the last words that are measured")
     parser.add_argument("--fold", metavar="MAP", help="phone map, as of argonaut score")
-    parser.add_argument("--threads", type=int, metavar="N", help="number of cores to use (default: all)")
+    parser.add_argument("-j", "--threads", type=int, metavar="N", help="number of cores to use (default: all)")
 
 
 def run(arguments: argparse.Namespace) -> int:

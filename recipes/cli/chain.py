@@ -85,7 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.common.files import require_writable
 
     if bool(arguments.alignment) == bool(arguments.words):
-        raise ConfigError("command line: expected either --alignment or --words")
+        found = "--alignment and --words" if arguments.words else "neither --alignment nor --words"
+        raise ConfigError(f"command line: {found}; expected one of them")
     out = Path(arguments.out)
     for name in RESULTS:
         require_writable(out / name, [getattr(arguments, one) for one in INPUT_FILES])

@@ -207,7 +207,7 @@ class Worker:
 
 
 def make_lattices(entries: Sequence, settings: Settings) -> list:
-    """MadeLattices of entries in a worker of a cluster; reasons in place of those that failed."""
+    """Make lattices in a worker of a cluster; return a MadeLattice of each entry, or the reason why it failed."""
     from readers.common.environment import one_blas_thread
     from readers.common.faults import is_shortage
     from readers.common.jobs.worker import kept

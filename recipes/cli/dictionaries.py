@@ -10,39 +10,47 @@ from readers.errors import ConfigError, FormatError, ManyFaults
 SHOWN_WORDS = 5  # of those without a guess
 
 
-def add_dictionary_options(group, phones: bool = True) -> None:
-    """Add the options to a parser or a group of its arguments; phones: those that change phones, too."""
+def add_dictionary_options(group, phones: bool = True, name: str = "--dict") -> None:
+    """Add the options to a parser or a group of its arguments.
+
+    phones: those that change phones, too.
+    name: the argument that names the dictionary.
+    """
     from readers.dictionaries.forms import FORMS
 
     group.add_argument(
         "--dict-format",
         choices=("auto", *FORMS),
         default="auto",
-        help="form of --dict: HTK's, CMUdict's (;;; comments, WORD(2)), Kaldi's lexicon.txt or lexiconp.txt, or MFA's "
+        help=f"form of {name}: HTK's, CMUdict's (;;; comments, WORD(2)), Kaldi's lexicon.txt or lexiconp.txt, or MFA's "
         "(default: from its content)",
     )
     if phones:
         group.add_argument(
             "--strip-stress",
             action="store_true",
-            help="remove CMUdict's stress from the phones of --dict: AH0 becomes AH",
+            help=f"remove CMUdict's stress from the phones of {name}: AH0 becomes AH",
         )
         group.add_argument(
             "--map-phones",
             default="",
             metavar="FILE",
-            help="replace phones of --dict, after --strip-stress: lines `phone new-phone ...`; a phone alone is "
+            help=f"replace phones of {name}, after --strip-stress: lines `phone new-phone ...`; a phone alone is "
             "deleted",
         )
 
 
-def add_guess_option(group, words: str) -> None:
-    """Add --g2p to a parser or a group of its arguments; words: which words need pronunciations."""
+def add_guess_option(group, words: str, name: str = "--dict") -> None:
+    """Add --g2p to a parser or a group of its arguments.
+
+    words: which words need pronunciations.
+    name: the argument that names the dictionary.
+    """
     group.add_argument(
         "--g2p",
         default="",
         metavar="MODEL",
-        help=f"guess the pronunciations of {words} that --dict lacks, with a model of `argonaut g2p train`, and write "
+        help=f"guess the pronunciations of {words} that {name} lacks, with a model of `argonaut g2p train`, and write "
         "them to a dictionary for review",
     )
 

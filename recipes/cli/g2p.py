@@ -38,13 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser = actions.add_parser(name, help=text, description=description)
         # The same option exists before the action; a default here would overwrite its value.
         parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="print more details")
-        parser.add_argument("--threads", type=int, metavar="N", help="number of cores to use (default: all)")
+        parser.add_argument("-j", "--threads", type=int, metavar="N", help="number of cores to use (default: all)")
         add(parser)
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dict", metavar="DICT", help="dictionary of HTK, CMUdict, Kaldi or MFA")
-    add_dictionary_options(parser)
+    add_dictionary_options(parser, name="DICT")
     parser.add_argument("-o", "--output", metavar="MODEL", required=True, help="model to write, such as english.g2p")
     parser.add_argument("--order", type=int, metavar="N", help="longest n-grams of letters with phones (default 7)")
     parser.add_argument(
@@ -68,7 +68,7 @@ def _add_apply(parser: argparse.ArgumentParser) -> None:
 def _add_test(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="model of g2p train")
     parser.add_argument("dict", metavar="DICT", help="dictionary with words that the model was not trained on")
-    add_dictionary_options(parser)
+    add_dictionary_options(parser, name="DICT")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -310,7 +310,7 @@ class LineFacts(NamedTuple):
 
 
 class TextCheck:
-    """Looks whether a file is a plain text, given the facts about its parts in their order."""
+    """Checks whether a file is a plain text, given the facts about its parts in their order."""
 
     def __init__(self, path: str):
         self.path, self.lines, self.longer, self.first = path, 0, 0, ""

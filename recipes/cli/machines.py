@@ -24,7 +24,8 @@ def add_scheduler_option(parser) -> None:
         "--scheduler",
         metavar="ADDRESS",
         type=scheduler_address,
-        help="use the workers of this Dask scheduler, which read the same files; also the file of --scheduler-file",
+        help="divide the work among the workers of a Dask scheduler: tcp://HOST:PORT, or the file that `dask scheduler "
+        "--scheduler-file` wrote; the workers must see the same files",
     )
 
 
@@ -62,7 +63,7 @@ def open_process_runner(arguments: argparse.Namespace):
 
 
 def open_cluster(scheduler: str):
-    """Return a Runner on the workers of a Dask scheduler; lost shards are told on standard error."""
+    """Return a Runner on the workers of a Dask scheduler; lost shards are reported on standard error."""
     from readers.common.jobs.runner import cluster_runner
 
     return cluster_runner(scheduler, print_line)

@@ -86,7 +86,7 @@ def top_level_parser() -> argparse.ArgumentParser:
         "  argonaut recipe timit --out exp/demo --size demo\n"
         "synthesises a corpus, extracts features, trains, decodes and prints the phone error rate\n\n"
         "commands:\n"
-        + "\n".join(f"  {name:10} {text}" for name, text in COMMANDS.items())
+        + "\n".join(f"  {name:{max(map(len, COMMANDS))}} {text}" for name, text in COMMANDS.items())
         + "\n\n`argonaut COMMAND --help` shows the options of a command and a worked example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

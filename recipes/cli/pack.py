@@ -147,7 +147,8 @@ def recipe_of(root: Path) -> str:
     for name, layout in LAYOUTS.items():
         if (root / layout.model).exists():
             return name
-    models = ", ".join(layout.model for layout in LAYOUTS.values())
+    root.stat()  # a missing directory is no directory without a model
+    models = ", ".join(dict.fromkeys(layout.model for layout in LAYOUTS.values()))
     raise ConfigError(f"{root}: none of {models}; expected the output of one of the recipes {', '.join(LAYOUTS)}")
 
 

@@ -8,6 +8,8 @@ from readers.config.values import did_you_mean, nearest
 from readers.errors import ConfigError
 
 UNKNOWN = "unrecognized arguments: "  # as argparse begins the message
+NO_NUMBER = re.compile(r"invalid (int|float) value: (.*)", re.DOTALL)
+NUMBERS = {"int": "a whole number", "float": "a number"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -35,6 +37,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{value!r} is unknown; {expected}")
 
     def error(self, message: str) -> None:
+        message = NO_NUMBER.sub(lambda found: f"{found[2]}; expected {NUMBERS[found[1]]}", message)
         hint = ""
         if message.startswith(UNKNOWN):
             unknown = message.removeprefix(UNKNOWN).split()[0].partition("=")[0]

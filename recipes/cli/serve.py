@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host", default="127.0.0.1", metavar="NAME", help="address to listen on (default 127.0.0.1: this machine)"
     )
     parser.add_argument("--port", type=int, default=2700, metavar="N", help="0: a free one (default 2700)")
-    parser.add_argument("--threads", type=int, metavar="N", help="number of cores to use (default: all)")
+    parser.add_argument("-j", "--threads", type=int, metavar="N", help="number of cores to use (default: all)")
     parser.add_argument(
         "--upsample", action="store_true", help="accept audio of a lower sample rate than that of the training"
     )

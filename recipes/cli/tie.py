@@ -142,7 +142,8 @@ def read_places(arguments: argparse.Namespace) -> tuple[dict[str, tuple[str, int
     from readers.tables.hmm_tables import read_state_map
 
     if bool(arguments.states) == bool(arguments.state_list):
-        raise ConfigError("command line: expected either --states or --state-list")
+        found = "--states and --state-list" if arguments.states else "neither --states nor --state-list"
+        raise ConfigError(f"command line: {found}; expected one of them")
     if arguments.states:
         state_map = read_state_map(arguments.states)
     else:

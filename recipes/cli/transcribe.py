@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="recognise recordings of more than 2 minutes as a whole, too, not divided at pauses; needs more memory",
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="number of cores to use (default: all)")
+    parser.add_argument("-j", "--threads", type=int, metavar="N", help="number of cores to use (default: all)")
     add_hotword_options(parser)
     audio = parser.add_argument_group("audio")
     add_audio_options(audio)

@@ -93,7 +93,7 @@ class Recipe:
         self.arguments = arguments
         if arguments.data is None or arguments.dict is None:
             missing = "--data DIR, a corpus" if arguments.data is None else "--dict FILE, a pronunciation dictionary"
-            raise ConfigError(f"recipe own: no {missing}; expected both")
+            raise ConfigError(f"recipe own: no {missing}; expected --data and --dict")
         for path in (arguments.data, Path(arguments.dict), arguments.lm, arguments.text, arguments.g2p):
             if path is not None:
                 path.stat()

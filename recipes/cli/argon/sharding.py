@@ -21,8 +21,9 @@ SECONDS = 5.0  # of an utterance whose length is unknown without reading it
 
 
 def add_process_options(group) -> None:
-    """Add --workers and --scheduler."""
+    """Add -j, or --workers, and --scheduler."""
     group.add_argument(
+        "-j",
         "--workers",
         type=int,
         metavar="N",

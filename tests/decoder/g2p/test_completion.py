@@ -38,7 +38,7 @@ def test_every_tenth_word_in_sorted_order_is_held_out():
     kept, held = hold_out(made, 2)
     assert [entry.word for entry in held] == ["b", "d"]
     assert [entry.word for entry in kept] == ["c", "a", "C", "A"]
-    with pytest.raises(FormatError, match="one word in 9 held out of 4"):
+    with pytest.raises(FormatError, match="every word number 9 of 4 is held out; expected 2 to 4"):
         hold_out(made, 9)
 
 

@@ -202,9 +202,12 @@ def test_utterances_that_cannot_be_used_are_reported(user):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("chain", "--out", "x"), "expected either --alignment or --words"),
-        ((*CHAIN, *FLAT[1:], "--out", "x"), "expected either --alignment or --words"),
-        (("chain", "--alignment", "train.mlf", "--out", "x"), "expected either --states or --state-list"),
+        (("chain", "--out", "x"), "neither --alignment nor --words; expected one of them"),
+        ((*CHAIN, *FLAT[1:], "--out", "x"), "--alignment and --words; expected one of them"),
+        (
+            ("chain", "--alignment", "train.mlf", "--out", "x"),
+            "neither --states nor --state-list; expected one of them",
+        ),
         (("chain", "--words", "words.mlf", "--out", "x"), "--words without --dict and --features; expected both"),
         ((*CHAIN, "--silence", "none", "--out", "x"), "states.list: no model 'none'; expected the states of silence"),
         ((*CHAIN, "--order", "1", "--out", "x"), "phone language model: order 1; expected 2 to 10"),

@@ -34,6 +34,13 @@ SHOW_HEAVY = (
 )
 
 
+def test_descriptions_of_the_commands_are_in_one_column(capsys):
+    assert main([]) == 2
+    shown = capsys.readouterr().out.partition("commands:\n")[2].splitlines()[: len(COMMANDS)]
+    (column,) = {line.index(text) for line, text in zip(shown, COMMANDS.values(), strict=True)}
+    assert column == 3 + max(map(len, COMMANDS))
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
@@ -83,7 +90,7 @@ def test_misspelt_command_gets_a_suggestion(capsys):
     [
         (["hcopy", "-C"], "argonaut hcopy: argument -C/--config: expected one argument; argonaut hcopy --help shows"),
         (["score", "ref"], "argonaut score: the following arguments are required: hypothesis; argonaut score --help"),
-        (["lm", "estimate", "--order", "x"], "argonaut lm estimate: argument --order: invalid int value: 'x'; "),
+        (["lm", "estimate", "--order", "x"], "argonaut lm estimate: argument --order: 'x'; expected a whole number; "),
         (["recipe", "timit", "--size", "x"], "argonaut recipe timit: argument --size: 'x' is unknown; expected "),
         (["validate"], "argonaut validate: the following arguments are required: FILE[+FILE...]; argonaut validate --"),
         (

@@ -100,8 +100,9 @@ def test_info_shows_a_model(place, capsys):
     ("given", "message"),
     [
         (["train", "words.dict", "-o", "x.g2p", "--order", "0"], "--order 0; expected 1 to 20"),
-        (["train", "words.dict", "-o", "x.g2p", "--hold-out", "1"], "words.dict: one word in 1 held out of"),
+        (["train", "words.dict", "-o", "x.g2p", "--hold-out", "1"], "words.dict: every word number 1 of "),
         (["train", "words.dict", "-o", "x.g2p", "--threads", "0"], "--threads 0; expected at least 1"),
+        (["train", "words.dict", "-o", "x.g2p", "-j", "0"], "--threads 0; expected at least 1"),
         (["train", "words.dict", "-o", "words.dict"], "words.dict: is an input and would be overwritten"),
         (["train", "marks", "-o", "x.g2p"], "^error: marks: no words to train on"),
         (["apply", "m.g2p"], "no word, or an empty one; expected words to pronounce, or --words FILE"),

@@ -89,8 +89,8 @@ def test_a_change_repeats_what_depends_on_it_and_from_a_stage_on(finished, monke
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (("--dict", "words.dict"), "recipe own: no --data DIR, a corpus; expected both"),
-        (("--data", "data"), "recipe own: no --dict FILE, a pronunciation dictionary; expected both"),
+        (("--dict", "words.dict"), "recipe own: no --data DIR, a corpus; expected --data and --dict"),
+        (("--data", "data"), "recipe own: no --dict FILE, a pronunciation dictionary; expected --data and --dict"),
         (("--data", "data", "--dict", "none"), "none: No such file or directory"),
         (("--data", "data", "--dict", "words.dict"), "minutes of speech with transcripts and pronunciations; expected"),
         (

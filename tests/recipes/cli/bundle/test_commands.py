@@ -78,6 +78,7 @@ def test_parts_that_do_not_fit_are_refused_and_nothing_is_written(change, messag
 
 def test_an_experiment_that_is_none_is_refused(user):
     assert "audio: none of model/cntkSpeech.dnn" in user.run("pack", "audio", "-o", "x.argo").fault
+    assert user.run("pack", "nowhere", "-o", "x.argo").fault == "nowhere: No such file or directory"
     assert "--model is missing; expected it, or an EXPERIMENT" in user.run("pack", "-o", "x.argo").fault
 
 
