@@ -218,7 +218,7 @@ def compare(stage: str, work: Path, sizes: list[int]) -> list[str]:
                 f"{stage}: {grown:.0f} bytes more for each utterance from {few} to {many}; expected at most "
                 f"{LIMITS[stage]}"
             )
-        if slower > SLOWER and short - start > 1:  # of less, too much is chance
+        if slower > SLOWER and short - start > 1:  # shorter times depend on chance
             faults.append(f"{stage}: {slower:.2f} times as long for each utterance with {many} as with {few}")
     return faults
 

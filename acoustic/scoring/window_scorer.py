@@ -10,7 +10,7 @@ from readers.errors import ModelError, ShapeError
 from readers.minibatches.context import subsampled_windows
 
 ONNX_SUFFIX = ".onnx"  # of model files for OnnxScorer
-WINDOW = 11  # frames that an input stacks if nobody says
+WINDOW = 11  # frames that an input stacks by default
 LARGEST_SHOWN = 61  # window, in a message about those that fit
 STEP = 16  # block sizes are rounded up to a multiple of it, with arbitrary columns, so that few sizes occur
 

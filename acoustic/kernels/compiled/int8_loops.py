@@ -39,7 +39,7 @@ def _tile(num_columns: int) -> Any:
 
     @intrinsic
     def tile(typing_context, weights, values, stride, num_quads, sums):
-        """sums (columns, 64) int32 = products of a panel and of columns that are `stride` bytes apart; addresses."""
+        """sums (columns, 64) int32 = products of a panel and of columns `stride` bytes apart; all are addresses."""
         signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64)
 
         def codegen(context, builder, signature, arguments):
