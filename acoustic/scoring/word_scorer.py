@@ -96,7 +96,8 @@ class WordScorer:
         if words is None:
             if known is None:
                 raise ModelError(
-                    f"{self.path}: a model that does not know its words; expected its vocabulary beside it"
+                    f"{self.path}: a model that does not know its words; expected a language model, with its "
+                    "vocabulary if an earlier version trained it"
                 )
             return known.entries()
         if known is not None:

@@ -138,8 +138,14 @@ def settings_of(arguments: argparse.Namespace):
 
 
 def list_of(source: str) -> Path:
-    """Return the list of audio files of a corpus, or the list itself."""
-    return Path(source) / AUDIO if Path(source).is_dir() else Path(source)
+    """Return the list of audio files of a corpus, or the list itself.  Raises FormatError for another directory."""
+    if not Path(source).is_dir():
+        return Path(source)
+    if not (found := Path(source) / AUDIO).exists():
+        raise FormatError(
+            f"{source}: no {AUDIO}; expected a directory that `argonaut import` wrote, or a list of audio"
+        )
+    return found
 
 
 def sibling(source: str, name: str) -> Path | None:

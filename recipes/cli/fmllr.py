@@ -173,6 +173,8 @@ def run_apply(arguments: argparse.Namespace) -> int:
         raise ConfigError("command line: --alignment without --speakers; expected both, or neither")
     model, out, report = Path(arguments.model) / MODEL, Path(arguments.out), RunReport("utterances")
     options = speaker_options(arguments)
+    if not model.exists():
+        raise ConfigError(f"{arguments.model}: no {MODEL}; expected a directory that `argonaut fmllr train` wrote")
     adaptation, _ = Adaptation.load(model)
     if not adaptation.complete:
         raise FormatError(f"{model}: the training is not complete; expected that `argonaut fmllr train` is run again")

@@ -131,6 +131,7 @@ def test_a_second_run_keeps_the_copies(corpus):
         (("--snr", "20:5", "--noise", "noises"), "augmentation: signal-to-noise ratio 20:5; expected -100 to 100 dB"),
         (("--noise", "empty"), "empty: no entries; expected an audio file on each line"),
         (("--noise", "nowhere"), "nowhere: No such file or directory"),
+        (("--noise", "feat"), "feat: no audio.scp; expected a directory that `argonaut import` wrote, or a list of"),
         (("--noise", "train.mlf"), "train.mlf:1: a master label file; expected lines path"),
         (("--babble", "twice"), "twice:2: utt00 is already at twice:1; expected every name once"),
         (("--talkers", "1.5:2", "--babble", "corpus"), "--talkers 1.5:2; expected whole numbers"),

@@ -164,6 +164,8 @@ def test_faults_of_apply_are_one_line(aligned):
     outcome = aligned.run(*apply)
     assert outcome.err[-1].startswith("error: '../x': a name of a feature file in another directory; expected no '..'")
     assert not Path("feats").exists()
+    outcome = aligned.run("fmllr", "apply", ".", *apply[3:])
+    assert outcome.err == [f"error: .: no {MODEL}; expected a directory that `argonaut fmllr train` wrote"]
 
 
 def test_a_training_that_is_not_complete_is_refused(aligned, monkeypatch):

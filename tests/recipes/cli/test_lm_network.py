@@ -171,7 +171,10 @@ def test_a_lattice_that_is_lost_is_named(place, capsys):
     ("arguments", "message"),
     [
         (["perplexity", "--text", "text"], "neither --lm nor --model; expected an n-gram, a network, or both"),
-        (["perplexity", "--text", "text", "--model", "model"], "a model that does not know its words; expected its"),
+        (
+            ["perplexity", "--text", "text", "--model", "model"],
+            "a model that does not know its words; expected a language model",
+        ),
         (
             ["rescore", "--nbest", "text", "--words", "words", "-o", "x"],
             "--words without --model; expected the network",
