@@ -178,7 +178,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     searching = parser.add_argument_group(
         "search (6.1.3.4)",
         "costs are -ln probabilities, and acoustic costs are multiplied by -acweight; beams are differences of costs;\n"
-        "  options that are not given have the values stored in -graph (--save-defaults), or else those in parentheses",
+        "options that are not given have the values stored in -graph (--save-defaults), or else those in parentheses",
     )
     add_number(searching, "acweight", "acoustic scale, 1/s of HVite -s; usually 0.1 to 2 (0.0667; when aligning: 1)")
     add_number(

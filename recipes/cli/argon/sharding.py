@@ -21,9 +21,8 @@ SECONDS = 5.0  # of an utterance whose length is unknown without reading it
 
 
 def add_process_options(group) -> None:
-    """Add -j, or --workers, and --scheduler."""
+    """Add --workers and --scheduler."""
     group.add_argument(
-        "-j",
         "--workers",
         type=int,
         metavar="N",
