@@ -17,6 +17,7 @@ from readers.errors import ConfigError
 GROUP = "argonaut.extensions"
 VARIABLE = "ARGONAUT_EXTENSIONS"  # paths of Python files, separated as in PATH; worker processes inherit them
 OPTION = "--extension"
+_imported: dict[str, bytes] = {}  # contents of imported files, by path
 
 
 def add_extension(path: str) -> None:
@@ -36,6 +37,15 @@ def extension_modules() -> list[ModuleType]:
     """
     paths = [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
     return [*_packages(), *(_file(os.path.realpath(path), path) for path in paths)]
+
+
+def fingerprint() -> str:
+    """Return a checksum of the named Python files as this process has imported, or would import them."""
+    import hashlib
+
+    paths = filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))
+    contents = [_imported.get(os.path.realpath(path)) or _content(path) for path in paths]
+    return hashlib.sha256(repr(contents).encode()).hexdigest()
 
 
 def extensions_of(base: type) -> dict[str, type]:
@@ -70,6 +80,7 @@ def _file(path: str, said: str) -> ModuleType:
     import importlib.util
 
     _check_file(path, said)
+    _imported[path] = _content(path)
     name = f"argonaut_extension_{Path(path).stem}_{zlib.crc32(os.fsencode(path)):08x}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -81,6 +92,13 @@ def _file(path: str, said: str) -> ModuleType:
         del sys.modules[name]
         raise _no_module(f"{OPTION} {said}", fault) from fault
     return module
+
+
+def _content(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
 
 
 def _check_file(path: str, said: str) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from readers.common.extensions import VARIABLE
+from readers.common.extensions import VARIABLE, fingerprint
 from readers.common.jobs.dask_cluster import DaskCluster
 from readers.common.jobs.durations import by_seconds
 from readers.common.jobs.places import LocalProcesses, Place, Threads
@@ -323,7 +323,7 @@ def run_settings() -> RunSettings:
     from importlib.metadata import version
 
     directory, extensions = os.getcwd(), os.environ.get(VARIABLE, "")  # noqa: PTH109
-    return RunSettings(secrets.token_hex(8), directory, extensions, version("argonaut-asr"))
+    return RunSettings(secrets.token_hex(8), directory, extensions, version("argonaut-asr"), fingerprint())
 
 
 def thread_runner(count: int | None = None) -> Runner:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from readers.common.extensions import VARIABLE
+from readers.common.extensions import OPTION, VARIABLE, fingerprint
 from readers.common.faults import os_reason
 from readers.errors import ArgonautError, ConfigError
 
@@ -40,12 +40,15 @@ class RunSettings(NamedTuple):
         Python files of --extension.
     program : str
         Version of this program.
+    code : str
+        Checksum of the extensions.
     """
 
     key: str
     directory: str = ""
     extensions: str = ""
     program: str = ""
+    code: str = ""
 
 
 @dataclass
@@ -129,11 +132,11 @@ class _Place:
 
     def __init__(self) -> None:
         self._free = threading.Condition()
-        self._users, self._now, self._before = 0, ("", ""), ""
+        self._users, self._now, self._before = 0, ("", "", ""), ("", "")
 
     @contextlib.contextmanager
     def of(self, settings: RunSettings) -> Iterator[None]:
-        place = settings.directory, settings.extensions
+        place = settings.directory, settings.extensions, settings.code
         if not settings.directory:
             yield
             return
@@ -149,7 +152,7 @@ class _Place:
             with self._free:
                 self._users -= 1
                 if not self._users:
-                    os.chdir(self._before)
+                    self._leave()
                     self._free.notify_all()
 
     def _enter(self, settings: RunSettings) -> None:
@@ -157,7 +160,7 @@ class _Place:
 
         if (found := version("argonaut-asr")) != settings.program:
             raise ConfigError(f"{worker_name()}: argonaut {found}; expected {settings.program}, as in this command")
-        self._before = os.getcwd()  # noqa: PTH109
+        self._before = os.getcwd(), os.environ.get(VARIABLE, "")  # noqa: PTH109
         try:
             os.chdir(settings.directory)
         except OSError as fault:
@@ -165,8 +168,17 @@ class _Place:
                 f"{worker_name()}: {settings.directory}: {os_reason(fault)}; expected workers that see the files of "
                 "this machine under the same names"
             ) from fault
-        if settings.extensions:
-            os.environ[VARIABLE] = settings.extensions
+        os.environ[VARIABLE] = settings.extensions
+        if settings.extensions and fingerprint() != settings.code:
+            self._leave()
+            raise ConfigError(
+                f"{worker_name()}: {OPTION} {settings.extensions}: another content than in this command; expected "
+                "workers that are started again when an extension is changed, since they import it once"
+            )
+
+    def _leave(self) -> None:
+        directory, os.environ[VARIABLE] = self._before
+        os.chdir(directory)
 
 
 _place = _Place()

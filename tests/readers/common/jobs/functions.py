@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+from readers.common.extensions import extension_modules
 from readers.common.jobs.worker import kept
 from readers.errors import FormatError
 
@@ -66,6 +67,10 @@ def open_model(name: str) -> list:
 def opened(number: int, name: str) -> tuple[int, int]:
     """(process, how often the model was opened there)."""
     return os.getpid(), len(kept(open_model, name))
+
+
+def extension_values(number: int) -> list[int]:
+    return [module.VALUE for module in extension_modules()]
 
 
 def read_here(name: str) -> str:

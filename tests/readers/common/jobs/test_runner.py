@@ -4,15 +4,17 @@ import contextlib
 import os
 import threading
 import time
+from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
 
+from readers.common.extensions import VARIABLE
 from readers.common.jobs import runner as runner_module
 from readers.common.jobs.durations import by_seconds
 from readers.common.jobs.runner import ShardLost, process_runner, thread_runner
 from readers.common.jobs.worker import KEPT_RUNS, SchedulerLost, keeping, kept
-from readers.errors import FormatError
+from readers.errors import ConfigError, FormatError
 from tests.readers.common.jobs import functions
 
 NUMBERS = list(range(12))
@@ -225,6 +227,29 @@ def test_workers_work_where_the_command_was_started(tmp_path, monkeypatch, lines
         )
         assert list(runner.results(functions.read_here, ["text"])) == ["here"]
         runner.close()
+
+
+def test_workers_have_the_extensions_of_the_command(tmp_path, monkeypatch, lines):
+    monkeypatch.chdir(tmp_path)
+    with cluster(lines.append, n_workers=1) as elsewhere:
+
+        def run(text):
+            Path("extra.py").write_text(text)
+            place = type(elsewhere.place)(runner_module.run_settings(), elsewhere.place._scheduler, lines.append)
+            runner = runner_module.Runner(place, lines.append)
+            try:
+                return list(runner.results(functions.extension_values, [1]))
+            finally:
+                runner.close()
+
+        monkeypatch.setenv(VARIABLE, "extra.py")
+        assert run("VALUE = 7") == [[7]]
+        with pytest.raises(ConfigError, match=r"^worker .*: --extension extra\.py: another content than in this comma"):
+            run("VALUE = 8")
+        assert run("VALUE = 7") == [[7]]
+        monkeypatch.delenv(VARIABLE)
+        assert run("VALUE = 8") == [[]]  # not that of the last command
+        elsewhere.close()
 
 
 def test_a_straggler_is_shown(tmp_path, monkeypatch):
