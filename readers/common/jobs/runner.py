@@ -129,7 +129,7 @@ class Runner:
         total : int, optional
             Number of items, if they are no sequence.
         stopped : callable, optional
-            When it returns True, no more shards begin; those in progress are finished.
+            When it returns True, no more shards begin; those in progress are finished, if there are workers.
 
         Yields
         ------
@@ -214,7 +214,10 @@ class Runner:
                 if inside[0].answer is not None:
                     yield inside.popleft()
                     continue
-                shard = self._next(done, running)
+                shard = self._next(done, running, stopped)
+                if shard is None:
+                    yield from (one for one in inside if one.answer is not None)
+                    return
                 answer = shard.answer
                 if answer.is_suspected and self._is_final(shard, divide) and not shard.is_alone:
                     self._repeat_alone(shard, alone)
@@ -239,14 +242,16 @@ class Runner:
         shard.answer, shard.begun = None, time.monotonic()
         running[self.place.submit(function, shard.part, arguments, done, shard.avoid)] = shard
 
-    def _next(self, done: SimpleQueue, running: dict[Any, _Shard]) -> _Shard:
-        """Wait for a shard, and return it with its answer."""
+    def _next(self, done: SimpleQueue, running: dict[Any, _Shard], stopped: Callable[[], bool]) -> _Shard | None:
+        """Wait for a shard, and return it with its answer; None after a stop when there are no workers."""
         while True:
             try:
                 future = done.get(timeout=TICK)
                 break
             except Empty:
                 self.place.look_after(list(running))
+                if stopped() and not self.place.size:
+                    return None
                 if self.watch:
                     self.watch(**self._figures(running))
         shard = running.pop(future)

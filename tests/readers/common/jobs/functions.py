@@ -81,3 +81,7 @@ def wait_for_file(number: int, name: str) -> int:
     while number == 0 and not Path(name).exists():
         time.sleep(0.01)
     return threading.get_ident()
+
+
+def wait_for_file_at_0(numbers: list[int], name: str) -> list[int]:
+    return [wait_for_file(number, name) for number in numbers]

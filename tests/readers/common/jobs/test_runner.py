@@ -1,6 +1,7 @@
 """Lists that are divided among threads, processes and a cluster: order, faults, lost workers and stragglers."""
 
 import contextlib
+import itertools
 import os
 import threading
 import time
@@ -275,6 +276,20 @@ def test_after_a_stop_no_shard_begins():
     for item, _ in found:
         seen.append(item)
     assert seen == [0, 1, 2, 3, 4]  # a whole shard
+    runner.close()
+
+
+def test_a_stop_does_not_wait_for_workers_if_there_are_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner_module, "TICK", 0.02)
+    runner, asked = thread_runner(2), itertools.count()
+    runner.place.size, end = 0, tmp_path / "end"
+    found = runner.each(
+        *(functions.wait_for_file_at_0, [1, 0, 2, 3, 4], str(end)),
+        seconds=lambda number: 5.0,
+        stopped=lambda: next(asked) >= 4,
+    )
+    assert [item for item, _ in found] == [1, 2, 3]
+    end.touch()
     runner.close()
 
 
