@@ -160,7 +160,10 @@ class _Place:
 
         if (found := version("argonaut-asr")) != settings.program:
             raise ConfigError(f"{worker_name()}: argonaut {found}; expected {settings.program}, as in this command")
-        self._before = os.getcwd(), os.environ.get(VARIABLE, "")  # noqa: PTH109
+        directory = ""
+        with contextlib.suppress(OSError):  # it has been removed
+            directory = os.getcwd()  # noqa: PTH109
+        self._before = directory, os.environ.get(VARIABLE, "")
         try:
             os.chdir(settings.directory)
         except OSError as fault:
@@ -178,7 +181,8 @@ class _Place:
 
     def _leave(self) -> None:
         directory, os.environ[VARIABLE] = self._before
-        os.chdir(directory)
+        with contextlib.suppress(OSError):  # it has been removed, and the next shard has one of its own
+            os.chdir(directory)
 
 
 _place = _Place()

@@ -77,6 +77,11 @@ def read_here(name: str) -> str:
     return Path(name).read_text()
 
 
+def remove_directory(name: str) -> str:
+    Path(name).rmdir()
+    return name
+
+
 def wait_for_file(number: int, name: str) -> int:
     while number == 0 and not Path(name).exists():
         time.sleep(0.01)

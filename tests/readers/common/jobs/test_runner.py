@@ -14,7 +14,7 @@ from readers.common.extensions import VARIABLE
 from readers.common.jobs import runner as runner_module
 from readers.common.jobs.durations import by_seconds
 from readers.common.jobs.runner import ShardLost, process_runner, thread_runner
-from readers.common.jobs.worker import KEPT_RUNS, SchedulerLost, keeping, kept
+from readers.common.jobs.worker import KEPT_RUNS, SchedulerLost, keeping, kept, work
 from readers.errors import ConfigError, FormatError
 from tests.readers.common.jobs import functions
 
@@ -228,6 +228,20 @@ def test_workers_work_where_the_command_was_started(tmp_path, monkeypatch, lines
         )
         assert list(runner.results(functions.read_here, ["text"])) == ["here"]
         runner.close()
+
+
+def test_a_worker_whose_directory_was_removed_works_in_that_of_the_command(tmp_path, monkeypatch):
+    (tmp_path / "text").write_text("here")
+    settings = runner_module.run_settings()._replace(directory=str(tmp_path))
+    for _ in range(2):
+        (tmp_path / "gone").mkdir()
+        monkeypatch.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+        assert work(settings, functions.read_here, "text", ()).result == "here"
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    answer = work(settings, functions.remove_directory, "gone", ())
+    assert (answer.result, answer.fault) == ("gone", None)
 
 
 def test_workers_have_the_extensions_of_the_command(tmp_path, monkeypatch, lines):
