@@ -45,4 +45,5 @@ def test_examples_learn(number, tmp_path):
 
 
 def test_every_kind_of_network_is_there():
-    assert re.findall(r"^\| `([A-Z]+)` \|", PAGE, re.MULTILINE) == ["CLASSLM", "CLASSLSTM", "LBLM", "CRF"]
+    kinds = ["CLASSLM", "CLASSLSTM", "CLSTM", "NCELSTM", "NPLM", "LBLM", "CRF"]
+    assert re.findall(r"^\| `([A-Z]+)` \|", PAGE, re.MULTILINE) == kinds

@@ -34,7 +34,7 @@ def test_the_options_and_commands_are_there():
     for flag in ("-acweight", "-beam", "-max-tokens", "--lm-scale", "--word-penalty", "--lattice-beam", "-alignmlf"):
         assert f"`{flag}" in PAGE or f" {flag}" in PAGE
         assert canonical([flag], parser)[0] in parser._option_string_actions
-    assert set(re.findall(r"`argonaut ([a-z]+)", PAGE)) <= set(COMMANDS)
+    assert set(re.findall(r"`argonaut ([a-z0-9]+)", PAGE)) <= set(COMMANDS)
 
 
 def test_lattices_of_htk_are_read_as_they_stand(tmp_path, monkeypatch, capsys):
