@@ -48,6 +48,15 @@ def by_unique_ends(names: Collection[str]) -> dict[str, str]:
     return {end: name for name in names if counts[end := name.rpartition("/")[2]] == 1}
 
 
+def with_tails(keys: Iterable[str]) -> Iterator[str]:
+    """Yield the keys of utterances and their ends after each slash, which can be names of `*/` entries."""
+    for key in keys:
+        yield key
+        while "/" in key:
+            key = key.split("/", 1)[1]
+            yield key
+
+
 def hashes_of(names: Iterable[str]):
     """Return a 64-bit hash of each name, (n,) int64; other processes have other hashes."""
     import numpy as np  # commands that compute nothing start without it

@@ -18,10 +18,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from readers.common.faults import OnFault
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
-from readers.common.names import KeySet, cut_extension, key_of, wildcard
+from readers.common.names import KeySet, cut_extension, key_of, wildcard, with_tails
 from readers.common.text import is_number, read_lines, split_fields
 from readers.errors import FormatError
-from readers.htk.storage.label_fields import HEADER, MAX_TIME, check_header, entry_name, format_entry, parse_time
+from readers.htk.storage.label_fields import (
+    HEADER,
+    MAX_TIME,
+    check_header,
+    entry_name,
+    format_entry,
+    not_closed,
+    parse_time,
+)
 
 if TYPE_CHECKING:
     from readers.htk.storage.label_index import LabelIndex
@@ -190,7 +198,7 @@ class MLF(Mapping):
         from readers.htk.storage.label_index import LabelIndex, LabelText  # imports numba
 
         text, source, self._by_tail = LabelText(path), f"{path}", None
-        check_header(text.read(0, min(text.size, 80)).decode(errors="replace").split("\n", 1)[0], source)
+        text.check_header()
         if self._large is None:
             self._large = LabelIndex(_parse_labels, self._labels)
 
@@ -199,13 +207,13 @@ class MLF(Mapping):
             on_fault(fault)
 
         accept = partial(self._is_new, source)
-        self._large.add_file(text, entry_name, accept, wanted, on_fault and refuse)
+        self._large.add_file(text, accept, wanted, on_fault and refuse)
 
     def _grows_large(self, path: str | os.PathLike) -> bool:
-        """Count the bytes of a file; return whether it and the files before it are large together."""
-        if self._large is None and Path(path).is_file():
-            self._bytes += Path(path).stat().st_size
-        return self._large is not None or self._bytes > LARGE
+        """Count the bytes of a file; return whether it, or all together, are large.  A pipe, read once, is not."""
+        is_file = Path(path).is_file()
+        self._bytes += Path(path).stat().st_size if is_file else 0
+        return is_file and (self._large is not None or self._bytes > LARGE)
 
 
 class _Items(ItemsView):
@@ -257,7 +265,7 @@ def read_mlf(
     if mlf._grows_large(path):
         mlf._read_large(path, keys if keys is None or isinstance(keys, KeySet) else wanted_keys(keys), on_fault)
         return mlf
-    wanted = keys if keys is None or isinstance(keys, KeySet) else set(_with_tails(keys))
+    wanted = keys if keys is None or isinstance(keys, KeySet) else set(with_tails(keys))
     lines = read_lines(path)
     check_header(lines[0] if lines else "", f"{path}")
     source = f"{path}"
@@ -276,7 +284,7 @@ def read_mlf(
         try:
             name = entry_name(text, f"{source}:{first}")
             index = _find_dot(lines, first, source, name)
-            if wanted is not None and not (key_of(name) in wanted or "*" in name[1:] or "?" in name):
+            if wanted is not None and not ((key := key_of(name)) in wanted or "*" in key or "?" in key):
                 continue
             mlf.add(name, _parse_labels(lines, first, index - 1, source, on_fault and told), source, first)
         except FormatError as fault:
@@ -289,16 +297,7 @@ def read_mlf(
 
 def wanted_keys(keys: Iterable[str]) -> KeySet:
     """Return the keys of utterances in the form that `read_mlf` needs, for several files of many utterances."""
-    return KeySet(_with_tails(keys))
-
-
-def _with_tails(keys: Iterable[str]) -> Iterator[str]:
-    """Yield the keys and their ends after each slash, which can be names of `*/` entries."""
-    for key in keys:
-        yield key
-        while "/" in key:
-            key = key.split("/", 1)[1]
-            yield key
+    return KeySet(with_tails(keys))
 
 
 def _find_dot(lines: list[str], index: int, source: str, name: str) -> int:
@@ -308,7 +307,7 @@ def _find_dot(lines: list[str], index: int, source: str, name: str) -> int:
         if lines[index].strip() == ".":
             return index + 1
         index += 1
-    raise FormatError(f'{source}:{begin}: entry "{name}" is not closed; expected a line with a single dot')
+    raise not_closed(name, f"{source}:{begin}")
 
 
 def _parse_labels(

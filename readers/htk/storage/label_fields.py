@@ -49,11 +49,21 @@ def entry_name(text: str, where: str) -> str:
         )
     if rest:
         raise FormatError(f'{where}: {rest[:40]!r} after the name "{name}"; expected nothing more on the line')
+    return unescape_entry(name)
+
+
+def unescape_entry(name: str) -> str:
+    """Return the name of an entry with the characters of its octal codes."""
     if "\\" not in name:
         return name
     return _OCTAL.sub(
         lambda run: bytes(int(code, 8) for code in run.group(1)[1:].split("\\")).decode(errors="replace"), name
     )
+
+
+def not_closed(name: str, where: str) -> FormatError:
+    """Return the error for an entry without a dot at its end."""
+    return FormatError(f'{where}: entry "{name}" is not closed; expected a line with a single dot')
 
 
 def parse_time(field: str, where: str) -> int | None:

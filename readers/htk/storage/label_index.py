@@ -8,8 +8,10 @@ import contextlib
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,16 +21,37 @@ from readers.common.faults import OnFault
 from readers.common.names import KeySet, KeyTable, hashes_of, key_of, several
 from readers.common.text import GZIP_MAGIC, decode_text, read_text_bytes
 from readers.errors import FormatError
+from readers.htk.storage.label_fields import HEADER, check_header, entry_name, not_closed, unescape_entry
 from readers.htk.storage.label_kernels import END, FULL, NOT_CLOSED, ODD_NAME, find_dot, index_entries
 
 BLOCK = 1 << 22  # bytes that are read at once
+HEAD = 1 << 16  # bytes that are read first
 MOST_OPEN = 64  # files; systems allow a process some hundreds
 ENTRIES_AT_ONCE = 1 << 15
-ODD = -1  # size of a name that is not written as it is
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 ParseLabels = Callable[..., list]
 ENTRY = np.dtype([("name", "<i8"), ("name_size", "<i4"), ("gap", "<i4"), ("size", "<i8"), ("line", "<i8")])
+
+
+class _Copies:
+    """A temporary file with the texts of label files that cannot be read in parts, one after the other."""
+
+    def __init__(self):
+        self.file = tempfile.TemporaryFile(prefix="argonaut-labels-", buffering=0)  # noqa: SIM115
+        self._size, self._lock = 0, threading.Lock()
+
+    def append(self, text: bytes) -> int:
+        """Write a text; return where it begins."""
+        with self._lock:
+            begin, view = self._size, memoryview(text)
+            while view:
+                view = view[self.file.write(view) :]
+            self._size += len(text)
+        return begin
+
+
+_copies: "weakref.WeakValueDictionary[int, _Copies]" = weakref.WeakValueDictionary()  # by process; closed when unused
 
 
 class LabelText:
@@ -45,41 +68,77 @@ class LabelText:
         self._open()
 
     def _open(self) -> None:
-        self._lock, self._is_plain = threading.Lock(), _is_plain(self.path)
-        if self._is_plain:
-            self._file = Path(self.path).open("rb", buffering=0)  # noqa: SIM115
+        self._lock, self._copies, self._begin = threading.Lock(), None, 0
+        if _is_plain(self.path):
+            self._file: FileIO | None = Path(self.path).open("rb", buffering=0)  # noqa: SIM115
+            self._state = _state(self._file)
+            self.size = self._state[0]
         else:
-            self._file = tempfile.TemporaryFile(prefix="argonaut-labels-", buffering=0)  # noqa: SIM115
-            view = memoryview(read_text_bytes(self.path))
-            while view:
-                view = view[self._file.write(view) :]
-        self.size = os.fstat(self._file.fileno()).st_size
+            text = read_text_bytes(self.path)
+            self._copies = _copies.get(os.getpid()) or _copies.setdefault(os.getpid(), _Copies())
+            self._begin, self.size = self._copies.append(text), len(text)
 
     def read(self, begin: int, size: int) -> bytes:
-        """Return a part of the text.  Raises FormatError if the file has become too short."""
-        pieces = []
-        with self._lock, contextlib.ExitStack() as stack:
+        """Return a part of the text.  Raises FormatError if the file has changed."""
+        if self._copies is not None:
+            return _read_at(self._copies.file, self._begin + begin, size, self._lock)
+        with contextlib.ExitStack() as stack:
             file = self._file or stack.enter_context(Path(self.path).open("rb", buffering=0))
-            file.seek(begin)
-            while size and (piece := file.read(size)):
-                pieces.append(piece)
-                size -= len(piece)
-        if size:
-            raise FormatError(f"{self.path}: the file has become shorter while it was used; expected no change")
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            found = _read_at(file, begin, size, self._lock)
+            if len(found) < size or _state(file) != self._state:
+                raise FormatError(f"{self.path}: the file has changed while it was used; expected no change")
+        return found
+
+    def check_header(self) -> None:
+        """Raise FormatError, as for a small file, unless the first line is that of label files."""
+        head = self.read(0, min(self.size, HEAD))
+        if not head.startswith(HEADER.encode()):
+            decode_text(head[: head.rfind(b"\n") + 1] or head, self.path)  # may be audio
+        check_header(head.decode(errors="replace").split("\n", 1)[0], f"{self.path}")
 
     def release(self) -> None:
         """Close the file, unless it is a copy; it is opened again whenever it is read."""
-        if self._is_plain:
+        if self._copies is None:
             self._file.close()
             self._file = None
 
+    def keep_open(self) -> None:
+        """Open the file after `release`, for faster reading."""
+        if self._copies is None and self._file is None:
+            self._file = Path(self.path).open("rb", buffering=0)  # noqa: SIM115
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path}
+        return {"path": self.path, "size": self.size}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.path = state["path"]
         self._open()
+        self.release()  # until the index keeps it open
+        if self.size != state["size"]:
+            raise FormatError(f"{self.path}: the file has changed while it was used; expected no change")
+
+
+def _state(file: FileIO) -> tuple[int, int]:
+    """Return size and time of the last change of a file."""
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
+
+
+def _read_at(file: FileIO, begin: int, size: int, lock: threading.Lock) -> bytes:
+    """Return bytes of a file, fewer if it ends before; other processes may share its position."""
+    pieces = []
+    while size:
+        if hasattr(os, "pread"):
+            piece = os.pread(file.fileno(), size, begin)
+        else:  # Windows
+            with lock:
+                file.seek(begin)
+                piece = file.read(size)
+        if not piece:
+            break
+        pieces.append(piece)
+        begin, size = begin + len(piece), size - len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _is_plain(path: str | os.PathLike) -> bool:
@@ -119,11 +178,8 @@ class Fault(NamedTuple):
     error: FormatError
 
 
-def find_entries(text: LabelText, entry_name: Callable[[str, str], str]) -> Iterator[FoundEntries | Fault]:
-    """Yield the entries of a label file, in order, and the faults between them.
-
-    entry_name(line, where): returns the name on the first line of an entry, or raises FormatError.
-    """
+def find_entries(text: LabelText) -> Iterator[FoundEntries | Fault]:
+    """Yield the entries of a label file, in order, and the faults between them."""
     place, line, size = 0, 0, BLOCK
     columns = [np.empty((ENTRIES_AT_ONCE, 2), np.int64) for _ in range(2)]
     columns += [np.empty(ENTRIES_AT_ONCE, np.int64), np.empty(ENTRIES_AT_ONCE, bool)]
@@ -139,12 +195,11 @@ def find_entries(text: LabelText, entry_name: Callable[[str, str], str]) -> Iter
             if count:
                 yield _found(block, place, count, *columns)
             if reason in (ODD_NAME, NOT_CLOSED):
-                odd = _odd_entry(block, characters, begin, line, place, text.path, entry_name)
-                if odd.is_cut and not is_last:
+                close, end, num_lines, _ = find_dot(characters, block.find(b"\n", begin) + 1 or len(block))
+                if close < 0 and not is_last:
                     break
-                if odd.found is not None:
-                    yield odd.found
-                begin, line = odd.end, odd.line
+                yield _fault(block, begin, line, text.path)
+                begin, line = end, line + 1 + num_lines
         size = BLOCK if begin else 2 * size  # an entry that is longer than the block
         place += begin
 
@@ -156,38 +211,18 @@ def _found(block: bytes, place: int, count: int, names, bodies, lines, plain) ->
     rows["name"], rows["name_size"] = names[:, 0] + place, names[:, 1] - names[:, 0]
     rows["gap"], rows["size"] = bodies[:, 0] - names[:, 0], bodies[:, 1] - bodies[:, 0]
     rows["line"] = lines[:count]
-    return FoundEntries([block[begin:end].decode() for begin, end in names.tolist()], rows, plain[:count].copy())
+    found = [unescape_entry(block[begin:end].decode()) for begin, end in names.tolist()]
+    return FoundEntries(found, rows, plain[:count].copy())
 
 
-class _OddEntry(NamedTuple):
-    """What an unusual line between entries is.
-
-    found: an entry or a fault, None for a line of blanks; is_cut: whether no dot follows.
-    end, line: where the next entry begins, and the number of lines before it.
-    """
-
-    found: FoundEntries | Fault | None
-    is_cut: bool
-    end: int
-    line: int
-
-
-def _odd_entry(block: bytes, characters, begin: int, line: int, place: int, path, entry_name) -> _OddEntry:
-    body = block.find(b"\n", begin) + 1 or len(block)
-    first = block[begin:body].decode().strip()
-    if not first:  # blanks that are not ASCII
-        return _OddEntry(None, False, body, line + 1)
-    close, end, num_lines, _ = find_dot(characters, body)
+def _fault(block: bytes, begin: int, line: int, path: str | os.PathLike) -> Fault:
+    """Return what is wrong with the entry that begins at a place in a block."""
+    where = f"{path}:{line + 1}"
     try:
-        name = entry_name(first, f"{path}:{line + 1}")
-        if close < 0:
-            message = f'entry "{name}" is not closed; expected a line with a single dot'
-            raise FormatError(f"{path}:{line + 1}: {message}")
+        name = entry_name(block[begin : block.find(b"\n", begin) + 1 or None].decode().strip(), where)
     except FormatError as fault:
-        fault = fault.with_traceback(None)  # which would keep the block in memory
-        return _OddEntry(Fault(line + 1, fault), close < 0, end, line + 1 + num_lines)
-    row = np.array([(place + begin, ODD, body - begin, close - body, line + 1)], ENTRY)
-    return _OddEntry(FoundEntries([name], row, np.zeros(1, bool)), False, end, line + 1 + num_lines)
+        return Fault(line + 1, fault.with_traceback(None))  # which would keep the block in memory
+    return Fault(line + 1, not_closed(name, where))
 
 
 class LabelIndex:
@@ -208,25 +243,27 @@ class LabelIndex:
         self._rows, self._any_path = np.empty(0, ENTRY), np.empty(0, bool)
         self._new: list[tuple[np.ndarray, np.ndarray]] = []  # rows and flags that are not in these arrays yet
         self._last: tuple[int, bytes] = -1, b""  # of `_content`
-        self._odd: dict[int, str] = {}  # names that are not written as they are
         self._table = KeyTable(self.key)
+        self._lock = threading.Lock()  # of the rows
 
     def __len__(self) -> int:
         return len(self._table)
 
     def __getstate__(self) -> dict[str, Any]:
         self._join()
-        return {**self.__dict__, "_table": None}
+        return {**self.__dict__, "_table": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
+        self._lock = threading.Lock()
+        for text, _ in self._texts[:MOST_OPEN]:
+            text.keep_open()
         self._table = KeyTable(self.key)
         self._table.extend(hashes_of(map(self.key, range(len(self._rows)))))
 
     def add_file(
         self,
         text: LabelText,
-        entry_name: Callable[[str, str], str],
         accept: Callable[[str, list, int, int], bool],
         wanted: KeySet | None = None,
         refuse: Callable[[int, FormatError], None] | None = None,
@@ -236,8 +273,6 @@ class LabelIndex:
         Parameters
         ----------
         text : LabelText
-        entry_name : callable
-            See `find_entries`.
         accept : callable
             accept(name, labels, line, line of an earlier entry of the same name or 0) is called for entries whose names
             may be patterns or repeated.  It returns whether to add the entry, or raises FormatError.
@@ -248,7 +283,7 @@ class LabelIndex:
         """
         self._texts.append((text, refuse is not None))
         self._firsts.append(len(self))
-        for found in find_entries(text, entry_name):
+        for found in find_entries(text):
             if isinstance(found, FoundEntries):
                 self._add(found, accept, wanted, refuse)
             elif refuse is None:
@@ -262,7 +297,7 @@ class LabelIndex:
         """Add entries of the last file, after checking the unusual ones among them in their order."""
         keys = [key_of(name) for name in found.names]
         hashes = hashes_of(keys)
-        patterns = np.fromiter(("*" in name[1:] or "?" in name for name in found.names), bool, len(keys))
+        patterns = np.fromiter(("*" in key or "?" in key for key in keys), bool, len(keys))
         kept = np.ones(len(keys), bool) if wanted is None else patterns | wanted.contains(hashes)
         unusual = patterns | ~found.plain | self._table.known(hashes) | several(hashes)
         if self._others:
@@ -280,8 +315,6 @@ class LabelIndex:
                 if told is None:
                     raise
                 told(fault)
-        odd = np.flatnonzero(found.rows["name_size"] == ODD).tolist()
-        self._odd |= {len(self) + int(kept[:i].sum()): found.names[i] for i in odd if kept[i]}
         flags = np.fromiter((name.startswith("*/") for name in found.names), bool, len(keys))
         self._new.append((found.rows[kept], flags[kept]))
         self._table.extend(hashes[kept])
@@ -293,9 +326,10 @@ class LabelIndex:
 
     def _join(self) -> None:
         """Append new rows to the others."""
-        if self._new:
-            rows, flags = zip((self._rows, self._any_path), *self._new)
-            self._rows, self._any_path, self._new = np.concatenate(rows), np.concatenate(flags), []
+        with self._lock:
+            if self._new:
+                rows, flags = zip((self._rows, self._any_path), *self._new)
+                self._rows, self._any_path, self._new = np.concatenate(rows), np.concatenate(flags), []
 
     def find(self, key: str, any_path: bool = False) -> int | None:
         """Return the number of the entry with a key, None if there is none; any_path: only one written `*/key`."""
@@ -310,10 +344,7 @@ class LabelIndex:
     def key(self, number: int) -> str:
         """Return the key of an entry."""
         self._join()
-        if number in self._odd:
-            return key_of(self._odd[number])
-        row = self._rows[number]
-        return key_of(self._content(number)[: int(row["name_size"])].decode())
+        return key_of(unescape_entry(self._content(number)[: int(self._rows[number]["name_size"])].decode()))
 
     def labels(self, number: int) -> list:
         """Return the labels of an entry."""

@@ -67,11 +67,39 @@ def _bounds(text, place):
     while end < len(text) and text[end] != 10:
         end += 1
     first, last = place, end
-    while first < last and _is_blank(text[first]):
-        first += 1
-    while first < last and _is_blank(text[last - 1]):
-        last -= 1
+    while first < last:
+        size = _blank_size(text, first, last)
+        if size == 0:
+            break
+        first += size
+    while first < last:
+        size = 1
+        while size < 3 and size < last - first and text[last - size] & 0xC0 == 0x80:  # not the first byte of UTF-8
+            size += 1
+        if _blank_size(text, last - size, last) != size:
+            break
+        last -= size
     return min(end + 1, len(text)), first, last
+
+
+@njit(cache=True, nogil=True)
+def _blank_size(text, place, last):
+    """Return the number of bytes of the character at a place if it is a blank of `str.strip`, else 0."""
+    one = text[place]
+    if one < 128:
+        return 1 if _is_blank(one) else 0
+    if one == 0xC2 and last - place > 1:
+        return 2 if text[place + 1] == 0x85 or text[place + 1] == 0xA0 else 0
+    if not 0xE1 <= one <= 0xE3 or last - place < 3:
+        return 0
+    two, three = text[place + 1], text[place + 2]
+    is_blank = (
+        (one == 0xE1 and two == 0x9A and three == 0x80)  # U+1680
+        or (one == 0xE2 and two == 0x80 and (three <= 0x8A or three == 0xA8 or three == 0xA9 or three == 0xAF))
+        or (one == 0xE2 and two == 0x81 and three == 0x9F)  # U+205F
+        or (one == 0xE3 and two == 0x80 and three == 0x80)  # U+3000
+    )
+    return 3 if is_blank else 0
 
 
 @njit(cache=True, nogil=True)
@@ -91,12 +119,11 @@ def _is_header(text, first, last):
 
 @njit(cache=True, nogil=True)
 def _is_plain_name(text, first, last):
-    """Whether a line is a name in quotes, of printable ASCII characters without quotes and backslashes."""
+    """Whether a line is a name in quotes, without other quotes."""
     if last - first < 3 or text[first] != ord('"') or text[last - 1] != ord('"'):
         return False
-    for place in range(first + 1, last - 1):
-        byte = text[place]
-        if not 32 <= byte <= 126 or byte == ord('"') or byte == ord("\\"):
+    for place in range(first + 1, last - 1):  # noqa: SIM110
+        if text[place] == ord('"'):
             return False
     return True
 

@@ -1,14 +1,17 @@
 """Large label files: an index of entries, compared with reading into memory."""
 
 import gzip
+import os
 import pickle
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from readers.common import names as names_module
 from readers.errors import FormatError
 from readers.htk import mlf as mlf_module
 from readers.htk.mlf import MLF, read_mlf, wanted_keys
@@ -24,7 +27,12 @@ LINES = (
     '"*/b.lab"',
     '"x/b.lab"',
     '"*/c*.lab"',
+    '"*.lab"',
+    '"x.l?b"',
     '"a\\040b.lab"',
+    '"a\\052.lab"',
+    '"x\\b.lab"',
+    '"é.lab"\u00a0',
     '"a.lab" x',
     '"d" -> "e"',
     "0 10 s",
@@ -40,6 +48,10 @@ LINES = (
     "é",
     "\u00a0",
     " \t.",
+    ".\u3000",
+    "\u2003\x85.\x1c",
+    "\u2003///",
+    "\u00a0#!MLF!#",
     "#!MLF!#",
 )
 
@@ -72,13 +84,17 @@ def outcome(path, keys, tolerant, names):
     keys=st.sampled_from([None, {"a", "x/b"}, set()]),
     tolerant=st.booleans(),
     block=st.sampled_from([8, 40, 1 << 20]),
+    collide=st.booleans(),
+    header=st.sampled_from([HEADER] * 9 + ["\u00a0#!MLF!# \n", "RIFF\0\0\0\0WAVEfmt \n", "é" * 50 + "\n"]),
 )
-def test_a_large_file_is_read_like_a_small_one(tmp_path_factory, lines, end, keys, tolerant, block):
+def test_a_large_file_is_read_like_a_small_one(tmp_path_factory, lines, end, keys, tolerant, block, collide, header):
     path = tmp_path_factory.mktemp("mlf") / "a.mlf"
-    path.write_text(HEADER + "\n".join(lines) + end)
-    names = ("a", "x/b", "y/b.fb", "c1", "a b")
+    path.write_text(header + "\n".join(lines) + end)
+    names = ("a", "x/b", "y/b.fb", "c1", "a b", "x\\b", "é", "other")
     with pytest.MonkeyPatch.context() as patch:
         expected = outcome(path, keys, tolerant, names)
+        if keys is None and collide:
+            patch.setattr(names_module, "hash", lambda name: len(name) % 2, raising=False)
         patch.setattr(mlf_module, "LARGE", -1)
         patch.setattr(label_index, "BLOCK", block)
         patch.setattr(label_index, "ENTRIES_AT_ONCE", 2)
@@ -111,7 +127,7 @@ def test_the_kernels_find_what_splitting_finds():
         assert (lines[:3].tolist(), plain[:3].tolist()) == ([3, 7, 9], [True] * 3)
     assert index_entries(raw, 0, 0, names[:1], bodies, lines, plain)[3] == FULL
     assert index_entries(raw[:20], 0, 0, names, bodies, lines, plain) == (0, 9, 2, NOT_CLOSED)
-    odd = np.frombuffer(b'"a"\n.\n"\\040"\n.\n', np.uint8)
+    odd = np.frombuffer(b'"a"\n.\n"b"c"\n.\n', np.uint8)
     assert index_entries(odd, 0, 0, names, bodies, lines, plain) == (1, 6, 2, ODD_NAME)
 
 
@@ -144,14 +160,65 @@ def test_text_that_cannot_be_read_in_parts_is_copied(tmp_path, monkeypatch, form
     assert again.lookup("any/a") == found.lookup("any/a")
 
 
-def test_a_file_that_shrinks_is_reported(tmp_path, monkeypatch):
+@pytest.mark.parametrize("change", ["", HEADER + '"a"\n0 99 y\n.\n'])
+def test_a_file_that_changes_is_reported(tmp_path, monkeypatch, change):
+    monkeypatch.setattr(mlf_module, "LARGE", -1)
+    path = tmp_path / "a.mlf"
+    path.write_text(HEADER + '"a"\n0 10 x\n.\n')
+    os.utime(path, ns=(0, 0))
+    found = read_mlf(path)
+    path.write_text(change)
+    with pytest.raises(FormatError, match=r"a.mlf: the file has changed while it was used; expected no change"):
+        found.lookup("a")
+
+
+def test_a_file_that_is_replaced_or_deleted_is_still_read(tmp_path, monkeypatch):
     monkeypatch.setattr(mlf_module, "LARGE", -1)
     path = tmp_path / "a.mlf"
     path.write_text(HEADER + '"a"\n0 10 x\n.\n')
     found = read_mlf(path)
-    path.write_text(HEADER)
-    with pytest.raises(FormatError, match=r"a.mlf: the file has become shorter while it was used; expected no change"):
-        found.lookup("a")
+    (tmp_path / "b.mlf").write_text(HEADER)
+    (tmp_path / "b.mlf").replace(path)
+    path.unlink()
+    assert [label.name for label in found["a"]] == ["x"]
+
+
+def test_a_pipe_after_a_large_file_is_read_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(mlf_module, "LARGE", 10)
+    (tmp_path / "a.mlf").write_text(HEADER + '"a"\n0 10 x\n.\n')
+    found = read_mlf(tmp_path / "a.mlf")
+    end, begin = os.pipe()
+    os.write(begin, (HEADER + '"b"\n0 10 y\n.\n').encode())
+    os.close(begin)
+    read_mlf(f"/dev/fd/{end}", into=found)
+    os.close(end)
+    assert {key: labels[0].name for key, labels in found.items()} == {"a": "x", "b": "y"}
+
+
+def test_copies_of_many_files_need_few_open_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(mlf_module, "LARGE", -1)
+    monkeypatch.setattr(label_index, "MOST_OPEN", 4)
+    found, before = MLF(), len([*Path("/dev/fd").iterdir()])
+    for i in range(20):
+        (tmp_path / f"{i}.gz").write_bytes(gzip.compress(f'{HEADER}"{i}"\n0 10 x{i}\n.\n'.encode()))
+        (tmp_path / f"p{i}").write_text(f'{HEADER}"p{i}"\n0 10 y{i}\n.\n')
+        read_mlf(tmp_path / f"{i}.gz", into=found)
+        read_mlf(tmp_path / f"p{i}", into=found)
+    again = pickle.loads(pickle.dumps(found))
+    assert len([*Path("/dev/fd").iterdir()]) <= before + 1 + 2 * 4
+    for mapping in (found, again):
+        assert [mapping[f"{i}"][0].name for i in range(20)] == [f"x{i}" for i in range(20)]
+        assert [mapping[f"p{i}"][0].name for i in range(20)] == [f"y{i}" for i in range(20)]
+
+
+def test_processes_that_share_a_file_do_not_move_its_position(tmp_path, monkeypatch):
+    monkeypatch.setattr(mlf_module, "LARGE", -1)
+    (tmp_path / "a.mlf").write_text(HEADER + '"a"\n0 10 x\n.\n"b"\n0 10 y\n.\n')
+    found = read_mlf(tmp_path / "a.mlf")
+    file = found._large._texts[0][0]._file
+    file.seek(3)
+    assert [found[key][0].name for key in "ba"] == ["y", "x"]
+    assert file.tell() == 3
 
 
 @pytest.mark.parametrize("most_open", [0, 1, 64])
