@@ -4,7 +4,7 @@ The division into shards depends only on the data, and their sums are added in t
 does not depend on where the shards were read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -110,17 +110,18 @@ class ShardResult(NamedTuple):
     by_size: dict[int, Collected]
 
 
-def shards_of(utterances: Iterable[AlignedUtterance]) -> list[Shard]:
+def shards_of(utterances: Iterable[AlignedUtterance]) -> Iterator[Shard]:
     """Divide utterances into shards of about SHARD_FRAMES frames."""
-    shards: list[list[AlignedUtterance]] = []
-    room = 0
+    shard: list[AlignedUtterance] = []
+    room = SHARD_FRAMES
     for utterance in utterances:
-        if room <= 0 or len(shards[-1]) >= SHARD_UTTERANCES:
-            shards.append([])
-            room = SHARD_FRAMES
-        shards[-1].append(utterance)
+        if shard and (room <= 0 or len(shard) >= SHARD_UTTERANCES):
+            yield shard
+            shard, room = [], SHARD_FRAMES
+        shard.append(utterance)
         room -= utterance.num_frames
-    return shards
+    if shard:
+        yield shard
 
 
 def collect_shard(shard: Shard, reading: AlignmentReading) -> ShardResult:

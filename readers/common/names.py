@@ -37,9 +37,20 @@ def key_of(name: str) -> str:
 
 def names_for_any_path(names: Collection[str]) -> dict[str, str]:
     """Map each name to what follows `*/` in an MLF: its last part, or all parts where several names end alike."""
-    counts = Counter(name.rsplit("/", 1)[-1] for name in names)
-    tails = ((name, name.rsplit("/", 1)[-1]) for name in names)
-    return {name: tail if counts[tail] == 1 else name.lstrip("/") for name, tail in tails}
+    short = naming_for_any_path(names)
+    return {name: short(name) for name in names}
+
+
+def naming_for_any_path(names: Collection[str]) -> Callable[[str], str]:
+    """Return a function that maps names like `names_for_any_path`, without keeping all of them."""
+    doubtful = several(hashes_of(map(_last_part, names)))
+    counts = Counter(_last_part(name) for name, flag in zip(names, doubtful) if flag)
+    ambiguous = {tail for tail, count in counts.items() if count > 1}
+    return lambda name: name.lstrip("/") if _last_part(name) in ambiguous else _last_part(name)
+
+
+def _last_part(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
 
 
 def by_unique_ends(names: Collection[str]) -> dict[str, str]:

@@ -137,8 +137,8 @@ class MLF(Mapping):
         """
         tail = key_of(name).rsplit("/", 1)[-1]
         if self._by_tail is None:
-            self._by_tail = {key.rsplit("/", 1)[-1]: key for key in reversed(list(self))}
-        other = self._by_tail.get(tail)
+            self._by_tail = {key.rsplit("/", 1)[-1]: key for key in reversed(self._labels)}
+        other = self._by_tail.get(tail) or (None if self._large is None else self._large.ending(tail))
         return f"expected an entry */{tail}.lab" + (f", not {other}.lab: directories are compared" if other else "")
 
     def _find(self, name: str) -> tuple[list[Label] | int, tuple[str, int]] | None:

@@ -18,6 +18,7 @@ are made from the data unless --questions gives a file.
 """
 
 import argparse
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -190,29 +191,32 @@ class Reading:
 
     def collect(self, arguments: argparse.Namespace, alignment, report: RunReport) -> None:
         """Accumulate the statistics of every utterance of the list; report utterances that fail, and continue."""
-        from decoder.tying.collection import AlignedUtterance, Collection, collect_shard, shards_of
+        from decoder.tying.collection import AlignedUtterance, Collection, Shard, collect_shard, shards_of
         from readers.htk.scp import read_scp
 
         entries = read_scp(arguments.features)
         if not entries:
             raise FormatError(f"{arguments.features}: no entries; expected a feature file on each line")
-        labels = [alignment.lookup(entry.key) for entry in entries]
-        shards = shards_of(
-            AlignedUtterance(entry.path, entry.start, entry.end, found, alignment.where(entry.key))
-            for entry, found in zip(entries, labels)
-            if found is not None
-        )
+        aligned = bytearray(alignment.lookup(entry.key) is not None for entry in entries)
+        sent: deque[Shard] = deque()
+
+        def shards() -> Iterator[Shard]:
+            found = ((entry, *alignment.entry(entry.key)) for entry, there in zip(entries, aligned) if there)
+            for shard in shards_of(AlignedUtterance(one.path, one.start, one.end, *rest) for one, *rest in found):
+                sent.append(shard)
+                yield shard
+
         collection, runner = Collection(), open_process_runner(arguments)
         try:
-            results = runner.outcomes(collect_shard, shards, self.alignments)
-            reasons = (one for shard, result in zip(shards, results) for one in collection.add(shard, result))
+            results = runner.outcomes(collect_shard, shards(), self.alignments)
+            reasons = (one for result in results for one in collection.add(sent.popleft(), result))
             with progress_display("tie", runner=runner) as show:
-                for number, (entry, found) in enumerate(zip(entries, labels), start=1):
-                    if found is None:
+                for number, (entry, there) in enumerate(zip(entries, aligned), start=1):
+                    if not there:
                         report.fail(entry.key, f"no alignment; {alignment.expected_entry(entry.key)}")
                     elif reason := next(reasons):
                         report.fail(entry.key, reason)
-                        self.lost.add(alignment.where(entry.key))
+                        self.lost.add(alignment.entry(entry.key)[1])
                     else:
                         report.done()
                     show(number, len(entries))
@@ -226,10 +230,10 @@ class Reading:
 
         Utterances outside the feature list may contain phones without a tree; these are skipped and reported.
         """
-        from readers.common.names import names_for_any_path
+        from readers.common.names import naming_for_any_path
         from readers.htk.mlf import write_mlf
 
-        short = names_for_any_path(list(alignment))
+        short = naming_for_any_path(alignment)
 
         def entries() -> Iterator[tuple[str, list]]:
             for name in alignment:
@@ -239,6 +243,6 @@ class Reading:
                     if alignment.where(name) not in self.lost:
                         report.skip(name, f"not in {path.name}: {one_line(fault)}")
                 else:
-                    yield f"*/{short[name]}.lab", labels
+                    yield f"*/{short(name)}.lab", labels
 
         write_mlf(path, entries())

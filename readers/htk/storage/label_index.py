@@ -244,6 +244,7 @@ class LabelIndex:
         self._new: list[tuple[np.ndarray, np.ndarray]] = []  # rows and flags that are not in these arrays yet
         self._last: tuple[int, bytes] = -1, b""  # of `_content`
         self._table = KeyTable(self.key)
+        self._ends: KeyTable | None = None  # of the keys, after the last slash; made when it is needed
         self._lock = threading.Lock()  # of the rows
 
     def __len__(self) -> int:
@@ -251,7 +252,7 @@ class LabelIndex:
 
     def __getstate__(self) -> dict[str, Any]:
         self._join()
-        return {**self.__dict__, "_table": None, "_lock": None}
+        return {**self.__dict__, "_table": None, "_ends": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
@@ -281,6 +282,7 @@ class LabelIndex:
         refuse : callable, optional
             refuse(line, error) is called for each error, with the first line of the entry; by default it is raised.
         """
+        self._ends = None
         self._texts.append((text, refuse is not None))
         self._firsts.append(len(self))
         for found in find_entries(text):
@@ -335,6 +337,18 @@ class LabelIndex:
         """Return the number of the entry with a key, None if there is none; any_path: only one written `*/key`."""
         number = self._table.find(key)
         return None if number is None or (any_path and not self._any_path[number]) else number
+
+    def ending(self, end: str) -> str | None:
+        """Return the first key that is `end` after its last slash, None if there is none."""
+        if self._ends is None:
+            ends = KeyTable(self._end)
+            ends.extend(hashes_of(map(self._end, range(len(self)))))
+            self._ends = ends
+        number = self._ends.find(end)
+        return None if number is None else self.key(number)
+
+    def _end(self, number: int) -> str:
+        return self.key(number).rsplit("/", 1)[-1]
 
     def where(self, number: int) -> tuple[str, int]:
         """Return file and line of an entry."""

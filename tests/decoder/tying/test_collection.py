@@ -69,14 +69,15 @@ def assert_same(found, expected):
 
 def test_shards_are_as_long_as_they_shall_be(utterances, monkeypatch):
     monkeypatch.setattr(collection, "SHARD_FRAMES", 1)
-    assert shards_of(utterances) == [[one] for one in utterances]
+    assert [*shards_of(utterances)] == [[one] for one in utterances]
     monkeypatch.setattr(collection, "SHARD_FRAMES", utterances[0].num_frames + 1)
     assert next(len(shard) for shard in shards_of(utterances)) == 2
     monkeypatch.setattr(collection, "SHARD_FRAMES", 30_000)
-    assert shards_of(utterances) == [utterances]
+    assert [*shards_of(utterances)] == [utterances]
     monkeypatch.setattr(collection, "SHARD_UTTERANCES", 3)
     assert [len(shard) for shard in shards_of(utterances)] == [3, 3, 1]
-    assert shards_of([]) == []
+    assert [*shards_of([])] == []
+    assert len(next(shards_of(itertools.repeat(utterances[0])))) == 3  # without reading all
     in_frames = [label._replace(end=label.end // 100_000) for label in utterances[0].labels]
     assert utterances[0]._replace(labels=in_frames).num_frames == utterances[0].num_frames > 1
 

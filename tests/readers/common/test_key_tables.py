@@ -1,10 +1,11 @@
 """Tables of the names of many utterances."""
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.common import names as names_module
-from readers.common.names import KeySet, KeyTable, hashes_of, repeated
+from readers.common.names import KeySet, KeyTable, hashes_of, names_for_any_path, repeated
 
 
 def test_a_table_of_keys_finds_their_numbers_with_few_bytes_each():
@@ -41,3 +42,16 @@ def test_repeated_names_come_with_their_first_place(names):
     assert list(repeated(iter(names), names.__getitem__)) == [
         (i, names.index(name)) for i, name in enumerate(names) if names.index(name) < i
     ]
+
+
+@settings(max_examples=100)
+@given(st.lists(st.text("ab/", max_size=5), max_size=8, unique=True), st.booleans())
+def test_names_for_any_path_are_last_parts_unless_several_end_alike(names, collide):
+    with pytest.MonkeyPatch.context() as patch:
+        if collide:
+            patch.setattr(names_module, "hash", lambda name: 0, raising=False)
+        found = names_for_any_path(names)
+    ends = [name.split("/")[-1] for name in names]
+    assert found == {
+        name: end if ends.count(end) == 1 else name.lstrip("/") for name, end in zip(names, ends, strict=True)
+    }

@@ -74,6 +74,7 @@ def outcome(path, keys, tolerant, names):
         found.patterns,
         found.faulty,
         [*map(str, faults)],
+        [found.expected_entry(name) for name in names],
     )
 
 
