@@ -86,6 +86,7 @@ class FeatureStream:
         self._spectrum = self._plan.spectrum
         self._noise = np.random.default_rng([config.seed]) if config.dither else None
         self._samples = np.zeros(0, np.float32)  # begins with the first sample of the next frame
+        self._unused = 0  # samples to come before the next frame, if frames do not overlap and leave gaps
         self._dynamics = _Dynamics(config)
         self._mean = _Mean(config, mean or RunningMean()) if config.has("Z") else None
         self._num_samples = 0
@@ -121,12 +122,14 @@ class FeatureStream:
         if self._noise is not None:
             level = abs(self.config.dither)
             samples = samples + self._noise.uniform(-level, level, len(samples)).astype(np.float32)
-        samples = np.concatenate([self._samples, samples])
+        unused, self._unused = self._unused, max(0, self._unused - len(samples))
+        samples = np.concatenate([self._samples, samples[unused:]])
         num_frames = self._spectrum.num_frames(len(samples))
         if not num_frames:
             self._samples = samples
             return np.zeros((self.config.dim, 0), np.float32, order="F")
-        self._samples = samples[num_frames * self._spectrum.hop :].copy()
+        used = num_frames * self._spectrum.hop
+        self._samples, self._unused = samples[used:].copy(), max(0, used - len(samples))
         # Pre-emphasis does not cross the beginning of a frame, so the samples may begin at any frame.
         frames = self._dynamics.push(self._plan.static_features(samples))
         return frames if self._mean is None else self._mean.push(frames)

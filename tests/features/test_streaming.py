@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from features import streaming
 from features.config import FeatureConfig
@@ -54,9 +56,60 @@ def test_frames_are_those_of_the_whole(name, seed, monkeypatch):
     np.testing.assert_allclose(frames, whole, atol=2e-5 * max(1, np.abs(whole).max()), rtol=1e-5)
     assert stream.period == frame_period(config, RATE)
     window, hop, seen = 256 * RATE // 10000, 100 * RATE // 10000, 0
-    for part, given in parts[:-1]:  # no frame is later than its deltas need
+    for part, pushed in parts[:-1]:  # no frame is later than its deltas need
         seen += part.shape[1]
-        assert seen == max(0, (given - window) // hop + 1 - stream.delay)
+        assert seen == max(0, (pushed - window) // hop + 1 - stream.delay)
+
+
+half_widths = st.integers(1, 5).map(str)
+switches = st.sampled_from("TF")
+any_configuration = st.fixed_dictionaries(
+    {
+        "TARGETKIND": st.builds(
+            "".join,
+            st.tuples(
+                st.sampled_from(["FBANK", "MELSPEC", "MFCC", "MFCC_0", "PLP", "PLP_0"]),
+                st.sampled_from(["", "_Z", "_D_Z", "_D_A", "_D_A_T_Z", "_E_N_D", "_E_D_A", "_E_N_D_A_T_Z"]),
+            ),
+        ),
+        "TARGETRATE": st.integers(1250, 600_000).map(str),  # 1 to 480 samples
+        "WINDOWSIZE": st.integers(20_000, 600_000).map(str),  # 16 to 480 samples
+        "DELTAWINDOW": half_widths,
+        "ACCWINDOW": half_widths,
+        "THIRDWINDOW": half_widths,
+        "SIMPLEDIFFS": switches,
+        "ZMEANSOURCE": switches,
+        "USEPOWER": switches,
+        "RAWENERGY": switches,
+        "ADDDITHER": st.sampled_from(["0", "-5"]),
+        "ENORMALISE": st.just("F"),
+        "NUMCHANS": st.just("3"),
+        "NUMCEPS": st.just("2"),
+        "LPCORDER": st.just("2"),
+    }
+)
+
+
+@settings(max_examples=150)
+@given(any_configuration, st.integers(480, 4000), st.integers(1, 1500), st.integers(0, 2**32 - 1))
+def test_frames_of_any_configuration_are_those_of_the_whole(setup, num_samples, largest, seed):
+    """Windows may overlap or leave gaps, and blocks may end anywhere, also within a gap."""
+    rng, config = np.random.default_rng(seed), FeatureConfig.from_hcopy(setup)
+    samples = speech_like(0)[:num_samples]
+    stream = FeatureStream(config, RATE, RunningMean(start=None))
+    frames = joined(in_parts(stream, samples, rng, largest + 1))
+    whole = extract(samples, config, RATE)
+    assert frames.shape == whole.shape
+    np.testing.assert_allclose(frames, whole, atol=2e-5 * max(1, np.abs(whole).max()), rtol=1e-5)
+
+
+def test_samples_between_the_windows_are_skipped_in_any_block():
+    config = FeatureConfig(target_kind="FBANK", target_rate=400_000, window_size=200_000)
+    samples = speech_like(2, seconds=3.0)
+    stream = FeatureStream(config, RATE)
+    frames = joined([(stream.push(block), 0) for block in samples.reshape(-1, 160)] + [(stream.finish(), 0)])
+    assert frames.shape[1] == 75
+    np.testing.assert_allclose(frames, extract(samples, config, RATE), rtol=1e-5)
 
 
 def test_delay_is_the_reach_of_the_deltas():
