@@ -55,7 +55,7 @@ def hcopy(system: Path, data: Path, count: int) -> None:
     from readers.config.hcopy import read_hcopy_config
     from recipes.cli.hcopy import default_report_path, read_all_pairs
 
-    job.copy_files = lambda pairs, _: [16000.0] * len(pairs)  # computes nothing
+    job.copy_files = lambda pairs, _: [(16000.0, [])] * len(pairs)  # computes nothing
     given = argparse.Namespace(files=[], script=data / "audio.list", workers=None, scheduler=None)
     pairs = read_all_pairs(given)
     default_report_path(target for _, target in pairs)

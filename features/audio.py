@@ -12,7 +12,9 @@ from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 
 
-def read_samples(path: str | os.PathLike, config: FeatureConfig) -> tuple[np.ndarray, float]:
+def read_samples(
+    path: str | os.PathLike, config: FeatureConfig, notes: list[str] | None = None
+) -> tuple[np.ndarray, float]:
     """Read the channel of an audio file from which features are computed.
 
     Parameters
@@ -20,6 +22,8 @@ def read_samples(path: str | os.PathLike, config: FeatureConfig) -> tuple[np.nda
     path : path
         File, or part of one, `PATH[first,last]` or `PATH[first,last,channel]`; this channel has precedence.
     config : FeatureConfig
+    notes : list of str, optional
+        Receives what is unusual about the file, as in `readers.audio.read_audio`.
 
     Returns
     -------
@@ -37,7 +41,7 @@ def read_samples(path: str | os.PathLike, config: FeatureConfig) -> tuple[np.nda
     """
     part = audio_part(path)
     channel = config.channel if part.channel is None else part.channel
-    samples, rate = read_audio(part.path, channel, config.raw, part.first, part.last)
+    samples, rate = read_audio(part.path, channel, config.raw, part.first, part.last, notes)
     target = target_rate(config, rate, part.path)
     return (samples, rate) if target == rate else (resample(samples, rate, target), target)
 

@@ -10,13 +10,14 @@ from features.audio import read_samples
 from features.config import FeatureConfig
 from features.extraction import extract, frame_period, make_plan
 from features.record import SideFileWriter, shared_side_file
+from readers.audio.parts import audio_part
 from readers.common.environment import available_cores
 from readers.common.faults import is_shortage, os_reason
 from readers.common.jobs.places import ONE_BLAS_THREAD
 from readers.common.jobs.runner import Runner, process_runner, thread_runner
 from readers.common.jobs.worker import reason_of
 from readers.common.names import hashes_of, several
-from readers.common.report import Log, RunReport
+from readers.common.report import IRREGULAR, Log, RunReport
 from readers.errors import ArgonautError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.units import TICKS_PER_SECOND
@@ -62,7 +63,8 @@ def hcopy(
     Returns
     -------
     RunReport
-        A file that cannot be read or written, or is too short, is a failure; the others are processed.  Remarks name
+        A file that cannot be read or written, or is too short, is a failure; the others are processed.  Audio whose
+        header is wrong about its length is marked "irregular", once for each file.  Remarks name
         the files features.EXT.json that could not be written.
 
     Raises
@@ -82,6 +84,7 @@ def hcopy(
     losses = list(unusable.values())
     total, finished = len(pairs), len(losses)
     rates: Rates = {}
+    irregular: dict[tuple[str, str], None] = {}  # files and notes, in order
     side_files = SideFileWriter((target for _, target in usable(pairs, unusable)), config)
     own = None if runner else own_runner(workers, total - finished, log)
     try:
@@ -94,7 +97,9 @@ def hcopy(
                 elif isinstance(outcome, Exception):
                     losses.append((source, reason_of(outcome)))
                 else:
-                    rates.setdefault(shared_side_file(target), set()).add(outcome)
+                    rate, notes = outcome
+                    rates.setdefault(shared_side_file(target), set()).add(rate)
+                    irregular |= {(audio_part(source).path, note): None for note in notes}
                 finished += 1
                 if progress:
                     progress(finished, total)
@@ -115,16 +120,18 @@ def hcopy(
     report.done(total - len(losses))
     for source, reason in losses:
         report.fail(source, reason)
+    report.marked += [(path, IRREGULAR, note) for path, note in irregular]
     return report
 
 
-def copy_file(source: str, target: str, config: FeatureConfig) -> float:
-    """Write the features of one audio file as an HTK file; return the sample rate of the features in Hz."""
-    samples, sample_rate = read_samples(source, config)
+def copy_file(source: str, target: str, config: FeatureConfig) -> tuple[float, list[str]]:
+    """Write the features of one audio file as an HTK file; return their sample rate in Hz, and notes on the file."""
+    notes: list[str] = []
+    samples, sample_rate = read_samples(source, config, notes)
     frames = extract(samples, config, sample_rate)
     byte_order = "<" if config.natural_write_order and sys.byteorder == "little" else ">"
     write_htk(target, frames, parse_kind(config.file_kind), frame_period(config, sample_rate), byte_order)
-    return sample_rate
+    return sample_rate, notes
 
 
 def unusable_pairs(pairs: Sequence[Sequence]) -> dict[int, Loss]:
@@ -153,16 +160,16 @@ def own_runner(workers: int | None, num_files: int, log: Log) -> Runner:
     return process_runner(processes, log, ONE_BLAS_THREAD, PATIENCE) if processes > 1 else thread_runner(1)
 
 
-def copy_files(pairs: Sequence[Pair], config: FeatureConfig) -> list[float | str]:
-    """Process files; return for each one the sample rate in Hz, or the reason why it failed.
+def copy_files(pairs: Sequence[Pair], config: FeatureConfig) -> list[tuple[float, list[str]] | str]:
+    """Process files; return for each one the sample rate in Hz and notes, or the reason why it failed.
 
     Any error, bugs included, is the loss of one file; but a lack of memory or disk space is raised, because another
     worker may have it.
     """
-    return [_rate_or_reason(source, target, config) for source, target in pairs]
+    return [_outcome(source, target, config) for source, target in pairs]
 
 
-def _rate_or_reason(source: str, target: str, config: FeatureConfig) -> float | str:
+def _outcome(source: str, target: str, config: FeatureConfig) -> tuple[float, list[str]] | str:
     try:
         return copy_file(source, target, config)
     except MemoryError:

@@ -50,6 +50,10 @@ class KernelCacheWarning(RuntimeWarning):
     """A compiled kernel cannot be stored, for instance because the disk is full."""
 
 
+class AudioWarning(UserWarning):
+    """An audio file is irregular, such as one that ends before its header says; what there is has been read."""
+
+
 class PictureWarning(UserWarning):
     """A picture lacks a part, such as characters that the font does not have."""
 

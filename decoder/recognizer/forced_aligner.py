@@ -1,6 +1,7 @@
 """The aligner: one object from audio and known words to their times and confidences, however it was assembled."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -161,7 +162,8 @@ class ForcedAligner:
         OSError
         """
         words = self._words(text)
-        return self._align(self._audio.open(audio, rate), words)
+        recording = self._audio.open(audio, rate)
+        return replace(self._align(recording, words), notes=tuple(recording.notes))
 
     def align_samples(self, samples: np.ndarray, rate: float, words: Sequence[str], where: str) -> Transcript:
         """Align samples as the readers of audio files return them.

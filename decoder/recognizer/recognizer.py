@@ -1,6 +1,7 @@
 """The recogniser: one object from audio to words, however it was assembled."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -187,8 +188,10 @@ class Recognizer(Variants):
         recording = self._audio.open(audio, rate)
         samples = recording.whole(self._audio.options.longest)
         if samples is None:
-            return transcribe_long(recording, self.front_end, self.decoder, self._recognize, progress)
-        return self._recognize(recording, samples)
+            transcript = transcribe_long(recording, self.front_end, self.decoder, self._recognize, progress)
+        else:
+            transcript = self._recognize(recording, samples)
+        return replace(transcript, notes=tuple(recording.notes))
 
     def transcribe_many(
         self, paths: Iterable[str | Path], threads: int | None = None

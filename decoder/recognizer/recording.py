@@ -76,6 +76,7 @@ class AudioInput:
 
         Raises ConfigError for a sample rate that does not fit the model.
         """
+        notes: list[str] = []
         if isinstance(audio, (str, Path)):
             if rate is not None:
                 raise ConfigError(f"{audio}: a sample rate beside a file; expected that of its header")
@@ -83,17 +84,17 @@ class AudioInput:
             part = audio_part(audio)
             if part.last is None:
                 opened = open_audio(audio, BLOCK, *(self.options.raw or (None,)), channel=self.channel)
-                rate, total, blocks = opened.rate, opened.num_samples, opened.blocks
+                rate, total, blocks, notes = opened.rate, opened.num_samples, opened.blocks, opened.notes
             else:
                 channel = self.channel if part.channel is None else part.channel
-                samples, rate = read_audio(part.path, channel, self.options.raw, part.first, part.last)
+                samples, rate = read_audio(part.path, channel, self.options.raw, part.first, part.last, notes)
                 total, blocks = len(samples), blocks_of(samples)
         else:
             if rate is None:
                 raise ConfigError("samples: no sample rate; expected rate=, in Hz")
             where, samples = "samples", one_channel(audio, self.channel)
             total, blocks = len(samples), blocks_of(samples)
-        return Recording(where, rate, self.target(rate, where), blocks, total)
+        return Recording(where, rate, self.target(rate, where), blocks, total, notes)
 
     def target(self, rate: float, where: str) -> float:
         """Return the sample rate at which features are computed.  Raises ConfigError for one that does not fit."""
@@ -134,6 +135,8 @@ class Recording:
         One channel, on the scale of 16-bit integers.
     total : int or None
         Number of samples; None if unknown.
+    notes : list of str, optional
+        What is unusual about the audio; complete when it has been read.
 
     Attributes
     ----------
@@ -141,8 +144,17 @@ class Recording:
         Number of samples that have been read.
     """
 
-    def __init__(self, where: str, rate: float, target: float, blocks: Iterator[np.ndarray], total: int | None):
+    def __init__(
+        self,
+        where: str,
+        rate: float,
+        target: float,
+        blocks: Iterator[np.ndarray],
+        total: int | None,
+        notes: list[str] | None = None,
+    ):
         self.where, self.rate, self.target, self.total = where, rate, target, total
+        self.notes = [] if notes is None else notes
         self.num_samples = 0
         self._blocks = blocks
 

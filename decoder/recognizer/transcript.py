@@ -69,6 +69,8 @@ class Transcript:
         per frame, a soft minimum over the words; -inf if no sentence of the grammar was recognised.
     accepted : bool or None
         Of a recogniser with a grammar: whether grammar_score is at least the threshold of its options.
+    notes : tuple of str
+        What is unusual about the audio file, such as an end before that of its header.
     """
 
     spoken: tuple[Word, ...]
@@ -79,6 +81,7 @@ class Transcript:
     calibrate: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
     grammar_score: float | None = None
     accepted: bool | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

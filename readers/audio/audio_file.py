@@ -4,29 +4,24 @@ The first bytes determine the format, not the name: TIMIT's `.WAV` files are NIS
 """
 
 import os
-import struct
+import warnings
 import wave
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from readers.audio.mpeg import least_samples
 from readers.audio.raw import RawFormat
-from readers.audio.sphere import read_sphere_header, sphere_header
-from readers.common.audio_format import HEAD_SIZE, MP3, NIST_SPHERE, WAV, audio_format
+from readers.audio.sound import Sound, part_stop
+from readers.audio.sphere import sphere_header
+from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
 from readers.common.files import atomic_write
-from readers.errors import ConfigError, FormatError, ShapeError
+from readers.errors import AudioWarning, ConfigError, FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
 from readers.htk.units import TICKS_PER_SECOND
 
-FULL_SCALE = 32768.0
 MIX = "mix"
 Channel = int | Literal["mix"] | None  # counted from 0, or the mean of all; None for audio that has only one
-USUAL_FRAMES = 100  # per byte; MP3 has at most 48, FLAC more only in silence
-PIECE = 1 << 20  # frames
-# Encodings of at most 16 bits are read exactly as 16-bit integers; others would be truncated.
-NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
 
 
 def read_audio(
@@ -35,8 +30,12 @@ def read_audio(
     raw: RawFormat | None = None,
     first: int = 0,
     last: int | None = None,
+    notes: list[str] | None = None,
 ) -> tuple[np.ndarray, int]:
     """Read an audio file, or a part of one.
+
+    A file that ends before its header says, or whose header has no length, is read to its end; of MP3, bytes before the
+    first frame and after the last whole one are skipped.
 
     Parameters
     ----------
@@ -49,6 +48,8 @@ def read_audio(
     first, last : int
         First and last sample of a part, counted from 0, inclusive; last None is the end of the file.  Only the part is
         decoded, except of MP3, HTK waveforms and files without a header.
+    notes : list of str, optional
+        Receives what is unusual about the file; without it, AudioWarning is given.
 
     Returns
     -------
@@ -61,7 +62,7 @@ def read_audio(
     Raises
     ------
     FormatError
-        For an unknown format, a truncated or empty file, an encoding that cannot be decoded (shorten-compressed
+        For an unknown format, a damaged or empty file, an encoding that cannot be decoded (shorten-compressed
         SPHERE), a missing channel, and a part that the file does not have.
     ConfigError
         For an unknown encoding in `raw`, and a file whose header has another rate.
@@ -71,19 +72,19 @@ def read_audio(
     if not head:
         raise FormatError(f"{path}: empty file; expected audio")
     form = audio_format(head)
-    if form is None or form == MP3:  # the decoder of MP3 makes errors after it has moved to another place
-        if form == MP3:
-            samples, rate = _read_sndfile(path, least_samples(path))
-        else:
-            samples, rate = _read_htk_waveform(path) if raw is None else _read_without_magic(path, raw)
-        if first or last is not None:
-            samples = samples[first : _stop(path, len(samples), first, last)]
-    elif form == NIST_SPHERE:
-        samples, rate = _read_sphere(path, first, last)
+    if form is None:
+        samples, rate = _read_htk_waveform(path) if raw is None else _read_without_magic(path, raw)
     else:
-        if form == WAV:
-            check_riff(path)
-        samples, rate = _read_sndfile(path, 0, first, last)
+        with Sound(path, form) as sound:
+            # The decoder of MP3 makes errors after it has moved to another place.
+            samples = sound.part() if form == MP3 else sound.part(first, last)
+            rate = sound.rate
+        if notes is not None:
+            notes += sound.notes
+        for note in sound.notes if notes is None else ():
+            warnings.warn(f"{path}: {note}", AudioWarning, stacklevel=2)
+    if (first or last is not None) and form in (None, MP3):
+        samples = samples[first : part_stop(path, len(samples), first, last)]
     samples = choose_channel(samples, channel, path)
     if not samples.size:
         raise FormatError(f"{path}: no samples; expected at least one")
@@ -107,98 +108,6 @@ def choose_channel(samples: np.ndarray, channel: Channel, where: object) -> np.n
     if not 0 <= channel < count:
         raise FormatError(f"{where}: channel {channel} of {count}; expected 0 to {count - 1}, or {MIX}")
     return np.ascontiguousarray(samples[:, channel])
-
-
-def _read_sndfile(path, least: int = 0, first: int = 0, last: int | None = None) -> tuple[np.ndarray, int]:
-    """Return samples (N, channels) float32 on the 16-bit scale and the rate, read by libsndfile.
-
-    first, last: part of the file; other samples are not decoded.
-    """
-    import soundfile
-
-    try:
-        with soundfile.SoundFile(os.fspath(path)) as file:
-            narrow, rate, stop = file.subtype in NARROW_CODINGS, file.samplerate, file.frames
-            if first or last is not None:
-                stop = _stop(path, file.frames, first, last)
-                file.seek(first)
-            samples = _frames(file, "int16" if narrow else "float32", stop - first, Path(path).stat().st_size)
-    except (soundfile.LibsndfileError, RuntimeError) as fault:
-        raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
-    check_length(path, first + len(samples), stop, least)
-    return full_scale(samples, narrow), rate
-
-
-def check_length(path, found: int, expected: int, least: int) -> None:
-    """Raise FormatError unless as many samples were decoded as the header says, at least those of the MPEG frames."""
-    if found != expected:
-        raise FormatError(f"{path}: {found} samples decoded; expected {expected}, as its header says")
-    if found < least:
-        raise FormatError(
-            f"{path}: {found} samples decoded; expected at least {least}, as many as its MPEG frames have; "
-            "convert it to WAV, or add the missing header with their number"
-        )
-
-
-def _stop(path, num_samples: int, first: int, last: int | None) -> int:
-    """Return the sample after the last one of a part.  Raises FormatError unless the file has the part."""
-    stop = num_samples if last is None else last + 1
-    if not 0 <= first < stop <= num_samples:
-        raise FormatError(f"{path}: samples [{first},{stop - 1}] of {num_samples}; expected a part of the file")
-    return stop
-
-
-def _frames(file, dtype: str, count: int, size: int) -> np.ndarray:
-    """Return at most `count` frames (N, channels).
-
-    Memory for many more than a file of `size` bytes usually has is not allocated at once.
-    """
-    if count <= USUAL_FRAMES * size:
-        return file.read(count, dtype, always_2d=True)
-    pieces = [file.read(min(PIECE, count), dtype, always_2d=True)]
-    while len(pieces[-1]) == PIECE and count > PIECE:
-        count -= PIECE
-        pieces.append(file.read(min(PIECE, count), dtype, always_2d=True))
-    return np.concatenate(pieces)
-
-
-def full_scale(samples: np.ndarray, narrow: bool) -> np.ndarray:
-    """Return what libsndfile has read as float32 on the scale of 16-bit integers.
-
-    narrow: whether it has read integers.  Numbers that are too large for float32 become infinite.
-    """
-    samples = samples.astype(np.float32, copy=False)
-    with np.errstate(over="ignore", invalid="ignore"):  # `features` refuses samples that are not finite
-        return samples if narrow else samples * np.float32(FULL_SCALE)
-
-
-def check_riff(path) -> None:
-    """Raise FormatError for a WAV file whose data chunk is longer than the file, which libsndfile accepts."""
-    size = Path(path).stat().st_size
-    with Path(path).open("rb") as file:
-        if file.read(4) != b"RIFF":  # RIFX is big-endian, and RF64 has its lengths in another chunk
-            return
-        file.seek(12)
-        while len(head := file.read(8)) == 8:
-            name, length = head[:4], struct.unpack("<I", head[4:])[0]
-            if name == b"data":
-                # A writer that could not seek back leaves a length of 0 or a huge one.
-                if length < 0x7FFFF000 and file.tell() + length > size:
-                    left = size - file.tell()
-                    raise FormatError(
-                        f"{path}: truncated, {left} bytes of samples; expected {length}, as its header says"
-                    )
-                return
-            file.seek(length + length % 2, os.SEEK_CUR)
-
-
-def _read_sphere(path, first: int, last: int | None) -> tuple[np.ndarray, int]:
-    header = read_sphere_header(path)
-    samples, rate = _read_sndfile(path, 0, first, last)
-    expected = header.get("sample_count") if last is None and not first else None
-    if expected is not None and len(samples) != expected:
-        raise FormatError(f"{path}: {len(samples)} samples; expected {expected}, as its header says")
-    return samples, rate
 
 
 def _read_htk_waveform(path) -> tuple[np.ndarray, int]:

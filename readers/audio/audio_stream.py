@@ -17,20 +17,11 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from readers.audio.audio_file import (
-    NARROW_CODINGS,
-    Channel,
-    check_length,
-    check_riff,
-    choose_channel,
-    full_scale,
-    is_htk_waveform,
-    read_audio,
-)
-from readers.audio.mpeg import least_samples
+from readers.audio.audio_file import Channel, choose_channel, is_htk_waveform, read_audio
+from readers.audio.data_size import UNKNOWN_LENGTH
 from readers.audio.raw import PCM_16, RawFormat
-from readers.audio.sphere import read_sphere_header
-from readers.common.audio_format import HEAD_SIZE, MP3, NIST_SPHERE, WAV, audio_format, mpeg_frame_size
+from readers.audio.sound import NO_LENGTH, Sound
+from readers.common.audio_format import HEAD_SIZE, audio_format
 from readers.errors import ConfigError, FormatError
 
 EXTENSIBLE = 0xFFFE  # format tag of WAV; the tag itself follows in an extension
@@ -39,7 +30,6 @@ WAV_ENCODINGS = {
     (1, 8): "u8", (1, 16): PCM_16, (1, 24): "s24le", (1, 32): "s32le", (3, 32): "f32le", (6, 8): "alaw",
     (7, 8): "mulaw",
 }  # fmt: skip
-UNKNOWN_LENGTH = 0x7FFFF000  # a writer that cannot seek back writes a length of at least this, or 0
 MAX_HEADER = 1 << 20
 STANDARD_INPUT = "-"
 MAGIC_SIZE = 4  # bytes that tell audio with a header from raw samples, except MPEG audio
@@ -56,11 +46,14 @@ class AudioStream(NamedTuple):
         Samples on the scale of 16-bit integers, n > 0.
     num_samples : int or None
         How many there are, as the header says; None if that is unknown.
+    notes : list of str
+        What is unusual about the audio, such as an end before that of the header; complete after the last block.
     """
 
     rate: int
     blocks: Iterator[np.ndarray]
-    num_samples: int | None = None
+    num_samples: int | None
+    notes: list[str]
 
 
 def open_audio(
@@ -91,7 +84,7 @@ def open_audio(
     Returns
     -------
     AudioStream
-        Its iterator raises FormatError if the audio is truncated.
+        Its iterator raises FormatError if the audio is damaged, or raw samples end within a sample.
 
     Raises
     ------
@@ -116,7 +109,7 @@ def open_audio(
         raise ConfigError(f"{path}: {audio.rate} samples per second; expected {rate}, as requested")
     choose_channel(np.zeros((0, audio.channels), np.float32), channel, where)
     blocks = (choose_channel(samples, channel, where) for samples in audio.blocks)
-    return AudioStream(audio.rate, blocks, audio.num_samples)
+    return AudioStream(audio.rate, blocks, audio.num_samples, audio.notes)
 
 
 class _Channels(NamedTuple):
@@ -125,7 +118,8 @@ class _Channels(NamedTuple):
     rate: int
     channels: int
     blocks: Iterator[np.ndarray]
-    num_samples: int | None = None
+    num_samples: int | None
+    notes: list[str]
 
 
 def _from_file(path, block: int, raw: RawFormat | None) -> _Channels:
@@ -135,61 +129,30 @@ def _from_file(path, block: int, raw: RawFormat | None) -> _Channels:
     if form is None:
         if raw is not None and head and not is_htk_waveform(path):
             blocks = _raw_file_blocks(path, block, raw)
-            return _Channels(raw.rate, raw.channels, blocks, Path(path).stat().st_size // raw.width)
+            return _Channels(raw.rate, raw.channels, blocks, Path(path).stat().st_size // raw.width, [])
         samples, rate = read_audio(path)
         blocks = iter([samples[i : i + block, None] for i in range(0, len(samples), block)])
-        return _Channels(rate, 1, blocks, len(samples))
-    if form == NIST_SPHERE:
-        read_sphere_header(path)
-    elif form == WAV:
-        check_riff(path)
-    least = least_samples(path) if form == MP3 else 0
-    import soundfile
-
-    class Sequential(soundfile.SoundFile):
-        """Reads block by block without seeking, after which the decoder of MP3 makes errors."""
-
-        def seekable(self) -> bool:
-            return False
-
-    try:
-        file = Sequential(os.fspath(path))
-    except (soundfile.LibsndfileError, RuntimeError) as fault:
-        raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
-    return _Channels(file.samplerate, file.channels, _sndfile_blocks(file, path, block, least), file.frames)
-
-
-def _sndfile_blocks(file, path, block: int, least: int) -> Iterator[np.ndarray]:
-    import soundfile
-
-    narrow, done = file.subtype in NARROW_CODINGS, 0
-    with file:
-        while True:
-            try:
-                samples = file.read(block, dtype="int16" if narrow else "float32", always_2d=True)
-            except (soundfile.LibsndfileError, RuntimeError) as fault:
-                raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
-            if not len(samples):
-                break
-            done += len(samples)
-            yield full_scale(samples, narrow)
-        check_length(path, done, file.frames, least)
+        return _Channels(rate, 1, blocks, len(samples), [])
+    sound = Sound(path, form)
+    return _Channels(sound.rate, sound.channels, sound.blocks(block), sound.num_samples, sound.notes)
 
 
 def _from_pipe(file: BinaryIO, where: str, block: int, raw: RawFormat | None) -> _Channels:
     begin = _read_exactly(file, MAGIC_SIZE)
     if not begin:
         raise FormatError(f"{where}: empty; expected audio")
+    notes: list[str] = []
     if begin == b"RIFF":
         form, length = _read_wav_header(file, where)
-        return _Channels(form.rate, form.channels, _raw_blocks(file, where, block, b"", length, form))
-    if raw is None and mpeg_frame_size(begin):
+        blocks = _raw_blocks(file, where, block, b"", form, length, notes)
+        return _Channels(form.rate, form.channels, blocks, None, notes)
+    if raw is None and not audio_format(begin):
         begin += _read_exactly(file, HEAD_SIZE - MAGIC_SIZE)
     if audio_format(begin):
         return _from_copy(file, where, block, begin)
     if raw is None:
         raise ConfigError(f"{where}: raw samples; expected audio with a header, or their sampling rate (--rate)")
-    return _Channels(raw.rate, raw.channels, _raw_blocks(file, where, block, begin, None, raw))
+    return _Channels(raw.rate, raw.channels, _raw_blocks(file, where, block, begin, raw), None, notes)
 
 
 def _from_copy(pipe: BinaryIO, where: str, block: int, begin: bytes) -> _Channels:
@@ -209,6 +172,8 @@ def _from_copy(pipe: BinaryIO, where: str, block: int, begin: bytes) -> _Channel
             file.write(begin)
             shutil.copyfileobj(pipe, file)
         audio = _from_file(path, block, None)
+        if NO_LENGTH in audio.notes:  # usual in a pipe
+            audio.notes.remove(NO_LENGTH)
     except BaseException as fault:
         directory.cleanup()
         if isinstance(fault, FormatError):
@@ -271,12 +236,22 @@ def _parse_format(content: bytes, where: str) -> RawFormat:
 
 def _raw_file_blocks(path, block: int, form: RawFormat) -> Iterator[np.ndarray]:
     with Path(path).open("rb") as file:
-        yield from _raw_blocks(file, path, block, b"", None, form)
+        yield from _raw_blocks(file, path, block, b"", form)
 
 
 def _raw_blocks(
-    file: BinaryIO, where: object, block: int, begin: bytes, length: int | None, form: RawFormat
+    file: BinaryIO,
+    where: object,
+    block: int,
+    begin: bytes,
+    form: RawFormat,
+    length: int | None = None,
+    notes: list[str] | None = None,
 ) -> Iterator[np.ndarray]:
+    """Yield samples (n, channels); `length` is what a header says, and `notes` receives what is wrong about it.
+
+    Raw samples without a header (notes None) that end within a sample probably have another encoding.
+    """
     width = form.width
     read = getattr(file, "read1", file.read)  # returns the available bytes without waiting for more
     data, left = begin, length
@@ -293,7 +268,9 @@ def _raw_blocks(
         data = data[whole:]
         if ended:
             break
-    if left:
-        raise FormatError(f"{where}: truncated, {left} bytes of samples are missing; expected {length}")
-    if data:
+    if data and notes is None:
         raise FormatError(f"{where}: ends within a sample; expected {width} bytes per sample")
+    if left:
+        notes.append(f"{length - left} bytes of samples, its header says {length}; read to the end")
+    elif data:
+        notes.append(f"{len(data)} bytes after the last whole sample were skipped")

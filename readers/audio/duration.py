@@ -1,6 +1,11 @@
 """How long the audio of a file is, from its header."""
 
 import os
+from pathlib import Path
+
+from readers.audio.sound import Sound
+from readers.common.audio_format import HEAD_SIZE, audio_format
+from readers.errors import FormatError
 
 
 def audio_seconds(path: str | os.PathLike) -> float | None:
@@ -13,13 +18,13 @@ def audio_seconds(path: str | os.PathLike) -> float | None:
     Returns
     -------
     float or None
-        In seconds; None for a file that libsndfile does not know, such as an HTK waveform, which is never longer than
-        its bytes.
+        In seconds; None if the header has no length, and for a file that libsndfile does not know, such as an HTK
+        waveform, which is never longer than its bytes.
     """
-    import soundfile
-
+    with Path(path).open("rb") as file:
+        form = audio_format(file.read(HEAD_SIZE))
     try:
-        about = soundfile.info(os.fspath(path))
-    except (soundfile.LibsndfileError, RuntimeError):
+        with Sound(path, form or "") as sound:
+            return None if sound.num_samples is None else sound.num_samples / sound.rate
+    except FormatError:
         return None
-    return about.frames / about.samplerate

@@ -5,9 +5,8 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.audio.audio_file import check_riff
-from readers.audio.sphere import read_sphere_header
-from readers.common.audio_format import HEAD_SIZE, NIST_SPHERE, WAV, audio_format
+from readers.audio.sound import Sound
+from readers.common.audio_format import HEAD_SIZE, audio_format
 from readers.errors import FormatError
 from readers.htk.parameter_file import WAVEFORM, read_htk_header
 from readers.htk.units import TICKS_PER_SECOND
@@ -23,11 +22,14 @@ class AudioHeader(NamedTuple):
     channels : int
     num_samples : int
         Samples per channel, at least 1.
+    notes : tuple of str
+        What is unusual about the file, such as a header without a length.
     """
 
     rate: int
     channels: int
     num_samples: int
+    notes: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -64,24 +66,13 @@ def read_audio_header(path: str | os.PathLike) -> AudioHeader:
     if form is None:
         header = _htk_header(path)
     else:
-        if form == NIST_SPHERE:
-            read_sphere_header(path)
-        elif form == WAV:
-            check_riff(path)
-        header = _sndfile_header(path)
+        with Sound(path, form) as sound:
+            # Without a length in the header, the samples must be decoded to be counted.
+            num_samples = len(sound.part()) if sound.num_samples is None else sound.num_samples
+            header = AudioHeader(sound.rate, sound.channels, num_samples, tuple(sound.notes))
     if header.num_samples < 1:
         raise FormatError(f"{path}: no samples; expected at least one")
     return header
-
-
-def _sndfile_header(path: Path) -> AudioHeader:
-    import soundfile
-
-    try:
-        about = soundfile.info(os.fspath(path))
-    except (soundfile.LibsndfileError, RuntimeError) as fault:
-        raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
-    return AudioHeader(about.samplerate, about.channels, about.frames)
 
 
 def _htk_header(path: Path) -> AudioHeader:

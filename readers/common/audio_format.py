@@ -47,13 +47,12 @@ def audio_format(head: bytes) -> str | None:
     ----------
     head : bytes
         At most HEAD_SIZE bytes are needed.  MPEG audio without an ID3 tag has no magic number; it is recognised by the
-        headers of its first two frames.
+        headers of its first frames.
     """
     for magic, name in MAGIC.items():
         if head.startswith(magic):
             return name
-    size = mpeg_frame_size(head)
-    return MP3 if size and mpeg_frame_size(head[size:]) else None
+    return MP3 if first_mpeg_frame(head[:HEAD_SIZE]) >= 0 else None
 
 
 def refuse_audio(head: bytes, path: str | os.PathLike, expected: str) -> None:
@@ -61,6 +60,33 @@ def refuse_audio(head: bytes, path: str | os.PathLike, expected: str) -> None:
     form = audio_format(head)
     if form:
         raise FormatError(f"{path}: {form} audio; expected {expected}")
+
+
+def first_mpeg_frame(data: bytes) -> int:
+    """Return the position of the first MPEG audio frame, -1 if there is none.
+
+    At the beginning, two frames are enough; after other bytes, which may look like a frame, it takes three of one kind.
+    """
+    position = data.find(b"\xff")
+    while position >= 0 and not _is_followed(data, position, 1 if position == 0 else 2):
+        position = data.find(b"\xff", position + 1)
+    return position
+
+
+def _is_followed(data: bytes, position: int, count: int) -> bool:
+    """Whether a frame begins here, and so many others of its kind follow."""
+    kind = mpeg_kind(data, position)
+    for _ in range(count):
+        size = mpeg_frame_size(data[position : position + 4])
+        position += size
+        if not size or not mpeg_frame_size(data[position : position + 4]) or mpeg_kind(data, position) != kind:
+            return False
+    return True
+
+
+def mpeg_kind(data: bytes, position: int) -> bytes:
+    """Return the bits of the header at a position that all frames share: version, layer and sampling rate."""
+    return bytes(byte & mask for byte, mask in zip(data[position + 1 : position + 3], (0xFE, 0x0C)))
 
 
 def mpeg_frame_size(head: bytes) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from readers.common.files import atomic_write
 
 Log = Callable[[str], None]  # receives lines of a log
+IRREGULAR = "irregular"  # mark of audio whose header is wrong about its length, or with other bytes around it
 Progress = Callable[..., None]  # progress(done, total, **figures), for a progress display
 
 

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from readers.audio.audio_file import FULL_SCALE, MIX, read_audio
+from readers.audio.audio_file import MIX, read_audio
 from readers.audio.header import AudioHeader
+from readers.audio.sound import FULL_SCALE
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
 from readers.common.faults import counted, is_shortage
 from readers.common.jobs.runner import Runner, thread_runner
 from readers.common.jobs.worker import reason_of
-from readers.common.report import RunReport
+from readers.common.report import IRREGULAR, RunReport
 from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.drafts import Progress
 from readers.errors import ArgonautError, FormatError
@@ -141,7 +142,7 @@ def examine(
     """
     levels: dict[str, _Levels] = {}
     report = RunReport(corpus.report.what, 0, list(corpus.report.lost), dict(corpus.report.remarks))
-    all_levels = _all_levels(corpus, runner) if decode else [_UNKNOWN] * len(corpus.utterances)
+    all_levels = _all_levels(corpus, runner) if decode else _from_headers(corpus)
     for number, (utterance, found) in enumerate(zip(corpus.utterances, all_levels, strict=True), 1):
         if isinstance(found, Exception):
             report.fail(utterance.name, reason_of(found))
@@ -155,20 +156,32 @@ def examine(
     report.remarks |= examination.remarks()
     for kind in ("clipped", "silent", "too_short"):
         report.marked += [(name, kind.replace("_", "-"), text) for name, text in getattr(examination, kind).items()]
+    irregular: dict[str, str] = {}  # once for each file
+    for one in kept.utterances:
+        for note in levels[one.name].notes:
+            irregular.setdefault(f"{one.audio}: {note}", one.name)
+    report.marked += [(name, IRREGULAR, text) for text, name in irregular.items()]
     report.marked += [(name, "no-transcript", "audio without a transcript") for name in examination.no_transcript]
     report.marked += [(name, "no-words", "an empty transcript") for name in examination.no_words]
     return kept, examination
 
 
 class _Levels(NamedTuple):
-    """Levels of the samples of an utterance: their number, the number at full scale, and the peak without the mean."""
+    """Levels of the samples of an utterance: their number, the number at full scale, and the peak without the mean.
+
+    notes: what is unusual about its file.
+    """
 
     samples: int
     at_full_scale: int
     peak: float
+    notes: tuple[str, ...] = ()
 
 
-_UNKNOWN = _Levels(1, 0, FULL_SCALE)
+def _from_headers(corpus: Corpus) -> Iterator[_Levels]:
+    """Yield what is known of each utterance without decoding."""
+    for one in corpus.utterances:
+        yield _Levels(1, 0, FULL_SCALE, corpus.headers[one.audio].notes if one.audio in corpus.headers else ())
 
 
 def _all_levels(corpus: Corpus, runner: Runner | None) -> Iterator["_Levels | Exception"]:
@@ -194,14 +207,16 @@ def levels_of(files: Sequence[tuple[Utterance, AudioHeader]]) -> list["_Levels |
 def _levels(utterance: Utterance, header: AudioHeader) -> "_Levels | ArgonautError":
     try:
         count = at_full_scale = 0
+        notes: list[str] = []
         lowest, highest, total = np.inf, -np.inf, 0.0
-        for samples in _pieces(utterance, header):
+        for samples in _pieces(utterance, header, notes):
             count += len(samples)
             at_full_scale += int(np.count_nonzero(np.abs(samples) >= FULL_SCALE - 1.5))
             lowest, highest = min(lowest, float(samples.min())), max(highest, float(samples.max()))
             total += float(samples.sum(dtype=np.float64))
         mean = total / count
-        return _Levels(count, at_full_scale, max(highest - mean, mean - lowest))
+        peak = max(highest - mean, mean - lowest)
+        return _Levels(count, at_full_scale, peak, tuple(dict.fromkeys(notes)))
     except OSError as fault:
         if is_shortage(fault):
             raise
@@ -210,18 +225,21 @@ def _levels(utterance: Utterance, header: AudioHeader) -> "_Levels | ArgonautErr
         return FormatError(reason_of(fault))
 
 
-def _pieces(utterance: Utterance, header: AudioHeader) -> Iterator[np.ndarray]:
+def _pieces(utterance: Utterance, header: AudioHeader, notes: list[str]) -> Iterator[np.ndarray]:
     """Yield the samples of an utterance, of a long one in pieces; the mean of several channels if none is chosen."""
     first, stop = utterance.samples(header)
     channel = MIX if utterance.channel is None else utterance.channel
     size = PIECE_SECONDS * header.rate
     if stop - first > size and not _is_mp3(utterance.audio):  # MP3 is decoded from the beginning for each piece
         for begin in range(first, stop, size):
-            yield read_audio(utterance.audio, channel, None, begin, min(begin + size, stop) - 1)[0]
+            samples, _ = read_audio(utterance.audio, channel, None, begin, min(begin + size, stop) - 1, notes)
+            yield samples
+            if len(samples) < size:  # the file may end before its header says
+                break
     elif first or stop < header.num_samples:
-        yield read_audio(utterance.audio, channel, None, first, stop - 1)[0]
+        yield read_audio(utterance.audio, channel, None, first, stop - 1, notes)[0]
     else:
-        yield read_audio(utterance.audio, channel)[0]
+        yield read_audio(utterance.audio, channel, notes=notes)[0]
 
 
 def _is_mp3(path: os.PathLike) -> bool:

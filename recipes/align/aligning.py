@@ -1,5 +1,6 @@
 """Aligns the utterances of a recording."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from readers.audio.audio_file import MIX, Channel, read_audio
 from readers.audio.header import AudioHeader, read_audio_header
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
 from readers.corpora.corpus import Utterance
-from readers.errors import ArgonautError, FormatError
+from readers.errors import ArgonautError, AudioWarning, FormatError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord
 from recipes.align.recordings import Recording
@@ -57,6 +58,8 @@ class RecordingAligner:
                 f"{recording.audio}: {header.channels} channels; expected one; choose it by --channel "
                 f"{', '.join(map(str, range(header.channels)))} or {MIX}"
             )
+        for note in header.notes:
+            warnings.warn(f"{recording.audio}: {note}", AudioWarning, stacklevel=2)
         audio = _Audio(recording.audio, header)
         found = [self._utterance(one, audio, header.seconds) for one in recording.utterances]
         return AlignedRecording(recording.name, str(recording.audio), header.seconds, tuple(found))
@@ -132,9 +135,9 @@ class _Audio:
         first, stop = round(start * rate), min(round(end * rate), self.header.num_samples)
         if self.divides:
             whole = first == 0 and stop == self.header.num_samples
-            return read_audio(self.path, channel, None, first, None if whole else max(first, stop - 1))
+            return read_audio(self.path, channel, None, first, None if whole else max(first, stop - 1), [])
         if channel not in self.whole:
-            self.whole[channel], _ = read_audio(self.path, channel)
+            self.whole[channel], _ = read_audio(self.path, channel, notes=[])
         return self.whole[channel][first:stop], rate
 
 

@@ -16,7 +16,7 @@ from readers.common.environment import Compilation, compilation
 from readers.common.faults import os_reason
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
-from readers.errors import ArgonautError, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
+from readers.errors import ArgonautError, AudioWarning, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
 COMPILATION_INTERVAL = 5.0  # seconds between lines about the compilation of kernels
@@ -75,7 +75,7 @@ _default_format = warnings.formatwarning
 
 
 def _format_warning(message, category, *place, **line) -> str:
-    if category in (KernelCacheWarning, PictureWarning, SequenceWarning):
+    if category in (AudioWarning, KernelCacheWarning, PictureWarning, SequenceWarning):
         return f"warning: {message}\n"
     return _default_format(message, category, *place, **line)
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.audio_format import AUDIO_SUFFIXES, UNREADABLE_SUFFIXES
-from readers.common.report import RunReport
+from readers.common.report import IRREGULAR, RunReport
 from readers.errors import ArgonautError, ConfigError
 from recipes.cli.console import SIGNAL_BASE, one_line, progress_display, show_losses
 from recipes.cli.hotwords import add_hotword_options, with_hotwords
@@ -206,6 +206,7 @@ class Transcription:
         """Deliver a transcript, or an error in its place, and count it."""
         path = "standard input" if recording.path == STANDARD_INPUT else recording.path
         if not isinstance(transcript, Exception):
+            self.report.marked += [(path, IRREGULAR, note) for note in transcript.notes]
             try:
                 self.deliver(recording, transcript)
             except BrokenPipeError:
@@ -303,6 +304,7 @@ class Live:
                     self.report.done()
         except ArgonautError as fault:  # the words recognised before have been printed
             self.report.fail(self.name, one_line(fault))
+        self.report.marked += [(self.name, IRREGULAR, note) for note in self.audio.notes]
         frames = self.recognition.num_frames
         show_losses(self.report, None, self.verbose)
         seconds = frames * self.period / TICKS_PER_SECOND

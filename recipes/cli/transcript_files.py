@@ -65,4 +65,5 @@ def as_json(path: str, transcript, nbest: int = 1) -> dict[str, object]:
     if transcript.accepted is not None:
         score = transcript.grammar_score
         content |= {"accepted": transcript.accepted, "grammar_score": round(score, 3) if math.isfinite(score) else None}
+    content |= {"notes": list(transcript.notes)} if transcript.notes else {}
     return content | ({"reason": transcript.reason} if transcript.reason else {})

@@ -26,7 +26,8 @@ def verbose_content(
 ) -> dict[str, Any]:
     """Return the content of response_format=verbose_json.
 
-    Words have a `confidence`, and an unfinished search has a `reason`, which OpenAI's interface does not know.
+    Words have a `confidence`, an unfinished search has a `reason`, and an irregular file has `notes`, which OpenAI's
+    interface does not know.
 
     Parameters
     ----------
@@ -54,6 +55,8 @@ def verbose_content(
         ]
     if transcript.reason:
         found["reason"] = transcript.reason
+    if transcript.notes:
+        found["notes"] = list(transcript.notes)
     return found | {"usage": _usage(transcript)}
 
 

@@ -69,7 +69,7 @@ def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
     raw = (tmp_path / "utt00.wav").read_bytes()
     bad = {
         "empty.wav": (b"", "empty file"),
-        "cut.wav": (raw[:300], "truncated"),
+        "cut.wav": (raw[:300], "128 samples; expected at least 204, one window"),
         "junk.wav": (b"no audio at all, only text in a file that is long enough", "expected"),
     }
     for name, (content, _) in bad.items():
@@ -259,3 +259,14 @@ def test_stereo_mode_selects_a_channel(tmp_path):
         assert hcopy(pairs, dataclasses.replace(CONFIG, channel=channel), 1).exit_status == 0
         np.testing.assert_array_equal(read_htk(pairs[0][1]).frames, extract(samples[:, channel], CONFIG, RATE))
     assert "2 channels; expected one" in hcopy(pairs, CONFIG, 1).lost[0][2]
+
+
+def test_a_file_that_ends_before_its_header_says_is_marked_once(tmp_path):
+    ((source, target),) = write_audio(tmp_path, 1)
+    content = source.read_bytes()
+    source.write_bytes(content[:-3])
+    parts = [(f"{source}[{first},{first + 399}]", tmp_path / f"{first}.fbank") for first in (0, 500)]
+    report = hcopy([(source, target), *parts], CONFIG, 1)
+    assert (report.num_done, report.exit_status) == (3, 0)
+    note = f"{len(content) - 47} bytes of samples, its header says {len(content) - 44}; read to the end"
+    assert report.marked == [(str(source), "irregular", note)]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from readers.common.environment import Stopwatch
-from readers.common.report import RunReport
+from readers.common.report import IRREGULAR, RunReport
 from readers.common.stop_signals import stopping_signal
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
@@ -109,6 +109,7 @@ class Streaming:
             if not self.recognition.num_frames:
                 raise
             self.report.fail(self.name, one_line(fault))
+        self.report.marked += [(self.name, IRREGULAR, note) for note in self.audio.notes]
         self.write()
         frames = self.recognition.num_frames
         show_losses(self.report, None, self.arguments.verbose, self.arguments.stream)

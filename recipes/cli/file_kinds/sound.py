@@ -42,7 +42,8 @@ def audio(path: str) -> Figures:
     from readers.audio.audio_file import read_audio
     from readers.common.audio_format import HEAD_SIZE, audio_format
 
-    samples, rate = read_audio(path)
+    notes: list[str] = []
+    samples, rate = read_audio(path, notes=notes)
     with Path(path).open("rb") as file:
         form = audio_format(file.read(HEAD_SIZE))
     return [
@@ -50,4 +51,5 @@ def audio(path: str) -> Figures:
         ("samples", f"{len(samples)} ({len(samples) / rate:.2f} s)"),
         ("rate", f"{rate} Hz"),
         ("range", f"{samples.min():g} to {samples.max():g} of 16 bits"),
+        *(("note", note) for note in notes),
     ]

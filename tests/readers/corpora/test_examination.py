@@ -97,6 +97,36 @@ def test_files_that_cannot_be_decoded_are_left_out(data):
     assert found.total.utterances == corpus.report.num_done == 7
 
 
+@pytest.mark.parametrize("decode", [True, False])
+def test_files_with_a_wrong_length_are_marked(data, decode):
+    path = data / "ann/good.wav"
+    path.write_bytes(path.read_bytes()[:-5])
+    path = data / "bob/endless.flac"
+    soundfile.write(path, np.random.default_rng(0).integers(-9000, 9000, 2 * RATE).astype(np.int16), RATE)
+    content = bytearray(path.read_bytes())
+    content[21:26] = bytes([content[21] & 0xF0, 0, 0, 0, 0])
+    path.write_bytes(content)
+    corpus, found = examine(import_corpus("folder", data), decode=decode)
+    assert found.total == Share(8, round(7.6 - 3 / RATE, 3), 8)
+    assert [
+        (name, reason.rpartition("/")[2]) for name, mark, reason in corpus.report.marked if mark == "irregular"
+    ] == [
+        ("endless", "endless.flac: its header has no length; read to the end"),
+        ("good", f"good.wav: {2 * RATE - 5} bytes of samples, its header says {2 * RATE}; read to the end"),
+    ]
+
+
+def test_a_long_recording_that_is_cut_is_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(examination, "PIECE_SECONDS", 1)
+    path = tmp_path / "s/long.flac"
+    write(path, np.random.default_rng(0).integers(-9000, 9000, 5 * RATE))
+    path.write_bytes(path.read_bytes()[:-20_000])
+    corpus, _ = examine(import_corpus("folder", tmp_path))
+    ((name, mark, reason),) = [one for one in corpus.report.marked if one[1] != "no-transcript"]
+    assert (name, mark, corpus.report.lost) == ("long", "irregular", [])
+    assert reason.endswith(f" samples, its header says {5 * RATE}; read to the end")
+
+
 @pytest.mark.parametrize("name", ["long.wav", "long.mp3"])
 def test_long_recordings_are_read_in_pieces(name, tmp_path, monkeypatch):
     samples = np.zeros(5 * RATE, np.int16)
@@ -106,7 +136,7 @@ def test_long_recordings_are_read_in_pieces(name, tmp_path, monkeypatch):
     soundfile.write(path, samples, RATE)
     calls = []
     original = examination.read_audio
-    monkeypatch.setattr(examination, "read_audio", lambda *a: calls.append(a[3:]) or original(*a))
+    monkeypatch.setattr(examination, "read_audio", lambda *a, **k: calls.append(a[3:5]) or original(*a, **k))
     monkeypatch.setattr(examination, "PIECE_SECONDS", 2)
     _, found = examine(import_corpus("folder", tmp_path))
     assert found.silent == {}

@@ -374,6 +374,18 @@ def test_lattices_show_their_header(tmp_path):
     assert (figures["ends at"], figures["lmscale"], figures["utterance"]) == ("1.25 s", "12", "not named")
 
 
+def test_audio_without_a_length(tmp_path):
+    import numpy as np
+    import soundfile
+
+    soundfile.write(tmp_path / "a.wav", np.ones(400, np.int16), 8000)
+    content = bytearray((tmp_path / "a.wav").read_bytes())
+    content[40:44] = bytes(4)
+    (tmp_path / "b.wav").write_bytes(content)
+    figures = figures_of(tmp_path / "b.wav")[1]
+    assert (figures["samples"], figures["note"]) == ("400 (0.05 s)", "its header has no length; read to the end")
+
+
 def test_a_list_of_audio_files(tmp_path):
     import numpy as np
     import soundfile

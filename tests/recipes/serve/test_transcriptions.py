@@ -104,9 +104,26 @@ def test_what_is_no_audio(client, tmp_path, speech):
     with pytest.raises(openai.BadRequestError) as refused:
         ask(client, bad)
     assert refused.value.body["message"].startswith("letter.wav: audio of no known format")
-    bad.write_bytes(Path(speech).read_bytes()[:3000])
-    with pytest.raises(openai.BadRequestError, match=r"letter\.wav: truncated"):
+    bad.write_bytes(b"fLaC" + bytes(3000))
+    with pytest.raises(openai.BadRequestError, match=r"letter\.wav: .*expected audio that libsndfile can decode"):
         ask(client, bad)
+
+
+def test_recordings_without_a_length(client, speech, tmp_path):
+    samples, rate = soundfile.read(speech, dtype="int16")
+    path = tmp_path / "recording.flac"
+    soundfile.write(path, samples, rate)
+    content = bytearray(path.read_bytes())
+    content[21:26] = bytes([content[21] & 0xF0, 0, 0, 0, 0])
+    path.write_bytes(content)
+    found = ask(client, path, response_format="verbose_json")
+    assert (found.text, found.duration) == ("AB C", round(len(samples) / rate, 3))
+    assert found.notes == ["its header has no length; read to the end"]
+    path = tmp_path / "recording.wav"
+    content = bytearray(Path(speech).read_bytes())
+    content[40:44] = bytes(4)
+    path.write_bytes(content)
+    assert ask(client, path).text == "AB C"
 
 
 def test_channels_are_mixed(client, speech, tmp_path):

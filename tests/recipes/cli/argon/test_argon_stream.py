@@ -13,7 +13,8 @@ from readers.audio.audio_file import read_audio, write_wav
 from readers.htk.mlf import read_mlf
 from readers.htk.units import TICKS_PER_FRAME
 from readers.results.timed_words import read_ctm
-from tests.readers.audio.test_audio_stream import Trickle, wav
+from tests.readers.audio.conftest import Trickle
+from tests.readers.audio.test_audio_stream import wav
 from tests.recipes.systems.small_system import DECODE, RATE
 
 FILES = [f"audio/utt{index}.wav" for index in range(24, 30)]
@@ -141,13 +142,23 @@ def test_an_end_in_the_middle_is_told(user):
 
 def test_what_was_found_before_a_fault_is_not_lost(user, pipe):
     samples = read_audio(FILES[0])[0].astype(np.int16)
-    pipe(wav(samples, 2 * len(samples) + 100))
-    outcome = user.run("argon", *STREAM, "--stream", "-", "--whole", "--words", "found.json")
+    pipe(samples.tobytes() + b"x")
+    outcome = user.run("argon", *STREAM, "--stream", "-", "--whole", "--words", "found.json", "--rate", RATE)
     assert outcome.status == 1
-    assert "truncated, 100 bytes of samples are missing" in outcome.err[-1]
+    assert "ends within a sample; expected 2 bytes per sample" in outcome.err[-1]
     assert [word["word"] for word in json.loads(Path("found.json").read_text())["stdin"]["words"]] == [
         word for word, *_ in offline(user)["utt24"]
     ]
+
+
+def test_audio_that_ends_before_its_header_says_is_recognised_with_a_note(user, pipe):
+    samples = read_audio(FILES[0])[0].astype(np.int16)
+    pipe(wav(samples, 2 * len(samples) + 100))
+    outcome = user.run("argon", *STREAM, "--stream", "-", "--whole", "--json")
+    assert words_of(told(outcome)[-2]) == offline(user)["utt24"]
+    size = 2 * len(samples)
+    note = f"irregular: stdin: {size} bytes of samples, its header says {size + 100}; read to the end"
+    assert (outcome.status, outcome.err[-1]) == (0, note)
 
 
 def test_an_onnx_model_scores_streams_too(user):

@@ -264,7 +264,8 @@ def test_faults_of_long_recordings_name_them(recognizer, tmp_path):
     path = tmp_path / "cut.flac"
     noise = np.random.default_rng(0).uniform(-0.1, 0.1, 30 * RATE)
     soundfile.write(path, noise, RATE)
-    path.write_bytes(path.read_bytes()[:-20000])
+    content = path.read_bytes()
+    path.write_bytes(content[:-60000] + content[-40000:])
     with pytest.raises(FormatError, match=r"^\S*cut\.flac: ") as fault:
         recognizer.with_audio(longest=1.0).transcribe(path)
     assert str(fault.value).count("cut.flac: ") == 1

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import sys
 
 import numpy as np
@@ -85,6 +86,23 @@ def test_standard_input_may_have_any_format(here, samples, monkeypatch, form):
     assert (json.loads(shown.out[0])["file"], json.loads(shown.out[0])["text"]) == ("-", "AB C")
     pipe(monkeypatch, content.getvalue())
     assert here.run(*RUN, "-", "--format", "ctm").out[0].split()[:2] == ["stdin", "1"]
+
+
+def test_recordings_with_a_wrong_length_are_read_with_a_note(here, monkeypatch):
+    content = (here.root / "speech.wav").read_bytes()
+    assert content[36:40] == b"data"
+    here.write("endless.wav", content[:40] + struct.pack("<I", 10**9) + content[44:])
+    note = f"endless.wav: {len(content) - 44} bytes of samples, its header says 1000000000; read to the end"
+    done = here.run(*RUN, "endless.wav")
+    assert (done.status, done.out, done.err) == (0, ["AB C"], [f"irregular: {note}"])
+    found = json.loads(here.run(*RUN, "endless.wav", "--format", "json").out[0])
+    assert found["notes"] == [note.partition(": ")[2]]
+    done = here.run(*RUN, "endless.wav", "--stream")
+    assert (done.status, done.out, done.err) == (0, ["AB C"], [f"irregular: {note}"])
+    pipe(monkeypatch, content[:-3])
+    done = here.run(*RUN, "-", "--stream")
+    text = f"{len(content) - 47} bytes of samples, its header says {len(content) - 44}; read to the end"
+    assert (done.status, done.out, done.err) == (0, ["AB C"], [f"irregular: standard input: {text}"])
 
 
 def test_folders_are_walked_in_order_without_hidden_files(here):
