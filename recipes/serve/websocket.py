@@ -1,7 +1,7 @@
 """The WebSocket protocol of vosk-server.
 
 A client may send {"config": {...}}, then sends audio as binary messages, 16-bit little-endian PCM with one channel, and
-at the end {"eof": 1}.  Every binary message and the end are answered by one JSON object:
+at the end {"eof": 1}, as text or as a binary message.  Every block of audio and the end are answered by a JSON object:
 
 - {"partial": "the words so far"}; with "partial_words", also their times in "partial_result";
 - {"text": "the words", "result": [{"word", "start", "end", "conf"}]} when an utterance has ended;
@@ -17,11 +17,13 @@ alphacep/vosk-server, websocket/asr_server.py; alphacep/vosk-api, src/recognizer
 """
 
 import asyncio
+import contextlib
 import functools
 import json
 import logging
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,44 +79,53 @@ class StreamConfig:
     def updated(self, given: dict[str, Any]) -> "StreamConfig":
         """Return the configuration with new values; unknown names are ignored, as vosk-server ignores them.
 
-        Raises ProtocolError for values of a wrong type or out of range.
+        Values of other types are converted as by vosk-server: "16000" is a number.
+
+        Raises ProtocolError for values that cannot be converted, or are out of range.
         """
-        found = {}
+        values = {}
         for name in SETTINGS.keys() & given.keys():
-            form, fits, expected = SETTINGS[name]
-            if not fits(given[name]):
+            convert, fits, expected = SETTINGS[name]
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
+                values[name] = convert(given[name])
+            if name not in values or not fits(values[name]):
                 raise ProtocolError(f"config: {name} {json.dumps(given[name])[:60]}; expected {expected}")
-            found[name] = form(given[name])
-        return replace(self, **found)
+        return replace(self, **values)
 
 
-def _is_within(value: Any, least: float, most: float) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value <= most
+def _phrases(value: Any) -> tuple[str, ...]:
+    """Return the phrases of a list, of a text that contains a list, as programs give it to vosk, or of any other text.
+
+    Raises ValueError for something else.
+    """
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            content = json.loads(value)
+            value = content if isinstance(content, list) else value
+    phrases = [value] if isinstance(value, str) else value or []
+    if not isinstance(phrases, list) or not all(isinstance(phrase, str) for phrase in phrases):
+        raise ValueError("no texts")
+    return tuple(phrases) if phrases != [""] else ()
 
 
-def _is_count(value: Any) -> bool:
-    return _is_within(value, 0, MOST_ALTERNATIVES) and value == int(value)
-
-
-def _is_switch(value: Any) -> bool:
-    return value in (0, 1)
-
-
-def _are_phrases(value: Any) -> bool:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        return False
-    words = [word for one in value for word in one.split() or [""]]
+def _few_phrases(phrases: tuple[str, ...]) -> bool:
+    words = [word for phrase in phrases for word in phrase.split() or [""]]
     return len(words) <= MOST_WORDS and words.count(UNKNOWN) <= MOST_UNKNOWN
 
 
-SETTINGS = {  # name -> type, whether a value fits, what is expected
-    "sample_rate": (float, lambda value: _is_within(value, *RATES), f"{RATES[0]:.0f} to {RATES[1]:.0f} Hz"),
-    "words": (bool, _is_switch, "true or false"),
-    "partial_words": (bool, _is_switch, "true or false"),
-    "max_alternatives": (int, _is_count, f"a whole number from 0 to {MOST_ALTERNATIVES}"),
+# Name -> conversion, which is that of vosk-server, whether the result fits, what is expected.  Any text is true there.
+SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], bool], str]] = {
+    "sample_rate": (float, lambda rate: RATES[0] <= rate <= RATES[1], f"{RATES[0]:.0f} to {RATES[1]:.0f} Hz"),
+    "words": (bool, lambda _: True, "true or false"),
+    "partial_words": (bool, lambda _: True, "true or false"),
+    "max_alternatives": (
+        int,
+        lambda count: 0 <= count <= MOST_ALTERNATIVES,
+        f"a whole number from 0 to {MOST_ALTERNATIVES}",
+    ),
     "phrase_list": (
-        tuple,
-        _are_phrases,
+        _phrases,
+        _few_phrases,
         f"a list of texts, with at most {MOST_WORDS} words and {MOST_UNKNOWN} {UNKNOWN} in all",
     ),
 }
@@ -211,7 +222,7 @@ class Session:
 
     async def _answer(self, message: bytes | str) -> tuple[dict[str, Any] | None, bool]:
         """Return the answer to a message, None for a configuration, and whether the audio has ended."""
-        if isinstance(message, bytes):
+        if isinstance(message, bytes) and not _is_end(message):
             return await self._recognize(message), False
         try:
             content = json.loads(message)
@@ -302,6 +313,11 @@ class Session:
         if self.config.words and words:
             found["result"] = [_word(word) for word in words]
         return found
+
+
+def _is_end(data: bytes) -> bool:
+    """Whether a binary message is nothing but the JSON text of the end, which some clients send so."""
+    return re.fullmatch(rb'\s*\{\s*"eof"\s*:\s*(?:1|true)\s*\}\s*', data) is not None
 
 
 def _word(word: TimedWord) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from readers.audio.resampling import resample
+from recipes.serve.websocket import StreamConfig
 from tests.recipes.serve.conftest import EOF, speak_to
 from tests.recipes.systems.small_system import RATE, TONES, speak
 
@@ -111,10 +112,16 @@ def test_the_end_without_audio(server):
         ('{"config": {"sample_rate": "x"}}', 'sample_rate "x"; expected 1000 to 384000 Hz'),
         ('{"config": {"sample_rate": NaN}}', "sample_rate NaN; expected"),
         ('{"config": {"sample_rate": 1' + 400 * "0" + "}}", "expected 1000 to 384000 Hz"),
-        ('{"config": {"max_alternatives": 1.5}}', "max_alternatives 1.5; expected a whole number from 0"),
+        ('{"config": {"max_alternatives": "1.5"}}', 'max_alternatives "1.5"; expected a whole number from 0'),
+        ('{"config": {"max_alternatives": null}}', "max_alternatives null; expected a whole number from 0"),
+        ('{"config": {"max_alternatives": 1e999}}', "max_alternatives Infinity; expected a whole number from 0"),
         ('{"config": {"max_alternatives": -1}}', "max_alternatives -1; expected a whole number from 0"),
-        ('{"config": {"phrase_list": ["a", 3]}}', "phrase_list"),
-        ('{"config": {"words": "no"}}', 'words "no"; expected true or false'),
+        ('{"config": {"phrase_list": ["a", 3]}}', 'phrase_list ["a", 3]; expected a list of texts'),
+        ('{"config": {"phrase_list": "[3]"}}', 'phrase_list "[3]"; expected a list of texts'),
+        ('{"config": {"phrase_list": 3}}', "phrase_list 3; expected a list of texts"),
+        ('{"config": {"phrase_list": {"a": 1}}}', 'phrase_list {"a": 1}; expected a list of texts'),
+        ('{"config": {"sample_rate": null}}', "sample_rate null; expected 1000 to 384000 Hz"),
+        ('{"config": {"sample_rate": [16000]}}', "sample_rate [16000]; expected 1000 to 384000 Hz"),
     ],
 )
 def test_garbage_is_named_and_ends_the_connection(server, message, found):
@@ -124,6 +131,65 @@ def test_garbage_is_named_and_ends_the_connection(server, message, found):
         with pytest.raises(ConnectionClosed) as closed:
             socket.recv()
         assert closed.value.rcvd.code == 1007
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("sample_rate", "16000", 16000.0),
+        ("sample_rate", " 44100.0 ", 44100.0),
+        ("words", "true", True),
+        ("words", "false", True),  # as in Python, any text is true
+        ("words", "", False),
+        ("words", None, False),
+        ("words", 0, False),
+        ("words", 2, True),
+        ("partial_words", "1", True),
+        ("max_alternatives", "3", 3),
+        ("max_alternatives", 2.9, 2),
+        ("max_alternatives", True, 1),
+        ("phrase_list", "turn on", ("turn on",)),
+        ("phrase_list", '["turn on", "[unk]"]', ("turn on", "[unk]")),
+        ("phrase_list", "", ()),
+        ("phrase_list", "[]", ()),
+        ("phrase_list", None, ()),
+        ("phrase_list", "3", ("3",)),
+        ("phrase_list", "[unk]", ("[unk]",)),
+    ],
+)
+def test_values_are_converted_as_by_vosk_server(name, given, expected):
+    before = StreamConfig(8000.0, words=name != "words")
+    value = getattr(before.updated({name: given}), name)
+    assert (value, type(value)) == (expected, type(expected))
+
+
+def test_a_client_that_sends_texts(server, pcm):
+    with connect(server.ws) as socket:
+        socket.send(
+            json.dumps({"config": {"sample_rate": str(RATE), "words": "true", "phrase_list": '["BA", "AB C"]'}})
+        )
+        answers = speak_to(socket, pcm)
+    assert finals(answers) == ["AB C"]
+    assert [word["word"] for word in answers[-1]["result"]] == ["AB", "C"]
+
+
+@pytest.mark.parametrize("end", [b'{"eof" : 1}', b'{"eof":1}\n', b' { "eof": true }'])
+def test_the_end_in_a_binary_message(server, pcm, end):
+    with connect(server.ws) as socket:
+        socket.send(pcm)
+        socket.recv()
+        socket.send(end)
+        assert json.loads(socket.recv())["text"] == "AB C"
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv()
+        assert closed.value.rcvd.code == 1000
+
+
+@pytest.mark.parametrize("data", [b'{"eof" : 1}{"eof" : 1} ', b'{"eof" : 0}', b'xx{"eof" : 1}', b'{"config": {}}'])
+def test_other_binary_messages_are_audio(server, data):
+    with connect(server.ws) as socket:
+        socket.send(data)
+        assert json.loads(socket.recv()) == {"partial": ""}
 
 
 def test_noise_is_recognised_as_something(server):
