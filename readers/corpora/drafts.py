@@ -15,6 +15,7 @@ from readers.corpora.words import WordForms
 from readers.errors import ArgonautError, FormatError
 
 LATEST = 1e9  # seconds
+ROUNDING = 1e-5  # seconds, less than half a sample
 MAX_OVERSHOOT = 0.5  # seconds that a part may end after its file, as in Kaldi's extract-segments
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -89,10 +90,18 @@ def plain_names(paths: Iterable[Path]) -> dict[Path, str]:
 
 def part_name(name: str, start: float, end: float | None) -> str:
     """Return the name of a part of a recording, with its times in milliseconds: `name-0001200-0002500`."""
+    start = from_zero(start)
+    if not start and end is None:
+        return name
     times = [start, *([] if end is None else [end])]
     if not all(0 <= time < LATEST for time in times):
         return name  # reported later
     return "-".join([name, *(f"{round(1000 * time):07}" for time in times)])
+
+
+def from_zero(time: float) -> float:
+    """Return a time in seconds; one that a rounding error has put before 0 is 0."""
+    return 0.0 if -ROUNDING < time < 0 else time
 
 
 def audio_path(text: str, base: Path, where: str, also_here: bool = False) -> Path:
@@ -154,15 +163,15 @@ def _utterance(draft: Draft, forms: WordForms, headers: AudioHeaders) -> Utteran
 def _place(draft: Draft, rate: int, num_samples: int) -> tuple[float, float | None]:
     """Return start and end in seconds, as whole samples of the file; end None for the end of the file."""
     length = num_samples / rate
-    end = length if draft.end is None else draft.end
-    if not (math.isfinite(draft.start) and math.isfinite(end) and 0 <= draft.start < end):
+    start, end = from_zero(draft.start), length if draft.end is None else draft.end
+    if not (math.isfinite(start) and math.isfinite(end) and 0 <= start < end):
         raise FormatError(f"{draft.where}: from {draft.start:g} to {end:g} s; expected times from 0, the start first")
-    if draft.start >= length or end > length + MAX_OVERSHOOT:
+    if start >= length or end > length + MAX_OVERSHOOT:
         raise FormatError(
             f"{draft.where}: from {draft.start:g} to {end:g} s, but {draft.audio} has {length:g} s; expected a part of "
             "the file"
         )
-    first, stop = round(draft.start * rate), min(round(end * rate), num_samples)
+    first, stop = round(start * rate), min(round(end * rate), num_samples)
     if first >= stop:
         raise FormatError(f"{draft.where}: from {draft.start:g} to {end:g} s; expected at least one sample")
     return first / rate, None if stop == num_samples else stop / rate

@@ -15,7 +15,7 @@ from readers.common.files import atomic_write
 from readers.common.report import RunReport
 from readers.common.text import is_count, is_number, read_lines, to_number
 from readers.corpora.corpus import usable_name
-from readers.corpora.drafts import Draft, audio_path, reason
+from readers.corpora.drafts import Draft, audio_path, from_zero, reason
 from readers.errors import FormatError
 from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 
@@ -178,7 +178,7 @@ def _segments(source: Path, recordings: dict[str, Recording]) -> dict[str, tuple
             raise FormatError(f"{where}: {value[:60]!r}; expected `utterance recording start end`, times in seconds")
         if fields[0] not in recordings:
             raise FormatError(f"{where}: recording {fields[0]!r} is not in wav.scp; expected one that is")
-        start, end = numbers
+        start, end = from_zero(numbers[0]), numbers[1]
         if start < 0 or (end != -1 and end <= start):
             raise FormatError(f"{where}: from {fields[1]} to {fields[2]} s; expected times from 0, the start first")
         channel = int(fields[3]) if len(fields) == 4 else None
