@@ -24,17 +24,17 @@ class DataSize(NamedTuple):
 
     Attributes
     ----------
-    begin : int
-        Position of the first one.
     stated : int or None
         Bytes of samples, as the header says; None if it says nothing, as that of a pipe or an interrupted recorder.
     present : int
         Bytes from the first sample to the end of the file.
+    field : (int, str)
+        Position of the size in the header, and its form as in `struct`.
     """
 
-    begin: int
     stated: int | None
     present: int
+    field: tuple[int, str]
 
 
 def data_size(path: str | os.PathLike) -> DataSize | None:
@@ -44,8 +44,9 @@ def data_size(path: str | os.PathLike) -> DataSize | None:
         magic = file.read(4)
         if magic in _AU:
             begin, stated = struct.unpack(_AU[magic], file.read(8).ljust(8, b"\0"))
+            field = 8, _AU[magic][:2]
         elif magic in _CHUNKS:
-            begin, stated = _samples_chunk(file, magic, size)
+            begin, stated, field = _samples_chunk(file, magic, size)
         else:
             return None
     present = size - begin
@@ -53,11 +54,11 @@ def data_size(path: str | os.PathLike) -> DataSize | None:
         return None
     if stated == 0 < present or present < stated >= UNKNOWN_LENGTH:
         stated = None
-    return DataSize(begin, stated, present)
+    return DataSize(stated, present, field)
 
 
-def _samples_chunk(file: BinaryIO, magic: bytes, size: int) -> tuple[int, int]:
-    """Return where the samples begin, 0 if there are none, and how many bytes they have."""
+def _samples_chunk(file: BinaryIO, magic: bytes, size: int) -> tuple[int, int, tuple[int, str]]:
+    """Return where the samples begin, 0 if there are none, how many bytes they have, and the field that says so."""
     position, form, alignment, samples = _CHUNKS[magic]
     large = None  # of RF64
     for _ in range(MOST_CHUNKS):
@@ -71,13 +72,14 @@ def _samples_chunk(file: BinaryIO, magic: bytes, size: int) -> tuple[int, int]:
         if name == samples:
             if stated == 0 and _are_chunks(file, position, form, size):
                 break
-            return position, stated if large is None else large
+            field = position - struct.calcsize(form[-1]), form[0] + form[-1]
+            return position, *((stated, field) if large is None else large)
         if name == b"ds64":
-            large = struct.unpack("<8xQ", file.read(16).ljust(16, b"\0"))[0]
+            large = struct.unpack("<8xQ", file.read(16).ljust(16, b"\0"))[0], (position + 8, "<Q")
         if not 0 <= stated <= size:
             break
         position += -(-stated // alignment) * alignment
-    return 0, 0
+    return 0, 0, (0, "")
 
 
 def _are_chunks(file: BinaryIO, position: int, form: str, size: int) -> bool:

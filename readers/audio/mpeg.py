@@ -25,7 +25,8 @@ from readers.errors import FormatError
 ID3 = b"ID3"
 ENDINGS = (b"TAG", b"APETAGEX", b"LYRICSBEGIN")  # tags after the last frame
 LENGTH_MARKS = (b"Xing", b"Info")  # in the first frame, before flags and the number of frames
-OTHER_MARK = b"VBRI"
+OTHER_MARK = b"VBRI"  # of another header, which is replaced
+MARKED = 42  # bytes of a frame in which the mark ends
 HAS_FRAMES, HAS_BYTES = 1, 2
 MOST_SILENCE = 8  # frames that a decoder removes, which encoders have added
 
@@ -62,7 +63,7 @@ def mpeg_audio(path: str | os.PathLike) -> MpegAudio:
     first = _first_frame(data, tagged)
     if first < 0:
         return MpegAudio()
-    frames, skipped = _frames(data, first, path)
+    frames, skipped = _frames(memoryview(data), first, path)
     notes = []
     if first > tagged:
         notes.append(f"{first - tagged} bytes before the first MPEG frame were skipped")
@@ -75,8 +76,9 @@ def mpeg_audio(path: str | os.PathLike) -> MpegAudio:
     is_layer_3 = frames[0][1] >> 1 & 3 == 1
     if not is_layer_3:  # the decoder's headers exist in layer III only
         return MpegAudio(b"".join(frames) if notes else None, least, False, tuple(notes))
-    mark = max(map(frames[0].find, (*LENGTH_MARKS, OTHER_MARK)))
-    header = frames.pop(0) if 0 <= mark < 64 else b""
+    begin = bytes(frames[0][:MARKED])
+    mark = max(map(begin.find, (*LENGTH_MARKS, OTHER_MARK)))
+    header = bytes(frames.pop(0)) if mark >= 0 else b""
     announced = _announced_frames(header, mark)
     is_right = announced == len(frames)
     if is_right and not notes:
@@ -91,15 +93,16 @@ def mpeg_audio(path: str | os.PathLike) -> MpegAudio:
     return MpegAudio(b"".join([header, *frames]), least, True, tuple(notes))
 
 
-def _frames(data: bytes, first: int, path: str | os.PathLike) -> tuple[list[bytes], int]:
+def _frames(view: memoryview, first: int, path: str | os.PathLike) -> tuple[list[memoryview | bytes], int]:
     """Return the whole frames from the first one, and the number of bytes after the last one that are no tag."""
+    data = view.obj
     position, kind, frames = first, mpeg_kind(data, first), []
     while position < len(data):
         size = mpeg_frame_size(data[position : position + 4])
         if size and mpeg_kind(data, position) == kind:
             if position + size > len(data):
                 return frames, len(data) - position
-            frames.append(data[position : position + size])
+            frames.append(view[position : position + size])
             position += size
         elif data.startswith(ID3, position):  # of files that were put together
             position = _after_id3(data, position)
@@ -145,7 +148,7 @@ def _announced_frames(header: bytes, mark: int) -> int:
     return int.from_bytes(header[mark + 8 : mark + 12], "big")
 
 
-def _with_length(header: bytes, mark: int, frames: list[bytes]) -> bytes:
+def _with_length(header: bytes, mark: int, frames: list[memoryview | bytes]) -> bytes:
     """Return the header of the encoder with the number of frames, and of their bytes if it has that."""
     sizes = len(frames).to_bytes(4, "big")
     if header[mark + 7] & HAS_BYTES:
@@ -153,7 +156,7 @@ def _with_length(header: bytes, mark: int, frames: list[bytes]) -> bytes:
     return header[: mark + 8] + sizes + header[mark + 8 + len(sizes) :]
 
 
-def _length_header(frames: list[bytes]) -> bytes:
+def _length_header(frames: list[memoryview | bytes]) -> bytes:
     """Return a frame without audio that contains the number of frames, as encoders write it."""
     head = frames[0]
     content = bytes(_side_size(head)) + LENGTH_MARKS[0] + HAS_FRAMES.to_bytes(4, "big") + len(frames).to_bytes(4, "big")
@@ -170,7 +173,7 @@ def _side_size(frame: bytes) -> int:
     return (17 if is_mono else 32) if is_first else (9 if is_mono else 17)
 
 
-def _silence_incomplete(frames: list[bytes]) -> int:
+def _silence_incomplete(frames: list[memoryview | bytes]) -> int:
     """Make frames of layer III at the beginning silent whose data begin before the first one; return their number.
 
     Their own bytes stay, because data of the frames that follow may begin there: they say that their data, which are
@@ -183,6 +186,7 @@ def _silence_incomplete(frames: list[bytes]) -> int:
         if begin >> (16 - bits) <= available:
             return number
         farthest = min(available, (1 << bits) - 1) << (16 - bits)
-        frames[number] = frame[:place] + farthest.to_bytes(2, "big").ljust(size, b"\0") + frame[place + size :]
+        side = farthest.to_bytes(2, "big").ljust(size, b"\0")
+        frames[number] = b"".join([frame[:place], side, frame[place + size :]])
         available += len(frame) - place - size
     return len(frames)

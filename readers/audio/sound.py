@@ -14,14 +14,15 @@ from typing import Self
 
 import numpy as np
 
-from readers.audio.data_size import UNKNOWN_LENGTH, data_size
+from readers.audio.data_size import data_size
 from readers.audio.mpeg import mpeg_audio
 from readers.audio.sphere import read_sphere_header
 from readers.common.audio_format import MP3, NIST_SPHERE, WAV
 from readers.errors import FormatError
 
 FULL_SCALE = 32768.0
-PIECE = 1 << 20  # numbers that are decoded at a time; memory for what only a header promises is not allocated
+USUAL_FRAMES = 100  # per byte; MP3 has at most 48, FLAC more only in silence
+PIECE = 1 << 20  # numbers that are decoded at a time of other files; memory for what a header promises is not allocated
 NO_LENGTH = "its header has no length; read to the end"
 # Encodings of at most 16 bits are read exactly as 16-bit integers; others would be truncated.
 NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
@@ -86,12 +87,11 @@ class Sound:
             self._least = audio.least
             return io.FileIO(self.path) if audio.content is None else io.BytesIO(audio.content), audio.is_counted
         size = data_size(self.path)
-        if size is None or size.stated == size.present:
-            return io.FileIO(self.path), True
-        if size.stated is None:
+        if size is not None and size.stated is None:
             self.notes.append(NO_LENGTH)
-            return _WithSize(self.path, size.begin - 4, size.present) if form == WAV else io.FileIO(self.path), True
-        if size.present < size.stated:
+            if form in (WAV, "CAF"):
+                return _WithSize(self.path, *size.field, size.present), True
+        elif size is not None and size.present < size.stated:
             self.notes.append(f"{size.present} bytes of samples, its header says {size.stated}; read to the end")
         return io.FileIO(self.path), True
 
@@ -118,6 +118,8 @@ class Sound:
             self._skip(first)
         end = self.num_samples if stop is None else stop
         most = max(1, PIECE // self.channels)
+        if end is not None and end - self._position <= USUAL_FRAMES * Path(self.path).stat().st_size:
+            most = end - self._position
         pieces = []
         while not pieces or (len(pieces[-1]) and self._position != end):
             pieces.append(self.read(most if end is None else min(most, end - self._position)))
@@ -179,13 +181,11 @@ class Sound:
 
 
 class _WithSize(io.FileIO):
-    """A WAV file with a size of its samples, for libsndfile, which reads none if it is 0."""
+    """A WAV or CAF file with a size of its samples, for libsndfile, which reads none without it."""
 
-    def __init__(self, path: str | os.PathLike, place: int, size: int):
+    def __init__(self, path: str | os.PathLike, place: int, form: str, size: int):
         super().__init__(path)
-        order = ">" if self.read(4) == b"RIFX" else "<"
-        self.place, self.size = place, struct.pack(f"{order}I", min(size, UNKNOWN_LENGTH))
-        self.seek(0)
+        self.place, self.size = place, struct.pack(form, min(size, (1 << 8 * struct.calcsize(form)) - 1))
 
     def readinto(self, buffer) -> int:
         begin, count = self.tell(), super().readinto(buffer)

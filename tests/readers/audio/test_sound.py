@@ -58,6 +58,19 @@ def test_big_endian_wav_without_a_length(tmp_path):
     np.testing.assert_array_equal(read_audio(tmp_path / "a", notes=[])[0], SAMPLES)
 
 
+@pytest.mark.parametrize(
+    ("form", "chunk", "sizes"),
+    [("RF64", b"ds64\x1c\0\0\0", bytes(24)), ("CAF", b"data", b"\xff" * 8), ("AU", b".snd\0\0\0\x18", b"\xff" * 4)],
+)
+def test_other_formats_without_a_length(every_door, form, chunk, sizes):
+    content = bytearray(encoded(form))
+    at = content.index(chunk) + len(chunk)
+    content[at : at + len(sizes)] = sizes
+    samples, notes = every_door(bytes(content))
+    np.testing.assert_array_equal(samples, SAMPLES)
+    assert notes == [NO_LENGTH]
+
+
 @pytest.mark.parametrize("after", [b"LIST\4\0\0\0abcd", b"LIST\3\0\0\0abc\0id3 \2\0\0\0ab", b"LIST\3\0\0\0abc"])
 def test_wav_without_samples_but_with_other_chunks_is_empty(tmp_path, after):
     (tmp_path / "a").write_bytes(wav(SAMPLES[:0]) + after)
