@@ -5,7 +5,7 @@ import pytest
 import soundfile
 
 from readers.audio.audio_file import read_audio
-from readers.audio.mpeg import mpeg_audio
+from readers.audio.mpeg import _silence_incomplete, mpeg_audio
 from readers.common.audio_format import audio_format, mpeg_frame_size
 from readers.errors import FormatError
 
@@ -96,6 +96,23 @@ def test_variable_bitrate_without_its_header(every_door, frames, decoded):
     assert notes == []
 
 
+def test_another_header_is_replaced(every_door, frames):
+    """The header of Fraunhofer's encoder is no frame of audio."""
+    samples, notes = every_door(frames[0].replace(b"Xing", b"VBRI") + b"".join(frames[1:]))
+    np.testing.assert_array_equal(samples, every_door(b"".join(frames[1:]))[0])
+    assert notes == []
+
+
+def test_silent_frames_keep_the_data_of_the_frames_after_them():
+    """A frame's data may begin in any frame before it, if all frames between say that theirs begin as far back."""
+    header = b"\xff\xf3\x18\xc4"  # 16 kHz, mono: 9 bytes follow of which the first says how far back the data begin
+    wanted = (255, 200, 90, 80, 255)
+    frames = [header + bytes([begin]) + bytes(8) + bytes([begin] * 40) for begin in wanted]
+    assert _silence_incomplete(frames) == 3
+    assert [frame[4] for frame in frames] == [0, 40, 80, 80, 255]
+    assert [frame[13:] for frame in frames] == [bytes([begin] * 40) for begin in wanted]
+
+
 @pytest.mark.parametrize(("keep", "notes"), [(1, []), (30, ["30 bytes after the last whole MPEG frame were skipped"])])
 def test_a_last_frame_that_is_cut(every_door, frames, decoded, keep, notes):
     samples, found = every_door(b"".join(frames[:-1]) + frames[-1][:keep])
@@ -121,6 +138,10 @@ def test_other_data_are_not_mistaken_for_frames():
     for _ in range(200):
         assert audio_format(b"\0" + rng.bytes(8000)) is None
     assert audio_format(b"\xff" * 8192) is None
+    frame = b"\xff\xf3\x18\xc4".ljust(mpeg_frame_size(b"\xff\xf3\x18\xc4"), b"\0")
+    assert audio_format(2 * frame) == "MP3"
+    assert audio_format(b"x" + 2 * frame) is None
+    assert audio_format(b"x" + 3 * frame) == "MP3"
 
 
 @pytest.mark.parametrize(

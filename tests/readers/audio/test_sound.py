@@ -8,6 +8,7 @@ import pytest
 import soundfile
 
 from readers.audio.audio_file import read_audio, write_sphere
+from readers.audio.data_size import data_size
 from readers.audio.duration import audio_seconds
 from readers.audio.header import read_audio_header
 from readers.audio.sound import NO_LENGTH
@@ -76,6 +77,14 @@ def test_wav_without_samples_but_with_other_chunks_is_empty(tmp_path, after):
     (tmp_path / "a").write_bytes(wav(SAMPLES[:0]) + after)
     with pytest.raises(FormatError, match="a: no samples; expected at least one"):
         read_audio(tmp_path / "a")
+
+
+def test_more_than_two_gigabytes_are_a_length(tmp_path):
+    size = 0x80000000
+    with (tmp_path / "a").open("wb") as file:
+        file.write(wav(SAMPLES[:0], size))
+        file.truncate(file.tell() + size)  # a hole
+    assert data_size(tmp_path / "a")[:2] == (size, size)
 
 
 @pytest.mark.parametrize("length", [0x3FFFFFFF, 10**9, 2 * SIZE + 2, 2 * SIZE + 4444])
