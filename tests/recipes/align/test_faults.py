@@ -1,9 +1,11 @@
 """Faults of a corpus that `argonaut align` names: what is wrong, and what to do."""
 
 import numpy as np
+import pytest
 import soundfile
 
 from readers.audio.audio_file import read_audio, write_wav
+from readers.errors import AudioWarning
 from tests.recipes.align.conftest import RUN, grid
 from tests.recipes.systems.small_system import RATE, speak
 
@@ -33,6 +35,13 @@ def test_channels_of_a_recording_are_chosen_on_the_command_line(phonetician):
     assert "/corpus/anna/two.wav: 2 channels; expected one; choose it by --channel 0, 1 or mix\n" in found
     assert "STEREOMODE" not in report_of(phonetician)
     assert phonetician.run("align", *RUN, "--channel", "1").status == 0
+
+
+def test_a_recording_that_ends_before_its_header_says_is_aligned_with_a_warning(phonetician):
+    path = phonetician.root / "corpus/anna/two.wav"
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.warns(AudioWarning, match=r"two\.wav: \d+ bytes of samples, its header says \d+; read to the end"):
+        assert phonetician.run("align", *RUN).status == 0
 
 
 def test_two_files_of_one_name_are_both_named(phonetician):

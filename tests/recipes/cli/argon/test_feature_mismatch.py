@@ -10,6 +10,7 @@ from acoustic import load_model
 from readers.audio.audio_file import read_audio, write_wav
 from readers.audio.resampling import resample
 from readers.config.side_files import read_side_file
+from readers.errors import AudioWarning
 from readers.htk.mlf import read_mlf
 from readers.htk.parameter_file import read_htk
 from tests.recipes.systems.small_system import CNTK, DECODE, FIRST_OF_TEST, NUM_TEST, NUM_TRAIN
@@ -174,6 +175,19 @@ def test_parts_of_audio_files_are_decoded(user):
     user.write("parts.scp", f"one=two.wav[{middle},{len(samples) - 1},1]\n")
     assert user.decode("--features", "hcopy.config", infiles="parts.scp").status == 0
     assert Path("hyp.mlf").read_text() == alone
+
+
+def test_audio_without_a_length_is_decoded_with_a_warning(user):
+    content = Path(AUDIO).read_bytes()
+    assert content[36:40] == b"data"
+    user.write("endless.wav", content[:40] + bytes(4) + content[44:])
+    user.write("parts.scp", f"one={AUDIO}\n")
+    assert user.decode("--features", "hcopy.config", infiles="parts.scp").status == 0
+    whole = Path("hyp.mlf").read_text()
+    user.write("parts.scp", "one=endless.wav\n")
+    with pytest.warns(AudioWarning, match=r"endless\.wav: its header has no length; read to the end"):
+        assert user.decode("--features", "hcopy.config", infiles="parts.scp").status == 0
+    assert Path("hyp.mlf").read_text() == whole
 
 
 def test_a_configuration_of_another_kind(user):
