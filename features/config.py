@@ -91,6 +91,10 @@ class FeatureConfig:
         Half widths of the regression windows, in frames.
     simple_differences : bool
         Differences instead of regression.
+    speech_mean : tuple of float
+        Mean of the static features, without the log energy, over the speech of the training.  With it, _Z subtracts a
+        mean that follows speech (`features.speech_mean`), in files as in streams; () for that of the utterance, as in
+        HTK.
 
     Raises
     ------
@@ -139,6 +143,7 @@ class FeatureConfig:
     acceleration_window: int = 2
     third_window: int = 2
     simple_differences: bool = False
+    speech_mean: tuple[float, ...] = ()
     seed: int = 0
 
     def is_source_rate(self, rate: float) -> bool:
@@ -276,6 +281,7 @@ def check_numbers(config: FeatureConfig) -> None:
         expect(
             1 <= getattr(config, SETTINGS[setting][0]) <= MAX_DELTA_WINDOW, setting, f"1 to {MAX_DELTA_WINDOW} frames"
         )
+    check_speech_mean(config, expect)
     if config.base_kind in CEPSTRAL_KINDS:
         expect(config.num_cepstra >= 1, "NUMCEPS", "at least 1")
     if config.base_kind == "MFCC":
@@ -287,6 +293,17 @@ def check_numbers(config: FeatureConfig) -> None:
     if config.low_frequency >= 0 and config.high_frequency >= 0:
         expect(config.low_frequency < config.high_frequency, "LOFREQ", f"less than HIFREQ, {config.high_frequency}")
     check_warping(config, expect)
+
+
+def check_speech_mean(config: FeatureConfig, expect) -> None:
+    """Check that the mean of speech fits the features, and that they tell the level of a frame."""
+    if not config.speech_mean:
+        return
+    rows = config.num_static - config.has("E")
+    expect(config.has("Z"), "SPEECHMEAN", "_Z in TARGETKIND, which subtracts it")
+    expect(len(config.speech_mean) == rows, "SPEECHMEAN", f"{rows} numbers, one for each coefficient of a frame")
+    tells_level = config.base_kind == "FBANK" or config.has("0")
+    expect(tells_level, "SPEECHMEAN", "FBANK, or cepstra with _0, which tell the level of a frame")
 
 
 def check_warping(config: FeatureConfig, expect) -> None:

@@ -191,7 +191,11 @@ def add_dynamics(static: np.ndarray, config: FeatureConfig) -> np.ndarray:
     ):
         if config.has(qualifier):
             blocks.append(deltas(blocks[-1], half_width, config.simple_differences))
-    if config.has("Z"):
+    if config.speech_mean:
+        from features.speech_mean import SpeechMean  # loads numba, which other features do not need
+
+        SpeechMean.of(config).subtract(static)
+    elif config.has("Z"):
         subtract_mean(static[:-1] if config.has("E") else static)
     if config.has("N"):
         blocks[0] = static[:-1]

@@ -4,7 +4,11 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from features.audio import read_samples
 from features.config import FeatureConfig
@@ -18,7 +22,7 @@ from readers.common.jobs.runner import Runner, process_runner, thread_runner
 from readers.common.jobs.worker import reason_of
 from readers.common.names import hashes_of, several
 from readers.common.report import IRREGULAR, Log, RunReport
-from readers.errors import ArgonautError
+from readers.errors import ArgonautError, FormatError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -124,6 +128,67 @@ def hcopy(
     return report
 
 
+def estimate_speech_mean(
+    sources: Iterable[str],
+    config: FeatureConfig,
+    runner: Runner,
+    progress: Callable[..., None] | None = None,
+) -> FeatureConfig:
+    """Return a configuration with the mean of the speech in audio files, which _Z then subtracts (SPEECHMEAN).
+
+    Parameters
+    ----------
+    sources : iterable of path
+        Audio files, those of the training.
+    config : FeatureConfig
+        FBANK, or cepstra with _0, and _Z.
+    runner : Runner
+    progress : callable, optional
+        Called as progress(done, total) when files are finished.
+
+    Returns
+    -------
+    FeatureConfig
+
+    Raises
+    ------
+    ConfigError
+        For another kind of features.
+    FormatError
+        If no file can be read, with the reason of the first one.
+    """
+    rows = config.num_static - config.has("E")
+    replace(config, speech_mean=(0.0,) * rows)  # refuses kinds of features that cannot have one
+    kind = "_".join(part for part in config.target_kind.split("_") if part not in "ZDATN")
+    static = replace(config, target_kind=kind, speech_mean=())
+    todo = [str(source) for source in sources]
+    totals, reason = np.zeros((2, rows + 1)), ""
+    for number, (_, outcome) in enumerate(runner.each(sums_of_speech, todo, static), 1):
+        if isinstance(outcome, np.ndarray):
+            totals += outcome
+        else:
+            reason = reason or (outcome if isinstance(outcome, str) else reason_of(outcome))
+        if progress:
+            progress(number, len(todo))
+    # Sound whose level nowhere rises, such as tones without pauses, is taken for speech if there is nothing else.
+    speech = totals[0] if totals[0, -1] > 0 else totals[1]
+    if not speech[-1] > 0:
+        raise FormatError(f"no audio in {len(todo)} files; expected some for SPEECHMEAN{reason and '; ' + reason}")
+    return replace(config, speech_mean=tuple(float(f"{mean:.5g}") for mean in speech[:-1] / speech[-1]))
+
+
+def sums_of_speech(sources: Sequence[str], config: FeatureConfig) -> list[np.ndarray | str]:
+    """Return for each file the sums of its speech, see `sum_of_speech`, or why there are none."""
+    return [_or_reason(_sum_of_speech, source, config) for source in sources]
+
+
+def _sum_of_speech(source: str, config: FeatureConfig) -> np.ndarray:
+    from features.speech_mean import sum_of_speech  # loads numba, which other features do not need
+
+    samples, sample_rate = read_samples(source, config, [])
+    return sum_of_speech(extract(samples, config, sample_rate), config)
+
+
 def copy_file(source: str, target: str, config: FeatureConfig) -> tuple[float, list[str]]:
     """Write the features of one audio file as an HTK file; return their sample rate in Hz, and notes on the file."""
     notes: list[str] = []
@@ -166,12 +231,13 @@ def copy_files(pairs: Sequence[Pair], config: FeatureConfig) -> list[tuple[float
     Any error, bugs included, is the loss of one file; but a lack of memory or disk space is raised, because another
     worker may have it.
     """
-    return [_outcome(source, target, config) for source, target in pairs]
+    return [_or_reason(copy_file, source, target, config) for source, target in pairs]
 
 
-def _outcome(source: str, target: str, config: FeatureConfig) -> tuple[float, list[str]] | str:
+def _or_reason(work: Callable[..., Any], source: str, *others: Any) -> Any:
+    """Return what work(source, *others) returns, or the reason why it failed."""
     try:
-        return copy_file(source, target, config)
+        return work(source, *others)
     except MemoryError:
         raise
     except OSError as fault:
@@ -180,6 +246,7 @@ def _outcome(source: str, target: str, config: FeatureConfig) -> tuple[float, li
         return f"{fault.filename or source}: {os_reason(fault)}"
     except ArgonautError as fault:
         reason = str(fault)
+        target = str(others[0]) if len(others) > 1 else source
         named = reason.startswith((source, target, f"{source.rpartition('[')[0] or source}:"))
         return reason if named else f"{source}: {reason}"
     except Exception as fault:  # one file must not stop the others

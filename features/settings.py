@@ -36,6 +36,11 @@ def parse_float(text: str) -> float:
     return number
 
 
+def parse_floats(text: str) -> tuple[float, ...]:
+    """Parse `14.2 13.9 ...`: numbers separated by blanks or commas."""
+    return tuple(parse_float(part) for part in text.replace(",", " ").split())
+
+
 def parse_int(text: str) -> int:
     number = parse_float(text)
     if not number.is_integer():
@@ -88,6 +93,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "ACCWINDOW": ("acceleration_window", parse_int),
     "THIRDWINDOW": ("third_window", parse_int),
     "SIMPLEDIFFS": ("simple_differences", parse_bool),
+    "SPEECHMEAN": ("speech_mean", parse_floats),
 }
 
 _HEADER = "the header of each audio file contains this"

@@ -1,7 +1,8 @@
 """Features of audio that is still arriving, identical to those of `extract`, frame by frame.
 
-Normalisations over the whole utterance are not possible in a stream: _Z subtracts a running mean (RunningMean), and
-ENORMALISE and noise that depends on all samples (ADDDITHER > 0) are rejected.
+With SPEECHMEAN, _Z subtracts the same in a stream as in a file.  Other normalisations over the whole utterance are not
+possible in a stream: without SPEECHMEAN, _Z subtracts a running mean (RunningMean), and ENORMALISE and noise that
+depends on all samples (ADDDITHER > 0) are rejected.
 """
 
 from dataclasses import dataclass, replace
@@ -54,7 +55,7 @@ class FeatureStream:
     sample_rate : float
         In Hz.
     mean : RunningMean, optional
-        For _Z.
+        For _Z without SPEECHMEAN.
 
     Attributes
     ----------
@@ -88,7 +89,11 @@ class FeatureStream:
         self._samples = np.zeros(0, np.float32)  # begins with the first sample of the next frame
         self._unused = 0  # samples to come before the next frame, if frames do not overlap and leave gaps
         self._dynamics = _Dynamics(config)
-        self._mean = _Mean(config, mean or RunningMean()) if config.has("Z") else None
+        self._mean: _SpeechMean | _Mean | None = None
+        if config.speech_mean:
+            self._mean = _SpeechMean(config)
+        elif config.has("Z"):
+            self._mean = _Mean(config, mean or RunningMean())
         self._num_samples = 0
 
     @property
@@ -140,7 +145,7 @@ class _Dynamics:
 
     def __init__(self, config: FeatureConfig):
         kind = "_".join(part for part in config.target_kind.split("_") if part != "Z")
-        self.config = replace(config, target_kind=kind)
+        self.config = replace(config, target_kind=kind, speech_mean=())
         windows = (("D", config.delta_window), ("A", config.acceleration_window), ("T", config.third_window))
         self.reach = sum(half_width for qualifier, half_width in windows if config.has(qualifier))
         self.static = np.zeros((config.num_static, 0), np.float32, order="F")
@@ -165,6 +170,24 @@ class _Dynamics:
         forgotten = max(0, stop - self.reach)
         self.static, self.done = self.static[:, forgotten:], stop - forgotten
         return frames
+
+
+class _SpeechMean:
+    """Subtracts the mean of speech for _Z."""
+
+    def __init__(self, config: FeatureConfig):
+        from features.speech_mean import SpeechMean  # loads numba, which other features do not need
+
+        self._mean, self._dim = SpeechMean.of(config), config.dim
+        self._rows = config.num_static - config.has("N")
+
+    def push(self, frames: np.ndarray) -> np.ndarray:
+        """Return frames (dim, n), which follow the earlier ones, without their means."""
+        self._mean.subtract(frames[: self._rows])
+        return frames
+
+    def finish(self) -> np.ndarray:
+        return np.zeros((self._dim, 0), np.float32)
 
 
 class _Mean:

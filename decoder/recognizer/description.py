@@ -24,7 +24,7 @@ from readers.errors import FormatError
 
 FORMAT, VERSION = "argonaut-bundle", 1
 MAX_BYTES = 1 << 22  # of bundle.json
-MAX_TEXT, MAX_SETTING = 1000, 200  # characters
+MAX_TEXT, MAX_SETTING, MAX_HCOPY = 1000, 200, 20_000  # characters; the last for SPEECHMEAN
 MAX_RATE, MAX_WINDOW, MAX_ENTRIES = 1_000_000, 1001, 1000
 AGAIN = "make the bundle again with argonaut pack"
 CHECKSUM = "crc32"
@@ -149,7 +149,7 @@ class BundleDescription:
         check = _Checks(data, where)
         check.names()
         options = check.mapping("options", "search options", is_search_option)
-        hcopy = check.mapping("hcopy", "settings of HCopy", lambda name, value: _is_text(value, MAX_SETTING))
+        hcopy = check.mapping("hcopy", "settings of HCopy", lambda name, value: _is_text(value, MAX_HCOPY))
         silence = data["silence"]
         listed = isinstance(silence, list) and len(silence) <= MAX_ENTRIES
         if silence is not None and not (listed and all(_is_text(one, MAX_SETTING) for one in silence)):

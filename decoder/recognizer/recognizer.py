@@ -235,8 +235,8 @@ class Recognizer(Variants):
         endpoint : Endpoint, optional
             When an utterance ends.  None: at the end of the audio only.
         mean : RunningMean, optional
-            For features with _Z: which mean is subtracted, since that of the whole audio is not known yet.  By default
-            that of the last 600 frames.
+            For features with _Z and without SPEECHMEAN: which mean is subtracted, since that of the whole audio is not
+            known yet.  By default that of the last 600 frames.
         block : int
             Frames between two looks at the words.
 

@@ -11,6 +11,7 @@ VERSION = 1
 IGNORE_HINT = "ignoreFeatureMismatch=true uses them anyway"  # end of messages about configurations
 MAX_RATES = 16  # a record of more sample rates names none
 MAX_CONTEXT = 10_000  # frames
+MAX_ROWS = 1000  # of static features
 MAX_SUBSAMPLING = 100  # frames
 QUALIFIERS = "EDNATZ0"  # of a kind, in HTK's order; the others concern the storage
 KINDS = ("LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "MFCC", "FBANK", "MELSPEC", "PLP")  # others say nothing
@@ -21,6 +22,7 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("NUMCHANS", "NUMCEPS", "LPCORDER", "DELTAWINDOW", "ACCWINDOW", "THIRDWINDOW"), int),
     **dict.fromkeys(("USEHAMMING", "ZMEANSOURCE", "DOUBLEFFT", "USEPOWER"), bool),
     **dict.fromkeys(("RAWENERGY", "ENORMALISE", "SIMPLEDIFFS"), bool),
+    "SPEECHMEAN": tuple,
 }
 _CHECKSUM = re.compile("[0-9a-f]{16}")
 
@@ -31,7 +33,7 @@ class FeatureRecord:
 
     Attributes
     ----------
-    settings : mapping of str to str, float, int or bool
+    settings : mapping of str to str, float, int, bool or tuple of float
         Settings of HCopy by their names in HTK, a subset of TYPES.
     rates : tuple of float
         Sample rates of the audio in Hz; empty if unknown.
@@ -45,7 +47,7 @@ class FeatureRecord:
         Of i-vectors: the checksum of the model that estimated them; "" for features and if unknown.
     """
 
-    settings: Mapping[str, str | float] = field(default_factory=dict)
+    settings: Mapping[str, str | float | tuple[float, ...]] = field(default_factory=dict)
     rates: tuple[float, ...] = ()
     context: tuple[int, int] | None = None
     subsampling: int = 1
@@ -105,7 +107,13 @@ class FeatureRecord:
             if name not in TYPES:
                 refuse("name of a setting of features", name, f"one of {', '.join(TYPES)}")
             if not _fits(value, TYPES[name]):
-                refuse(name, value, {str: "a kind of features", bool: "true or false"}.get(TYPES[name], "a number"))
+                expected = {
+                    str: "a kind of features",
+                    bool: "true or false",
+                    tuple: f"1 to {MAX_ROWS} numbers",
+                }
+                refuse(name, value, expected.get(TYPES[name], "a number"))
+        settings = {name: tuple(value) if TYPES[name] is tuple else value for name, value in settings.items()}
         if not isinstance(rates, list) or len(rates) > MAX_RATES or not all(_fits(r, float) and r > 0 for r in rates):
             refuse("'sample_rates'", rates, f"at most {MAX_RATES} numbers above 0")
         edges, subsampling = data.get("edges", [0, 0]), data.get("subsampling", 1)
@@ -244,6 +252,8 @@ def _fits(value: object, kind: type) -> bool:
         return isinstance(value, str) and bool(value) and plain_kind(value) == value
     if kind is bool:
         return isinstance(value, bool)
+    if kind is tuple:
+        return isinstance(value, list) and 0 < len(value) <= MAX_ROWS and all(_fits(number, float) for number in value)
     if isinstance(value, bool) or not isinstance(value, int if kind is int else (int, float)):
         return False
     return -1e9 <= value <= 1e9  # not NaN either
@@ -254,4 +264,6 @@ def _text(name: str, value: object) -> str:
         return f"{name} none"
     if isinstance(value, bool):
         return f"{name} {'T' if value else 'F'}"
+    if isinstance(value, tuple):
+        return f"{name} {value[0]:g} ... ({len(value)} values)"
     return f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"

@@ -11,8 +11,10 @@ from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, is_done
 
 CONFIG = Path(__file__).parent / "config"
+FEATURES = CONFIG / "fbank40_zd.hcopy"
 WINDOW = 21  # frames in the input of the DNN
 RATE = 16000  # of the corpus, Hz
+SILENCE = "sil"
 TRANSITION_POWER = 0.3  # compensates for the small acweight of 0.15
 LMS = {"flat": "flat LM", "trained": "LM trained on the transcripts"}  # in the order they are reported
 
@@ -60,14 +62,13 @@ class Recipe:
         self.data: Path = arguments.data
         self.out: Path = arguments.out
         self.seed, self.overrides = arguments.seed, arguments.overrides
-        self.live = getattr(arguments, "live", False)  # recipes derived from this one do not have the option
         self.network, self.acoustic = arguments.network, NETWORKS[arguments.network]
         self.home = self.out / self.acoustic.folder
         self.workers = arguments.workers or available_cores()
         self.sets  # noqa: B018  (reports a missing corpus before anything is written)
 
     def stages(self) -> list[Stage]:
-        data = {"data": str(self.data), "live": self.live} | file_settings(self.feature_config)
+        data = {"data": str(self.data)} | file_settings(FEATURES)
         train, tune, decode, score = (own_name(name, self.network) for name in ("train", "tune", "decode", "score"))
         return [
             Stage("lists", "lists, state labels, transitions, transcripts", self.lists, (), data),
@@ -99,10 +100,6 @@ class Recipe:
             own_name("pack", self.network), "a bundle: everything that recognition needs, in one file", self.pack,
             ("lists", "features", "lm", "graph", *own),
         )  # fmt: skip
-
-    @property
-    def feature_config(self) -> Path:
-        return CONFIG / ("fbank40_d.hcopy" if self.live else "fbank40_zd.hcopy")
 
     @cached_property
     def sets(self):
@@ -137,10 +134,10 @@ class Recipe:
         train, dev, test = (self.sets[name] for name in ("train", "dev", "test"))
         for warp in prepare.WARPS:
             name = prepare.warp_name(warp)
-            prepare.write_warped_config(self.feature_config, warp, self.out / "config" / f"{name}.hcopy")
             utterances = [*train, *dev, *test] if warp == 1.0 else train
             pairs = [(u.audio, self.feature_file(name, u)) for u in utterances]
             write_pairs(self.out / "lists" / f"{name}.hcopy.list", pairs)
+        write_pairs(self.out / "lists" / "train.hcopy.list", [(u.audio, self.feature_file("plain", u)) for u in train])
         prepare.write_states(self.data, train, dev, self.out / "labels", TRANSITION_POWER)
         for name, utterances in self.sets.items():
             prepare.write_words(utterances, self.out / "labels" / f"{name}.words.mlf")
@@ -150,13 +147,19 @@ class Recipe:
 
     def features(self) -> int:
         from recipes.an4 import prepare
+        from recipes.background import FRAME, background_files, count_frames, write_background
         from recipes.features import write_feature_list
 
-        lost = 0
+        lists, config, background = self.out / "lists", self.out / "config", self.out / "background"
+        lost = command(
+            "hcopy", "-C", FEATURES, "-S", lists / "train.hcopy.list",
+            "--speech-mean", config / "plain.hcopy", "-j", self.workers,
+        )  # fmt: skip
         for warp in prepare.WARPS:
             name = prepare.warp_name(warp)
+            prepare.write_warped_config(config / "plain.hcopy", warp, config / f"{name}.hcopy")
             lost |= command(
-                "hcopy", "-C", self.out / "config" / f"{name}.hcopy", "-S", self.out / "lists" / f"{name}.hcopy.list",
+                "hcopy", "-C", config / f"{name}.hcopy", "-S", lists / f"{name}.hcopy.list",
                 "--report", self.out / "reports" / f"features.{name}", "-j", self.workers,
             )  # fmt: skip
         for set_name, utterances in self.sets.items():
@@ -165,9 +168,26 @@ class Recipe:
             for copy in map(prepare.warp_name, warps):
                 prefix = f"{copy}/" if set_name == "train" else ""
                 files += [(f"{prefix}{utterance.name}", self.feature_file(copy, utterance)) for utterance in utterances]
-            report = write_feature_list(self.out / "lists" / f"{set_name}.scp", files)
+            report = write_feature_list(lists / f"{set_name}.scp", files)
             lost |= account(self.out, report, f"lists.{set_name}")
+            if set_name == "train":
+                trained = files
+        listed = write_background(background, count_frames(lists / "train.scp", "plain/") * FRAME, RATE, self.seed)
+        lost |= command(
+            "hcopy", "-C", config / "plain.hcopy", "-S", listed,
+            "--report", self.out / "reports" / "features.background", "-j", self.workers,
+        )  # fmt: skip
+        write_feature_list(lists / "training.scp", [*trained, *background_files(background)])
+        self.label_training(self.out / "labels" / "states.mlf")
         return lost
+
+    def label_training(self, alignment: Path) -> Path:
+        """Write the labels of the training set and of the recordings without speech beside an alignment."""
+        from recipes.background import join_mlfs, label_background
+
+        labels = alignment.with_name("training.mlf")
+        join_mlfs(labels, alignment, label_background(self.out / "background", alignment, SILENCE))
+        return labels
 
     def lm(self) -> int:
         from recipes.an4.corpus import DICTIONARY

@@ -20,9 +20,6 @@ trains the tied triphones of recipe lvcsr further with sMBR, and for comparison 
 word error rates of all three; `--system mmi` with MMI.  `--system ivector` trains a network on tied triphones with an
 i-vector of each utterance as a second input.  `--system lfmmi` trains a TDNN-F on biphones with lattice-free MMI,
 `--system lfmmi-flat` from transcripts alone, without the alignments of the corpus.
-
-  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4-live --live
-does not subtract the mean of each utterance from the features, so that the network can recognise live audio.
 """
 
 import argparse
@@ -45,9 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
         help="setting of the training to replace, such as AN4_Train=[SGD=[maxEpochs=4]] (repeatable)",
     )  # fmt: skip
-    parser.add_argument(
-        "--live", action="store_true", help="features that do not need the whole utterance, for argon --stream"
-    )
     add_variants_argument(parser)
 
 

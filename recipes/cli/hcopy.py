@@ -19,12 +19,15 @@ The audio may be WAV, FLAC, NIST SPHERE, an HTK waveform, or another format that
 Ogg and MP3; the format is detected from each file, not taken from SOURCEFORMAT.
 Audio without a header needs --rate and, unless its samples are 16-bit little-endian integers, --encoding.
 A source can be a part of a file, in samples: long.wav[16000,47999], or long.wav[16000,47999,1] of the second channel.
+With --speech-mean mean.config it writes only a configuration, for features whose _Z subtracts a mean that follows
+speech and not silence, the same in files and in streams.
 With SOURCERATE in the configuration (625 for 16 kHz), audio of higher rates is resampled, and lower ones need
 --upsample.  Audio of several channels needs --channel.
 """
 
 import argparse
 import os
+import re
 import sys
 import textwrap
 import time
@@ -61,6 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--scp", metavar="FILE", help="write a list of the feature files and their frame ranges")
     parser.add_argument(
+        "--speech-mean",
+        metavar="FILE",
+        help="write only this configuration: that of -C with SPEECHMEAN, the mean of the speech in the files",
+    )
+    parser.add_argument(
         "--report", metavar="FILE", help="file that lists what failed (default: hcopy.report beside the outputs)"
     )
 
@@ -87,13 +95,15 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.verbose > 1:
             print(config, file=sys.stderr)
     report_path = arguments.report or default_report_path(target for _, target in pairs)
-    require_writable(report_path)
+    require_writable(arguments.speech_mean or report_path)
     if arguments.scp:
         require_writable(arguments.scp)
         refuse_equal_names(pairs)
     started = time.monotonic()
     own = arguments.workers, len(pairs), print_line
     runner = open_cluster(arguments.scheduler) if arguments.scheduler else own_runner(*own)
+    if arguments.speech_mean:
+        return write_speech_mean(arguments, config, pairs, runner)
     try:
         with progress_display("hcopy", "files", runner) as progress:
             report = hcopy(pairs, config, progress=progress, runner=runner)
@@ -112,6 +122,26 @@ def run(arguments: argparse.Namespace) -> int:
     show_losses(report, report_path, arguments.verbose, arguments.script or "")
     print(report.summary())
     return report.exit_status
+
+
+def write_speech_mean(arguments: argparse.Namespace, config, pairs: Sequence[tuple[str, str]], runner) -> int:
+    """Write the configuration with the mean of the speech in the sources of the pairs."""
+    from features.job import estimate_speech_mean
+    from readers.common.files import write_lines
+    from readers.common.text import read_lines
+    from recipes.cli.console import progress_display
+
+    try:
+        with progress_display("hcopy", "files", runner) as progress:
+            found = estimate_speech_mean((source for source, _ in pairs), config, runner, progress)
+    finally:
+        runner.close()
+    earlier = re.compile(r"\s*(\w+\s*:)?\s*SPEECHMEAN\s*=", re.IGNORECASE)
+    lines = [line for line in read_lines(arguments.config) if not earlier.match(line)]
+    mean = " ".join(f"{value:g}" for value in found.speech_mean)
+    write_lines(arguments.speech_mean, [*lines, "# of the speech in the training set", f"SPEECHMEAN = {mean}"])
+    print(f"speech mean: {len(found.speech_mean)} values, in {arguments.speech_mean}")
+    return 0
 
 
 def show_settings_without_effect(settings, verbose: int) -> None:

@@ -179,10 +179,11 @@ class Tied(Recipe):
                 file.write(model.read_bytes())
 
     def train_tied(self) -> int:
+        labels = self.label_training(self.labels)
         if OVERRIDES.get(self.name) == "again.cntk":
             self.begin_with(self.shared / "model" / self.model.name)
         return command(
-            "cntk", *self.cntk_arguments(f"SenoneList={self.senones}", f"SenoneLabels={self.labels}",
+            "cntk", *self.cntk_arguments(f"SenoneList={self.senones}", f"SenoneLabels={labels}",
                                          f"NumSenones={count_lines(self.senones)}"),
         )  # fmt: skip
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from readers.common.files import atomic_write, write_lines
+from readers.common.files import write_lines
 from readers.common.report import RunReport
 from readers.corpora.directory import feature_pairs, read_corpus, write_corpus
 from readers.errors import FormatError
@@ -13,6 +13,7 @@ from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.htk.mlf import read_mlf
 from readers.htk.scp import read_scp, write_pairs, write_scp
 from recipes.an4.prepare import WARPS, warp_name, write_warped_config, write_words
+from recipes.background import background_files, join_mlfs, label_background
 from recipes.cli.console import show_losses
 from recipes.cli.dictionaries import open_dictionary
 from recipes.features import write_feature_list
@@ -20,7 +21,7 @@ from recipes.own import data
 from recipes.own.sets import Sets, divide, read_names
 from recipes.own.sizes import SPEEDS
 
-CEPSTRA = "cepstra"
+CEPSTRA, CHANNELS = "cepstra", "channels"
 
 
 def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path, configs: Path) -> int:
@@ -99,15 +100,14 @@ def check_amount(where: Path, seconds: dict[str, float], sets: Sets, least: floa
 
 
 def write_configs(configs: Path, rate: int, out: Path) -> None:
-    """Write the configurations of features for a sample rate: cepstra, and mel channels with each warp."""
+    """Write the configurations of features for a sample rate: cepstra, and mel channels without the mean of speech."""
     kind = f"{rate // 1000}k.hcopy"
-    for warp in WARPS:
-        write_warped_config(configs / f"fbank{kind}", warp, out / f"{warp_name(warp)}.hcopy")
+    write_warped_config(configs / f"fbank{kind}", 1.0, out / f"{CHANNELS}.hcopy")
     write_warped_config(configs / f"mfcc{kind}", 1.0, out / f"{CEPSTRA}.hcopy")
 
 
 def write_hcopy_lists(sets: Sets, out: Path) -> None:
-    """Write a list for `argonaut hcopy` for each configuration."""
+    """Write a list for `argonaut hcopy` for each configuration, and that of the speech whose mean is needed."""
     train = {utterance.name for utterance in sets.train}
     known = train | {utterance.name for utterance in sets.dev}
     everything = known | {utterance.name for utterance in sets.test}
@@ -116,6 +116,9 @@ def write_hcopy_lists(sets: Sets, out: Path) -> None:
         pairs = feature_pairs(out / "lists", out / "features" / name, extension)
         chosen = [(source, target) for source, target in pairs if Path(target).stem in wanted]
         write_pairs(out / "lists" / f"{name}.hcopy.list", chosen)
+        if name == "plain":
+            speech = [(source, target) for source, target in chosen if Path(target).stem in train]
+            write_pairs(out / "lists" / "speech.list", speech)
 
 
 def write_feature_lists(out: Path) -> Iterator[tuple[str, RunReport]]:
@@ -156,17 +159,17 @@ def write_copy_source(out: Path, path: Path) -> None:
     write_scp(path, [recordings[name] for name in training_names(out)])
 
 
-def write_training_lists(out: Path, alignment: Path, copies: Path) -> RunReport:
+def write_training_lists(out: Path, alignment: Path, copies: Path, silence: str) -> RunReport:
     """Write the features and labels that the final network learns: lists/training.scp and training.mlf in `copies`.
 
-    They are those of the training set and of its copies at other speeds, which `argonaut augment` has written.
+    They are those of the training set, of its copies at other speeds, which `argonaut augment` has written, and of
+    recordings without speech.
     """
+    background = out / "background"
     files = [(entry.key, Path(entry.path)) for entry in read_scp(out / "lists" / "train.scp")]
     names = [f"sp{speed}-{name}" for speed in SPEEDS for name in training_names(out)]
-    report = write_feature_list(
-        out / "lists" / "training.scp", [*files, *((name, copies / "features" / f"{name}.fbank") for name in names)]
-    )
-    with atomic_write(copies / "training.mlf") as file:
-        file.write(alignment.read_bytes())
-        file.write((copies / "states.mlf").read_bytes().split(b"\n", 1)[1])  # without the header
+    files += [(name, copies / "features" / f"{name}.fbank") for name in names]
+    report = write_feature_list(out / "lists" / "training.scp", [*files, *background_files(background)])
+    labels = copies / "states.mlf", label_background(background, alignment, silence)
+    join_mlfs(copies / "training.mlf", alignment, *labels)
     return report

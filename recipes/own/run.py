@@ -140,7 +140,7 @@ class Recipe:
             self.training("train-first", first=True),
             Stage("align", "alignment of the training set by this network", self.align,
                   ("features", "graph", "train-first")),
-            Stage("copies", "copies of the training set at other speeds, with features and alignment", self.make_copies,
+            Stage("copies", "copies of the training set at other speeds, background without speech", self.make_copies,
                   ("features", "align"), {"speeds": ",".join(SPEEDS)}),
             self.training("train", first=False),
             Stage("tune", "search options, on the development set", lambda: self.evaluation.tune(),
@@ -193,7 +193,7 @@ class Recipe:
         from features import FeatureConfig
         from readers.config.hcopy import read_hcopy_config
 
-        return FeatureConfig.from_hcopy(read_hcopy_config(self.out / "config" / "plain.hcopy")).dim
+        return FeatureConfig.from_hcopy(read_hcopy_config(self.out / "config" / "channels.hcopy")).dim
 
     @property
     def sizes(self):
@@ -202,13 +202,20 @@ class Recipe:
         return Sizes(self.facts.frames)
 
     def features(self) -> int:
+        from recipes.an4.prepare import WARPS, warp_name, write_warped_config
         from recipes.own.lists import write_feature_lists
 
-        lost = 0
+        config = self.out / "config"
+        lost = command(
+            "hcopy", "-C", config / "channels.hcopy", "-S", self.out / "lists" / "speech.list",
+            "--speech-mean", config / "mean.hcopy", "-j", self.workers,
+        )  # fmt: skip
+        for warp in WARPS:
+            write_warped_config(config / "mean.hcopy", warp, config / f"{warp_name(warp)}.hcopy")
         for path in sorted((self.out / "lists").glob("*.hcopy.list")):
             name = path.name.partition(".")[0]
             lost |= command(
-                "hcopy", "-C", self.out / "config" / f"{name}.hcopy", "-S", path,
+                "hcopy", "-C", config / f"{name}.hcopy", "-S", path,
                 "--report", self.out / "reports" / f"features.{name}", "-j", self.workers,
             )  # fmt: skip
         for name, report in write_feature_lists(self.out):
@@ -279,18 +286,27 @@ class Recipe:
         )  # fmt: skip
 
     def make_copies(self) -> int:
+        from recipes.background import write_background
+        from recipes.own.data import FRAMES_PER_SECOND
         from recipes.own.lists import write_copy_source, write_training_lists
 
         source, config = self.copies / "source.scp", self.out / "config" / "plain.hcopy"
         write_copy_source(self.out, source)
+        background = write_background(
+            self.out / "background", self.facts.frames / FRAMES_PER_SECOND, self.facts.rate, self.seed
+        )
         lost = command(
             "augment", source, "--speed", ",".join(SPEEDS), "--copies-only", "--states", self.aligned,
             "-C", config, "--out", self.copies, "-j", self.workers,
         ) | command(
             "hcopy", "-C", config, "-S", self.copies / "hcopy.list",
             "--report", self.out / "reports" / "features.copies", "-j", self.workers,
+        ) | command(
+            "hcopy", "-C", config, "-S", background,
+            "--report", self.out / "reports" / "features.background", "-j", self.workers,
         )  # fmt: skip
-        return lost | account(self.out, write_training_lists(self.out, self.aligned, self.copies), "lists.training")
+        report = write_training_lists(self.out, self.aligned, self.copies, SILENCE)
+        return lost | account(self.out, report, "lists.training")
 
     @property
     def evaluation(self) -> Evaluation:

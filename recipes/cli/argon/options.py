@@ -12,6 +12,7 @@ from recipes.cli.raw_audio import add_audio_options, add_raw_options
 DECODING = {"widenings": 2}  # defaults; the others are those of the graph or of SearchOptions
 STREAMING = {"widenings": 0}
 ALIGNING = {"acweight": 1.0, "beam": None, "sil_cost": 1.0, "widenings": 3}
+RUNNING_MEAN = "100:600"  # frames
 MAX_WIDENINGS = 20
 
 
@@ -283,9 +284,10 @@ def add_streaming(group) -> None:
     group.add_argument("--block", type=int, default=10, metavar="N", help="frames per block of computation (10)")
     group.add_argument(
         "--running-mean",
-        default="100:600",
+        default=RUNNING_MEAN,
         metavar="START:MEMORY",
-        help="for _Z: subtract the mean of the last MEMORY frames, and from the first START frames their own mean; or "
+        help="for _Z without SPEECHMEAN: subtract the mean of the last MEMORY frames, and from the first START frames "
+        "their own mean; or "
         "`whole`: the mean of the whole input (100:600)",
     )
 

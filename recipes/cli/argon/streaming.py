@@ -18,7 +18,7 @@ from readers.common.stop_signals import stopping_signal
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.decoding import UNFINISHED, note_files
-from recipes.cli.argon.options import spelled
+from recipes.cli.argon.options import RUNNING_MEAN, spelled
 from recipes.cli.argon.scores import chosen_channel, open_front_end, open_scorer, target_rate
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
@@ -75,7 +75,12 @@ class Streaming:
         raw = raw_format(arguments)
         channel = chosen_channel(arguments, front_end)
         self.audio = open_audio(arguments.stream, SAMPLES, *(raw or (None,)), channel=channel)
-        if front_end.config.has("Z"):
+        if front_end.config.speech_mean and arguments.running_mean != RUNNING_MEAN:
+            raise ConfigError(
+                f"command line: --running-mean with {arguments.features}, which has SPEECHMEAN; expected it for "
+                "features without"
+            )
+        if front_end.config.has("Z") and not front_end.config.speech_mean:
             print(f"{arguments.features}: {mean_text(mean)}", file=sys.stderr)
         rate = self.audio.rate
         target = target_rate(front_end, rate, self.source, arguments.upsample, ignore)

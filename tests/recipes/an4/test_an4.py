@@ -141,25 +141,6 @@ def test_warped_configurations_differ_in_the_warp_alone(tmp_path):
     assert len({prepare.warp_name(warp) for warp in prepare.WARPS}) == len(prepare.WARPS)
 
 
-def test_live_features_differ_in_the_mean_alone():
-    plain, live = (
-        FeatureConfig.from_hcopy(read_hcopy_config(CONFIG / f"{name}.hcopy")) for name in ("fbank40_zd", "fbank40_d")
-    )
-    assert (plain.target_kind, live.target_kind) == ("FBANK_Z_D", "FBANK_D")
-    assert dataclasses.replace(plain, target_kind="FBANK_D") == live
-    FeatureStream(live, 16000)
-
-
-def test_features_are_live_only_if_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(Recipe, "sets", {})
-    arguments = {"data": tmp_path, "out": tmp_path, "seed": 1, "overrides": [], "network": "dnn", "workers": 1}
-    found = {}
-    for live in (None, False, True):  # a recipe derived from this one has no such option
-        given = arguments if live is None else arguments | {"live": live}
-        found[live] = Recipe(argparse.Namespace(**given)).feature_config.name
-    assert found == {None: "fbank40_zd.hcopy", False: "fbank40_zd.hcopy", True: "fbank40_d.hcopy"}
-
-
 def test_training_configuration_fits_the_features_and_its_own_schedule():
     config = load_config([f"configFile={CONFIG / 'an4.cntk'}", "ExpDir=exp"]).block("AN4_Train")
     dim = FeatureConfig.from_hcopy(read_hcopy_config(CONFIG / "fbank40_zd.hcopy")).dim
