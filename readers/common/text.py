@@ -1,5 +1,6 @@
 """Text files as lines, and HTK's quoting of names; all text formats use it."""
 
+import codecs
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from readers.common.file_part import FilePart
 from readers.errors import ConfigError, FormatError
 
 GZIP_MAGIC = b"\x1f\x8b"
+UTF16_MARKS = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # text of Excel and Praat
 MOST_EXPANSION = 100  # text expands to ten times its compressed size, crafted data to a thousand times
 ALWAYS_ALLOWED = 1 << 28  # bytes, whatever the compressed size
 NOT_AUDIO = "a text file, such as a list with one audio file per line"
@@ -73,7 +75,7 @@ def _expand(raw: bytes, most: int) -> bytes:
 
 
 def read_text(path: str | os.PathLike) -> str:
-    r"""Read the UTF-8 text of a plain or gzip file.
+    r"""Read the text of a plain or gzip file, in UTF-8, or in UTF-16 with a byte order mark.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ def read_text(path: str | os.PathLike) -> str:
     Raises
     ------
     FormatError
-        With the line of the first byte that is not UTF-8, or is 0.
+        With the line of the first byte that is not UTF-8, or is 0; for damaged UTF-16.
     """
     return decode_text(read_bytes(path), path)
 
@@ -96,7 +98,7 @@ def read_text(path: str | os.PathLike) -> str:
 def decode_text(raw: bytes, path: str | os.PathLike, lines_before: int = 0) -> str:
     """Decode the bytes of a file like `read_text`; lines_before: lines of the file before these bytes."""
     try:
-        text = raw.decode("utf-8-sig")
+        text = _decode_utf16(raw, path) if raw.startswith(UTF16_MARKS) else raw.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
         refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
         line = lines_before + raw.count(b"\n", 0, fault.start) + 1
@@ -104,13 +106,23 @@ def decode_text(raw: bytes, path: str | os.PathLike, lines_before: int = 0) -> s
             f"{path}:{line}: byte 0x{raw[fault.start]:02x} is not UTF-8; expected UTF-8 text; "
             "convert text in another encoding with iconv"
         ) from fault
-    if "\0" in text:  # binary data or UTF-16; moreover, file names cannot contain it
+    if "\0" in text:  # moreover, file names cannot contain it
         refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
         line = lines_before + text.count("\n", 0, text.index("\0")) + 1
-        raise FormatError(f"{path}:{line}: byte 0x00 is not text; expected UTF-8 text, not binary data or UTF-16")
+        raise FormatError(
+            f"{path}:{line}: byte 0x00 is not text; expected UTF-8 text, not binary data; UTF-16 needs an order mark"
+        )
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
+
+
+def _decode_utf16(raw: bytes, path: str | os.PathLike) -> str:
+    try:
+        return raw.decode("utf-16")
+    except UnicodeDecodeError as fault:
+        refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
+        raise FormatError(f"{path}: damaged UTF-16 ({fault.reason}); expected text") from fault
 
 
 def read_text_bytes(path: str | os.PathLike) -> bytes:

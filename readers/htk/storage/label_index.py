@@ -19,7 +19,7 @@ import numpy as np
 
 from readers.common.faults import OnFault
 from readers.common.names import KeySet, KeyTable, hashes_of, key_of, several
-from readers.common.text import GZIP_MAGIC, decode_text, read_text_bytes
+from readers.common.text import GZIP_MAGIC, UTF16_MARKS, decode_text, read_text_bytes
 from readers.errors import FormatError
 from readers.htk.storage.label_fields import HEADER, check_header, entry_name, not_closed, unescape_entry
 from readers.htk.storage.label_kernels import END, FULL, NOT_CLOSED, ODD_NAME, find_dot, index_entries
@@ -145,7 +145,7 @@ def _is_plain(path: str | os.PathLike) -> bool:
     """Whether a file is text that can be read in parts as it is."""
     with Path(path).open("rb", buffering=0) as file:
         block = file.read(BLOCK)
-        if block.startswith((GZIP_MAGIC, BYTE_ORDER_MARK)):
+        if block.startswith((GZIP_MAGIC, BYTE_ORDER_MARK, *UTF16_MARKS)):
             return False
         while block:
             if b"\r" in block:

@@ -7,7 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.common.names import cut_extension, key_of
-from readers.common.text import escape, is_count, is_number, quote_name, read_bytes, read_lines, split_fields, unescape
+from readers.common.text import (
+    escape,
+    is_count,
+    is_number,
+    quote_name,
+    read_bytes,
+    read_lines,
+    read_text_bytes,
+    split_fields,
+    unescape,
+)
 from readers.errors import ConfigError, FormatError
 
 
@@ -61,6 +71,16 @@ def test_text_that_is_not_utf8_is_named_by_line(tmp_path):
 def test_zero_bytes_are_no_text(tmp_path):
     (tmp_path / "a").write_bytes("one\ntwo\n".encode("utf-16-le"))
     with pytest.raises(FormatError, match=r"a:1: byte 0x00 is not text; expected UTF-8 text, not binary data"):
+        read_lines(tmp_path / "a")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_known_by_its_byte_order_mark(encoding, tmp_path):
+    (tmp_path / "a").write_bytes("\ufeffeins\r\nzwölf 𝄞\n".encode(encoding))
+    assert read_lines(tmp_path / "a") == ["eins", "zwölf 𝄞"]
+    assert read_text_bytes(tmp_path / "a") == "eins\nzwölf 𝄞\n".encode()
+    (tmp_path / "a").write_bytes("\ufeff\ud800x".encode(encoding, "surrogatepass"))
+    with pytest.raises(FormatError, match=r"a: damaged UTF-16 \(illegal .*\); expected text"):
         read_lines(tmp_path / "a")
 
 
