@@ -15,7 +15,7 @@ from typing import NamedTuple
 from readers.audio.parts import AudioPart, audio_part
 from readers.common.files import atomic_write
 from readers.common.report import RunReport
-from readers.common.text import is_count, is_number, read_lines, to_number
+from readers.common.text import canonical, is_count, is_number, read_lines, to_number
 from readers.corpora.corpus import AudioHeaders, usable_name
 from readers.corpora.drafts import MAX_OVERSHOOT, Draft, audio_path, reason
 from readers.corpora.pipes import way_without
@@ -104,18 +104,19 @@ def _table(source: Path, name: str) -> dict[str, Row] | None:
         return None
     rows: dict[str, Row] = {}
     previous = ""
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, exact=True), 1):
         key, *rest = line.split(None, 1)[:2] or [""]
         where = f"{path}:{number}"
         if not key:
             raise FormatError(f"{where}: an empty line; expected a key on each line")
-        if key in rows:
-            raise FormatError(f"{where}: {key!r} is already at {rows[key].where}; expected each key once")
+        if canonical(key) in rows:
+            raise FormatError(f"{where}: {key!r} is already at {rows[canonical(key)].where}; expected each key once")
         if key < previous:
             raise FormatError(
                 f"{where}: {key!r} after {previous!r}; expected the keys in order; sort the file with LC_ALL=C sort"
             )
-        rows[key] = Row(where, rest[0].strip() if rest else "")
+        value = rest[0].strip() if rest else ""
+        rows[canonical(key)] = Row(where, value if name == "wav.scp" else canonical(value))
         previous = key
     return rows
 

@@ -46,7 +46,7 @@ def table_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
     Raises FormatError, with file and line, and OSError.
     """
     source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
-    text = read_text(source)
+    text = read_text(source, exact=True)
     if text.lstrip().startswith("{"):
         where, header, rows = f"{source}:1", *_json_rows(text, source)
     else:

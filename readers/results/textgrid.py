@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.common.text import decode_text, is_number
+from readers.common.text import canonical, decode_text, is_number
 from readers.errors import FormatError
 
 MOST_BYTES = 1 << 25  # an hour of speech with words and phones has two million
@@ -138,7 +138,7 @@ class _Tokens:
         token = self._next("a text in double quotes")
         if not token.startswith('"'):
             raise FormatError(f"{self.where}: {token[:40]!r}; expected a text in double quotes")
-        return token[1:-1].replace('""', '"')
+        return canonical(token[1:-1].replace('""', '"'))
 
     def number(self) -> float:
         """Return the next token, which must be a number."""
