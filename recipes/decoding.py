@@ -83,7 +83,7 @@ def read_trials(record: Path) -> dict:
     Raises FormatError for other content.
     """
     try:
-        found = parse_json(read_text(record))
+        found = parse_json(read_text(record, exact=True))
         fault = _fault_of_trials(found)
     except ValueError as error:
         fault = f"no JSON: {error}"

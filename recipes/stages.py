@@ -188,7 +188,7 @@ def _marked(mark: Path) -> dict | None:
 def _record(mark: Path) -> dict:
     """Return what a mark contains, nothing if it is missing or damaged."""
     try:
-        record = parse_json(read_text(mark)) if mark.is_file() else {}
+        record = parse_json(read_text(mark, exact=True)) if mark.is_file() else {}
     except ValueError:
         return {}
     return record if isinstance(record, dict) else {}

@@ -31,7 +31,7 @@ class Edit(Action):
         path = config.path("editPath")
         super().__init__(config, common, path)
         try:
-            text = read_text(path)
+            text = read_text(path, exact=True)
         except OSError as fault:
             raise ConfigError(f"{config.where('editPath')}: {path}: {fault.strerror}; expected a script") from fault
         self.script = parse_script(config.substitute(Source.from_text(text, str(path))))

@@ -66,7 +66,7 @@ def read_ratios(path: str | Path) -> Mapping[str, float]:
     Raises ConfigError with file and line, and OSError.
     """
     ratios: dict[str, float] = {}
-    for line, where in Source.from_text(read_text(path), str(path)).span.lines():
+    for line, where in Source.from_text(read_text(path, exact=True), str(path)).span.lines():
         fields = line.split()
         if not fields:
             continue

@@ -1,7 +1,6 @@
 """Trains an n-gram model of graphones on the words of a dictionary."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 from decoder.g2p.alignment import Alignment, Graphone, align
 from decoder.lm.estimation import estimate
 from decoder.lm.language_model import LanguageModel
+from readers.common.text import canonical
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
 
@@ -48,7 +48,7 @@ def letters_of(word: str) -> str:
     -------
     str
     """
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", word).lower())
+    return canonical(canonical(word).lower())
 
 
 def select_words(entries: Iterable[Pronunciation]) -> TrainingWords:

@@ -28,7 +28,7 @@ def read_collection(path: str | Path) -> list[tuple[str, float]]:
     and when the sum of the weights differs from 1.
     """
     entries = []
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, exact=True), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         name, _, weight = line.strip().rpartition(" ")

@@ -21,6 +21,7 @@ from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Rec
 from decoder.recognizer.transcript import Transcript, aligned_transcript
 from decoder.search.options import SearchOptions
 from readers.audio.audio_file import Channel
+from readers.common.text import canonical
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
@@ -269,7 +270,7 @@ class ForcedAligner:
         return Recording(where, rate, self._audio.target(rate, where), iter([samples]), len(samples))
 
     def _words(self, text: str | Sequence[str]) -> list[str]:
-        words = text.split() if isinstance(text, str) else list(text)
+        words = canonical(text).split() if isinstance(text, str) else [canonical(word) for word in text]
         if not words:
             raise ConfigError(f"{self.name}: no words to align; expected at least one")
         return words

@@ -22,6 +22,7 @@ from decoder.search.kernels.lookahead import with_minima
 from decoder.search.lm_ahead import minima_levels
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import SearchTables
+from readers.common.text import canonical
 from readers.errors import ConfigError, GraphError
 from readers.language.hotwords import MAX_SCORE, read_hotword_lines
 
@@ -51,7 +52,7 @@ def open_phrases(
         folded.setdefault(word.casefold(), []).append(word)
     found: Phrases = {}
     for phrase, bonus in phrases.items():
-        words = tuple(_spelled(word, known, folded) for word in phrase.split())
+        words = tuple(_spelled(word, known, folded) for word in canonical(phrase).split())
         if not words:
             raise ConfigError(f"{where}: an empty phrase; expected words")
         if not abs(bonus) <= MAX_SCORE:  # NaN fails too

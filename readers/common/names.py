@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from readers.common.text import canonical
 from readers.errors import ConfigError
 
 _EXTENSION = re.compile(r"\.[^./\\:]*$")
@@ -26,13 +27,13 @@ def cut_extension(name: str) -> str:
 def key_of(name: str) -> str:
     """Return the key of a logical name: without outer quotes, a leading `*/` and the extension.
 
-    Keys are compared exactly: case and directories count.  Source: CNTK book 3.4.2 and the rules of its reader.
+    Case and directories count; equivalent letters of Unicode are equal.  Source: CNTK book 3.4.2, and its reader.
     """
     if len(name) >= 2 and name[0] == name[-1] == '"':
         name = name[1:-1]
     if name.startswith("*/"):
         name = name[2:]
-    return cut_extension(name)
+    return canonical(cut_extension(name))
 
 
 def names_for_any_path(names: Collection[str]) -> dict[str, str]:

@@ -1,8 +1,10 @@
-"""Text files as lines, and HTK's quoting of names; all text formats use it."""
+"""Text files as lines, spellings of words in Unicode, and HTK's quoting of names; all text formats use it."""
 
+import codecs
 import json
 import os
 import re
+import unicodedata
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +16,14 @@ from readers.common.file_part import FilePart
 from readers.errors import ConfigError, FormatError
 
 GZIP_MAGIC = b"\x1f\x8b"
+UTF16_MARKS = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # text of Excel and Praat
 MOST_EXPANSION = 100  # text expands to ten times its compressed size, crafted data to a thousand times
 ALWAYS_ALLOWED = 1 << 28  # bytes, whatever the compressed size
 NOT_AUDIO = "a text file, such as a list with one audio file per line"
 LIMIT_VARIABLE = "ARGONAUT_MAX_EXPANDED"
+# Characters without width, and marks of direction.  Not U+200D, with which words of Malayalam and Sinhala end.
+INVISIBLE = "\u00ad\u061c\u200b\u200c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
+_INVISIBLE_AT_ENDS = re.compile(rf"(?<!\S)[{INVISIBLE}]+|[{INVISIBLE}]+(?!\S)")
 _ESCAPES = re.compile(r"\\([0-7]{3})|\\(.)", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+](?:inf|infinity|nan)", re.IGNORECASE)
 ROWS_AT_ONCE = 50000
@@ -72,13 +78,46 @@ def _expand(raw: bytes, most: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def read_text(path: str | os.PathLike) -> str:
-    r"""Read the UTF-8 text of a plain or gzip file.
+def canonical(text: str) -> str:
+    r"""Return a text whose words are equal to all that Unicode calls canonically equivalent.
+
+    All that may be a word, or the name of a phone, state or utterance, passes through here when it is read; paths of
+    files do not.
+
+    Parameters
+    ----------
+    text : str
+        A word or words, separated by blanks.
+
+    Returns
+    -------
+    str
+        In Unicode's normalisation form C, without invisible characters at the ends of words.
+
+    References
+    ----------
+    Unicode Standard Annex 15, Unicode Normalization Forms.
+
+    Examples
+    --------
+    >>> canonical("cafe\u0301\u200c") == "caf\u00e9"
+    True
+    """
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFC", text)
+    return _INVISIBLE_AT_ENDS.sub("", text) if any(character in text for character in INVISIBLE) else text
+
+
+def read_text(path: str | os.PathLike, exact: bool = False) -> str:
+    r"""Read the text of a plain or gzip file, in UTF-8, or in UTF-16 with a byte order mark.
 
     Parameters
     ----------
     path : path
         The file.  A byte order mark is removed.
+    exact : bool
+        Whether characters stay as they are, for text that names files; by default, it becomes `canonical`.
 
     Returns
     -------
@@ -88,15 +127,15 @@ def read_text(path: str | os.PathLike) -> str:
     Raises
     ------
     FormatError
-        With the line of the first byte that is not UTF-8, or is 0.
+        With the line of the first byte that is not UTF-8, or is 0; for damaged UTF-16.
     """
-    return decode_text(read_bytes(path), path)
+    return decode_text(read_bytes(path), path, exact=exact)
 
 
-def decode_text(raw: bytes, path: str | os.PathLike, lines_before: int = 0) -> str:
+def decode_text(raw: bytes, path: str | os.PathLike, lines_before: int = 0, exact: bool = False) -> str:
     """Decode the bytes of a file like `read_text`; lines_before: lines of the file before these bytes."""
     try:
-        text = raw.decode("utf-8-sig")
+        text = _decode_utf16(raw, path) if raw.startswith(UTF16_MARKS) else raw.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
         refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
         line = lines_before + raw.count(b"\n", 0, fault.start) + 1
@@ -104,30 +143,42 @@ def decode_text(raw: bytes, path: str | os.PathLike, lines_before: int = 0) -> s
             f"{path}:{line}: byte 0x{raw[fault.start]:02x} is not UTF-8; expected UTF-8 text; "
             "convert text in another encoding with iconv"
         ) from fault
-    if "\0" in text:  # binary data or UTF-16; moreover, file names cannot contain it
+    if "\0" in text:  # moreover, file names cannot contain it
         refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
         line = lines_before + text.count("\n", 0, text.index("\0")) + 1
-        raise FormatError(f"{path}:{line}: byte 0x00 is not text; expected UTF-8 text, not binary data or UTF-16")
+        raise FormatError(
+            f"{path}:{line}: byte 0x00 is not text; expected UTF-8 text, not binary data; UTF-16 needs an order mark"
+        )
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
+    return text if exact else canonical(text)
 
 
-def read_text_bytes(path: str | os.PathLike) -> bytes:
+def _decode_utf16(raw: bytes, path: str | os.PathLike) -> str:
+    try:
+        return raw.decode("utf-16")
+    except UnicodeDecodeError as fault:
+        refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
+        raise FormatError(f"{path}: damaged UTF-16 ({fault.reason}); expected text") from fault
+
+
+def read_text_bytes(path: str | os.PathLike, exact: bool = False) -> bytes:
     r"""Read a plain or gzip text file like `read_text`, as UTF-8: text of one byte per character takes no more."""
     raw = read_bytes(path)
     if raw.isascii() and b"\0" not in raw and b"\r" not in raw:
         return raw
-    return decode_text(raw, path).encode()
+    return decode_text(raw, path, exact=exact).encode()
 
 
-def read_lines(path: str | os.PathLike) -> list[str]:
+def read_lines(path: str | os.PathLike, exact: bool = False) -> list[str]:
     """Read the lines of a plain or gzip text file.
 
     Parameters
     ----------
     path : path
-        The file, UTF-8.
+        The file.
+    exact : bool
+        As in read_text.
 
     Returns
     -------
@@ -139,12 +190,12 @@ def read_lines(path: str | os.PathLike) -> list[str]:
     FormatError
         As read_text.
     """
-    return decode_lines(read_bytes(path), path)
+    return decode_lines(read_bytes(path), path, exact)
 
 
-def decode_lines(raw: bytes, path: str | os.PathLike) -> list[str]:
+def decode_lines(raw: bytes, path: str | os.PathLike, exact: bool = False) -> list[str]:
     """Split the bytes of a file into lines like `read_lines`."""
-    lines = decode_text(raw, path).split("\n")
+    lines = decode_text(raw, path, exact=exact).split("\n")
     if lines and not lines[-1]:
         lines.pop()
     return lines
@@ -242,13 +293,13 @@ def is_count(token: str) -> bool:
     return token.isascii() and token.isdigit() and len(token) <= 18
 
 
-def unescape(text: str) -> str:
-    r"""Replace HTK's escapes: `\ooo` by the byte with that octal code, `\c` by c.
+def unescape(text: str, exact: bool = False) -> str:
+    r"""Replace HTK's escapes: `\ooo` by the byte with that octal code, `\c` by c; exact: as in read_text.
 
     Consecutive bytes above 127 are decoded as UTF-8 or, if that fails, as Latin-1.
     """
     if "\\" not in text:
-        return text
+        return text if exact else canonical(text)
     raw = bytearray()
     position = 0
     for match in _ESCAPES.finditer(text):
@@ -260,9 +311,10 @@ def unescape(text: str) -> str:
         position = match.end()
     raw += text[position:].encode()
     try:
-        return raw.decode()
+        text = raw.decode()
     except UnicodeDecodeError:
-        return raw.decode("latin-1")
+        text = raw.decode("latin-1")
+    return text if exact else canonical(text)
 
 
 def is_closed(token: str) -> bool:
@@ -298,11 +350,11 @@ def quote_name(name: str, force: bool = False, readable: bool = False) -> str:
     return name if name and plain and not force else f'"{escape(name, readable=readable)}"'
 
 
-def split_fields(line: str, where: str) -> list[tuple[str, bool]]:
+def split_fields(line: str, where: str, exact: bool = False) -> list[tuple[str, bool]]:
     """Split a line at blanks; return each field, unescaped, and whether it was quoted.
 
     A field that begins with " or ' extends to the next unescaped mark of the same kind.
-    where: "file:line" for the message.  Raises FormatError for an unclosed quote.
+    where: "file:line" for the message; exact: as in read_text.  Raises FormatError for an unclosed quote.
     """
     if '"' not in line and "'" not in line and "\\" not in line:
         return [(field, False) for field in line.split()]
@@ -323,13 +375,13 @@ def split_fields(line: str, where: str) -> list[tuple[str, bool]]:
                     f"{where}: quote {mark} in {line.strip()!r} is not closed; expected another {mark}, "
                     f"or \\{mark} if a name begins with it"
                 )
-            fields.append((unescape(line[position + 1 : end]), True))
+            fields.append((unescape(line[position + 1 : end], exact), True))
             position = end + 1
         else:
             end = position
             while end < length and not line[end].isspace():
                 end += 2 if line[end] == "\\" else 1
-            fields.append((unescape(line[position:end]), False))
+            fields.append((unescape(line[position:end], exact), False))
             position = end
 
 

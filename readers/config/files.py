@@ -64,7 +64,7 @@ class ConfigFiles:
         reading = (*reading, (real, name))
         lines: list[tuple[str, str]] = []
         try:
-            text = read_lines(name)
+            text = read_lines(name, exact=True)
         except OSError as fault:
             raise ConfigError(f"{place}: {name}: {fault.strerror}; expected a readable file") from fault
         for number, line in enumerate(text, 1):

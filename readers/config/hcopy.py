@@ -73,7 +73,7 @@ def read_hcopy_config(path: str | os.PathLike) -> HCopyConfig:
     """
     config = HCopyConfig(f"{path}")
     modules: dict[str, str] = {}  # name -> the module that set it, "" for none
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, exact=True), 1):
         where = f"{path}:{number}"
         text = _cut_comment(line).strip()
         if not text:
@@ -113,7 +113,7 @@ def _unquote(text: str, where: str) -> str:
         return text
     if len(text) < 2 or text[-1] != text[0]:
         raise ConfigError(f"{where}: quote {text[0]} in {text[:60]!r} is not closed; expected another {text[0]}")
-    value = unescape(text[1:-1])
+    value = unescape(text[1:-1], exact=True)
     if "\0" in value:  # it may be the name of a file
         raise ConfigError(f"{where}: the escape \\000 in {text[:60]!r}; expected text")
     return value

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from readers.audio.header import AudioHeader, read_audio_header
 from readers.common.report import RunReport
+from readers.common.text import canonical
 from readers.errors import FormatError
 
 LONGEST_NAME = 200  # bytes; names become names of files
@@ -122,7 +123,7 @@ def usable_name(name: str, where: str) -> str:
 
     Raises FormatError, beginning with `where`, for a name that is empty or too long.
     """
-    name = _UNUSABLE.sub("_", name.strip())
+    name = _UNUSABLE.sub("_", canonical(name).strip())
     if not name or len(os.fsencode(name)) > LONGEST_NAME:
         found = f"a name of {len(os.fsencode(name))} bytes" if name else "an empty name"
         raise FormatError(f"{where}: {found}; expected a name of 1 to {LONGEST_NAME} bytes")

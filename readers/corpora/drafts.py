@@ -29,6 +29,7 @@ class Draft(NamedTuple):
     text: the transcript, None without one.
     start, end: seconds; end None for the end of the file.
     side: the channel, if the file has several; ignored for other files.
+    rounding: seconds between `end` and the end of the file within which the second is meant.
     """
 
     where: str
@@ -40,6 +41,7 @@ class Draft(NamedTuple):
     end: float | None = None
     channel: int | None = None
     side: int | None = None
+    rounding: float = 0.0
 
 
 def finish(drafts: Iterable[Draft], forms: WordForms, report: RunReport, progress: Progress | None = None) -> Corpus:
@@ -163,7 +165,8 @@ def _utterance(draft: Draft, forms: WordForms, headers: AudioHeaders) -> Utteran
 def _place(draft: Draft, rate: int, num_samples: int) -> tuple[float, float | None]:
     """Return start and end in seconds, as whole samples of the file; end None for the end of the file."""
     length = num_samples / rate
-    start, end = from_zero(draft.start), length if draft.end is None else draft.end
+    end = length if draft.end is None or abs(draft.end - length) <= draft.rounding else draft.end
+    start = from_zero(draft.start)
     if not (math.isfinite(start) and math.isfinite(end) and 0 <= start < end):
         raise FormatError(f"{draft.where}: from {draft.start:g} to {end:g} s; expected times from 0, the start first")
     if start >= length or end > length + MAX_OVERSHOOT:

@@ -18,7 +18,7 @@ KINDS = {
     "folder": "recordings with .lab, .txt or .TextGrid files of the same name beside them; folders name the speakers",
     "kaldi": "a Kaldi data directory: wav.scp, segments, text, utt2spk",
     "lhotse": "manifests of lhotse: recordings.jsonl.gz and supervisions.jsonl.gz, or the path of the second",
-    "table": "a CSV or TSV file with the columns path, text and speaker, such as those of Common Voice",
+    "table": "a CSV or TSV file, or JSON lines, with the columns path, text and speaker, such as those of Common Voice",
 }
 PUNCTUATION = {"folder": "strip", "kaldi": "keep", "lhotse": "keep", "table": "strip"}  # default of each kind
 
@@ -85,7 +85,7 @@ def import_corpus(
     elif kind == "lhotse":
         drafts = lhotse_drafts(source, report)
     else:
-        drafts = table_drafts(source)
+        drafts = table_drafts(source, report)
     corpus = finish(drafts, forms, report, progress)
     if not corpus.utterances and not report.lost:
         raise FormatError(f"{source}: no utterances; expected {KINDS[kind]}")

@@ -1,7 +1,8 @@
 """Kaldi's data directories: wav.scp, segments, text, utt2spk, spk2utt and reco2file_and_channel, plain or gzip.
 
 Every table has a key in each line, in the order of `LC_ALL=C sort`, each key once.  Commands are never run.  Audio in
-archives, of which wav.scp gives the places, or in wav.ark without wav.scp, is stored in WAV files.
+archives, of which wav.scp gives the places, or in wav.ark without wav.scp, is stored in WAV files.  A line of wav.scp
+may also name a part of a file, and a channel, as our lists do: `PATH[first,last,channel]`, in samples counted from 0.
 Source: Kaldi's documentation, "Data preparation", and its program extract-segments.
 """
 
@@ -11,19 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from readers.audio.parts import AudioPart, audio_part
 from readers.common.files import atomic_write
 from readers.common.report import RunReport
-from readers.common.text import is_count, is_number, read_lines, to_number
-from readers.corpora.corpus import usable_name
-from readers.corpora.drafts import Draft, audio_path, from_zero, reason
+from readers.common.text import canonical, is_count, is_number, read_lines, to_number
+from readers.corpora.corpus import AudioHeaders, usable_name
+from readers.corpora.drafts import MAX_OVERSHOOT, Draft, audio_path, from_zero, reason
+from readers.corpora.pipes import way_without
 from readers.errors import FormatError
 from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 
 TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "reco2file_and_channel")
 CHANNELS = {"A": 0, "B": 1, "1": 0, "2": 1}
-_AUDIO_WORD = re.compile(r"\S+\.(?:wav|flac|ogg|opus|mp3|sph|aiff?)(?!\S)", re.IGNORECASE)
-# What a command does to audio, other than decoding it.
-_CHANGE = re.compile(r"(?<!\S)(?:speed|tempo|pitch|vol|gain|trim|remix|norm|-v|wav-reverberate)(?!\S)")
 _OFFSET = re.compile(r"(.+):([0-9]{1,18})")
 
 
@@ -35,11 +35,12 @@ class Row(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """A recording: its place, its file, and its offset if that is an archive."""
+    """A recording: its place, its file, its offset if that is an archive, and the part if the line names one."""
 
     where: str
     path: Path
     offset: int | None = None
+    part: AudioPart | None = None
 
 
 class Segment(NamedTuple):
@@ -71,11 +72,13 @@ def kaldi_drafts(source: Path, report: RunReport, store: Path | None = None) -> 
     speakers = _speakers(source, segments)
     texts = _table(source, "text") or {}
     files: dict[str, Path] = {}
+    headers = AudioHeaders()
     for key, (where, segment) in segments.items():
         recording = segment.recording
         try:
             if recording not in files:
                 files[recording] = _file(recording, recordings[recording], store)
+            segment = _of_part(segment, recordings[recording].part, files[recording], headers)
         except (FormatError, OSError) as fault:
             report.fail(key, reason(fault))
             continue
@@ -101,18 +104,19 @@ def _table(source: Path, name: str) -> dict[str, Row] | None:
         return None
     rows: dict[str, Row] = {}
     previous = ""
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, exact=True), 1):
         key, *rest = line.split(None, 1)[:2] or [""]
         where = f"{path}:{number}"
         if not key:
             raise FormatError(f"{where}: an empty line; expected a key on each line")
-        if key in rows:
-            raise FormatError(f"{where}: {key!r} is already at {rows[key].where}; expected each key once")
+        if canonical(key) in rows:
+            raise FormatError(f"{where}: {key!r} is already at {rows[canonical(key)].where}; expected each key once")
         if key < previous:
             raise FormatError(
                 f"{where}: {key!r} after {previous!r}; expected the keys in order; sort the file with LC_ALL=C sort"
             )
-        rows[key] = Row(where, rest[0].strip() if rest else "")
+        value = rest[0].strip() if rest else ""
+        rows[canonical(key)] = Row(where, value if name == "wav.scp" else canonical(value))
         previous = key
     return rows
 
@@ -128,18 +132,19 @@ def _required(source: Path, name: str) -> dict[str, Row]:
 def _recording(key: str, row: Row, source: Path) -> Recording:
     """Return the recording of a line of wav.scp."""
     if row.value.endswith("|") or row.value.startswith("|"):
-        named = _AUDIO_WORD.findall(row.value)
-        is_plain = len(named) == 1 and not _CHANGE.search(row.value)
-        way = f"name the file itself, `{key} {named[0]}`" if is_plain else "store its output in a file and name that"
         raise FormatError(
-            f"{row.where}: a command, which is not run; expected an audio file; {way} (WAV, FLAC, MP3, Ogg and "
-            "uncompressed SPHERE are read directly)"
+            f"{row.where}: a command, which is not run; expected an audio file; {way_without(row.value, key, source)} "
+            "(WAV, FLAC, MP3, Ogg and uncompressed SPHERE are read directly)"
         )
     path = audio_path(row.value, source, row.where, also_here=True)
-    match = _OFFSET.fullmatch(row.value)
-    if match is None or os.path.lexists(path):
+    if os.path.lexists(path):
         return Recording(row.where, path)
-    return Recording(row.where, audio_path(match[1], source, row.where, also_here=True), int(match[2]))
+    match = _OFFSET.fullmatch(row.value)
+    part = audio_part(row.value)
+    name = match[1] if match else part.path
+    return Recording(
+        row.where, audio_path(name, source, row.where, also_here=True), int(match[2]) if match else None, part
+    )
 
 
 def _file(key: str, recording: Recording, store: Path | None) -> Path:
@@ -147,6 +152,22 @@ def _file(key: str, recording: Recording, store: Path | None) -> Path:
     if recording.offset is None:
         return recording.path
     return _store(key, read_wav_at(recording.path, recording.offset), store, recording.where)
+
+
+def _of_part(segment: Segment, part: AudioPart | None, path: Path, headers: AudioHeaders) -> Segment:
+    """Return a segment of a recording, which is a part of a file, as a segment of the file."""
+    if part is None or part.last is None:
+        return segment
+    rate = headers[path].rate
+    begin, stop = part.first / rate, (part.last + 1) / rate
+    end = stop if segment.end is None else begin + segment.end
+    if begin + segment.start >= stop or end > stop + MAX_OVERSHOOT:
+        raise FormatError(
+            f"{path}: from {segment.start:g} to {end - begin:g} s of the part {part.first} to {part.last}, which has "
+            f"{stop - begin:g} s; expected a part of it"
+        )
+    channel = part.channel if segment.channel is None else segment.channel
+    return segment._replace(start=begin + segment.start, end=min(end, stop), channel=channel)
 
 
 def _stored_archive(archive: Path, store: Path | None) -> Iterator[tuple[str, Recording]]:

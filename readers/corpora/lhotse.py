@@ -91,7 +91,7 @@ def _pair(source: Path) -> tuple[Path, Path]:
 def _objects(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield (id, place, object) of each line.  Raises FormatError for other lines, and a repeated id."""
     places: dict[str, str] = {}
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, exact=True), 1):
         where = f"{path}:{number}"
         if not line.strip():
             continue

@@ -1,17 +1,22 @@
-"""Tables with a recording in each row: CSV, or TSV such as those of Common Voice.
+"""Tables with a recording in each row: CSV, TSV such as those of Common Voice, and JSON lines such as those of NeMo.
 
 The first row names the columns: the path of the audio and, optionally, the text, the speaker, the name of the
-utterance, and start and end in seconds.  Other columns are ignored.  Commas separate the columns of a file that ends in
-.csv, tabs those of any other.
+utterance, and its start with its end or duration, in seconds.  A duration without a start is that of the whole file.
+Other columns are ignored; those that look like times are named in the report.  Commas, semicolons, tabs or vertical
+bars separate the columns.  A line of JSON is an object with the same names.
+
+A table without such a row is one like LJSpeech's: `id|text`, or `id|text|text as it is spoken`, of wavs/id.wav.
 """
 
 import csv
 import io
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from readers.common.text import is_number, read_text, to_number
+from readers.common.report import RunReport
+from readers.common.text import is_number, parse_json, read_text, to_number
 from readers.corpora.drafts import Draft, audio_path, part_name, plain_names
 from readers.errors import FormatError
 
@@ -21,20 +26,36 @@ COLUMNS = {
     "text": ("text", "sentence", "transcript", "transcription", "words"),
     "speaker": ("speaker", "client_id", "speaker_id", "spk", "spk_id", "user_id"),
     "name": ("name", "id", "utt_id", "utterance", "utterance_id", "utt"),
-    "start": ("start", "start_time", "begin", "offset"),
+    "start": ("start", "start_time", "begin", "begin_time", "offset"),
     "end": ("end", "end_time", "stop"),
+    "duration": ("duration", "dur"),
 }  # fmt: skip
-CLIPS = "clips"  # folder of Common Voice's audio
+KNOWN = frozenset(name for names in COLUMNS.values() for name in names)
+CLIPS, WAVS = "clips", "wavs"  # folders with the audio of Common Voice and LJSpeech
+ROUNDED = 1.0  # seconds; the duration of a whole file may be rounded
+_LIKE_A_TIME = re.compile(
+    "start|begin|onset|offset|end|stop|dur|duration|length|time|timestamp|m?secs?|ms|[xt]m(in|ax)"
+)
 
-Row = tuple[str, list[str]]
+Row = tuple[str, list[str]]  # place and cells
 
 
-def table_drafts(source: Path) -> Iterator[Draft]:
-    """Yield the utterances of a table.  Raises FormatError, with file and line, and OSError."""
+def table_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
+    """Yield the utterances of a table; columns that look like times and are ignored are named in the report.
+
+    Raises FormatError, with file and line, and OSError.
+    """
     source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
-    rows = _csv_rows(source) if source.suffix.lower() == ".csv" else _tsv_rows(source)
-    where, header = next(rows, (f"{source}:1", []))
+    text = read_text(source, exact=True)
+    if text.lstrip().startswith("{"):
+        where, header, rows = f"{source}:1", *_json_rows(text, source)
+    else:
+        where, header, rows = _table_rows(text, source)
     places = _columns(header, where)
+    ignored = [name for at, name in enumerate(header) if at not in places.values() and _looks_like_a_time(name)]
+    if ignored:
+        shown = ", ".join(repr(name[:30]) for name in ignored[:6])
+        report.remarks["columns"] = f"{shown} not used; expected start, end or duration, in seconds"
     cells = []
     for where, row in rows:
         if len(row) != len(header):
@@ -43,12 +64,14 @@ def table_drafts(source: Path) -> Iterator[Draft]:
     paths = [_audio(row["path"], source.parent, where) for where, row in cells]
     names = plain_names(paths)
     for (where, row), path in zip(cells, paths, strict=True):
-        start, end = _time(row, "start", where), _time(row, "end", where)
-        name = row.get("name") or (
-            names[path] if end is None and not start else part_name(names[path], start or 0, end)
-        )
+        start, end, duration = (_time(row, kind, where) for kind in ("start", "end", "duration"))
+        is_part = bool(start) or end is not None or (start is not None and duration is not None)
+        if end is None and duration is not None:
+            end = (start or 0.0) + duration
+        name = row.get("name") or (part_name(names[path], start or 0, end) if is_part else names[path])
         speaker = row.get("speaker", path.parent.name)
-        yield Draft(where, name, speaker, row.get("text"), path, start or 0.0, end)
+        rounding = 0.0 if is_part else ROUNDED
+        yield Draft(where, name, speaker, row.get("text"), path, start or 0.0, end, rounding=rounding)
 
 
 def _columns(header: list[str], where: str) -> dict[str, int]:
@@ -67,14 +90,62 @@ def _columns(header: list[str], where: str) -> dict[str, int]:
         shown = ", ".join(repr(name[:30]) for name in header[:6]) or "none"
         raise FormatError(
             f"{where}: columns {shown}; expected names in the first row, among them path, text and speaker, separated "
-            "by commas in .csv and by tabs in other files"
+            "by commas, semicolons, tabs or vertical bars"
         )
     return places
 
 
-def _csv_rows(path: Path) -> Iterator[Row]:
-    """Yield (place, cells) of the rows of a CSV file; blank lines are skipped."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+def _looks_like_a_time(name: str) -> bool:
+    """Whether the name of a column, such as `endTime` or `offset (ms)`, is that of a time."""
+    return any(_LIKE_A_TIME.fullmatch(part.lower()) for part in re.findall("[A-Z]?[a-z]+|[A-Z]+", name))
+
+
+def _json_rows(text: str, path: Path) -> tuple[list[str], list[Row]]:
+    """Return the names in JSON objects, one object on each line, and their values, empty where a name is missing."""
+    objects = []
+    for number, line in enumerate(text.split("\n"), 1):
+        where = f"{path}:{number}"
+        if not line.strip():
+            continue
+        try:
+            item = parse_json(line)
+        except ValueError as fault:
+            raise FormatError(f"{where}: {fault}; expected a JSON object on each line") from fault
+        if not isinstance(item, dict):
+            raise FormatError(f"{where}: {line[:60]!r}; expected a JSON object")
+        objects.append((where, {name: _json_cell(value, name, where) for name, value in item.items()}))
+    names = list(dict.fromkeys(name for _, item in objects for name in item))
+    return names, [(where, [item.get(name, "") for name in names]) for where, item in objects]
+
+
+def _json_cell(value: object, name: str, where: str) -> str:
+    if isinstance(value, str) or value is None:
+        return value or ""
+    if isinstance(value, (list, dict)) and name.lower() in KNOWN:
+        raise FormatError(f"{where}: {name[:30]} {value!r:.40}; expected a text or a number")
+    return repr(value)
+
+
+def _table_rows(text: str, path: Path) -> tuple[str, list[str], Iterable[Row]]:
+    """Return the place and the names of the columns of a table, and its rows."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    marks = ",;\t|" if path.suffix.lower() == ".csv" else "\t,;|"
+    names = {mark: {cell.strip().strip('"').lower() for cell in first.split(mark)} for mark in marks}
+    mark = next((mark for mark in marks if not names[mark].isdisjoint(COLUMNS["path"])), None)
+    if mark is None and 1 <= first.count("|") <= 2 and (path.parent / WAVS).is_dir():
+        rows = _plain_rows(text, path, "|")
+        folder = path.parent.name
+        return f"{path}:1", ["path", "text", "speaker"], (
+            (where, [cells[0], cells[-1], folder] if len(cells) in (2, 3) else cells) for where, cells in rows
+        )  # fmt: skip
+    mark = mark or marks[0]
+    rows = _quoted_rows(text, path, mark) if mark in ",;" else _plain_rows(text, path, mark)
+    return *next(rows, (f"{path}:1", [])), rows
+
+
+def _quoted_rows(text: str, path: Path, mark: str) -> Iterator[Row]:
+    """Yield the rows of a table with cells quoted as in CSV; blank lines are skipped."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
     first = 1
     try:
         for row in reader:
@@ -82,20 +153,21 @@ def _csv_rows(path: Path) -> Iterator[Row]:
                 yield f"{path}:{first}", row
             first = reader.line_num + 1
     except csv.Error as fault:
+        between = "commas" if mark == "," else "semicolons"
         raise FormatError(
-            f"{path}:{first}: {fault}; expected cells separated by commas, quoted as in RFC 4180"
+            f"{path}:{first}: {fault}; expected cells separated by {between}, quoted as in RFC 4180"
         ) from fault
 
 
-def _tsv_rows(path: Path) -> Iterator[Row]:
-    """Yield (place, cells) of the rows of a table with tabs.
+def _plain_rows(text: str, path: Path, mark: str) -> Iterator[Row]:
+    """Yield the rows of a table with tabs or vertical bars.
 
     A quote has no meaning inside a cell: sentences contain them.  A cell that is quoted as a whole, with quotes doubled
     inside, is unquoted.
     """
-    for number, line in enumerate(read_text(path).split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            yield f"{path}:{number}", [_unquoted(cell) for cell in line.split("\t")]
+            yield f"{path}:{number}", [_unquoted(cell) for cell in line.split(mark)]
 
 
 def _unquoted(cell: str) -> str:
@@ -106,10 +178,12 @@ def _unquoted(cell: str) -> str:
 
 
 def _audio(text: str, base: Path, where: str) -> Path:
+    """Return the path of the audio of a row, beside the table or in the folder of Common Voice or LJSpeech."""
     path = audio_path(text, base, where)
-    clip = base / CLIPS / text
-    is_clip = not os.path.exists(path) and os.path.exists(clip)  # noqa: PTH110  (no error for long names)
-    return Path(os.path.abspath(clip)) if is_clip else path  # noqa: PTH100
+    if os.path.exists(path):  # noqa: PTH110  (no error for long names)
+        return path
+    places = (base / CLIPS / text, base / WAVS / f"{text}.wav")
+    return Path(os.path.abspath(next(filter(os.path.exists, places), path)))  # noqa: PTH100
 
 
 def _time(row: dict[str, str], kind: str, where: str) -> float | None:

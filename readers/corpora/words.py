@@ -2,20 +2,27 @@
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 
+from readers.common.text import canonical
 from readers.errors import ConfigError
 
-CASES = ("keep", "upper", "lower")
+CASES: dict[str, Callable[[str], str]] = {
+    "keep": canonical,
+    "upper": lambda word: canonical(word.upper()),
+    "lower": lambda word: canonical(word.lower()),
+}
 PUNCTUATION = ("strip", "keep")
 _BRACKETS = ("[]", "<>", "()", "{}")  # around noises, such as [laughter]
+_BRACKET = re.compile(r"[][<>{}]")
 _ANNOTATIONS = re.compile(r"\[[^\[\]]*\]|<[^<>]*>|\{[^{}]*\}")
 _DASHES = re.compile("[\u2013\u2014\u2026]|--+")  # dashes and an ellipsis between words
-_PLAIN = str.maketrans(dict.fromkeys("\u2019\u02bc\uff07", "'") | dict.fromkeys("\u2010\u2011", "-"))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-# Soft hyphens, marks of direction and byte order marks; a space without width separates words.
-_INVISIBLE = str.maketrans(
-    dict.fromkeys("\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff", "")
+# Typographic apostrophes and hyphens, soft hyphens, and marks of direction; a space without width separates words.
+_PLAIN = str.maketrans(
+    dict.fromkeys("\u2019\u02bc\uff07", "'")
+    | dict.fromkeys("\u2010\u2011", "-")
+    | dict.fromkeys("\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff", "")
     | {"\u200b": " "}
 )
 
@@ -29,12 +36,11 @@ class WordForms:
         Case of the words.
     punctuation : {"strip", "keep"}
         With "strip", punctuation marks at both ends of a word are removed, except an apostrophe on one side only;
-        dashes separate words, typographic apostrophes and hyphens become `'` and `-`, letters with separate accents
-        become one character, and invisible characters are removed.  Text in brackets, such as `[noise]` and `<unk>`, is
-        one word with its brackets.
+        dashes separate words, typographic apostrophes and hyphens become `'` and `-`, and soft hyphens and marks of
+        direction are removed.  Text in brackets, such as `[noise]` and `<unk>`, is one word with its brackets.
     known : collection of str
-        Words, for instance of a dictionary, which "strip" does not change.  The apostrophe on one side of another word
-        is removed if that makes it one of these.
+        Words, for instance of a dictionary, which "strip" does not change, whatever they contain.  The apostrophe on
+        one side of another word is removed if that makes it one of these.
 
     Raises
     ------
@@ -48,32 +54,43 @@ class WordForms:
         if punctuation not in PUNCTUATION:
             raise ConfigError(f"punctuation {punctuation!r}; expected {', '.join(PUNCTUATION)}")
         self.case, self.punctuation = case, punctuation
-        self.known = known
+        self.known = known if all(map(str.isascii, known)) else frozenset(map(canonical, known))
 
     def split(self, text: str) -> tuple[str, ...]:
         """Return the words of a text; control characters separate words."""
-        text = _CONTROL.sub(" ", text)
-        if self.punctuation == "strip":
-            text = text.translate(_INVISIBLE)
-            text = _ANNOTATIONS.sub(lambda match: f" {'_'.join(match[0].split())} ", text)
-        return tuple(word for token in text.split() for word in self._words(self._with_case(token)))
+        change = CASES[self.case]
+        tokens = [change(token) for token in canonical(_CONTROL.sub(" ", text)).split()]
+        if self.punctuation == "keep":
+            return tuple(tokens)
+        words: list[str] = []
+        others: list[str] = []  # since the last word that is known in spite of its brackets
+        for token in tokens:
+            if _BRACKET.search(token) and token in self.known:
+                words += [*self._plain_words(others), token]
+                others = []
+            else:
+                others.append(token)
+        return (*words, *self._plain_words(others))
+
+    def _plain_words(self, tokens: Sequence[str]) -> list[str]:
+        """Return the words of tokens, of which several may be in brackets together."""
+        text = _ANNOTATIONS.sub(lambda match: f" {'_'.join(match[0].split())} ", " ".join(tokens))
+        return [word for token in text.split() for word in self._words(token)]
 
     def _words(self, token: str) -> list[str]:
         """Return the words of a token, none if it is only punctuation."""
-        if self.punctuation == "keep" or token in self.known or _in_brackets(token):
+        if token in self.known or _in_brackets(token):
             return [token]
-        token = unicodedata.normalize("NFC", token).translate(_PLAIN)
-        parts = [token] if token in self.known else _DASHES.split(token)
-        words = [part if part in self.known else self._known_or_same(_stripped(part)) for part in parts]
-        return [word for word in words if word]
+        words: list[str] = []
+        for piece in token.translate(_PLAIN).split():
+            parts = [piece] if piece in self.known else _DASHES.split(piece)
+            words += [part if part in self.known else self._known_or_same(_stripped(part)) for part in parts]
+        return [canonical(word) for word in words if word]
 
     def _known_or_same(self, word: str) -> str:
         """Return a word without the apostrophe of a quotation of several words, if only that is known."""
         bare = word.strip("'")
         return bare if bare in self.known and word not in self.known else word
-
-    def _with_case(self, token: str) -> str:
-        return token.upper() if self.case == "upper" else token.lower() if self.case == "lower" else token
 
 
 def _in_brackets(token: str) -> bool:

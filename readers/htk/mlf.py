@@ -19,7 +19,7 @@ from readers.common.faults import OnFault
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
 from readers.common.names import KeySet, cut_extension, key_of, wildcard, with_tails
-from readers.common.text import is_number, read_lines, split_fields
+from readers.common.text import canonical, is_number, read_lines, split_fields
 from readers.errors import FormatError
 from readers.htk.storage.label_fields import (
     HEADER,
@@ -143,7 +143,7 @@ class MLF(Mapping):
 
     def _find(self, name: str) -> tuple[list[Label] | int, tuple[str, int]] | None:
         """Return (labels or their number among those of large files, (file, line)) of the entry for an utterance."""
-        key = key_of(name)
+        key, name = key_of(name), canonical(name)
         for candidate in (key, name) if key != name else (key,):  # a key may have a dot, as in sp0.9-utt
             found = self._exactly(candidate)
             if found is not None:

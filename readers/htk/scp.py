@@ -118,7 +118,7 @@ def read_scp(
     directory = posixpath.dirname(os.fspath(path).replace(os.sep, "/")) or "."
     source, folder = f"{path}", directory if expand else None
     parse = partial(_parse_entry, source=source, prefix=prefix, directory=folder, channels=channels)
-    entries: ParsedLines[ScpEntry] = ParsedLines(read_text_bytes(path), parse)
+    entries: ParsedLines[ScpEntry] = ParsedLines(read_text_bytes(path, exact=True), parse)
     for place, number, line in entries.lines():
         if number == 1 and (found := _other_kind(line)):  # otherwise each line would be reported as a missing file
             fault = FormatError(f"{path}:1: {found}; expected lines path, name=path or name=path[first,last]")
@@ -229,7 +229,7 @@ def read_pairs(path: str | os.PathLike) -> Sequence[tuple[str, str]]:
 
     Raises FormatError, with file and line, for a line that does not have two names.
     """
-    pairs = ParsedLines(read_text_bytes(path), partial(_parse_pair, source=f"{path}"))
+    pairs = ParsedLines(read_text_bytes(path, exact=True), partial(_parse_pair, source=f"{path}"))
     for place, number, line in pairs.lines():
         _parse_pair(line, number, f"{path}")
         pairs.append(place, number)
@@ -237,7 +237,7 @@ def read_pairs(path: str | os.PathLike) -> Sequence[tuple[str, str]]:
 
 
 def _parse_pair(line: str, number: int, source: str) -> tuple[str, str]:
-    fields = split_fields(line, f"{source}:{number}")
+    fields = split_fields(line, f"{source}:{number}", exact=True)
     if len(fields) != 2:
         raise FormatError(
             f"{source}:{number}: found {len(fields)}; expected two names, source and target, separated by blanks"
@@ -255,7 +255,7 @@ def write_pairs(path: str | os.PathLike, pairs: Iterable[tuple[str | Path, str |
 
 
 def read_list(path: str | os.PathLike) -> list[str]:
-    """Read a list of names.
+    """Read a list of names of files.
 
     Parameters
     ----------
@@ -267,4 +267,4 @@ def read_list(path: str | os.PathLike) -> list[str]:
     list of str
         The lines without surrounding blanks; blank lines are skipped.
     """
-    return [line.strip() for line in read_lines(path) if line.strip()]
+    return [line.strip() for line in read_lines(path, exact=True) if line.strip()]

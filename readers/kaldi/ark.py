@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from readers.common.text import read_lines, to_numbers
+from readers.common.text import canonical, read_lines, to_numbers
 from readers.errors import FormatError
 
 MAX_KEY_BYTES = 4096
@@ -111,9 +111,9 @@ def read_ark_scp(path: str | os.PathLike) -> list[ArkEntry]:
     Kaldi documentation, "Kaldi I/O mechanisms".
     """
     entries: dict[str, ArkEntry] = {}
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, exact=True), 1):
         key, location = [*line.split(None, 1), "", ""][:2]
-        location = location.strip()
+        key, location = canonical(key), location.strip()
         if not key:
             continue
         if not location:
@@ -289,7 +289,7 @@ def read_key(file: BinaryIO, path: str | os.PathLike) -> str | None:
 
 def decode_key(key: bytes, path: str | os.PathLike) -> str:
     try:
-        return key.decode()
+        return canonical(key.decode())
     except UnicodeDecodeError as fault:
         raise FormatError(f"{path}: key {key[:40]!r} is not UTF-8; expected text") from fault
 

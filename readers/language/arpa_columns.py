@@ -5,12 +5,12 @@ Returns None for anything unusual; `readers.language.arpa` then reads the file l
 
 import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from readers.common.text import is_number
+from readers.common.text import canonical, is_number
 from readers.errors import FormatError
 
 _TITLE = rb"^[ \t]*\\(\d+)-grams:[ \t]*$"
@@ -61,11 +61,9 @@ def _plain(raw: bytes) -> bytes | None:
     if b"\0" in raw:
         return None
     if not raw.isascii():
-        decoder = codecs.getincrementaldecoder("utf-8")()
         try:
-            for begin in range(0, len(raw), _DECODED_AT_ONCE):
-                decoder.decode(raw[begin : begin + _DECODED_AT_ONCE])
-            decoder.decode(b"", final=True)
+            if any(canonical(text) != text for text in _pieces(raw)):
+                raw = canonical(raw.decode()).encode()
         except UnicodeDecodeError:
             return None
         if _OTHER_BLANKS.search(raw):
@@ -73,6 +71,15 @@ def _plain(raw: bytes) -> bytes | None:
     if b"\r" in raw:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return raw if raw.endswith(b"\n") else raw + b"\n"
+
+
+def _pieces(raw: bytes) -> Iterator[str]:
+    """Yield the text in pieces of whole lines, which take less memory than all of it."""
+    begin = 0
+    while begin < len(raw):
+        end = raw.find(b"\n", begin + _DECODED_AT_ONCE) + 1 or len(raw)
+        yield raw[begin:end].decode()
+        begin = end
 
 
 class _Sections:

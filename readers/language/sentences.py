@@ -1,6 +1,7 @@
 """Texts with a sentence on each line, in parts that can be read independently of each other.
 
-A part of a plain file is a range of bytes; the lines that begin in it belong to it.  A compressed file is one part.
+A part of a plain file is a range of bytes; the lines that begin in it belong to it.  A compressed file, or one in
+UTF-16, is one part.
 """
 
 import os
@@ -8,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.common.text import GZIP_MAGIC, decode_lines, read_lines
+from readers.common.text import GZIP_MAGIC, UTF16_MARKS, decode_lines, read_lines
 from readers.errors import FormatError
 
 PART_BYTES = 8 << 20
@@ -28,7 +29,7 @@ def text_parts(path: str | os.PathLike) -> list[TextPart]:
     Parameters
     ----------
     path : path
-        Plain text is divided, gzip is not.
+        Plain text in UTF-8 is divided, other text is not.
 
     Returns
     -------
@@ -42,7 +43,7 @@ def text_parts(path: str | os.PathLike) -> list[TextPart]:
     if not stat.S_ISREG(status.st_mode) or status.st_size <= PART_BYTES:
         return [TextPart(name)]
     with open(name, "rb") as file:  # noqa: PTH123
-        if file.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
+        if file.read(2) in (GZIP_MAGIC, *UTF16_MARKS):
             return [TextPart(name)]
     return [
         TextPart(name, start, min(start + PART_BYTES, status.st_size)) for start in range(0, status.st_size, PART_BYTES)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from readers.common.text import canonical
 from readers.errors import FormatError
 from readers.language.vocabulary import VocabularyWord
 
@@ -89,9 +90,8 @@ def parse_vocabularies(value: Any, names: Container[str] | None = None) -> dict[
     for number, entry in enumerate(_checked(value, ENTRY, list)):
         where = f"{ENTRY}[{number}]"
         _checked(entry, where, dict)
-        words = [
-            _checked(word, f"{where}: word", str) for word in _checked(entry.get("words"), f"{where}: words", list)
-        ]
+        words = _checked(entry.get("words"), f"{where}: words", list)
+        words = [canonical(_checked(word, f"{where}: word", str)) for word in words]
         if not words or len(set(words)) < len(words) or any(word.split() != [word] for word in words):
             raise FormatError(f"{where}: words; expected different words without blanks, at least one")
         counts, classes = (_numbers(entry, key, where, len(words)) for key in ("counts", "classes"))

@@ -5,7 +5,6 @@ without quotes, such as `xmin =` and `intervals [1]:`, explain them, and are ski
 Source: Praat's manual, "TextGrid file formats".
 """
 
-import codecs
 import math
 import os
 import re
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.common.text import decode_text, is_number
+from readers.common.text import canonical, decode_text, is_number
 from readers.errors import FormatError
 
 MOST_BYTES = 1 << 25  # an hour of speech with words and phones has two million
@@ -82,7 +81,10 @@ def read_textgrid(path: str | os.PathLike) -> tuple[Tier, ...]:
     size = Path(path).stat().st_size
     if size > MOST_BYTES:
         raise FormatError(f"{path}: {size} bytes; expected a TextGrid of at most {MOST_BYTES}")
-    text = _text(Path(path).read_bytes(), path)
+    raw = Path(path).read_bytes()
+    if raw.startswith(b"ooBinaryFile"):
+        raise FormatError(f"{path}: a binary file of Praat; {_EXPECTED}; open it in Praat and save it as a text file")
+    text = decode_text(raw, path)
     tokens = _Tokens(text, path)
     if not text.lstrip().startswith(("File type", '"ooTextFile')):
         raise FormatError(f"{path}:1: {text.lstrip()[:30]!r}; {_EXPECTED}")
@@ -94,17 +96,6 @@ def read_textgrid(path: str | os.PathLike) -> tuple[Tier, ...]:
     if tokens.flag() != "<exists>":
         return ()
     return tuple(_tier(tokens) for _ in range(tokens.count()))
-
-
-def _text(raw: bytes, path: str | os.PathLike) -> str:
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        try:
-            raw = raw.decode("utf-16").encode()
-        except UnicodeError as fault:
-            raise FormatError(f"{path}: damaged UTF-16 ({fault}); {_EXPECTED}") from fault
-    elif raw.startswith(b"ooBinaryFile"):
-        raise FormatError(f"{path}: a binary file of Praat; {_EXPECTED}; open it in Praat and save it as a text file")
-    return decode_text(raw, path)
 
 
 def _tier(tokens: "_Tokens") -> Tier:
@@ -147,7 +138,7 @@ class _Tokens:
         token = self._next("a text in double quotes")
         if not token.startswith('"'):
             raise FormatError(f"{self.where}: {token[:40]!r}; expected a text in double quotes")
-        return token[1:-1].replace('""', '"')
+        return canonical(token[1:-1].replace('""', '"'))
 
     def number(self) -> float:
         """Return the next token, which must be a number."""

@@ -8,8 +8,9 @@ from readers.audio.audio_file import Channel
 from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import read_corpus
 from readers.corpora.importing import import_corpus
+from readers.corpora.words import CASES
 from readers.errors import ArgonautError
-from recipes.own.data import CASES, best_case, guess_kind, is_imported
+from recipes.own.data import best_case, guess_kind, is_imported
 
 AUTO = "auto"  # the case of which the dictionary lacks the fewest words
 

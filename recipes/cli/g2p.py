@@ -152,9 +152,9 @@ def run_apply(arguments: argparse.Namespace) -> int:
 
 def read_words(arguments: argparse.Namespace) -> list[str]:
     """Return the words of the command line and of the file.  Raises ConfigError and FormatError for none."""
-    from readers.common.text import read_lines
+    from readers.common.text import canonical, read_lines
 
-    words = list(arguments.words)
+    words = list(map(canonical, arguments.words))
     if arguments.word_file:
         for number, line in enumerate(read_lines(arguments.word_file), 1):
             if len(line.split()) > 1:

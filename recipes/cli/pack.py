@@ -174,7 +174,7 @@ def corpus_of(root: Path) -> Path:
 
     record = root / "stages" / "lists.done"
     try:
-        return Path(parse_json(read_text(record))["settings"]["data"])
+        return Path(parse_json(read_text(record, exact=True))["settings"]["data"])
     except (ValueError, KeyError, TypeError) as fault:
         raise FormatError(f"{record}: {fault}; expected the record of a stage, which names the corpus") from fault
 

@@ -11,6 +11,7 @@ from readers.common.report import RunReport
 from readers.common.text import parse_json, read_lines, read_text
 from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import AUDIO, SPEAKERS, WORDS
+from readers.corpora.words import CASES
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation
 
@@ -19,7 +20,6 @@ LEAST_SHARE = 0.9  # of the speech that must have the sample rate of a configura
 FRAMES_PER_SECOND = 100
 SMALL_DICTIONARY = 20_000  # words; a smaller dictionary is used as a whole, of a larger one the words of the texts
 NO_WORDS = ("<s>", "</s>", "!SIL", "<sil>", "<SIL>", "<eps>")
-CASES = {"keep": str, "upper": str.upper, "lower": str.lower}
 
 
 def is_imported(source: Path) -> bool:
@@ -30,7 +30,7 @@ def is_imported(source: Path) -> bool:
 def guess_kind(source: Path) -> str:
     """Return the kind of a corpus, for `argonaut import`."""
     name = source.name.lower().removesuffix(".gz")
-    if name.endswith((".csv", ".tsv")):
+    if name.endswith((".csv", ".tsv", ".json")) or (name.endswith(".jsonl") and "supervisions" not in name):
         return "table"
     if name.endswith(".jsonl") or any(source.glob("*recordings*.jsonl*")):
         return "lhotse"

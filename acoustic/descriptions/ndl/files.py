@@ -52,7 +52,7 @@ def read_description(path: Path, where: str, scope: Config) -> DescriptionFile:
     `where` is the place that names the file, for messages. Raises ConfigError.
     """
     try:
-        text = read_text(path)
+        text = read_text(path, exact=True)
     except OSError as fault:
         raise ConfigError(f"{where}: {path}: {fault.strerror}; expected a readable file") from fault
     text = "\n".join(_without_slashes(line) for line in text.split("\n"))

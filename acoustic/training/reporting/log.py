@@ -121,7 +121,7 @@ def read_history(path: str | Path) -> list[dict]:
     if not path.exists():
         return []
     rows = []
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, exact=True), 1):
         try:
             row = parse_json(line)
             row["epoch"] = int(row["epoch"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from readers.common.text import escape, is_count, is_number, quote_name
+from readers.common.text import canonical, escape, is_count, is_number, quote_name
 from readers.errors import FormatError
 
 if TYPE_CHECKING:
@@ -56,9 +56,8 @@ def unescape_entry(name: str) -> str:
     """Return the name of an entry with the characters of its octal codes."""
     if "\\" not in name:
         return name
-    return _OCTAL.sub(
-        lambda run: bytes(int(code, 8) for code in run.group(1)[1:].split("\\")).decode(errors="replace"), name
-    )
+    decode = lambda run: bytes(int(code, 8) for code in run.group(1)[1:].split("\\")).decode(errors="replace")  # noqa: E731
+    return canonical(_OCTAL.sub(decode, name))
 
 
 def not_closed(name: str, where: str) -> FormatError:

@@ -19,7 +19,7 @@ import numpy as np
 
 from readers.common.faults import OnFault
 from readers.common.names import KeySet, KeyTable, hashes_of, key_of, several
-from readers.common.text import GZIP_MAGIC, decode_text, read_text_bytes
+from readers.common.text import GZIP_MAGIC, UTF16_MARKS, canonical, decode_text, read_text_bytes
 from readers.errors import FormatError
 from readers.htk.storage.label_fields import HEADER, check_header, entry_name, not_closed, unescape_entry
 from readers.htk.storage.label_kernels import END, FULL, NOT_CLOSED, ODD_NAME, find_dot, index_entries
@@ -60,7 +60,8 @@ class LabelText:
     Parameters
     ----------
     path : path
-        Plain or gzip.  Compressed text, and text with other line ends, is copied to a temporary file.
+        Plain or gzip.  Compressed text, and text with other line ends or other forms of letters, is copied to a
+        temporary file.
     """
 
     def __init__(self, path: str | os.PathLike):
@@ -93,7 +94,7 @@ class LabelText:
         """Raise FormatError, as for a small file, unless the first line is that of label files."""
         head = self.read(0, min(self.size, HEAD))
         if not head.startswith(HEADER.encode()):
-            decode_text(head[: head.rfind(b"\n") + 1] or head, self.path)  # may be audio
+            decode_text(head[: head.rfind(b"\n") + 1] or head, self.path, exact=True)  # may be audio
         check_header(head.decode(errors="replace").split("\n", 1)[0], f"{self.path}")
 
     def release(self) -> None:
@@ -142,14 +143,19 @@ def _read_at(file: FileIO, begin: int, size: int, lock: threading.Lock) -> bytes
 
 
 def _is_plain(path: str | os.PathLike) -> bool:
-    """Whether a file is text that can be read in parts as it is."""
+    """Whether a file is text that can be read in parts as it is, with canonical words and plain line ends."""
     with Path(path).open("rb", buffering=0) as file:
         block = file.read(BLOCK)
-        if block.startswith((GZIP_MAGIC, BYTE_ORDER_MARK)):
+        if block.startswith((GZIP_MAGIC, BYTE_ORDER_MARK, *UTF16_MARKS)):
             return False
         while block:
             if b"\r" in block:
                 return False
+            if not block.isascii():
+                block += file.readline()
+                text = block.decode(errors="replace")  # the fault is reported when the entries are read
+                if canonical(text) != text:
+                    return False
             block = file.read(BLOCK)
     return True
 
@@ -188,7 +194,7 @@ def find_entries(text: LabelText) -> Iterator[FoundEntries | Fault]:
         is_last = place + len(block) == text.size
         block = block if is_last else block[: block.rfind(b"\n") + 1]
         if not block.isascii() or b"\0" in block:
-            decode_text(block, text.path, line)
+            decode_text(block, text.path, line, exact=True)
         characters, begin, reason = np.frombuffer(block, np.uint8), 0, FULL
         while reason != END:
             count, begin, line, reason = index_entries(characters, begin, line, *columns)

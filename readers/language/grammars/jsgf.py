@@ -18,7 +18,7 @@ import functools
 import re
 from typing import Any
 
-from readers.common.text import is_number
+from readers.common.text import canonical, is_number
 from readers.errors import FormatError
 from readers.language.grammars.expression import (
     IMPOSSIBLE,
@@ -152,7 +152,7 @@ def _parser() -> Any:
 
         def word(self, parts):
             text = str(parts[0])
-            return Word(_ESCAPE.sub(r"\1", text[1:-1] if text.startswith('"') else text))
+            return Word(canonical(_ESCAPE.sub(r"\1", text[1:-1] if text.startswith('"') else text)))
 
         def reference(self, parts):
             return Reference(str(parts[0]), parts[0].line)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from readers.common.text import parse_json
+from readers.common.text import canonical, parse_json
 from readers.errors import FormatError
 from readers.language.grammars.network import NetworkBuilder, WordNetwork
 
@@ -80,7 +80,7 @@ def phrase_network(phrases: Sequence[str], where: str = "phrase list") -> WordNe
     builder.add(end, begin)
     builder.add(end, WordNetwork.END)
     for number, phrase in enumerate(dict.fromkeys(phrases), start=1):
-        words = phrase.split()
+        words = canonical(phrase).split()
         if not words:
             raise FormatError(f"{where}: phrase {number} is empty; expected at least one word")
         node = begin

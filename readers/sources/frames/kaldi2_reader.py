@@ -36,7 +36,7 @@ def _specifier(config: Config, key: str) -> Specifier:
     """Return what the file says that `key` names. Raises ConfigError and FormatError."""
     path = config.path(key)
     with naming(config, key):
-        return parse_specifier(read_text(path), str(path))
+        return parse_specifier(read_text(path, exact=True), str(path))
 
 
 class Kaldi2Stream(KaldiStream):

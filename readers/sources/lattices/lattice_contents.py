@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.common.text import read_lines
+from readers.common.text import canonical, read_lines
 from readers.errors import FormatError
 from readers.sources.lattices.lattice_archive import LatticeArchive
 
@@ -62,13 +62,14 @@ def read_contents(path: str | Path, prefix: str = "") -> dict[str, ContentsEntry
     """
     found: dict[str, ContentsEntry] = {}
     archive = ""
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, exact=True), 1):
         if not line.strip():
             continue
         where, match = f"{path}:{number}", _LINE.fullmatch(line.strip())
         if match is None:
             raise FormatError(f"{where}: {line.strip()[:60]!r}; expected utterance=archive[position]")
         name, file, position = match.groups()
+        name = canonical(name)
         if file:
             archive = _resolved(file, Path(path), prefix)
         elif not archive or position is None:

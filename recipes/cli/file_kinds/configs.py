@@ -94,7 +94,7 @@ def network_description(path: str) -> Figures:
     from readers.common.text import read_text
     from readers.config.syntax import Source
 
-    sections, script = split_sections(Source.from_text(read_text(path), str(Path(path))))
+    sections, script = split_sections(Source.from_text(read_text(path, exact=True), str(Path(path))))
     return [
         ("sections", " ".join(name for name, _ in sections.values()) or "none"),
         ("statements", len(script.statements)),

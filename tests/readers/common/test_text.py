@@ -7,7 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.common.names import cut_extension, key_of
-from readers.common.text import escape, is_count, is_number, quote_name, read_bytes, read_lines, split_fields, unescape
+from readers.common.text import (
+    canonical,
+    escape,
+    is_count,
+    is_number,
+    quote_name,
+    read_bytes,
+    read_lines,
+    read_text_bytes,
+    split_fields,
+    unescape,
+)
 from readers.errors import ConfigError, FormatError
 
 
@@ -64,6 +75,16 @@ def test_zero_bytes_are_no_text(tmp_path):
         read_lines(tmp_path / "a")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_known_by_its_byte_order_mark(encoding, tmp_path):
+    (tmp_path / "a").write_bytes("\ufeffeins\r\nzwölf 𝄞\n".encode(encoding))
+    assert read_lines(tmp_path / "a") == ["eins", "zwölf 𝄞"]
+    assert read_text_bytes(tmp_path / "a") == "eins\nzwölf 𝄞\n".encode()
+    (tmp_path / "a").write_bytes("\ufeff\ud800x".encode(encoding, "surrogatepass"))
+    with pytest.raises(FormatError, match=r"a: damaged UTF-16 \(illegal .*\); expected text"):
+        read_lines(tmp_path / "a")
+
+
 @pytest.mark.parametrize("token", ["0", "-1", "+2.5", ".5", "1e-3", "-3239.01", "7.", "-inf"])
 def test_is_number(token):
     assert is_number(token)
@@ -100,8 +121,9 @@ def test_unescape(text, expected):
 @settings(max_examples=200, deadline=None)
 @given(st.text(min_size=0, max_size=12))
 def test_quoted_names_come_back(name):
-    assert split_fields(quote_name(name), "x:1")[0][0] == name
-    assert unescape(escape(name)) == name
+    assert split_fields(quote_name(name), "x:1", exact=True)[0][0] == name
+    assert unescape(escape(name), exact=True) == name
+    assert split_fields(quote_name(name), "x:1")[0][0] == unescape(escape(name)) == canonical(name)
 
 
 def test_quote_name_leaves_plain_names_alone():

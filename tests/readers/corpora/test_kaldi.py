@@ -175,3 +175,72 @@ def test_segments_outside_of_their_recordings_are_reported(segments, message, ka
 def test_a_file_is_no_directory(kaldi):
     with pytest.raises(FormatError, match="a file; expected a Kaldi data directory"):
         import_corpus("kaldi", kaldi / "text")
+
+
+COMMANDS = [  # of a file of 2 s with 8,000 samples in a second
+    ("sph2pipe -f wav -p -c 1 a.wav |", "name the channel of the file, `u a.wav[0,15999,0]`"),
+    ("sph2pipe -f wav -p -c2 a.wav |", "name the channel of the file, `u a.wav[0,15999,1]`"),
+    ("/opt/sph2pipe -f wav -t 0.5:1.25 a.wav |", "name the part of the file, `u a.wav[4000,9999]`"),
+    ("sph2pipe -t :1 -c 2 a.wav | sox -t wav - -r 8k -t wav - |", "name the part of the file, `u a.wav[0,7999,1]`"),
+    ("sph2pipe -s 100:299 a.wav |", "name the part of the file, `u a.wav[100,299]`"),
+    ("ffmpeg -ss 0.5 -t 5 -i a.wav -f wav - |", "name the part of the file, `u a.wav[4000,15999]`"),
+    ("ffmpeg -i a.wav -ss 00:00:00.5 -to 00:00:01 -f wav - |", "name the part of the file, `u a.wav[4000,7999]`"),
+    ("ffmpeg -i a.wav -map_channel 0.0.1 -f wav - |", "name the channel of the file, `u a.wav[0,15999,1]`"),
+    ("sox a.wav -t wav - remix 2 trim 0.25 0.5 |", "name the part of the file, `u a.wav[2000,5999,1]`"),
+    ("sox a.wav -t wav - trim 1 |", "name the part of the file, `u a.wav[8000,15999]`"),
+    ("sph2pipe -c 2 -t 1:2 b.sph |", "name the part of the file, `u b.sph[first,last,1]`, in samples counted from 0"),
+    ("ffmpeg -t 5 -i b.mp3 -f wav - |", "name the part of the file, `u b.mp3[first,last]`, in samples counted from 0"),
+    ("sph2pipe -f wav -p a.wav |", "name the file itself, `u a.wav`"),
+    ("flac -c -d -s a.wav | sox - -c 1 -b 16 -t wav - |", "name the file itself, `u a.wav`"),
+    *(
+        (command, "store its output in a file and name that")
+        for command in (
+            "ffmpeg -ss 0.5 -i a.wav -to 1 -f wav - |",
+            "ffmpeg -ss 10ms -i a.wav -f wav - |",
+            "ffmpeg -i a.wav -af volume=2 -f wav - |",
+            "ffmpeg -i a.wav -filter:a pan=mono|c0=FR -f wav - |",
+            "sox a.wav -t wav - remix 1,2 |",
+            "sox a.wav -t wav - remix 1 2 |",
+            "sox a.wav -t wav - trim 0 =1 |",
+            "sox a.wav -t wav - trim 0 1 trim 0 0.5 |",
+            "sph2pipe -c 2 a.wav | sox -t wav - -t wav - remix 2 |",
+            "flac -cds --skip=0:01 a.wav |",
+            "ffmpeg -ss 1 -i a.mp4 -f wav - |",
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "way"), COMMANDS)
+def test_what_a_command_selects_is_not_lost(command, way, kaldi):
+    tone(kaldi / "a.wav", 16000, channels=2)
+    (kaldi / "wav.scp").write_text(f"u {command}\n")
+    with pytest.raises(FormatError) as fault:
+        import_corpus("kaldi", kaldi)
+    assert f"expected an audio file; {way} (WAV, FLAC" in str(fault.value)
+
+
+def test_a_line_names_a_part_and_a_channel(kaldi, tmp_path):
+    """As the hint about commands says."""
+    tone(kaldi / "a.wav", 16000, channels=2)
+    (kaldi / "wav.scp").write_text(f"u a.wav[4000,7999,1]\nv {kaldi}/a.wav[8000,9599]\n")
+    (kaldi / "utt2spk").write_text("u s\nv s\n")
+    corpus = import_corpus("kaldi", kaldi)
+    assert [(one.audio, one.start, one.end, one.channel) for one in corpus.utterances] == [
+        (kaldi / "a.wav", 0.5, 1.0, 1),
+        (kaldi / "a.wav", 1.0, 1.2, None),
+    ]
+    (kaldi / "segments").write_text(
+        "u1 u 0.1 0.2\nu2 u 0.25 -1\nu3 u 0.3 0.6\nu4 u 0.6 0.7\nu5 u 0.1 1.1\nv1 v 0 0.1 0\n"
+    )
+    (kaldi / "utt2spk").write_text("".join(f"{name} s\n" for name in ("u1", "u2", "u3", "u4", "u5", "v1")))
+    corpus = import_corpus("kaldi", kaldi)
+    assert [(one.name, one.start, one.end, one.channel) for one in corpus.utterances] == [
+        ("u1", 0.6, 0.7, 1),
+        ("u2", 0.75, 1.0, 1),
+        ("u3", 0.8, 1.0, 1),
+        ("v1", 1.0, 1.1, 0),
+    ]
+    reasons = {name: reason for name, _, reason in corpus.report.lost if name[0] == "u"}
+    assert set(reasons) == {"u4", "u5"}
+    assert reasons["u4"].endswith("from 0.6 to 0.7 s of the part 4000 to 7999, which has 0.5 s; expected a part of it")

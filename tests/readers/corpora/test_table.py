@@ -1,6 +1,10 @@
-"""Tables: CSV and TSV."""
+"""Tables: CSV, TSV and JSON lines."""
+
+import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from readers.corpora import import_corpus, read_corpus, write_corpus
 from readers.errors import FormatError
@@ -63,7 +67,14 @@ BROKEN = [
     ("", "t.csv:1: columns none; expected names in the first row, among them path, text and speaker"),
     ("\n\n", "t.csv:1: columns none; expected names"),
     ("a.wav,hello,ann\n", "t.csv:1: columns 'a.wav', 'hello', 'ann'; expected names in the first row"),
-    ("path;text;speaker\n", "t.csv:1: columns 'path;text;speaker'; expected names in the first row"),
+    ("a.wav;hello\n", "t.csv:1: columns 'a.wav;hello'; expected names in the first row"),
+    ("a.wav|hello\n", "t.csv:1: columns 'a.wav|hello'; expected names in the first row"),
+    ('path;text\na.wav;"hello"x\n', "t.csv:2: ';' expected after '\"'; expected cells separated by semicolons"),
+    ('{"audio": "a.wav"}\n{"audio"\n', "t.csv:2: Expecting ':' delimiter: line 1 column 9 (char 8); expected a JSON"),
+    ('{"audio": "a.wav"}\n[1]\n', "t.csv:2: '[1]'; expected a JSON object"),
+    ('{"audio": {"path": "a.wav"}}', "t.csv:1: audio {'path': 'a.wav'}; expected a text or a number"),
+    ('{"text": "hello"}', "t.csv:1: columns 'text'; expected names in the first row"),
+    ('{"path": "a.wav", "offset": NaN}', "t.csv:1: start 'nan'; expected a number of seconds"),
     ("wav,audio,text\n", "t.csv:1: columns 'wav' and 'audio'; expected one with the path"),
     ("path,text,TEXT\n", "t.csv:1: columns 'text' and 'TEXT'; expected one with the text"),
     (HEAD + "a.wav,hello\n", "t.csv:2: 2 columns; expected 3, as in the first row"),
@@ -113,3 +124,136 @@ def test_rows_that_do_not_fit_are_reported(row, message, tmp_path):
     corpus = import_corpus("table", tmp_path / "t.csv")
     assert len(corpus.utterances) == 1
     assert message in corpus.report.lost[0][2]
+
+
+def parts(corpus):
+    return [(one.name, one.start, one.end) for one in corpus.utterances]
+
+
+@pytest.mark.parametrize("names", ["offset,duration", "start,dur", "Begin,DURATION"])
+def test_a_part_may_have_a_duration(names, tmp_path):
+    tone(tmp_path / "a.wav", 8000)
+    (tmp_path / "t.csv").write_text(
+        f"audio_filepath,text,{names}\na.wav,x,0.1,0.25\na.wav,y,0.5,0.25\na.wav,z,0,0.05\n"
+    )
+    corpus = import_corpus("table", tmp_path / "t.csv")
+    assert parts(corpus) == [
+        ("a-0000000-0000050", 0.0, 0.05),
+        ("a-0000100-0000350", 0.1, 0.35),
+        ("a-0000500-0000750", 0.5, 0.75),
+    ]
+    assert "columns" not in corpus.report.remarks
+
+
+def test_json_lines(tmp_path):
+    """A manifest of NeMo; lines may lack an offset."""
+    tone(tmp_path / "a.wav", 8000)
+    lines = [
+        {"audio_filepath": "a.wav", "text": "caf\u00e9", "offset": 0.5, "duration": 0.25, "speaker": 7, "lang": None},
+        {"audio_filepath": "a.wav", "duration": 1, "text": "all, of it", "speaker": "x", "augment": [1]},
+    ]
+    (tmp_path / "m.json").write_text("".join(json.dumps(line) + "\n\n" for line in lines))
+    corpus = import_corpus("table", tmp_path / "m.json", punctuation="keep")
+    assert parts(corpus) == [("a", 0.0, None), ("a-0000500-0000750", 0.5, 0.75)]
+    assert [(one.speaker, one.words) for one in corpus.utterances] == [("x", ("all,", "of", "it")), ("7", ("café",))]
+
+
+@pytest.mark.parametrize(
+    ("duration", "end"), [("1.0004", None), ("0.9996", None), ("1", None), ("0.3", None), ("1.45", None), ("0.2", 0.2)]
+)
+def test_a_duration_without_a_start_is_that_of_the_file(duration, end, tmp_path):
+    """It is often rounded, so that the end of the file counts; one that is much shorter is that of a part."""
+    tone(tmp_path / "a.wav", 12800 if end else 8000)
+    (tmp_path / "t.csv").write_text(f"path,duration\na.wav,{duration}\n")
+    assert parts(import_corpus("table", tmp_path / "t.csv")) == [("a", 0.0, end)]
+
+
+def test_an_end_counts_more_than_a_duration(tmp_path):
+    tone(tmp_path / "a.wav", 8000)
+    (tmp_path / "t.csv").write_text("path,start,end,duration\na.wav,0.25,0.5,1\na.wav,0.5,,0.125\na.wav,0.75,,\n")
+    assert [part[1:] for part in parts(import_corpus("table", tmp_path / "t.csv"))] == [
+        (0.25, 0.5),
+        (0.5, 0.625),
+        (0.75, None),
+    ]
+
+
+def test_a_duration_that_the_file_does_not_have_is_reported(tmp_path):
+    tone(tmp_path / "a.wav", 8000)
+    (tmp_path / "t.csv").write_text("path,offset,duration\na.wav,0,4104\na.wav,0.5,0\n")
+    reasons = [reason for _, _, reason in import_corpus("table", tmp_path / "t.csv").report.lost]
+    assert "t.csv:2: from 0 to 4104 s, but" in reasons[0]
+    assert "t.csv:3: from 0.5 to 0.5 s; expected times from 0, the start first" in reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "looks_like_a_time"),
+    [
+        *((name, True) for name in ("stop_ms", "endTime", "length", "offset (ms)", "START_MS", "segment_end", "xmax")),
+        *((name, False) for name in ("sentence_id", "gender", "up_votes", "timer", "agenda", "sms")),
+    ],
+)
+def test_unknown_columns_that_look_like_times_are_named(name, looks_like_a_time, tmp_path):
+    tone(tmp_path / "a.wav", 8000)
+    (tmp_path / "t.csv").write_text(f"path,text,{name}\na.wav,x,1\n")
+    remark = import_corpus("table", tmp_path / "t.csv").report.remarks.get("columns")
+    assert remark == (f"{name!r} not used; expected start, end or duration, in seconds" if looks_like_a_time else None)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt"])
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_separators_and_encodings(suffix, mark, encoding, tmp_path):
+    """Excel writes CSV with semicolons where a comma is a decimal point, and "Unicode text" in UTF-16 with tabs."""
+    tone(tmp_path / "a.wav", 8000)
+    content = mark.join(("path", "text")) + "\r\n" + mark.join(("a.wav", '"Größe ""x"""')) + "\r\n"
+    prefix = "\ufeff" if encoding == "utf-16-be" else ""
+    (tmp_path / f"t{suffix}").write_bytes((prefix + content).encode(encoding))
+    assert words_of(tmp_path / f"t{suffix}") == ['Größe "x"']
+
+
+def test_ljspeech(tmp_path):
+    """Without names of columns; the last column is as it is spoken."""
+    tone(tmp_path / "LJ/wavs/LJ001-0001.wav", 800)
+    tone(tmp_path / "LJ/wavs/LJ001-0002.wav", 800)
+    table = tmp_path / "LJ/metadata.csv"
+    table.write_text('LJ001-0001|Printing, in "the" 1st|Printing, in "the" first\nLJ001-0002|in being|in being\n')
+    corpus = import_corpus("table", table, punctuation="keep")
+    assert [(one.name, one.speaker, one.words) for one in corpus.utterances] == [
+        ("LJ001-0001", "LJ", ("Printing,", "in", '"the"', "first")),
+        ("LJ001-0002", "LJ", ("in", "being")),
+    ]
+    table.write_text("LJ001-0002|in being\n")
+    assert words_of(table) == ["in being"]
+    table.write_text("LJ001-0002|in being|in being\nLJ001-0001\n")
+    with pytest.raises(FormatError, match=r"metadata.csv:2: 1 columns; expected 3, as in the first row"):
+        import_corpus("table", table)
+
+
+CELL = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(CELL, st.integers(0, 90), st.integers(1, 9)), min_size=1, max_size=4), st.sampled_from(",;j"))
+def test_any_cells_and_times(tmp_path_factory, rows, form):
+    """The same rows in CSV and in JSON lines give the same utterances."""
+    folder = tmp_path_factory.mktemp("table")
+    tone(folder / "a.wav", 800)
+    if form == "j":
+        items = [
+            {"path": "a.wav", "text": x, "start": s / 1e3, "dur": d / 1e3, "id": i} for i, (x, s, d) in enumerate(rows)
+        ]
+        content = "".join(json.dumps(item) + "\n" for item in items)
+    else:
+        quoted = [x.replace('"', '""') for x, _, _ in rows]
+        lines = [
+            ["a.wav", f'"{x}"', f"{s / 1e3}", f"{d / 1e3}", f"{i}"]
+            for i, (x, (_, s, d)) in enumerate(zip(quoted, rows))
+        ]
+        content = "".join(form.join(line) + "\n" for line in [["path", "text", "start", "dur", "id"], *lines])
+    (folder / "t.csv").write_text(content, encoding="utf-8")
+    corpus = import_corpus("table", folder / "t.csv", punctuation="keep")
+    assert [(one.name, *one.words) for one in corpus.utterances] == [(f"{i}", x) for i, (x, _, _) in enumerate(rows)]
+    assert [one.samples(corpus.headers[one.audio]) for one in corpus.utterances] == [
+        (8 * s, 8 * (s + d)) for _, s, d in rows
+    ]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from readers.common.text import canonical
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation, read_dictionary, write_dictionary
 
@@ -86,11 +87,11 @@ def test_all_faults_are_reported_at_once(tmp_path):
     assert [str(fault).split(": ")[0] for fault in faults] == [f"{path}:2", f"{path}:3"]
 
 
-NAME = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=8)
+NAME = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=8).map(canonical).filter(bool)
 ENTRY = st.builds(
     Pronunciation,
     NAME,
-    st.one_of(st.none(), st.text(st.characters(blacklist_categories=["Cs"]), max_size=8)),
+    st.one_of(st.none(), st.text(st.characters(blacklist_categories=["Cs"]), max_size=8).map(canonical)),
     st.one_of(st.none(), st.floats(0, 1, exclude_min=True)),
     st.lists(NAME, max_size=4).map(tuple),
 )

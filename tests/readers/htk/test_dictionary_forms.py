@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from readers.common.text import canonical
 from readers.dictionaries.forms import FORMS, detect_form, read_any_dictionary
 from readers.dictionaries.phones import change_phones, read_phone_replacements, without_stress
 from readers.errors import ConfigError, FormatError
@@ -168,7 +169,11 @@ def test_a_file_without_pronunciations_is_a_fault(tmp_path):
         read_any_dictionary(put(tmp_path / "d", ";;; nothing\n\n"))
 
 
-WORD = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=6)
+WORD = (
+    st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=6)
+    .map(canonical)
+    .filter(bool)
+)
 PHONE = st.from_regex(r"[A-Za-z@][A-Za-z@{}0-9:~]{0,3}", fullmatch=True)
 ENTRIES = st.lists(
     st.tuples(WORD, st.one_of(st.none(), st.floats(0.01, 1)), st.lists(PHONE, min_size=1, max_size=4).map(tuple)),

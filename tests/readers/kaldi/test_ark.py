@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from readers.common.text import canonical
 from readers.errors import ArgonautError, FormatError
 from readers.kaldi.alignments import parse_tokens, read_alignment, read_alignments
 from readers.kaldi.ark import (
@@ -21,7 +22,7 @@ from readers.kaldi.ark import (
 )
 
 QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
-KEY = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=6)
+KEY = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=6).map(canonical).filter(bool)
 
 
 def matrices(seed: int, keys, dtype=np.float32) -> dict[str, np.ndarray]:

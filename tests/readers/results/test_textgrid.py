@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from readers.common.text import canonical
 from readers.errors import FormatError
 from readers.results import Interval, Tier, TimedWord, read_textgrid
 from readers.results.timed_words import write_textgrid
@@ -94,7 +95,11 @@ def test_a_textgrid_of_this_project(tmp_path):
     assert [one[:3] for one in intervals] == [(0, 0.5, ""), (0.5, 1, "a"), (1, 1.25, "“b”"), (1.25, 2, "")]
 
 
-texts = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Zl", "Zp")), max_size=8).map(str.strip)
+texts = (
+    st.text(st.characters(codec="utf-8", exclude_categories=("C", "Zl", "Zp")), max_size=8)
+    .map(str.strip)
+    .map(canonical)
+)
 
 
 @settings(max_examples=40, deadline=None)

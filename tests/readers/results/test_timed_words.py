@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from readers.common.text import canonical
 from readers.errors import ConfigError, FormatError
 from readers.results.timed_words import TimedWord, cues, read_ctm, write_ctm, write_words
 
@@ -104,8 +105,10 @@ def test_faults_of_a_ctm_file_name_the_line(tmp_path, line):
 
 
 thousandths = st.integers(0, 10**6).map(lambda number: number / 1000)
-texts = st.text(st.characters(blacklist_categories=("Z", "C")), min_size=1, max_size=6).filter(
-    lambda text: ";;" not in text and not text.isspace()
+texts = (
+    st.text(st.characters(blacklist_categories=("Z", "C")), min_size=1, max_size=6)
+    .map(canonical)
+    .filter(lambda text: ";;" not in text and not text.isspace())
 )
 
 

@@ -178,3 +178,20 @@ def test_an_empty_scheduler_is_refused_rather_than_left_out(mlf, capsys):
     reference = mlf("ref", a="X Y")
     assert main(["score", reference, reference, "--scheduler", ""]) == 2
     assert "argument --scheduler: empty; expected tcp://HOST:PORT or a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reference", ["mlf", "octal", "trn", "ctm"])
+@pytest.mark.parametrize("hypothesis", ["mlf", "octal", "trn", "ctm"])
+def test_equivalent_letters_of_unicode_are_equal(reference, hypothesis, tmp_path, capsys):
+    """In words and in the names of utterances, composed in the reference and decomposed in the hypothesis."""
+    contents = {
+        "mlf": '#!MLF!#\n"*/X.lab"\n0 10 X\n10 20 b\n.\n',
+        "octal": '#!MLF!#\n"*/X.lab"\n0 10 X\n10 20 b\n.\n',
+        "trn": "X b (X)\n",
+        "ctm": "X 1 0 1 X\nX 1 1 1 b\n",
+    }
+    for name, form, word in (("ref", reference, "n\u00e9"), ("hyp", hypothesis, "ne\u0301")):
+        word = "".join(f"\\{byte:03o}" for byte in word.encode()) if form == "octal" else word
+        (tmp_path / name).write_text(contents[form].replace("X", word), encoding="utf-8")
+    assert main(["score", str(tmp_path / "ref"), str(tmp_path / "hyp")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "WER 0.0% (1 utterances, 2 words)"
