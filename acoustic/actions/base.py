@@ -16,6 +16,7 @@ from readers.config.option_check import idle_notes
 from readers.config.syntax import Source
 from readers.config.values import did_you_mean
 from readers.minibatches.base import Reader, open_reader, reader_class
+from readers.sources.frames.htk_mlf_reader import missing_files
 
 READER_BLOCKS = ("reader", "cvReader")
 
@@ -105,6 +106,14 @@ class Action:
     def network(self) -> Network:
         """Return the network that the action works on, without reading data. Raises ArgonautError and OSError."""
         return load_model(self.model_path, self.common.precision, self.common.device)
+
+    def require_files(self) -> None:
+        """Raise ArgonautError if data are missing that no action creates: before the first action of a run starts."""
+        if "writer" in self.blocks:  # only features are read, and bad utterances are skipped
+            return
+        for name in self.data_blocks():
+            for fault in missing_files(self.config.block(name)) if self.config.has(name) else ():
+                raise fault
 
     def data_blocks(self) -> list[str]:
         """Return the names of the data blocks that the action reads, present in the command or not."""

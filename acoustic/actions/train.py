@@ -82,7 +82,7 @@ class Train(Action):
         files = TrainingFiles(self.model_path, self.options.max_epochs)
         if self.undescribed:
             log(f"warning: {self.undescribed}; the network description is not needed, because there is a model")
-        if self.make_mode and files.newest_epoch() == self.options.max_epochs and not self._extends(files):
+        if self._is_finished(files):
             log(f"{self.model_path} exists: no further training is necessary.")
             for warning in (*self._other_length(files), *self._other_network(files)):
                 log(f"warning: {warning}")
@@ -203,6 +203,13 @@ class Train(Action):
 
     def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
         """Called after each epoch with its row of the history."""
+
+    def require_files(self) -> None:
+        if not self._is_finished(TrainingFiles(self.model_path, self.options.max_epochs)):
+            super().require_files()
+
+    def _is_finished(self, files: TrainingFiles) -> bool:
+        return self.make_mode and files.newest_epoch() == self.options.max_epochs and not self._extends(files)
 
     def _extends(self, files: TrainingFiles) -> bool:
         """Return whether a finished training goes on. Raises ConfigError if it cannot."""

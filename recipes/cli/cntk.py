@@ -94,6 +94,8 @@ def run(argv: list[str]) -> int:
                 title = command if len(names) == 1 else f"{command}-{name}"
                 actions[title] = make_action(name, block, common)
                 common = replace(common, made=(*common.made, *actions[title].makes()))
+        for action in actions.values():
+            action.require_files()
         notes = [note for action in actions.values() for note in action.notes()]
         for note in dict.fromkeys([*old_names(config), *notes]):
             log(f"note: {note}")

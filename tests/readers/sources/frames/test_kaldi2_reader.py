@@ -132,8 +132,8 @@ def test_the_limit_of_utterances_counts_outside_of_frame_mode(corpus):
 @pytest.mark.parametrize(
     ("options", "features", "labels", "message"),
     [
-        ("seqTrainCriterion=smbr", "", "", "reader.seqTrainCriterion is for sequence training, which is not supported"),
-        ("denlats=[rx=a]", "", "", "reader.denlats is for sequence training"),
+        ("seqTrainCriterion=smbr", "", "", "reader.seqTrainCriterion needs Kaldi's lattices and transition model;"),
+        ("denlats=[rx=a]", "", "", "reader.denlats needs Kaldi's lattices"),
         ("", "featureTransform=nnet", "", "featureTransform is nnet; expected NO_FEATURE_TRANSFORM, and features that"),
         ("", "rx=none", "", "reader.features.rx: none: No such file"),
         ("", "rx=$x$/counts", "", "counts: 'set/u0 5.nset/u1 2.*; expected ark:FILE or scp:FILE"),
