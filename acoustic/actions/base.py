@@ -10,6 +10,7 @@ from typing import ClassVar, TextIO
 
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
+from acoustic.nodes.noise_contrastive import NoiseContrastiveEstimation
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import idle_notes
@@ -17,6 +18,7 @@ from readers.config.syntax import Source
 from readers.config.values import did_you_mean
 from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.sources.frames.htk_mlf_reader import missing_files
+from readers.sources.sentences.lm_sequence_reader import LMSequenceReader
 
 READER_BLOCKS = ("reader", "cvReader")
 
@@ -144,17 +146,27 @@ class Action:
         ]
 
     def open_reader(
-        self, name: str, log: Log, progress: Progress, order: str | None = None, write: bool = False
+        self,
+        name: str,
+        log: Log,
+        progress: Progress,
+        order: str | None = None,
+        write: bool = False,
+        network: Network | None = None,
     ) -> Reader:
         """Open the reader of a block.
 
-        `order` is the value of `randomize` if the block has none; with `write`, only features are read.
+        `order` is the value of `randomize` if the block has none; with `write`, only features are read. Labels have the
+        form that the criterion of `network` needs.
         """
         block = self.config.block(name)
         if order is not None:
             for setting, value in {"randomize": order, **getattr(reader_class(block), "test_settings", {})}.items():
                 if not block.has_own(setting):
                     block.merge(Source.from_text(f"{setting}={value}", "set by the action"))
+
+        if network is not None:
+            block.merge(Source.from_text(label_settings(network, block), "set by the action"))
 
         def checked(done: int, total: int) -> None:
             progress(done, total, checking=name)
@@ -163,6 +175,18 @@ class Action:
         for warning in reader.warnings:
             log(f"warning: {warning}")
         return reader
+
+
+def label_settings(network: Network, block: Config) -> str:
+    """Return settings that give a text reader's words the noise words of the network's criterion; "" for others.
+
+    CNTK's criterion evaluates labels of mode=softmax too, because it needs only the words then.
+    """
+    if reader_class(block) is LMSequenceReader and block.text("mode", "").lower() == "softmax":
+        for node in network.nodes.values():
+            if isinstance(node, NoiseContrastiveEstimation) and node.operands[0].is_input:
+                return f"mode=nce; noise_number={network.shapes[node.operands[0].name].rows // 2 - 1}"
+    return ""
 
 
 def check_reader(config: Config, name: str) -> None:

@@ -94,7 +94,7 @@ class Train(Action):
             log("warning: no layer of the network is recurrent; expected recurrentLayer=... in SimpleNetworkBuilder")
         reference = self.reference()
         with contextlib.ExitStack() as stack:
-            readers = [stack.enter_context(self._open(name, log, progress)) for name in self.readers]
+            readers = [stack.enter_context(self._open(name, log, progress, network)) for name in self.readers]
             self._check_word_classes(*readers)
             parallel = self.parallel
             if parallel is not None:
@@ -141,9 +141,9 @@ class Train(Action):
             check_reader(config, name)
         return names
 
-    def _open(self, name: str, log: Log, progress: Progress) -> Reader:
+    def _open(self, name: str, log: Log, progress: Progress, network: Network) -> Reader:
         """Open the reader of one of these blocks."""
-        return self.open_reader(name, log, progress)
+        return self.open_reader(name, log, progress, network=network)
 
     def _check_word_classes(self, reader: Reader, *others: Reader) -> None:
         """Raise ConfigError if validation data have other word classes than training data."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from acoustic.actions import make_action
-from acoustic.actions.base import READER_BLOCKS, Action, CommonSettings
+from acoustic.actions.base import READER_BLOCKS, Action, CommonSettings, label_settings
 from acoustic.actions.train import Train
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
@@ -19,6 +19,7 @@ from acoustic.training.evaluation import add_feature_records, add_vocabularies, 
 from readers.common.files import require_writable
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig
+from readers.config.syntax import Source
 from readers.errors import ArgonautError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.minibatches.base import open_writer, reader_class
@@ -109,16 +110,19 @@ class Validation:
         write = action is not None and "writer" in action.blocks
         for block in READER_BLOCKS if action is None else action.data_blocks():
             if self.config.block(command).is_block(block):
-                reader = self._reader(command, block, write)
+                reader = self._reader(command, block, write, figures.network)
                 if reader is not None:
                     figures.readers[block] = reader
         if action is not None and figures.network is not None:
             self._compare(command, action, figures)
         return figures
 
-    def _reader(self, command: str, block: str, write: bool) -> ReaderSummary | None:
+    def _reader(self, command: str, block: str, write: bool, network: Network | None) -> ReaderSummary | None:
         if self._files_follow(command, block):
             return None
+        if network is not None:
+            settings = self.config.check(lambda: label_settings(network, self.config.block(command).block(block)))
+            self.config.merge(Source.from_text(f"{command}=[{block}=[{settings or ''}]]", "set by the check"))
         return check_reader(self.config, (command, block), write, self._read, self.progress)
 
     def _files_follow(self, command: str, block: str) -> bool:
