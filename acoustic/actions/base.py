@@ -4,6 +4,7 @@ An action is created from its command block, which checks the options of the blo
 faults of all commands of a configuration are reported before the first one starts. Source: CNTK book, section 3.5.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TextIO
@@ -61,8 +62,10 @@ class Action:
     config : Config
         The command block.
     common : CommonSettings
-    model_path : Path
-        The model that the action creates or uses.
+    model_path : Path or None
+        The model that the action creates or uses; None for a network that the configuration describes.
+    build : callable, optional
+        Builds this network from precision, device and seed.
 
     Attributes
     ----------
@@ -80,8 +83,14 @@ class Action:
     without_effect: ClassVar[dict[str, str]] = {}  # parameters that CNTK reads and this ignores, with the reason
     keeps_report: ClassVar[bool] = True  # whether its report is written to a file next to the model
 
-    def __init__(self, config: Config, common: CommonSettings, model_path: Path):
-        self.config, self.common, self.model_path = config, common, model_path
+    def __init__(
+        self,
+        config: Config,
+        common: CommonSettings,
+        model_path: Path | None,
+        build: Callable[..., Network] | None = None,
+    ):
+        self.config, self.common, self.model_path, self._build = config, common, model_path, build
         self.trace_level = config.int("traceLevel", 0)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
@@ -107,7 +116,10 @@ class Action:
 
     def network(self) -> Network:
         """Return the network that the action works on, without reading data. Raises ArgonautError and OSError."""
-        return load_model(self.model_path, self.common.precision, self.common.device)
+        common = self.common
+        if self._build is not None:
+            return self._build(common.precision, common.device, common.seed)
+        return load_model(self.model_path, common.precision, common.device)
 
     def require_files(self) -> None:
         """Raise ArgonautError if data are missing that no action creates: before the first action of a run starts."""

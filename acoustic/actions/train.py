@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
+from acoustic.actions.described import BUILDERS, described_network
 from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.descriptions.builders.recurrent import RecurrentOptions
-from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
-from acoustic.descriptions.ndl import build_ndl_network, ndl_options
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import unseen_text
 from acoustic.training.configuration import WITHOUT_EFFECT, idle_keys, training_options
@@ -36,13 +35,6 @@ from readers.config.render import render
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.sources.frames.frame_reader import FrameReader
-
-# For each block the function that reads its options and the one that builds the network.
-BUILDERS = {
-    "SimpleNetworkBuilder": (simple_network_options, build_simple_network),
-    "NDLNetworkBuilder": (ndl_options, build_ndl_network),
-}
-BUILDERS_NOT_BUILT = ("BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder")
 
 
 class Train(Action):
@@ -291,30 +283,3 @@ class Train(Action):
         if self.parallel is not None and not self.parallel.averages:
             check_divisible(network, watched_nodes(network, self.options), self.options)
         return network
-
-
-def described_network(config: Config) -> tuple[Any, Callable[..., Network]]:
-    """Return the options of the network that a configuration describes, and the function that builds it from them."""
-    name = _builder_of(config)
-    read_options, build = BUILDERS[name]
-    return read_options(config.block(name)), build
-
-
-def _builder_of(config: Config) -> str:
-    """Return the name of the innermost block that describes the network. Raises ConfigError.
-
-    Blocks of other builders are ignored if one of ours is in the same scope, as in configurations that hold several.
-    """
-    found = {name: config.find(name) for name in (*BUILDERS, *BUILDERS_NOT_BUILT)}
-    scope = config
-    while scope is not None:
-        names = [name for name, entry in found.items() if entry is not None and entry[0] is scope]
-        ours = [name for name in names if name in BUILDERS]
-        if len(ours) > 1:
-            raise ConfigError(f"{config.where(ours[1])}: {' and '.join(ours)} in one block; expected one of them")
-        if names and not ours:
-            raise ConfigError(f"{config.where(names[0])}: {names[0]} is not built; expected {' or '.join(BUILDERS)}")
-        if ours:
-            return ours[0]
-        scope = scope.parent
-    return "SimpleNetworkBuilder"  # reading it reports that it is missing

@@ -217,7 +217,7 @@ def run_action(log: Log, title: str, action) -> int:
         log(f"{title}: {time.monotonic() - started:.1f} seconds")
     where = ""
     # If there was nothing to do, keep the report of an earlier run.
-    if action.keeps_report and (report.num_done or report.lost):
+    if action.keeps_report and action.model_path is not None and (report.num_done or report.lost):
         path = action.model_path.with_name(f"{action.model_path.name}.{title}.report")
         report.write(path)
         for line in loss_lines(report, path):

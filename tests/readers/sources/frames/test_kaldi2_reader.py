@@ -196,7 +196,9 @@ def test_the_writer_has_the_names_of_cntk(tmp_path):
     ("text", "message"),
     [
         ("S=[dim=2]", "S has no Kaldicmd; expected Kaldicmd=ark:FILE"),
-        ('S=[Kaldicmd="ark:-"]', "S.Kaldicmd: 'ark:-'; expected ark:FILE"),
+        ('S=[Kaldicmd="ark,scp:-,a"]', "S.Kaldicmd: 'ark,scp:-,a'; expected ark:FILE"),
+        ('S=[Kaldicmd="scp:-"]', "S.Kaldicmd: 'scp:-'; expected ark:FILE"),
+        ('S=[Kaldicmd="ark:-"]; T=[Kaldicmd="ark,t:-"]', "- is used twice; expected one file for each output"),
         ('S=[Kaldicmd="scp:a"]', "S.Kaldicmd: 'scp:a'; expected ark:FILE, or ark,scp:FILE,FILE"),
         ('S=[Kaldicmd="ark:| gzip -c > a"]', "is a command, which is not run"),
     ],
