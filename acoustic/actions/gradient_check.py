@@ -68,6 +68,7 @@ class CheckGradients(Action):
                 minibatch.matrices,
                 num_samples=self.num_samples,
                 seed=self.common.seed,
+                digits=self.digits,
                 dropout_rate=self.dropout_rate,
                 layout=minibatch.layout,
             )
