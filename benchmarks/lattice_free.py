@@ -131,9 +131,16 @@ def our_criterion(placed: list[Any], y: Any) -> Callable[[], tuple[float, Any]]:
 
 
 class TheirCriterion:
-    """In PyTorch: tensors (states, sequences) for each frame; the numerators of all sequences as one graph."""
+    """In PyTorch: tensors (states, sequences) for each frame; the numerators of all sequences as one graph.
+
+    They are made on the CPU, whatever PyTorch's default device is; it computes on this device, so move it there.
+    """
 
     def __init__(self, torch: Any, placed: list[Any], y: Any, sparse: bool) -> None:
+        with torch.device("cpu"):
+            self._make(torch, placed, y, sparse)
+
+    def _make(self, torch: Any, placed: list[Any], y: Any, sparse: bool) -> None:
         import numpy as np
 
         graph = placed[0].supervision.denominator

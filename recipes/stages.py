@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
+from readers.common.environment import program_version
 from readers.common.files import atomic_write
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_text
@@ -330,7 +330,7 @@ def _write_mark(out: Path, stage: Stage, seconds: float, lost: bool) -> None:
         "stage": stage.name,
         "out": str(out),
         "settings": stage.settings,
-        "version": version("argonaut-asr"),
+        "version": program_version(),
         "commit": source_commit(),
         "python": sys.version.split()[0],
         "seconds": round(seconds, 2),

@@ -4,18 +4,22 @@ An action is created from its command block, which checks the options of the blo
 faults of all commands of a configuration are reported before the first one starts. Source: CNTK book, section 3.5.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TextIO
 
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
+from acoustic.nodes.noise_contrastive import NoiseContrastiveEstimation
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import idle_notes
 from readers.config.syntax import Source
 from readers.config.values import did_you_mean
 from readers.minibatches.base import Reader, open_reader, reader_class
+from readers.sources.frames.htk_mlf_reader import missing_files
+from readers.sources.sentences.lm_sequence_reader import LMSequenceReader
 
 READER_BLOCKS = ("reader", "cvReader")
 
@@ -58,8 +62,10 @@ class Action:
     config : Config
         The command block.
     common : CommonSettings
-    model_path : Path
-        The model that the action creates or uses.
+    model_path : Path or None
+        The model that the action creates or uses; None for a network that the configuration describes.
+    build : callable, optional
+        Builds this network from precision, device and seed.
 
     Attributes
     ----------
@@ -77,8 +83,14 @@ class Action:
     without_effect: ClassVar[dict[str, str]] = {}  # parameters that CNTK reads and this ignores, with the reason
     keeps_report: ClassVar[bool] = True  # whether its report is written to a file next to the model
 
-    def __init__(self, config: Config, common: CommonSettings, model_path: Path):
-        self.config, self.common, self.model_path = config, common, model_path
+    def __init__(
+        self,
+        config: Config,
+        common: CommonSettings,
+        model_path: Path | None,
+        build: Callable[..., Network] | None = None,
+    ):
+        self.config, self.common, self.model_path, self._build = config, common, model_path, build
         self.trace_level = config.int("traceLevel", 0)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
@@ -104,7 +116,18 @@ class Action:
 
     def network(self) -> Network:
         """Return the network that the action works on, without reading data. Raises ArgonautError and OSError."""
-        return load_model(self.model_path, self.common.precision, self.common.device)
+        common = self.common
+        if self._build is not None:
+            return self._build(common.precision, common.device, common.seed)
+        return load_model(self.model_path, common.precision, common.device)
+
+    def require_files(self) -> None:
+        """Raise ArgonautError if data are missing that no action creates: before the first action of a run starts."""
+        if "writer" in self.blocks:  # only features are read, and bad utterances are skipped
+            return
+        for name in self.data_blocks():
+            for fault in missing_files(self.config.block(name)) if self.config.has(name) else ():
+                raise fault
 
     def data_blocks(self) -> list[str]:
         """Return the names of the data blocks that the action reads, present in the command or not."""
@@ -135,17 +158,27 @@ class Action:
         ]
 
     def open_reader(
-        self, name: str, log: Log, progress: Progress, order: str | None = None, write: bool = False
+        self,
+        name: str,
+        log: Log,
+        progress: Progress,
+        order: str | None = None,
+        write: bool = False,
+        network: Network | None = None,
     ) -> Reader:
         """Open the reader of a block.
 
-        `order` is the value of `randomize` if the block has none; with `write`, only features are read.
+        `order` is the value of `randomize` if the block has none; with `write`, only features are read. Labels have the
+        form that the criterion of `network` needs.
         """
         block = self.config.block(name)
         if order is not None:
             for setting, value in {"randomize": order, **getattr(reader_class(block), "test_settings", {})}.items():
                 if not block.has_own(setting):
                     block.merge(Source.from_text(f"{setting}={value}", "set by the action"))
+
+        if network is not None:
+            block.merge(Source.from_text(label_settings(network, block), "set by the action"))
 
         def checked(done: int, total: int) -> None:
             progress(done, total, checking=name)
@@ -154,6 +187,18 @@ class Action:
         for warning in reader.warnings:
             log(f"warning: {warning}")
         return reader
+
+
+def label_settings(network: Network, block: Config) -> str:
+    """Return settings that give a text reader's words the noise words of the network's criterion; "" for others.
+
+    CNTK's criterion evaluates labels of mode=softmax too, because it needs only the words then.
+    """
+    if reader_class(block) is LMSequenceReader and block.text("mode", "").lower() == "softmax":
+        for node in network.nodes.values():
+            if isinstance(node, NoiseContrastiveEstimation) and node.operands[0].is_input:
+                return f"mode=nce; noise_number={network.shapes[node.operands[0].name].rows // 2 - 1}"
+    return ""
 
 
 def check_reader(config: Config, name: str) -> None:

@@ -50,7 +50,7 @@ class TrainEncoderDecoder(Train):
     def _reader_blocks(self, config: Config) -> list[str]:
         return pair_blocks(config)
 
-    def _open(self, name: str, log: Log, progress: Progress) -> PairReader:
+    def _open(self, name: str, log: Log, progress: Progress, network: Network) -> PairReader:
         return open_pairs(self, name, log, progress)
 
     def _epoch_done(self, row: dict, network: Network, log: Log) -> None:

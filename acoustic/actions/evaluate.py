@@ -42,7 +42,7 @@ class Evaluate(Action):
                 node.settings["evalMode"] = self.noise_mode
         names = self.roots(network)
         engine = Engine(network, names)
-        with self.open_reader("reader", log, progress, order="None") as reader:
+        with self.open_reader("reader", log, progress, order="None", network=network) as reader:
             check_inputs(engine, reader)
             self._evaluate(engine, reader, names, log, progress)
             return reader_report(reader)

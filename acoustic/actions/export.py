@@ -39,6 +39,4 @@ class Export(Action):
         names = self.names or network.outputs
         if not names:
             raise ModelError(f"{self.model_path}: no output nodes; expected outputNodeNames=...")
-        for name in names:
-            network[name]
-        return names
+        return [network[name].name for name in names]

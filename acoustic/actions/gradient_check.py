@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from acoustic.actions.base import Action, CommonSettings, check_reader
-from acoustic.actions.train import BUILDERS, described_network
+from acoustic.actions.described import BUILDERS, described_network
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
@@ -68,6 +68,7 @@ class CheckGradients(Action):
                 minibatch.matrices,
                 num_samples=self.num_samples,
                 seed=self.common.seed,
+                digits=self.digits,
                 dropout_rate=self.dropout_rate,
                 layout=minibatch.layout,
             )

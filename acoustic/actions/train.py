@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
+from acoustic.actions.described import BUILDERS, described_network
 from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.descriptions.builders.recurrent import RecurrentOptions
-from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
-from acoustic.descriptions.ndl import build_ndl_network, ndl_options
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import unseen_text
 from acoustic.training.configuration import WITHOUT_EFFECT, idle_keys, training_options
@@ -36,13 +35,6 @@ from readers.config.render import render
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.sources.frames.frame_reader import FrameReader
-
-# For each block the function that reads its options and the one that builds the network.
-BUILDERS = {
-    "SimpleNetworkBuilder": (simple_network_options, build_simple_network),
-    "NDLNetworkBuilder": (ndl_options, build_ndl_network),
-}
-BUILDERS_NOT_BUILT = ("BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder")
 
 
 class Train(Action):
@@ -82,7 +74,7 @@ class Train(Action):
         files = TrainingFiles(self.model_path, self.options.max_epochs)
         if self.undescribed:
             log(f"warning: {self.undescribed}; the network description is not needed, because there is a model")
-        if self.make_mode and files.newest_epoch() == self.options.max_epochs and not self._extends(files):
+        if self._is_finished(files):
             log(f"{self.model_path} exists: no further training is necessary.")
             for warning in (*self._other_length(files), *self._other_network(files)):
                 log(f"warning: {warning}")
@@ -94,7 +86,7 @@ class Train(Action):
             log("warning: no layer of the network is recurrent; expected recurrentLayer=... in SimpleNetworkBuilder")
         reference = self.reference()
         with contextlib.ExitStack() as stack:
-            readers = [stack.enter_context(self._open(name, log, progress)) for name in self.readers]
+            readers = [stack.enter_context(self._open(name, log, progress, network)) for name in self.readers]
             self._check_word_classes(*readers)
             parallel = self.parallel
             if parallel is not None:
@@ -141,9 +133,9 @@ class Train(Action):
             check_reader(config, name)
         return names
 
-    def _open(self, name: str, log: Log, progress: Progress) -> Reader:
+    def _open(self, name: str, log: Log, progress: Progress, network: Network) -> Reader:
         """Open the reader of one of these blocks."""
-        return self.open_reader(name, log, progress)
+        return self.open_reader(name, log, progress, network=network)
 
     def _check_word_classes(self, reader: Reader, *others: Reader) -> None:
         """Raise ConfigError if validation data have other word classes than training data."""
@@ -203,6 +195,13 @@ class Train(Action):
 
     def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
         """Called after each epoch with its row of the history."""
+
+    def require_files(self) -> None:
+        if not self._is_finished(TrainingFiles(self.model_path, self.options.max_epochs)):
+            super().require_files()
+
+    def _is_finished(self, files: TrainingFiles) -> bool:
+        return self.make_mode and files.newest_epoch() == self.options.max_epochs and not self._extends(files)
 
     def _extends(self, files: TrainingFiles) -> bool:
         """Return whether a finished training goes on. Raises ConfigError if it cannot."""
@@ -284,30 +283,3 @@ class Train(Action):
         if self.parallel is not None and not self.parallel.averages:
             check_divisible(network, watched_nodes(network, self.options), self.options)
         return network
-
-
-def described_network(config: Config) -> tuple[Any, Callable[..., Network]]:
-    """Return the options of the network that a configuration describes, and the function that builds it from them."""
-    name = _builder_of(config)
-    read_options, build = BUILDERS[name]
-    return read_options(config.block(name)), build
-
-
-def _builder_of(config: Config) -> str:
-    """Return the name of the innermost block that describes the network. Raises ConfigError.
-
-    Blocks of other builders are ignored if one of ours is in the same scope, as in configurations that hold several.
-    """
-    found = {name: config.find(name) for name in (*BUILDERS, *BUILDERS_NOT_BUILT)}
-    scope = config
-    while scope is not None:
-        names = [name for name, entry in found.items() if entry is not None and entry[0] is scope]
-        ours = [name for name in names if name in BUILDERS]
-        if len(ours) > 1:
-            raise ConfigError(f"{config.where(ours[1])}: {' and '.join(ours)} in one block; expected one of them")
-        if names and not ours:
-            raise ConfigError(f"{config.where(names[0])}: {names[0]} is not built; expected {' or '.join(BUILDERS)}")
-        if ours:
-            return ours[0]
-        scope = scope.parent
-    return "SimpleNetworkBuilder"  # reading it reports that it is missing

@@ -11,14 +11,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from acoustic.actions import make_action
-from acoustic.actions.base import READER_BLOCKS, Action, CommonSettings
+from acoustic.actions.base import READER_BLOCKS, Action, CommonSettings, label_settings
 from acoustic.actions.train import Train
+from acoustic.actions.write import spelling
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.training.evaluation import add_feature_records, add_vocabularies, check_inputs
 from readers.common.files import require_writable
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig
+from readers.config.syntax import Source
 from readers.errors import ArgonautError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.minibatches.base import open_writer, reader_class
@@ -109,16 +111,19 @@ class Validation:
         write = action is not None and "writer" in action.blocks
         for block in READER_BLOCKS if action is None else action.data_blocks():
             if self.config.block(command).is_block(block):
-                reader = self._reader(command, block, write)
+                reader = self._reader(command, block, write, figures.network)
                 if reader is not None:
                     figures.readers[block] = reader
         if action is not None and figures.network is not None:
             self._compare(command, action, figures)
         return figures
 
-    def _reader(self, command: str, block: str, write: bool) -> ReaderSummary | None:
+    def _reader(self, command: str, block: str, write: bool, network: Network | None) -> ReaderSummary | None:
         if self._files_follow(command, block):
             return None
+        if network is not None:
+            settings = self.config.check(lambda: label_settings(network, self.config.block(command).block(block)))
+            self.config.merge(Source.from_text(f"{command}=[{block}=[{settings or ''}]]", "set by the check"))
         return check_reader(self.config, (command, block), write, self._read, self.progress)
 
     def _files_follow(self, command: str, block: str) -> bool:
@@ -140,7 +145,7 @@ class Validation:
         try:
             network = action.network()
             if network is not None and type(action).network is Action.network:
-                self._check_values(action.model_path, network)
+                self._check_values(action.model_path or network.source, network)
         except OSError as fault:
             made = self._maker(fault.filename)
             if made is None:
@@ -160,7 +165,7 @@ class Validation:
         names = {str(path): path for path in self._made}
         return names.get(str(file)) or names.get(str(file).rpartition(".")[0])
 
-    def _check_values(self, path: Path, network: Network) -> None:
+    def _check_values(self, path: Path | str, network: Network) -> None:
         xp = network.backend.xp
         for node in network.stored():
             if node.value is None:
@@ -208,20 +213,23 @@ class Validation:
                     add_feature_records(engine, given)
                     add_vocabularies(engine, given)
         if "writer" in action.blocks and self.config.block(command).is_block("writer"):
-            self._check_writer(command, network, roots, figures.readers.get("reader"))
+            self._check_writer(command, action, network, roots, figures.readers.get("reader"))
 
     def _is_broken(self, command: str, reader: str, stream: str) -> bool:
         """Return whether a stream is described in the block, but its dimension could not be read."""
         return self.config.block(command).block(reader).has_own(stream)
 
-    def _check_writer(self, command: str, network: Network, roots: Sequence[str], reader: ReaderSummary | None) -> None:
+    def _check_writer(
+        self, command: str, action: Action, network: Network, roots: Sequence[str], reader: ReaderSummary | None
+    ) -> None:
         writer = self.config.check(lambda: open_writer(self.config.block(command).block("writer")))
         if writer is None:
             return
         for warning in writer.warnings:
             self.findings.add(warning)
         outputs = getattr(writer, "outputs", {})
-        dims = {name: network.shapes[name].rows for name in roots}
+        called = spelling(roots, [*getattr(writer, "nodes", []), *action.names])
+        dims = {called[name]: network.shapes[name].rows for name in roots}
         with self.findings.catch():
             writer.check(dims, len(reader.keys) if reader else 0)
         for output in outputs.values() if isinstance(outputs, dict) else ():

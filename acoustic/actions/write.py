@@ -5,10 +5,11 @@ Scores of classes without training data are set to UNSEEN (acoustic/network/unse
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from acoustic.actions.base import Action, CommonSettings, check_reader
+from acoustic.actions.described import BUILDERS, model_or_description
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
@@ -25,14 +26,16 @@ from readers.writers.text_writer import TextFormat, TextWriter
 class Write(Action):
     """Writes outputNodeNames of modelPath for the utterances of the block reader.
 
-    The block writer, or outputPath with the block format for text, determines the output. epochSize limits the number
-    of frames (0 for all), in whole utterances; minibatchSize is the number of frames computed at a time.
+    Without modelPath the network is that of the block NDLNetworkBuilder or SimpleNetworkBuilder. The block writer, or
+    outputPath with the block format for text, determines the output. epochSize limits the number of frames (0 for all),
+    in whole utterances; minibatchSize is the number of frames computed at a time.
     """
 
-    blocks = ("reader", "writer", "format")
+    blocks = ("reader", "writer", "format", *BUILDERS)
+    one_of = tuple(BUILDERS)
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, config.path("modelPath"))
+        super().__init__(config, common, *model_or_description(config))
         self.names = config.array("outputNodeNames", [])
         self.minibatch_size = config.ints("minibatchSize", "2048")[0]
         if self.minibatch_size < 1:
@@ -51,12 +54,12 @@ class Write(Action):
     def roots(self, network: Network) -> list[str]:
         names = self.names or network.outputs
         if not names:
-            raise ModelError(f"{self.model_path}: no output nodes; expected outputNodeNames=...")
-        for name in names:
-            node = network[name]
-            if network.shapes[name].cols is not None:
-                raise ModelError(f"{node.where}: {network.shapes[name]}; expected a node with a column per frame")
-        return names
+            raise ModelError(f"{network.source}: no output nodes; expected outputNodeNames=...")
+        nodes = [network[name] for name in names]
+        for node in nodes:
+            if (shape := network.shapes[node.name]).cols is not None:
+                raise ModelError(f"{node.where}: {shape}; expected a node with a column per frame")
+        return [node.name for node in nodes]
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = self.network()
@@ -66,11 +69,13 @@ class Write(Action):
             reader = stack.enter_context(self.open_reader("reader", log, progress, write=True))
             check_inputs(engine, reader)
             writer = stack.enter_context(self._open_writer(log))
-            writer.check({name: network.shapes[name].rows for name in names}, reader.num_utterances)
-            for name in (one for one in names if one not in getattr(writer, "nodes", names)):
+            called = spelling(names, [*getattr(writer, "nodes", []), *self.names])
+            writer.check({called[name]: network.shapes[name].rows for name in names}, reader.num_utterances)
+            for name in (one for one in called.values() if one not in getattr(writer, "nodes", called.values())):
                 log(f"warning: {name} has no block in the writer; it is not written")
-            refuse_inputs([*getattr(reader, "input_files", list)(), self.model_path], writer)
-            report = self._write(engine, reader, writer, names, log, progress)
+            inputs = getattr(reader, "input_files", list)()
+            refuse_inputs([*inputs, self.model_path] if self.model_path else inputs, writer)
+            report = self._write(engine, reader, writer, called, log, progress)
         if self.output_path:
             log(f"Written to {self.output_path}*")
         log(f"Total Samples Evaluated = {self.num_frames}")
@@ -80,15 +85,16 @@ class Write(Action):
         if not self.has_writer:
             return TextWriter(self.output_path, self.format, self.common.stdout)
         writer = open_writer(self.config.block("writer"))
+        writer.stdout = self.common.stdout
         for warning in writer.warnings:
             log(f"warning: {warning}")
         return writer
 
     def _write(
-        self, engine: Engine, reader: Reader, writer: Writer, names: list[str], log: Log, progress: Progress
+        self, engine: Engine, reader: Reader, writer: Writer, called: dict[str, str], log: Log, progress: Progress
     ) -> RunReport:
-        """Write all utterances, or those within epochSize frames."""
-        report = RunReport(reader.unit)
+        """Write all utterances, or those within epochSize frames; called: what the writer calls the nodes."""
+        report, names = RunReport(reader.unit), list(called)
         self.num_frames = num_minibatches = 0
         recurrent, ahead = bool(engine.network.delays()), getattr(reader, "ahead", 0)
         cuttable = engine.graph.mixing_node() is None and not recurrent
@@ -103,9 +109,9 @@ class Write(Action):
                 size = self.minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
                 values = forward_in_pieces(engine, matrices, names, size)
             first, last = utterance.edges
-            values = {name: one[:, first : one.shape[1] - last] for name, one in values.items()}
+            values = {called[name]: one[:, first : one.shape[1] - last] for name, one in values.items()}
             for name, rows in unseen.items():
-                values[name][rows] = UNSEEN
+                values[called[name]][rows] = UNSEEN
             try:
                 for name, count in writer.write(utterance, values).items():
                     log(f"warning: {utterance.key}: {count} values of {name} are not finite")
@@ -126,6 +132,12 @@ class Write(Action):
         for name, reason in reader.skipped:
             report.skip(name, reason)
         return report
+
+
+def spelling(nodes: Iterable[str], names: Sequence[str]) -> dict[str, str]:
+    """Return for each node the one of these names that means it, which may differ in case, or else its own."""
+    folded = {name.lower(): name for name in reversed(names)}
+    return {node: node if node in names else folded.get(node.lower(), node) for node in nodes}
 
 
 def refuse_inputs(read: Iterable[str | Path], writer: Writer) -> None:

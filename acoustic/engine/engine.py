@@ -81,7 +81,7 @@ class Engine:
         self.options = options or EngineOptions.default()
         branches = self.options.branches
         self.network, self.backend = network, network.backend
-        self.roots = list(dict.fromkeys(roots))
+        self.roots = list(dict.fromkeys(network[name].name for name in roots))
         self.sharing = self.options.buffer_sharing and not branches  # lifetimes follow from a fixed order
         self.graph = build_graph(network, self.roots, self.options)
         self._feed = Feed(network, self.graph, self.roots)

@@ -36,7 +36,7 @@ class Network:
     Attributes
     ----------
     nodes : dict
-        Name to Node, in order of creation. Names are case-sensitive here.
+        Name to Node, in order of creation.
     shapes : dict
         Name to Shape.
     features, labels, criteria, evaluations, outputs : list of str
@@ -68,12 +68,16 @@ class Network:
         self._num_random: int | None = None
 
     def __getitem__(self, name: str) -> Node:
-        """Return the node called `name`; raise ModelError with the nearest names if there is none."""
-        try:
+        """Return the node called `name`, or the only one that differs from it in case.
+
+        Raises ModelError with the nearest names if there is none.
+        """
+        if name in self.nodes:
             return self.nodes[name]
-        except KeyError:
-            hint = name_hint(name, self.nodes)
-            raise ModelError(f"node {name!r}: not in the network; {hint}") from None
+        same = [node for known, node in self.nodes.items() if known.lower() == name.lower()]
+        if len(same) != 1:
+            raise ModelError(f"node {name!r}: not in the network; {name_hint(name, self.nodes)}")
+        return same[0]
 
     def add(self, type_name: str, name: str, *operands: Node | str, **options: Any) -> Node:
         """Create a node, infer its shape and give it its initial value.

@@ -15,11 +15,11 @@ from acoustic.kernels.backend import Backend, matmul_into
 from acoustic.nodes.base import Run
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
-from acoustic.recurrence.loop_plan import LoopNodes, Place, Plan, plan_loop
+from acoustic.recurrence.loop_plan import LoopNodes, Place, Plan, Product, plan_loop
 from acoustic.recurrence.weight_layout import LAID_OUT_FROM
 from acoustic.recurrence.work_split import WorkSplit, laid_out
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.products import sharing_team
+from acoustic.runtime.products import SHARE_FROM, sharing_team
 from acoustic.runtime.replay import is_possible, replay_together
 from acoustic.runtime.thread_team import share_of
 
@@ -51,6 +51,13 @@ class CompiledLoop:
         """See Node. Columns are included: their gradient is the product of the threads' sums and ones."""
         framed = {product.operand[1] for product in self.plan.before} | self.plan.framed.keys()
         return tuple(self._parameters - framed)
+
+    def _threads_for(self, sequences: Sequences, num_threads: int) -> int:
+        """How many threads compute the loop: one if its products take no longer than waking another thread."""
+        loop = self.plan.loop
+        products = [one for segment in self.plan.segments for one in segment if isinstance(one, Product)]
+        size = sum(loop.shapes[product.home].rows * loop.shape(product.operand).rows for product in products)
+        return num_threads if sequences.num_steps * sequences.num_slots * size >= SHARE_FROM else 1
 
     def _split_for(self, sequences: Sequences, num_threads: int) -> WorkSplit:
         """The division of minibatches with this number of slots."""
@@ -104,6 +111,7 @@ class CompiledLoop:
         held = None if sequences.whole else self._held(sequences)
         team = sharing_team()
         with team.hold() as count:
+            count = self._threads_for(sequences, count)
             split = self._split_for(sequences, count)
             due = split.due(inputs, versions, run.training)
             before = split.nothing if held is None else np.concatenate([array.ravel(order="F") for array in held])
@@ -183,6 +191,7 @@ class CompiledLoop:
         """Compute all gradients; received: the nodes whose gradient holds that from outside."""
         team = sharing_team()
         with team.hold() as count:
+            count = self._threads_for(sequences, count)
             split, received = self._split_for(sequences, count), frozenset(received)
             # Factors are due only if the forward pass had another number of threads.
             due = split.due(inputs, self._versions, True)

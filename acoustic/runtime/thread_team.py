@@ -24,6 +24,9 @@ from readers.common.environment import available_cores, one_blas_thread
 from readers.common.text import is_count
 
 SPIN = 5e-4  # seconds of polling before a thread sleeps
+LATE = 5e-4  # seconds by which another thread may take longer for its share than the caller
+CALMING = 0.98  # of the pause, with each work that nobody was late for
+PAUSES = 0.01, 1.0  # seconds, the shortest and longest, in which the caller works alone after a thread was late
 MOST_THREADS = 1024  # more would only take memory
 TABLES_KEPT = 256  # of calls, by a team
 
@@ -59,6 +62,7 @@ class ThreadTeam:
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
         self._known: dict[Hashable, Any] = {}  # tables of calls
+        self._pause = self._alone_until = 0.0  # seconds
         self.flags = np.zeros(0, np.int64)  # see thread_sync.py; allocated with the first work
 
     @contextlib.contextmanager
@@ -79,8 +83,9 @@ class ThreadTeam:
     def run(self, work: Callable[[int], None], count: int | None = None) -> None:
         """Call work(worker) for workers 0..count-1 (default: all), each in its own thread with one BLAS thread.
 
-        Returns when all are done, and then raises the first error or interrupt. Within such a call, or while another
-        thread uses the team, the workers are called one after the other.
+        Returns when all are done, and then raises the first error or interrupt. Within such a call, while another
+        thread uses the team, or while other processes have the processors and the caller does not hold the team, the
+        workers are called one after the other, with the same results.
         """
         self.run_phases((work,), count)
 
@@ -155,7 +160,7 @@ class ThreadTeam:
         """Reserve the threads; yields whether they can be given work now."""
         held = self._holder == threading.get_ident()
         with contextlib.nullcontext(self.size) if held else self.hold() as count:
-            if count == 1 or self._running:
+            if count == 1 or self._running or (not held and time.perf_counter() < self._alone_until):
                 yield False
                 return
             self._running = True
@@ -201,11 +206,13 @@ class ThreadTeam:
         begin(self.flags, self.size)
         self._errors.clear()
         self._work, again = work, False
+        start = end = time.perf_counter()
         try:
             for worker in range(1, count):
                 if give(self.flags, worker, 0, 0):
                     self._wake([worker])
             work(0)
+            end = time.perf_counter()
         except BaseException as error:
             self._fail(error)
             self._wake(range(1, count))  # an interrupt: a thread with work may not have been woken
@@ -221,6 +228,19 @@ class ThreadTeam:
         self._work = None
         if self._errors:
             raise self._errors[0]
+        self._note_delay(end - start, time.perf_counter() - end)
+
+    def _note_delay(self, own: float, waited: float) -> None:
+        """Let the caller work alone for a while if others are late, as they are if they wait for a processor.
+
+        own, waited: seconds of the caller's share, and from its end to that of the last one.
+        """
+        shortest, longest = PAUSES
+        if waited > own + LATE:
+            self._pause = min(max(2 * self._pause, shortest), longest)
+            self._alone_until = time.perf_counter() + self._pause
+        else:
+            self._pause *= CALMING
 
     def _wait(self, worker: int, again: bool) -> None:
         """Return when a thread has done its work; again: it may have none, or have been waited for already."""

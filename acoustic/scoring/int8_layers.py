@@ -1,8 +1,8 @@
 """Networks for scoring whose layers multiply 8-bit integers.
 
-Each row of the weights has a scale such that its largest magnitude becomes 127; each column of a layer's input is
-mapped to 0 to 255 when it is computed.  Sums of products are exact, so that they depend neither on the processor nor
-on the frames that are computed together.
+Each row of the weights has a scale such that its largest magnitude becomes 127, or less if the scale would be denormal;
+each column of a layer's input is mapped to 0 to 255 when it is computed.  Sums of products are exact, so that they
+depend neither on the processor nor on the frames that are computed together.
 """
 
 import threading
@@ -19,6 +19,8 @@ from acoustic.runtime.memory import aligned_empty, aligned_zeros
 from readers.errors import ModelError
 
 LARGEST = 127
+MOST_INPUTS = (2**31 - 1) // (255 * LARGEST)  # of a layer, whose sums of products are 32-bit integers
+SMALLEST_SCALE = np.finfo(np.float32).tiny  # of a row; below, the quotients of weights and scale are imprecise, or NaN
 
 
 class Int8Weights:
@@ -32,9 +34,9 @@ class Int8Weights:
 
         self.num_rows, self.size = weights.shape
         largest = np.abs(weights).max(axis=1)
-        self.scales = np.where(largest > 0, largest / LARGEST, 1).astype(np.float32)
+        self.scales = np.maximum(largest / LARGEST, SMALLEST_SCALE).astype(np.float32)
         integers = np.rint(weights / self.scales[:, None])
-        self.sums = integers.sum(axis=1).astype(np.float32)  # exact: below 2^24 for up to 132,000 columns
+        self.sums = integers.sum(axis=1).astype(np.float32)  # exact: below 2^24
         self._loops, self._local = loops, threading.local()
         self._has_vnni = loops.has_vnni()
         self.num_bytes = -(-self.size // loops.QUAD) * loops.QUAD
@@ -118,7 +120,8 @@ def use_int8(network: Network, output: str, where: str) -> int:
     Raises
     ------
     ModelError
-        For a recurrent network, double precision, a GPU, weights that are not finite, and a network without layers.
+        For a recurrent network, double precision, a GPU, weights that are not finite, a layer with more than 66,311
+        inputs, whose sums could overflow, and a network without layers.
     """
     if network.delays():
         raise ModelError(f"{where}: recurrent; expected a network without recurrence for 8-bit weights")
@@ -131,6 +134,10 @@ def use_int8(network: Network, output: str, where: str) -> int:
         weights = node.operands[0].value
         if not np.isfinite(weights).all():
             raise ModelError(f"{where}: {node.operands[0].where}: infinite or NaN; expected finite weights")
+        if (inputs := weights.shape[1]) > MOST_INPUTS:
+            raise ModelError(
+                f"{where}: {node.operands[0].where}: {inputs} columns; expected at most {MOST_INPUTS} for 8-bit weights"
+            )
         replaced[node.name] = Int8Times(node.name, node.operands[1], np.asarray(weights))
     if not replaced:
         raise ModelError(f"{where}: no product of weights and frames below {output!r}; expected one for 8-bit weights")

@@ -73,6 +73,7 @@ class AcousticScorer(WindowScorer):
             )
         self._chunks = chunks or (0, 0)
         try:
+            output = self.network[output].name
             self._check_node(output)
             inputs = self._inputs_of(output)
         except ModelError as error:

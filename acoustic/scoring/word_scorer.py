@@ -118,9 +118,11 @@ class WordScorer:
 
     def _check_sizes(self, by_class: bool) -> None:
         shapes, size = self.network.shapes, len(self.words)
+        known = self.network.vocabularies.get(self._criterion.operands[0].name)
+        has_spare_rows = known is not None and len(known.words) == size  # labelDim was above the number of words
         outputs = shapes[self._weights].cols if self._weights else shapes[self._scores].rows
         for what, found in (("input", shapes[self._input].rows), ("output", outputs)):
-            if found != size:
+            if found < size or (found > size and not has_spare_rows):
                 raise ModelError(f"{self.path}: its {what} is for {found} words; expected {size}, the vocabulary")
         if by_class:
             classes = np.array([word.word_class for word in self.words])
@@ -183,7 +185,7 @@ class WordScorer:
         for slot, ids in enumerate(group):
             grid[0, : len(ids) - 1, slot], grid[1, : len(ids) - 1, slot] = ids[:-1], ids[1:]
         before, following = grid.reshape(2, -1)
-        stream = WordStream((self._input,), before[None], len(self.words), self._criterion.where)
+        stream = WordStream((self._input,), before[None], self.network.shapes[self._input].rows, self._criterion.where)
         matrix = stream.matrix(np.arange(layout.num_columns), layout.gap_columns)
         self._engine.forward({self._input: matrix}, layout=layout)
         logs = self._word_logs(following).reshape(layout.num_steps, len(group))

@@ -227,9 +227,9 @@ def evaluation_nodes(network: Network, names: Sequence[str] = ()) -> list[str]:
         raise ModelError("the network has no evaluation or criterion node; expected evalNodeNames")
     for name in names:
         node = network[name]
-        if network.shapes[name] != (1, 1):
-            raise ModelError(f"{node.where}: {network.shapes[name]}; expected a scalar, such as a criterion")
-    return list(dict.fromkeys(names))
+        if network.shapes[node.name] != (1, 1):
+            raise ModelError(f"{node.where}: {network.shapes[node.name]}; expected a scalar, such as a criterion")
+    return list(dict.fromkeys(network[name].name for name in names))
 
 
 def evaluate(

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from readers.errors import ConfigError
@@ -22,6 +23,30 @@ THREAD_CALLS = (
 )
 OMP_THREADS = "OMP_NUM_THREADS"
 SWITCH_SECONDS = 0.0005
+CHECKOUT = Path(__file__).parents[2]
+DISTRIBUTION = "argonaut-asr"
+UNKNOWN_VERSION = "0+unknown"
+
+
+@cache
+def program_version() -> str:
+    """Return the version of the program; of a checkout that is not installed, the one in its pyproject.toml.
+
+    Returns
+    -------
+    str
+        "0+unknown" for packages that were copied without pyproject.toml.
+    """
+    import importlib.metadata
+    import tomllib
+
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(DISTRIBUTION)
+    with contextlib.suppress(OSError, ValueError):  # also of a damaged file
+        project = tomllib.loads(CHECKOUT.joinpath("pyproject.toml").read_text("utf-8")).get("project", {})
+        if project.get("name") == DISTRIBUTION:  # packages may lie in a directory of another project
+            return str(project["version"])
+    return UNKNOWN_VERSION
 
 
 def available_cores() -> int:

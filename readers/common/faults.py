@@ -9,7 +9,7 @@ read_scp(path, on_fault=findings.add)  # the parser reports each bad line and co
 import contextlib
 import errno
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from readers.errors import ArgonautError
 
@@ -53,6 +53,11 @@ class Findings:
         if key not in self._seen:
             self._seen.add(key)
             self.faults.setdefault(self.group, []).append(text)
+
+    def extend(self, faults: Iterable[Exception | str]) -> None:
+        """Add each of the faults."""
+        for fault in faults:
+            self.add(fault)
 
     @contextlib.contextmanager
     def catch(self) -> Iterator[None]:

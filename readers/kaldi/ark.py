@@ -251,11 +251,11 @@ def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: 
 
 
 def write_matrix(file: BinaryIO, key: str, frames: np.ndarray, text: bool = False) -> int:
-    """Append frames (T, dim) of any float type to an archive, as float32; return the offset of the object."""
+    """Append frames (T, dim) of any float type to an archive, as float32; return its offset, 0 in a pipe."""
     if not key or key.split() != [key]:
         raise FormatError(f"key {key!r}; expected a key without blanks")
     file.write(f"{key} ".encode())
-    offset = file.tell()
+    offset = file.tell() if file.seekable() else 0
     if text:
         rows = "\n".join(
             "  " + " ".join(map(repr, row)) for row in np.asarray(frames, np.float32).astype(float).tolist()

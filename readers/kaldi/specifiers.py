@@ -30,7 +30,7 @@ class Specifier(NamedTuple):
     text: bool
 
 
-def parse_specifier(text: str, where: str, most: int = 1) -> Specifier:
+def parse_specifier(text: str, where: str, most: int = 1, standard: bool = False) -> Specifier:
     """Parse an rspecifier or wspecifier.
 
     Parameters
@@ -40,6 +40,8 @@ def parse_specifier(text: str, where: str, most: int = 1) -> Specifier:
         The place, for messages.
     most : int
         Number of files it may name.
+    standard : bool
+        Whether an archive alone may be `-`, standard input or output.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def parse_specifier(text: str, where: str, most: int = 1) -> Specifier:
     Raises
     ------
     FormatError
-        For any other text, a command, and standard input or output.
+        For any other text, a command, and, unless they are permitted, standard input or output.
     """
     head, colon, tail = text.strip().partition(":")
     words = head.split(",")
@@ -61,7 +63,7 @@ def parse_specifier(text: str, where: str, most: int = 1) -> Specifier:
         raise FormatError(
             f"{where}: {shown!r} is a command, which is not run; expected ark:FILE with its output, written beforehand"
         )
-    if len(kinds) > most or "-" in paths:
+    if len(kinds) > most or ("-" in paths and not (standard and kinds == ("ark",))):
         raise FormatError(f"{where}: {shown!r}; expected ark:FILE or scp:FILE")
     return Specifier(kinds, paths, "t" in words)
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TextIO
 
 import numpy as np
 
@@ -236,9 +236,12 @@ class Writer(ABC):
         Messages for the user.
     shares_files : bool
         Whether a file contains several utterances; then an utterance that cannot be written ends the run.
+    stdout : text file or None
+        Where an output that is named `-` goes.
     """
 
     shares_files: ClassVar[bool] = True
+    stdout: TextIO | None = None
 
     def __init__(self) -> None:
         self.warnings: list[str] = []

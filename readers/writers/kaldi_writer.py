@@ -5,7 +5,8 @@
 Each block is named after a node.  arkFile: the archive; scpFile (optional): script file with the offsets of the
 matrices; format: binary (default) or text; dim (optional): number of rows of the node, which is checked.
 
-CNTK's Kaldi2Reader, as a writer, has Kaldicmd="ark:FILE" or "ark,scp:FILE,FILE" instead, and a list of the utterances.
+CNTK's KaldiWriter, and its Kaldi2Reader as a writer, have Kaldicmd="ark:FILE" or "ark,scp:FILE,FILE" instead, and a
+list of the utterances.  "ark:-" is standard output.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ from readers.minibatches.base import Utterance
 from readers.writers.node_files import NodeFilesWriter, refuse_absent
 
 NODE_NAMES = ("arkFile", "scpFile", "format", "dim", "type")
-# Of CNTK's Kaldi2Reader: of a node, where lists of utterances have no effect, and of the writer, all without effect.
+# With Kaldicmd: of a node, where lists of utterances have no effect, and of the writer, all without effect.
 KALDI2_NODE_NAMES = ("Kaldicmd", "scpFile", "file", "dim", "type")
 KALDI2_NAMES = (
     *("readMethod", "frameMode", "miniBatchMode", "randomize"),
@@ -47,7 +48,13 @@ class ArkOutput:
     keys: dict[str, int] = field(default_factory=dict)  # key -> offset of its matrix
 
     @property
+    def to_stdout(self) -> bool:
+        return str(self.ark) == "-"
+
+    @property
     def paths(self) -> list[Path]:
+        if self.to_stdout:
+            return []
         return [self.ark] if self.scp is None else [self.ark, self.scp]
 
 
@@ -82,15 +89,20 @@ class KaldiWriter(NodeFilesWriter):
         self.outputs = {name: self._open_output(name, block) for name, block in blocks.items()}
         self.warnings = [str(unknown) for unknown in config.unknown(["writerType", *self.idle_names, *blocks])]
         for block in blocks.values():
-            self.warnings.extend(map(str, block.unknown(self.node_names)))
-        paths = [path.absolute() for one in self.outputs.values() for path in one.paths]
-        for path in paths:
+            names = KALDI2_NODE_NAMES if block.has_own("Kaldicmd") else self.node_names
+            self.warnings.extend(map(str, block.unknown(names)))
+        files = [path.absolute() for one in self.outputs.values() for path in one.paths]
+        for path in files:
             require_writable(path)
+        paths = [*files, *(one.ark for one in self.outputs.values() if one.to_stdout)]
+        for path in paths:
             if paths.count(path) > 1:
                 raise ConfigError(f"{config.where()}: {path} is used twice; expected one file for each output")
 
     @staticmethod
     def _open_output(name: str, block: Config) -> ArkOutput:
+        if block.has_own("Kaldicmd"):
+            return _command_output(name, block)
         return ArkOutput(
             name,
             block.path("arkFile"),
@@ -115,7 +127,12 @@ class KaldiWriter(NodeFilesWriter):
                 )
 
     def open_file(self, node: str) -> AbstractContextManager[IO]:
-        return _writing(self.outputs[node])
+        output = self.outputs[node]
+        if not output.to_stdout:
+            return _writing(output)
+        if self.stdout is None:
+            raise ConfigError(f"{output.where}: ark:- without a standard output; expected ark:FILE")
+        return contextlib.nullcontext(self.stdout.buffer)
 
     def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
         """Write one matrix.  Raises FormatError for a key with blanks and a repeated key."""
@@ -150,11 +167,16 @@ class Kaldi2Writer(KaldiWriter):
 
     @staticmethod
     def _open_output(name: str, block: Config) -> ArkOutput:
-        where, key = f"{block.where('Kaldicmd')}: {block.full_name('Kaldicmd')}", "Kaldicmd"
-        if not block.has_own(key):
+        if not block.has_own("Kaldicmd"):
             raise ConfigError(f"{block.where()}: {block.full_name()} has no Kaldicmd; expected Kaldicmd=ark:FILE")
-        found = parse_specifier(block.text(key), where, 2)
-        files = {kind: Path(path) for kind, path in zip(found.kinds, found.paths)}
-        if "ark" not in files or len(files) < len(found.kinds):
-            raise FormatError(f"{where}: {block.text(key)!r}; expected ark:FILE, or ark,scp:FILE,FILE")
-        return ArkOutput(name, files["ark"], files.get("scp"), found.text, *_dimension(block, key))
+        return _command_output(name, block)
+
+
+def _command_output(name: str, block: Config) -> ArkOutput:
+    """Return the output that Kaldicmd describes. Raises ArgonautError."""
+    where, key = f"{block.where('Kaldicmd')}: {block.full_name('Kaldicmd')}", "Kaldicmd"
+    found = parse_specifier(block.text(key), where, 2, standard=True)
+    files = {kind: Path(path) for kind, path in zip(found.kinds, found.paths)}
+    if "ark" not in files or len(files) < len(found.kinds):
+        raise FormatError(f"{where}: {block.text(key)!r}; expected ark:FILE, or ark,scp:FILE,FILE")
+    return ArkOutput(name, files["ark"], files.get("scp"), found.text, *_dimension(block, key))

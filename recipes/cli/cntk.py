@@ -94,6 +94,8 @@ def run(argv: list[str]) -> int:
                 title = command if len(names) == 1 else f"{command}-{name}"
                 actions[title] = make_action(name, block, common)
                 common = replace(common, made=(*common.made, *actions[title].makes()))
+        for action in actions.values():
+            action.require_files()
         notes = [note for action in actions.values() for note in action.notes()]
         for note in dict.fromkeys([*old_names(config), *notes]):
             log(f"note: {note}")
@@ -215,7 +217,7 @@ def run_action(log: Log, title: str, action) -> int:
         log(f"{title}: {time.monotonic() - started:.1f} seconds")
     where = ""
     # If there was nothing to do, keep the report of an earlier run.
-    if action.keeps_report and (report.num_done or report.lost):
+    if action.keeps_report and action.model_path is not None and (report.num_done or report.lost):
         path = action.model_path.with_name(f"{action.model_path.name}.{title}.report")
         report.write(path)
         for line in loss_lines(report, path):

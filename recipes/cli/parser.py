@@ -4,6 +4,7 @@ import argparse
 import re
 from typing import Any
 
+from readers.common.environment import program_version
 from readers.config.values import did_you_mean, nearest
 from readers.errors import ConfigError
 
@@ -59,9 +60,7 @@ class Parser(argparse.ArgumentParser):
 
 def version_text(command: str) -> str:
     """Return the line that `COMMAND --version` prints."""
-    from importlib.metadata import version
-
-    return f"{command} {version('argonaut-asr')}"
+    return f"{command} {program_version()}"
 
 
 def print_version(command: str) -> int:

@@ -182,7 +182,7 @@ def _reader(
     names = dict.fromkeys((*(name for table in tables for name in getattr(module, table)), *blocks))
     rows = [Parameter(name, read.get(name) or "") for name in names if name not in idle]
     rows += _without_effect(idle)
-    rows += _refused(dict.fromkeys(getattr(module, refused, ()), "sequence training"))
+    rows += _refused(dict.fromkeys(getattr(module, refused, ()), "Kaldi's lattices; use a block lattices"))
     rows += _refused(getattr(module, "NOT_BUILT", {}))
     return Place(section, title, tuple(rows))
 

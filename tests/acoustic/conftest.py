@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from acoustic.recurrence import compiled_loop
+from acoustic.runtime import thread_team
+
 
 @dataclass
 class Minibatch:
@@ -31,6 +34,13 @@ class ArrayReader:
             columns = order[start : start + minibatch_size]
             matrices = {name: np.asfortranarray(matrix[:, columns]) for name, matrix in self.matrices.items()}
             yield Minibatch(matrices, len(columns))
+
+
+@pytest.fixture(autouse=True)
+def threads_share_all_work(monkeypatch) -> None:
+    """Threads also share small loops, and go on to do so on a busy machine."""
+    monkeypatch.setattr(compiled_loop, "SHARE_FROM", 0)
+    monkeypatch.setattr(thread_team, "LATE", np.inf)
 
 
 @pytest.fixture(scope="session", autouse=True)

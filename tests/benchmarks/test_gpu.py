@@ -51,6 +51,23 @@ def test_our_side_of_lattice_free_mmi(device, monkeypatch):
     np.testing.assert_allclose(gradient(), expected.sum(axis=1), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*[Ss]parse")
+def test_their_side_of_lattice_free_mmi_is_made_on_the_cpu_under_any_default_device(monkeypatch):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    placed, _ = graphs.placed(rng, (4, 4, 4), 3, graphs.denominator_graph(rng, 7, 6, 25), True)
+    monkeypatch.setattr(lattice_free, "SEQUENCES", 3)
+    monkeypatch.setattr(lattice_free, "STEPS", 4)
+    y = np.asfortranarray(rng.standard_normal((6, 12), dtype=np.float32))
+    with torch.device("meta"):
+        sides = [lattice_free.TheirCriterion(torch, placed, y, sparse) for sparse in (False, True)]
+    assert {value.device.type for value in vars(sides[0]).values() if isinstance(value, torch.Tensor)} == {"cpu"}
+    (first, gradient), (second, other) = (side() for side in sides)
+    assert first == pytest.approx(second, rel=1e-5)
+    np.testing.assert_allclose(gradient, other, atol=1e-5)
+
+
 def test_what_is_missing_is_named(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert gpu.main(["--cases", "dnn"]) == gpu.main([]) == 2

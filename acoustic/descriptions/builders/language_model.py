@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from acoustic.descriptions.builders.parts import add_labels, layer_types, read_options
+from acoustic.descriptions.builders.parts import add_labels, read_options
 from acoustic.descriptions.builders.recurrent import (
     GATE_KEYS,
     RECURRENT_KEYS,
@@ -38,7 +38,7 @@ from readers.config.option_check import OptionFault
 
 CLASS_CRITERION = "ClassBasedCrossEntropyWithSoftmax"
 CLASS_CRITERIA = {name.lower(): CLASS_CRITERION for name in (CLASS_CRITERION, "classCrossEntropyWithSoftmax")}
-CLASS_KEYS = ("vocabSize", "nbrClass", "nodeType")
+CLASS_KEYS = ("vocabSize", "nbrClass")
 CLASS_LM_KEYS = (*RECURRENT_KEYS, *CLASS_KEYS)
 CLASS_LSTM_KEYS = (*RECURRENT_KEYS, *GATE_KEYS, *CLASS_KEYS)
 CONDITIONAL_LSTM_KEYS = (*CLASS_LSTM_KEYS, "auxfeatdim")
@@ -170,7 +170,6 @@ def _class_settings(builder: Config) -> dict[str, Any]:
     return {
         "training_criterion": criterion,
         "eval_criterion": builder.text("evalCriterion", criterion),
-        "layer_types": layer_types(builder, builder.array("nodeType", ["Sigmoid"])),
         "num_classes": builder.int("nbrClass", -1),
         "vocabulary": builder.ints("layerSizes")[-1] if vocabulary == -1 else vocabulary,
     }

@@ -30,7 +30,7 @@ from readers.config.config import Config
 from readers.config.option_check import OptionFault
 
 CRITERION = "NoiseContrastiveEstimation"
-CRITERIA = {name.lower(): CRITERION for name in (CRITERION, "NCECrossEntropyWithSoftmax")}
+CRITERIA = {name.lower(): CRITERION for name in (CRITERION, f"{CRITERION}Node", "NCECrossEntropyWithSoftmax")}
 NOISE_CONTRASTIVE_KEYS = (*RECURRENT_KEYS, *GATE_KEYS, "noise_number", "directConnect", "vocabSize", "nceEvalMode")
 DIRECT_SCALE = 0.01  # initial weight of a direct connection
 

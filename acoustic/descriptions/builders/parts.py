@@ -35,6 +35,7 @@ ERRORS = {"errorprediction": "ErrorPrediction", "classificationerror": "ErrorPre
 ERROR_NODE_NAMES = {"errorprediction": "EvalErrorPrediction", "classificationerror": "EvalClassificationError"}
 OTHER_CRITERIA = {  # name in lower case: why it is not accepted here
     "noisecontrastiveestimation": "is for rnnType NCELSTM",
+    "noisecontrastiveestimationnode": "is for rnnType NCELSTM",
     "ncecrossentropywithsoftmax": "is for rnnType NCELSTM",
     "classcrossentropywithsoftmax": "is for rnnType CLASSLM, CLASSLSTM and CLSTM",
     "classbasedcrossentropywithsoftmax": "is for rnnType CLASSLM, CLASSLSTM and CLSTM",
@@ -45,6 +46,7 @@ COMMON_KEYS = (
     "layerSizes",
     "layerTypes",
     "layerType",
+    "nodeType",
     "trainingCriterion",
     "evalCriterion",
     "initValueScale",
@@ -197,18 +199,16 @@ def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> 
         return make(**(common | more))
 
 
-def layer_types(builder: Config, default: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return layerTypes of a block, which may also be called layerType. Raises ConfigError if it has both names.
+def layer_types(builder: Config) -> tuple[str, ...]:
+    """Return layerTypes of a block, which may also be called layerType, and in CNTK's language models nodeType.
 
-    `default` replaces the default Sigmoid.
+    Raises ConfigError for a block with layerType and layerTypes.
     """
     if builder.has_own("layerType") and builder.has_own("layerTypes") and builder.has("layerTypes"):
         raise ConfigError(f"{builder.where('layerType')}: layerType is given beside layerTypes; expected one of them")
     if builder.has_own("layerType"):
         return tuple(builder.array("layerType")) or ("",)
-    if default and not builder.has("layerTypes"):
-        return tuple(default)
-    return tuple(builder.array("layerTypes", ["Sigmoid"])) or ("",)
+    return tuple(builder.array("layerTypes", builder.array("nodeType", ["Sigmoid"]))) or ("",)
 
 
 def add_input(network: Network, options: BuilderOptions) -> Node:

@@ -33,7 +33,7 @@ class NdlOptions:
     dump_path : Path or None
         A file for the list of nodes.
     notes : tuple of str
-        A line for each argument without effect, with file and line.
+        A line for each argument without effect, and for each macro that replaces another one, with file and line.
     """
 
     macros: MacroTable
@@ -65,7 +65,8 @@ def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOpti
     ArgonautError
         With file and line, for syntax errors and for nodes that do not fit together.
     """
-    check_keys(block, KEYS, {})
+    if block.text("run", "").lower() != block.name.lower():  # else its content is the description
+        check_keys(block, KEYS, {})
     offset = block.int("randomSeedOffset", 0)
     if offset < 0:
         raise ConfigError(f"{block.where('randomSeedOffset')}: randomSeedOffset is {offset}; expected 0 or more")
@@ -79,7 +80,7 @@ def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOpti
         macros.define(macro)
     options = NdlOptions(macros, NdlScript((*statements, *script.statements)), offset, dump)
     scope = _evaluate(options, base(), values=False)  # errors appear before anything starts
-    return replace(options, notes=tuple(scope.notes))
+    return replace(options, notes=(*macros.notes, *scope.notes))
 
 
 def _evaluate(options: NdlOptions, network: Network, values: bool) -> Scope:

@@ -25,19 +25,30 @@ class MacroTable:
     ----------
     parent : MacroTable, optional
         Searched for names that are not in this table. Calls inside its macros are looked up in the parent only.
+
+    Attributes
+    ----------
+    notes : list of str
+        A line for each macro that a later file defines again.
     """
 
     def __init__(self, parent: "MacroTable | None" = None):
         self.parent = parent
         self._macros: dict[str, Macro] = {}
         self._constants: dict[str, Assignment] = {}
+        self.notes: list[str] = []
 
     def define(self, macro: Macro) -> None:
-        """Add a macro. Raises ConfigError if its name is taken in this table or reserved."""
+        """Add a macro; that of a later file replaces an earlier one, as in CNTK.
+
+        Raises ConfigError if its name is taken in its file, or reserved.
+        """
         name = macro.name.lower()
         if name in self._macros:
             first = self._macros[name].where
-            raise ConfigError(f"{macro.where}: macro {macro.name} is defined already, at {first}; expected it once")
+            if first.rpartition(":")[0] == macro.where.rpartition(":")[0]:
+                raise ConfigError(f"{macro.where}: macro {macro.name} is defined already, at {first}; expected it once")
+            self.notes.append(f"{macro.where}: macro {macro.name} replaces that of {first}")
         if name in function_names():
             raise ConfigError(f"{macro.where}: macro {macro.name} has a reserved name; expected another one")
         for parameter in macro.parameters:

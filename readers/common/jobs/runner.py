@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from readers.common.environment import program_version
 from readers.common.extensions import VARIABLE, fingerprint
 from readers.common.jobs.dask_cluster import DaskCluster
 from readers.common.jobs.durations import by_seconds
@@ -325,10 +326,8 @@ def _one_second(item: Any) -> float:
 
 def run_settings() -> RunSettings:
     """Return the settings of a new run that is started here."""
-    from importlib.metadata import version
-
     directory, extensions = os.getcwd(), os.environ.get(VARIABLE, "")  # noqa: PTH109
-    return RunSettings(secrets.token_hex(8), directory, extensions, version("argonaut-asr"), fingerprint())
+    return RunSettings(secrets.token_hex(8), directory, extensions, program_version(), fingerprint())
 
 
 def thread_runner(count: int | None = None) -> Runner:

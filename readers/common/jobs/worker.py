@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from readers.common.environment import program_version
 from readers.common.extensions import OPTION, VARIABLE, fingerprint
 from readers.common.faults import os_reason
 from readers.errors import ArgonautError, ConfigError
@@ -156,9 +157,7 @@ class _Place:
                     self._free.notify_all()
 
     def _enter(self, settings: RunSettings) -> None:
-        from importlib.metadata import version
-
-        if (found := version("argonaut-asr")) != settings.program:
+        if (found := program_version()) != settings.program:
             raise ConfigError(f"{worker_name()}: argonaut {found}; expected {settings.program}, as in this command")
         directory = ""
         with contextlib.suppress(OSError):  # it has been removed

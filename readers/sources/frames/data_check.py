@@ -28,7 +28,7 @@ from readers.sources.frames.htk_mlf_options import HTK_FEATURE_NAMES, READER_NAM
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import LABEL_NAMES, CorpusFeatures, CorpusLabels, describe
-from readers.sources.frames.supervision_blocks import SupervisionCheck, open_supervision
+from readers.sources.frames.supervision_blocks import SupervisionCheck, missing_supervision, open_supervision
 
 Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame)
 
@@ -135,8 +135,7 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
     for name, value in getattr(reader_class(block), "check_settings", {}).items():
         block.merge(Source.from_text(f"{name}={value}", "set by the check"))
     with open_reader(block, write=write, progress=progress) as reader:
-        for line in (*reader.warnings, *_losses(block, reader)):
-            findings.add(line)
+        findings.extend((*reader.warnings, *_losses(block, reader)))
         places = reader.places() if hasattr(reader, "places") else {}
         period, unit = getattr(reader, "period", 0), getattr(reader, "unit", "utterances")
         figures = ReaderSummary(reader.dims(), places, period=period, unit=unit)
@@ -151,8 +150,7 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
     if read:
         with open_reader(block, write=True) as reader:
             lengths = [next(iter(one.matrices.values())).shape[1] for one in reader.utterances()]
-            for line in _losses(block, reader):
-                findings.add(line)
+            findings.extend(_losses(block, reader))
         if write:
             figures.num_usable, figures.num_frames = len(lengths), sum(lengths)
     return figures
@@ -183,6 +181,7 @@ class _HTKMLFCheck:
             self.config.check(lambda: find_streams(self._block(), self.write))
         if options is not None and not self.write:
             with self.findings.catch():
+                self.findings.extend(missing_supervision(self._block()))
                 source = open_supervision(self._block(), options, self.features[0], self.labels, self.findings.add)
                 self.supervision = SupervisionCheck(source, options.excerpts, self.read is not None)
         with self.findings.catch():
@@ -232,8 +231,7 @@ class _HTKMLFCheck:
         return whole
 
     def _refuse_unknown(self, block: CheckedConfig, known: Sequence[str]) -> None:
-        for unknown in block.unknown(known):
-            self.findings.add(str(unknown))
+        self.findings.extend(map(str, block.unknown(known)))
 
     def _is_sound(self, stream: CorpusFeatures | CorpusLabels) -> bool:
         return self.config.is_sound(self._block(stream.name).full_name())

@@ -36,7 +36,8 @@ READER_NAMES = (
 )
 HTK_FEATURE_NAMES = (*FEATURE_NAMES, "specAugment")
 ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
-LATTICE_NAMES = ("denLatTocFile", "numLatTocFile", "prefixPathInToc")
+TABLE_NAMES = ("denLatTocFile", "numLatTocFile")
+LATTICE_NAMES = (*TABLE_NAMES, "prefixPathInToc")
 HMM_NAMES = ("phoneFile", "transPFile")
 CHAIN_NAMES = ("denominator", "numerators")
 SUPERVISIONS = {  # role -> names of such a block

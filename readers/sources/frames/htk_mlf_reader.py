@@ -9,8 +9,15 @@ Features are loaded in chunks; labels are kept in memory, two bytes per frame.
 Source: CNTK book 3.4.2.
 """
 
+from collections.abc import Iterator
+
+from readers.config.config import Config
+from readers.errors import ArgonautError
+from readers.minibatches.base import reader_class
 from readers.sources.frames.frame_reader import FrameReader
-from readers.sources.frames.htk_mlf_options import find_streams
+from readers.sources.frames.htk_mlf_options import ROLE_NAMES, find_streams
+from readers.sources.frames.streams import naming
+from readers.sources.frames.supervision_blocks import missing_supervision
 
 
 class HTKMLFReader(FrameReader):
@@ -20,3 +27,21 @@ class HTKMLFReader(FrameReader):
     """
 
     find_streams = staticmethod(find_streams)
+
+
+def missing_files(config: Config) -> Iterator[ArgonautError]:
+    """Yield a fault for each file that a reader block names and that is missing, if no action creates such files.
+
+    These are lists, label files and what sequence criteria need.  Archives of Kaldi may come from an earlier command.
+    """
+    kind = reader_class(config)
+    if issubclass(kind, HTKMLFReader):
+        for _, block in config.blocks():
+            for name in (name for name in ROLE_NAMES if block.has_own(name)):
+                try:
+                    with naming(block, name):
+                        block.path(name).open("rb").close()
+                except ArgonautError as fault:
+                    yield fault
+    if issubclass(kind, FrameReader):
+        yield from missing_supervision(config)

@@ -21,7 +21,7 @@ from readers.errors import ConfigError, FormatError
 from readers.kaldi.ark import ArkEntry, read_ark_scp, scan_ark
 from readers.kaldi.specifiers import Specifier, parse_specifier
 from readers.sources.frames.frame_reader import FrameReader
-from readers.sources.frames.htk_mlf_options import READER_NAMES, check_streams, refuse_block
+from readers.sources.frames.htk_mlf_options import READER_NAMES, check_streams, refuse_block, supervision_role
 from readers.sources.frames.kaldi_reader import AlignmentStream, KaldiStream
 from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels, naming
 
@@ -96,8 +96,8 @@ class Kaldi2Labels(AlignmentStream):
 class Kaldi2Reader(FrameReader):
     """Reads frames and labels as CNTK's Kaldi2Reader does.
 
-    See FrameReader for parameters, attributes and errors, and the module's description for an example. Sequence
-    training and commands in place of files are refused.
+    See FrameReader for parameters, attributes and errors, and the module's description for an example. Lattices of
+    Kaldi and commands in place of files are refused.
     """
 
     @staticmethod
@@ -105,8 +105,9 @@ class Kaldi2Reader(FrameReader):
         for name in SEQUENCE_NAMES:
             if config.has_own(name):
                 raise ConfigError(
-                    f"{config.where(name)}: {config.full_name(name)} is for sequence training, which is not supported; "
-                    "expected only features and labels"
+                    f"{config.where(name)}: {config.full_name(name)} needs Kaldi's lattices and transition model; "
+                    "expected lattices=[denLatTocFile=...], made by argonaut denominator, and a criterion "
+                    "SequenceWithSoftmax(..., sequenceCriterion=smbr)"
                 )
         features: list[CorpusFeatures] = []
         labels: list[CorpusLabels] = []
@@ -116,6 +117,8 @@ class Kaldi2Reader(FrameReader):
             if block.has_own("scpFile"):
                 features.append(Kaldi2Stream.from_config(name, block))
                 warnings.extend(map(str, block.unknown(KALDI2_FEATURE_NAMES)))
+            elif supervision_role(block) is not None:
+                continue
             elif not block.has_own("mlfFile"):
                 refuse_block(block, ROLE_NAMES)
             elif not write:

@@ -1,6 +1,6 @@
 """The blocks of a reader that name what sequence criteria need of whole utterances, such as lattices.
 
-    lattices=[ denLatTocFile=lattices/lattices.toc ]
+    lattices=[ denLatTocFile=lattices/lattices.toc ]        # or a pattern, such as lattices/*.toc
     hmms=[ phoneFile=phones; transPFile=transitions ]       # only for lattice files of HTK
     chain=[ denominator=chain/denominator; numerators=chain/numerators ]
 
@@ -8,7 +8,8 @@ Every usable utterance must have its supervision; the others are skipped, and th
 too many (maxSkippedFraction).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -19,9 +20,10 @@ from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.supervision import SupervisionSource
 from readers.sources.chain.supervision_source import ChainSource
 from readers.sources.frames.corpus import Corpus
-from readers.sources.frames.htk_mlf_options import SUPERVISIONS, ReaderOptions, supervision_role
+from readers.sources.frames.htk_mlf_options import SUPERVISIONS, TABLE_NAMES, ReaderOptions, supervision_role
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe, naming
 from readers.sources.lattices.hmm_files import HmmTable, read_hmms
+from readers.sources.lattices.lattice_contents import read_contents
 from readers.sources.lattices.lattice_source import LatticeSource
 from readers.sources.lattices.slf_lattices import SlfLattice
 
@@ -76,8 +78,7 @@ def _open_lattices(
         raise ConfigError(f"{where} truncated=false")
     if options.excerpts.subsampling > 1 or options.excerpts.num_columns:
         raise ConfigError(f"{where} neither frameSubsampling nor chunkFrames")
-    denominators = [block.path("denLatTocFile")]
-    numerators = [block.path("numLatTocFile")] if block.has_own("numLatTocFile") else []
+    denominators, numerators = (_tables(block, name) for name in TABLE_NAMES)
     num_senones, read_slf = labels[0].num_classes if len(labels) == 1 else None, None
     numbers = labels[0].state_ids if len(labels) == 1 else None
     if hmms is not None:
@@ -90,6 +91,37 @@ def _open_lattices(
         return LatticeSource(
             denominators, numerators, block.text("prefixPathInToc", ""), num_senones, read_slf, numbers
         )
+
+
+def _tables(block: Config, name: str) -> list[Path]:
+    """Return the tables of contents that a name of a block lattices gives, perhaps by a pattern; none without it."""
+    if not block.has_own(name):
+        return []
+    path = block.path(name)
+    return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor)))) or [path]
+
+
+def missing_supervision(config: Config) -> Iterator[ArgonautError]:
+    """Yield a fault for each missing file of a reader's supervision, of the archives the first one of each table."""
+    for _, block in config.blocks():
+        for name in SUPERVISIONS.get(supervision_role(block), ()):
+            if name == "prefixPathInToc" or not block.has_own(name):
+                continue
+            try:
+                with naming(block, name):
+                    if name in TABLE_NAMES:
+                        for table in _tables(block, name):
+                            _require_archives(table, block.text("prefixPathInToc", ""))
+                    else:
+                        block.path(name).open("rb").close()
+            except ArgonautError as fault:
+                yield fault
+
+
+def _require_archives(table: Path, prefix: str) -> None:
+    """Raise FormatError or OSError if a table of contents, or an archive of it, is missing."""
+    for entry in {entry.path: entry for entry in read_contents(table, prefix).values()}.values():
+        entry.require()
 
 
 def _read_hmms(block: Config, labels: Sequence[CorpusLabels]) -> HmmTable:

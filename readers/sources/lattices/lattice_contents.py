@@ -33,6 +33,13 @@ class ContentsEntry(NamedTuple):
     position: int | None
     where: str
 
+    def require(self) -> Path:
+        """Return the file.  Raises FormatError if it is not there."""
+        path = Path(self.path)
+        if not path.is_file():
+            raise FormatError(f"{self.where}: {path} is no file; expected an archive of lattices")
+        return path
+
 
 def contents_of(archive: LatticeArchive, name: str) -> Iterator[str]:
     """Yield the lines for all utterances of an archive, which has the given name beside the table."""

@@ -85,9 +85,7 @@ class LatticeSource:
         """Open the archive of an entry; look at a lattice file."""
         if entry.path in self._archives:
             return
-        path = Path(entry.path)
-        if not path.is_file():
-            raise FormatError(f"{entry.where}: {path} is no file; expected an archive of lattices")
+        path = entry.require()
         with path.open("rb") as file:
             head = file.read(len(MAGIC))
         if head.startswith(CNTK_TAG):

@@ -94,7 +94,7 @@ class LMSequenceReader(SentenceReader):
         number = at_least(config, "noise_number", config.int("noise_number"), 1) if mode == "nce" else 0
         inner, outer, features, conditions = self._find_blocks(config)
         output = "labels" if outer is inner else outer.name
-        words = self._taken(self._vocabulary(config, inner, output, mode), inner, outer)
+        words, rows = self._taken(self._vocabulary(config, inner, output, mode), inner, outer)
         self.input_words = self.output_words = [word.word for word in words]
         if mode == "class":
             self.word_classes = np.array([word.word_class for word in words])
@@ -106,14 +106,14 @@ class LMSequenceReader(SentenceReader):
             return
         ids, lengths, keys = self._read(config, inner, words)
         table = class_table(words) if mode == "class" else None
-        given = (output,), ids[1:], len(words), outer.where(), table
+        given = (output,), ids[1:], rows[outer], outer.where(), table
         if mode == "nce":
             if number > len(words):
                 where = f"{config.where('noise_number')}: {config.full_name('noise_number')}"
                 raise ConfigError(f"{where} is {number}; expected 1 to {len(words)}, the number of words")
             self.noise = Noise(words, number, rng_seed, config.text("wordclass"))
         labels = NoiseStream(*given, is_label=False, noise=self.noise) if self.noise else WordStream(*given)
-        streams = [WordStream(names, ids[:1], len(words), inner.where()), labels]
+        streams = [WordStream(names, ids[:1], rows[inner], inner.where()), labels]
         lines = [int(key.rpartition(":")[2]) for key in keys]
         streams[1:1] = [read_condition(block, lines, lengths) for block in conditions]
         self.take(config.text("file"), streams, lengths, keys, order, rng_seed)
@@ -172,28 +172,25 @@ class LMSequenceReader(SentenceReader):
             )
         return words
 
-    def _taken(self, words: list[VocabularyWord], *blocks: Config) -> list[VocabularyWord]:
-        """Return the first labelDim words of the vocabulary.
+    def _taken(self, words: list[VocabularyWord], *blocks: Config) -> tuple[list[VocabularyWord], dict[Config, int]]:
+        """Return the first labelDim words of the vocabulary, and the rows of one-hot columns for each block.
 
-        CNTK accepts a vocabulary with more words than labelDim, but not with fewer.
+        A vocabulary may have more words than labelDim, and fewer, as that of a small text has.
         """
-        size = len(words)
+        size, rows, known = len(words), {}, f"the vocabulary has {len(words)} words"
         for block in dict.fromkeys(blocks):
             if block.has_own("labelType"):
                 block.choice("labelType", ("category", "nextWord"))
-            given = (block.int("labelDim", 0) if block.has_own("labelDim") else 0) or size
-            if not 0 < given <= size:
-                raise ConfigError(
-                    f"{block.where('labelDim')}: {block.full_name('labelDim')} is {given}; expected {size}, the words "
-                    "of the vocabulary, or fewer"
-                )
-            if given < size:
-                self.warnings.append(
-                    f"{block.where('labelDim')}: {block.full_name('labelDim')} is {given}; the vocabulary has {size} "
-                    f"words; words from number {given} on count as unknown"
-                )
-                size = given
-        return words[:size]
+            given = (block.int("labelDim", 0) if block.has_own("labelDim") else 0) or len(words)
+            where = f"{block.where('labelDim')}: {block.full_name('labelDim')} is {given}"
+            if given < 0:
+                raise ConfigError(f"{where}; expected {len(words)}, the words of the vocabulary")
+            if given > len(words):
+                self.warnings.append(f"{where}; {known}; other rows are not used")
+            elif given < size:
+                self.warnings.append(f"{where}; {known}; words from number {given} on count as unknown")
+            rows[block], size = given, min(size, given)
+        return words[:size], rows
 
     def _read(
         self, config: Config, inner: Config, words: list[VocabularyWord]

@@ -146,8 +146,8 @@ def test_faults_of_order():
         Engine(network, ["ScaledLogLikelihood"]).forward({"features": data(5)["features"]}, training=True)
     with pytest.raises(ModelError, match=f"criterion '{CE}': is not below the roots H1"):
         Engine(network, ["H1"]).forward({"features": data(5)["features"]}, training=True, criterion=CE)
-    with pytest.raises(ModelError, match="node 'Hlast': not in the network; did you mean HLast"):
-        Engine(network, ["Hlast"])
+    with pytest.raises(ModelError, match="node 'HLst': not in the network; did you mean HLast"):
+        Engine(network, ["HLst"])
 
 
 def test_statistics_must_be_computed_first():

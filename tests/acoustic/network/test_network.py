@@ -83,6 +83,18 @@ def test_options_as_text_and_under_other_names():
     np.testing.assert_array_equal(node.value, np.full((2, 3), 0.5))
 
 
+def test_names_are_found_in_any_case_unless_two_differ_in_it_only():
+    network = Network()
+    node = network.add("Parameter", "W0", rows=2)
+    assert network["w0"] is network["W0"] is node
+    other = network.add("Parameter", "w0", rows=2)
+    assert (network["W0"], network["w0"]) == (node, other)
+    network.add("Parameter", "Bias", rows=2)
+    network.add("Parameter", "bias", rows=2)
+    with pytest.raises(ModelError, match="node 'BIAS': not in the network; did you mean"):
+        network["BIAS"]
+
+
 def test_faults_of_names_and_operands():
     network, other = Network(), Network()
     network.add("Parameter", "W0", rows=2)

@@ -29,6 +29,39 @@ def test_every_worker_works_once_in_a_thread_of_its_own(size):
     assert (0, threading.get_ident()) in seen
 
 
+def test_the_caller_works_alone_for_a_while_after_others_were_late(monkeypatch):
+    monkeypatch.setattr(thread_team, "PAUSES", (60.0, 60.0))
+    team, me = ThreadTeam(2), threading.get_ident()
+
+    def threads_of() -> list[int]:
+        seen = {}
+        team.run(lambda worker: seen.update({worker: threading.get_ident()}))
+        return [seen[worker] for worker in sorted(seen)]
+
+    assert threads_of()[1] != me
+    monkeypatch.setattr(thread_team, "LATE", -np.inf)  # as if other processes had the processor
+    assert threads_of()[1] != me
+    assert threads_of() == [me, me]
+    with team.hold() as count:  # its workers may meet: each needs a thread
+        assert count == 2
+        assert threads_of()[1] != me
+    team._alone_until = 0.0
+    monkeypatch.setattr(thread_team, "LATE", np.inf)
+    assert threads_of()[1] != me
+
+
+def test_pauses_double_up_to_the_longest_and_calm_down(monkeypatch):
+    monkeypatch.setattr(thread_team, "LATE", 0.001)
+    team, pauses = ThreadTeam(2), []
+    for waited in (1.0, 1.0, 1.0, 0.1, *(9.0,) * 9):
+        team._note_delay(0.2, waited)
+        pauses.append(team._pause)
+    shortest, longest = thread_team.PAUSES
+    assert pauses[:3] == [shortest, 2 * shortest, 4 * shortest]
+    assert pauses[3] == pytest.approx(4 * shortest * thread_team.CALMING)
+    assert pauses[-1] == longest
+
+
 def test_only_as_many_as_asked():
     team, seen = ThreadTeam(4), []
     for count in (4, 2, 1, 3, 4):

@@ -9,7 +9,7 @@ from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_si
 from acoustic.kernels.compiled import int8_loops
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
-from acoustic.scoring.int8_layers import Int8Weights, use_int8
+from acoustic.scoring.int8_layers import MOST_INPUTS, Int8Weights, use_int8
 from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.scorer import AcousticScorer
 from readers.errors import ModelError
@@ -81,6 +81,42 @@ def test_a_column_that_is_not_finite_gives_nan_and_the_others_do_not(compiled, m
     Int8Weights(np.ones((3, 20), np.float32)).multiply(values, out)
     assert np.isnan(out[1:5]).all()
     np.testing.assert_allclose(out[::5], 20, rtol=1e-6)
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=needs_vnni), False])
+@pytest.mark.parametrize("largest", [0, 1e-45, 2.1e-43, 8.8e-44, 1e-38, 1e-36, 1e-30, 3e38])
+def test_rows_of_any_magnitude_give_products(compiled, largest, monkeypatch):
+    monkeypatch.setattr(int8_loops, "has_vnni", lambda: compiled)
+    generator = np.random.default_rng(2)
+    weights = generator.normal(size=(3, 20)).astype(np.float32)
+    weights[1] = largest * (weights[1].astype(np.float64) / np.abs(weights[1]).max())
+    values = generator.normal(size=(4, 20)).astype(np.float32) / 10
+    out = np.empty((4, 3), np.float32)
+    Int8Weights(weights).multiply(values, out)
+    expected = values.astype(np.float64) @ weights.T.astype(np.float64)
+    step = np.maximum(np.abs(weights).max(axis=1), 1.5e-36)
+    assert (np.abs(out - expected) < 0.02 * step).all()
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=needs_vnni), False])
+def test_the_largest_sums_do_not_wrap(compiled, monkeypatch):
+    monkeypatch.setattr(int8_loops, "has_vnni", lambda: compiled)
+    weights = np.full((2, MOST_INPUTS), [[1], [-1]], np.float32)
+    values = np.full((1, MOST_INPUTS), 255, np.float32)
+    values[0, 0] = 0
+    out = np.empty((1, 2), np.float32)
+    Int8Weights(weights).multiply(values, out)
+    np.testing.assert_allclose(out[0], [255 * (MOST_INPUTS - 1), -255 * (MOST_INPUTS - 1)], rtol=1e-6)
+
+
+def test_a_layer_whose_sums_could_wrap_is_refused():
+    network = Network()
+    network.add("InputValue", "x", rows=MOST_INPUTS + 1)
+    network.add("LearnableParameter", "W", rows=2, cols=MOST_INPUTS + 1)
+    network.add("Times", "y", "W", "x")
+    expected = r"net: node 'W' \(LearnableParameter\): 66312 columns; expected at most 66311 for 8-bit weights"
+    with pytest.raises(ModelError, match=expected):
+        use_int8(network, "y", "net")
 
 
 @pytest.fixture

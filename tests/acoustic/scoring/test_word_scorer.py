@@ -12,6 +12,7 @@ from acoustic.scoring import word_scorer
 from acoustic.scoring.word_scorer import WordScorer
 from readers.errors import ModelError
 from readers.language.vocabulary import VocabularyWord
+from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.sequence_layout import SequenceLayout
 
 HIDDEN = 3
@@ -122,6 +123,20 @@ def test_an_unknown_word_needs_the_unknown_word_in_the_vocabulary(tmp_path):
     scorer = WordScorer(save(make_network(True), tmp_path), WORDS, unknown="<UNK>")
     with pytest.raises(ModelError, match="word 'zebra' is not in the vocabulary; expected one that is, or '<UNK>'"):
         scorer.score([["a"], ["zebra"]])
+
+
+def test_rows_without_a_word_are_only_for_a_model_that_knows_its_words(tmp_path):
+    network = make_network(False)
+    with pytest.raises(ModelError, match="model: its input is for 6 words; expected 5, the vocabulary"):
+        WordScorer(save(network, tmp_path), WORDS[:-1])
+    network.vocabularies |= dict.fromkeys(("features", "labels"), VocabularyRecord.of_words(WORDS[:-1]))
+    scorer = WordScorer(save(network, tmp_path))
+    engine, ids = Engine(network, ["cost"]), np.array([scorer._begin, 2, scorer._end])
+    one_hot = np.asfortranarray(np.eye(len(WORDS))[:, ids])
+    engine.forward({"features": one_hot[:, :-1], "labels": one_hot[:, 1:]}, layout=SequenceLayout.of_lengths([2]))
+    assert -scorer.score([[WORDS[2].word]])[0].sum() == pytest.approx(engine.value("cost").item(), rel=1e-10)
+    with pytest.raises(ModelError, match="model: its input is for 6 words; expected 4, the vocabulary"):
+        WordScorer(tmp_path / "model", WORDS[:-2])
 
 
 def test_what_is_no_language_model_over_the_vocabulary_is_refused(tmp_path):

@@ -1,19 +1,25 @@
 """Cores that the process may use, and the threads of numpy's BLAS."""
 
 import gc
+import importlib.metadata
 import os
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
+from readers.common import environment
 from readers.common.environment import (
     BlasThreads,
     available_cores,
     one_blas_thread,
+    program_version,
     quick_thread_switches,
     using_cores,
     without_collections,
 )
+from readers.common.jobs.runner import run_settings
 from readers.errors import ConfigError
 
 
@@ -107,3 +113,31 @@ def test_threads_switch_quickly_and_as_before_even_after_an_exception():
         assert sys.getswitchinterval() == pytest.approx(0.0005)
         raise ValueError
     assert sys.getswitchinterval() == before
+
+
+@pytest.fixture
+def not_installed(monkeypatch):
+    def no_distribution(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", no_distribution)
+    program_version.cache_clear()
+    yield
+    program_version.cache_clear()
+
+
+def test_version_of_a_checkout_that_is_not_installed(not_installed):
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert program_version() == project["version"]
+
+
+@pytest.mark.parametrize("text", [None, '[project]\nname = "other"\nversion = "9"\n', "[project\n", "[tool.ruff]\n"])
+def test_unknown_version_of_copied_packages(not_installed, tmp_path, monkeypatch, text):
+    monkeypatch.setattr(environment, "CHECKOUT", tmp_path)
+    if text is not None:
+        (tmp_path / "pyproject.toml").write_text(text)
+    assert program_version() == "0+unknown"
+
+
+def test_settings_of_a_run_of_a_program_that_is_not_installed(not_installed):
+    assert run_settings().program == program_version()

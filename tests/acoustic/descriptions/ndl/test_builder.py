@@ -6,7 +6,7 @@ import pytest
 from acoustic.actions.base import CommonSettings
 from acoustic.actions.train import Train
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
-from acoustic.descriptions.ndl import build_network
+from acoustic.descriptions.ndl import build_network, ndl_options
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
 from readers.config.config import Config
@@ -115,6 +115,22 @@ def test_macro_files_are_looked_up_further_out_and_several(files):
     network = build(f"networkDescription={folder}/net.ndl", f"ndlMacros={folder}/one.ndl+{folder}/two.ndl")
     assert [network[name].type_name for name in ("y.unnamed1.A", "y.B")] == ["Sigmoid", "Tanh"]
     assert "z.BFF.FF.P" in network.nodes
+
+
+def test_a_macro_that_a_later_file_repeats_is_that_of_the_later_file(files):
+    """As in CNTK, whose recipe for AMI repeats its default macros in each network's file."""
+    network = "load=macros\nrun=net\nmacros=[\nA(x)=Tanh(x)\n]\nnet=[\nx=Input(3, tag=feature)\ny=B(x)\n]"
+    folder = files(default="A(x)=Sigmoid(x)\nB(x)=Exp(A(x))", net=network)
+    block = Config.from_text(f"B=[ndlMacros={folder}/default.ndl; networkDescription={folder}/net.ndl]").block("B")
+    built = build_network(block)
+    assert built[built["y.B"].operands[0].name].type_name == "Tanh"
+    assert ndl_options(block).notes == (f"{folder}/net.ndl:4: macro A replaces that of {folder}/default.ndl:1",)
+
+
+def test_a_builder_may_hold_the_description_itself():
+    text = "run=NDLNetworkBuilder\nNDLNetworkBuilder=[\nx=Input(1)\ny=Plus(x, Constant(1))\nOutputNodes=(y)\n]"
+    network = build_network(Config.from_text(text).block("NDLNetworkBuilder"))
+    assert network.outputs == ["y"]
 
 
 @pytest.mark.parametrize(

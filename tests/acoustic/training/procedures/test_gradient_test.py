@@ -85,3 +85,37 @@ def test_small_derivatives_of_a_large_criterion_are_held_to_the_digits_that_roun
     assert weights.agrees(6)
     assert biases.agrees(6)
     assert report_lines([weights], 6)[1].endswith("  rounding")
+
+
+def near_kinks():
+    """J = sum of relu(x) + |x| + relu(3e-5 - x), for x of which some are nearer to a kink than the step."""
+    network = Network("double", threads=1)
+    x = network.add("Parameter", "x", rows=6)
+    x.value[:, 0] = 2e-5, -3e-5, 7e-5, 1.5e-4, 1, -1
+    network.add("RectifiedLinear", "up", "x")
+    network.add("Plus", "above", network.add("Constant", "c", rows=6, value=3e-5), network.add("Negate", "minus", "x"))
+    network.add("RectifiedLinear", "down", "above")
+    network.add("SumElements", "sum", network.add("Plus", "both", "up", "down"))
+    network.add("Plus", "J", "sum", network.add("MatrixL1Reg", "l1", "x"))
+    return network
+
+
+def test_kinks_are_no_errors():
+    network = near_kinks()
+    (check,) = check_elements(Engine(network, ["J"]), "J", {})
+    assert check.num_kinks == 3
+    assert check.agrees(6)
+    assert report_lines([check], 6)[1].endswith("  3 at a kink")
+
+
+@pytest.mark.parametrize("node", ["up", "down", "l1"])
+def test_wrong_gradients_at_kinks_are_errors(node, monkeypatch):
+    network = near_kinks()
+    right = network[node].backward
+
+    def wrong(run, grad, inputs, value, into):
+        right(run, grad * 1.00001, inputs, value, into)
+
+    monkeypatch.setattr(network[node], "backward", wrong)
+    (check,) = check_elements(Engine(network, ["J"]), "J", {})
+    assert not check.agrees(6)

@@ -132,8 +132,8 @@ def test_the_limit_of_utterances_counts_outside_of_frame_mode(corpus):
 @pytest.mark.parametrize(
     ("options", "features", "labels", "message"),
     [
-        ("seqTrainCriterion=smbr", "", "", "reader.seqTrainCriterion is for sequence training, which is not supported"),
-        ("denlats=[rx=a]", "", "", "reader.denlats is for sequence training"),
+        ("seqTrainCriterion=smbr", "", "", "reader.seqTrainCriterion needs Kaldi's lattices and transition model;"),
+        ("denlats=[rx=a]", "", "", "reader.denlats needs Kaldi's lattices"),
         ("", "featureTransform=nnet", "", "featureTransform is nnet; expected NO_FEATURE_TRANSFORM, and features that"),
         ("", "rx=none", "", "reader.features.rx: none: No such file"),
         ("", "rx=$x$/counts", "", "counts: 'set/u0 5.nset/u1 2.*; expected ark:FILE or scp:FILE"),
@@ -196,7 +196,9 @@ def test_the_writer_has_the_names_of_cntk(tmp_path):
     ("text", "message"),
     [
         ("S=[dim=2]", "S has no Kaldicmd; expected Kaldicmd=ark:FILE"),
-        ('S=[Kaldicmd="ark:-"]', "S.Kaldicmd: 'ark:-'; expected ark:FILE"),
+        ('S=[Kaldicmd="ark,scp:-,a"]', "S.Kaldicmd: 'ark,scp:-,a'; expected ark:FILE"),
+        ('S=[Kaldicmd="scp:-"]', "S.Kaldicmd: 'scp:-'; expected ark:FILE"),
+        ('S=[Kaldicmd="ark:-"]; T=[Kaldicmd="ark,t:-"]', "- is used twice; expected one file for each output"),
         ('S=[Kaldicmd="scp:a"]', "S.Kaldicmd: 'scp:a'; expected ark:FILE, or ark,scp:FILE,FILE"),
         ('S=[Kaldicmd="ark:| gzip -c > a"]', "is a command, which is not run"),
     ],

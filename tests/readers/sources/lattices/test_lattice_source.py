@@ -75,6 +75,36 @@ def test_numerators_of_their_own(corpus):
     assert {str(table), str(corpus.toc)} <= set(reader.input_files())
 
 
+def test_patterns_name_several_tables(corpus):
+    first, *others = corpus.lattices.values()
+    write_lattices(corpus.directory, [first], name="a.lats")
+    write_lattices(corpus.directory, others, name="b.lats")
+    corpus.toc.unlink()
+    reader = opened(corpus, f"lattices=[denLatTocFile={corpus.directory}/*.lats.toc]")
+    assert sorted(lattice.name for lattice, _, _ in delivered(reader)) == sorted(corpus.lattices)
+    assert {f"{corpus.directory}/{name}.lats.toc" for name in "ab"} <= set(reader.input_files())
+
+
+def test_a_name_with_brackets_is_no_pattern(corpus):
+    table = write_lattices(corpus.directory, corpus.lattices.values(), name="a[1]")
+    assert len(list(delivered(opened(corpus, f"lattices=[denLatTocFile={table}]")))) == 5
+
+
+def test_all_missing_files_are_named_together(corpus):
+    corpus.blocks["lattices"] = "lattices=[denLatTocFile=none/*.toc; numLatTocFile=$toc$]\n" + f"toc={corpus.toc}"
+    corpus.blocks["hmms"] = "hmms=[phoneFile=nophones; transPFile=notransitions]"
+    (corpus.directory / "lattices.arec").unlink()
+    faults, _ = validated(corpus, WHOLE)
+    assert [fault.partition(": ")[2] for fault in faults[:4]] == [
+        "reader.lattices.denLatTocFile: none/*.toc: No such file or directory; expected a readable file",
+        "lattices.arec is no file; expected an archive of lattices",
+        "reader.hmms.phoneFile: nophones: No such file or directory; expected a readable file",
+        "reader.hmms.transPFile: notransitions: No such file or directory; expected a readable file",
+    ]
+    del corpus.blocks["lattices"]
+    assert len(validated(corpus, WHOLE)[0]) == 2
+
+
 def test_blocks_of_hmms_are_accepted_and_read(corpus):
     names = (corpus.directory / "labels.list").read_text().split()
     (corpus.directory / "phones").write_text(f"a t {names[0]} {names[1]}\nb t {names[2]} {names[3]}\n")

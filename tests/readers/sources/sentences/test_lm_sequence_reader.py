@@ -171,9 +171,7 @@ def test_short_lines_are_named(make):
         ("mode=noise", LABELS, TEXT, "lm.cntk:4: reader.mode is 'noise'; expected class or softmax or nce"),
         ("randomize=3", LABELS, TEXT, "reader.randomize is '3'; expected auto"),
         ("nbruttsineachrecurrentiter=-1", LABELS, TEXT, "nbruttsineachrecurrentiter is -1; expected at least 0"),
-        ("", "labelIn=[labelDim=9]", TEXT, "labelIn.labelDim is 9; expected 7, the words of the vocabulary, or fewer"),
         ("", "labelIn=[labelDim=-1]", TEXT, "labelIn.labelDim is -1; expected 7"),
-        ("", LABELS.replace("labels=[labelDim=7", "labels=[labelDim=9"), TEXT, "labels.labelDim is 9; expected 7"),
         ("", "labelIn=[labelType=regression]", TEXT, "labelType is 'regression'; expected category or nextWord"),
         ("", "features=[dim=0]", TEXT, "reader has 0 blocks of labels; expected two, the"),
         ('wordclass=""', LABELS, TEXT, "reader has no wordclass; expected the file"),
@@ -203,8 +201,24 @@ def test_words_behind_the_first_labeldim_are_unknown(make):
     (warning,) = [line for line in reader.warnings if "labelDim" in line]
     assert "labelDim is 6; the vocabulary has 7 words; words from number 6 on count as unknown" in warning
     assert not any("labelDim" in line for line in make().warnings)
-    with pytest.raises(ArgonautError, match="labelDim is 7; expected 6"):
-        make("", labels.replace("labels=[labelDim=6", "labels=[labelDim=7"))
+
+
+@pytest.mark.parametrize("mode", ["class", "softmax", "nce"])
+def test_a_labeldim_above_the_vocabulary_leaves_rows_unused(make, mode):
+    """As in the tool's examples, whose labelDim is 10000 for any text."""
+    text = ["</s> the cat sat </s>"]
+    options = f"randomize=none; mode={mode}; noise_number=3"
+    plain, wide = (make(options, LABELS.replace("labelDim=7", f"labelDim={rows}"), text) for rows in (7, 9))
+    assert wide.dims() == plain.dims() | {"labelIn": 9, "features": 9} | ({"labels": 9} if mode == "softmax" else {})
+    warnings = [line.partition("reader.")[2] for line in wide.warnings if "labelDim" in line]
+    note = "labelDim is 9; the vocabulary has 7 words; other rows are not used"
+    assert warnings == [f"labelIn.{note}", f"labels.{note}"]
+    assert wide.records == plain.records
+    for ours, expected in zip(wide.minibatches(0, 10), plain.minibatches(0, 10), strict=True):
+        for name in ("labelIn", "labels"):
+            matrix, other = (np.asarray(one.matrices[name]) for one in (ours, expected))
+            np.testing.assert_array_equal(matrix[: len(other)], other)
+            assert not matrix[len(other) :].any()
 
 
 def test_what_is_said_of_a_cache_is_passed_over(make):

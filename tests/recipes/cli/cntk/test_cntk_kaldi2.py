@@ -111,7 +111,9 @@ write=[
 """
 
 
-def test_a_configuration_of_cntk_runs_as_it_is(tmp_path, capsys):
+@pytest.fixture
+def corpus(tmp_path):
+    """Features by key, and labels that a linear classifier gives; the configuration c.cntk."""
     rng = np.random.default_rng(0)
     classes = rng.standard_normal((6, 4))
     features = {f"utt{u}": rng.standard_normal((int(rng.integers(20, 60)), 6)).astype(np.float32) for u in range(30)}
@@ -124,6 +126,11 @@ def test_a_configuration_of_cntk_runs_as_it_is(tmp_path, capsys):
     (tmp_path / "pdf.list").write_text("0\n1\n2\n3\n")
     (tmp_path / "model.ndl").write_text(NETWORK)
     (tmp_path / "c.cntk").write_text(CONFIG)
+    return features, labels
+
+
+def test_a_configuration_of_cntk_runs_as_it_is(tmp_path, corpus, capsys):
+    features, labels = corpus
     arguments = [f"configFile={tmp_path / 'c.cntk'}", f"Exp={tmp_path}"]
     assert main.run(["validate", *arguments]) == 0
     shown = capsys.readouterr().out.splitlines()
@@ -135,3 +142,20 @@ def test_a_configuration_of_cntk_runs_as_it_is(tmp_path, capsys):
     prior = np.log(np.bincount(np.concatenate([*labels.values()]), minlength=4))
     errors = sum(int(((scores[key] + prior).argmax(axis=1) != labels[key]).sum()) for key in features)
     assert errors < 0.2 * sum(map(len, features.values()))
+
+
+@pytest.mark.parametrize("writer", ["Kaldi2Reader", "KaldiWriter"])
+def test_an_archive_goes_to_standard_output(tmp_path, corpus, capfdbinary, writer):
+    """As decoding scripts of Kaldi read it: `cntk ... | latgen-faster-mapped ... ark:-`; names of nodes in any case."""
+    arguments = [f"configFile={tmp_path / 'c.cntk'}", f"Exp={tmp_path}"]
+    assert cntk.main(arguments) == 0
+    capfdbinary.readouterr()
+    text = CONFIG.replace("ark:$Exp$/out.ark", "ark:-").replace("writerType=Kaldi2Reader", f"writerType={writer}")
+    text = text.replace("outputNodeNames=Scaled", "outputNodeNames=scaled").replace(
+        "ScaledLogLikelihood=[", "SCALEDLogLikelihood=["
+    )
+    (tmp_path / "c.cntk").write_text(text)
+    assert main.run(["validate", *arguments]) == (0 if writer == "Kaldi2Reader" else 1)  # other settings of the reader
+    capfdbinary.readouterr()
+    assert cntk.main([*arguments, "command=write"]) == 0
+    assert capfdbinary.readouterr().out == (tmp_path / "out.ark").read_bytes()

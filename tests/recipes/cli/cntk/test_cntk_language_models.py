@@ -10,6 +10,7 @@ from acoustic.network.model_file import load_model
 from acoustic.training.reporting.log import read_history
 from readers.language.vocabulary import VocabularyWord, write_vocabulary
 from recipes.cli import cntk
+from recipes.cli.main import main
 
 pytestmark = pytest.mark.slow
 
@@ -120,6 +121,40 @@ def test_language_models_of_the_book(experiment, capsys, network, sgd):
     assert 0 < value < math.log(SIZE) + 0.1
     perplexity = re.search(r"Final Results: .*perplexity = ([\d.]+)", shown.out + shown.err)
     assert 1 < float(perplexity[1]) < 1.1 * SIZE
+
+
+NOISE_NETWORK = """
+    nodeType=Sigmoid
+    layerSizes=10000:20:10000
+    noise_number=10
+    addPrior=false
+"""
+
+
+def test_noise_contrastive_estimation_as_in_the_examples(experiment, capsys):
+    """rnnType outside of the builder, the old name of the criterion, mode=softmax in the readers of other texts, and a
+    vocabulary that is smaller than the network."""
+    words = ["</s>", "<unk>", *(f"w{number}" for number in range(398))]
+    write_vocabulary(experiment / "vocab.txt", [VocabularyWord(word, 2, 0) for word in words])
+    text = CONFIG.replace("@network@", NOISE_NETWORK).replace("@sgd@", f"{PLAIN_SGD}\nmakeMode=true\nunroll=false")
+    text = text.replace("classCrossEntropyWithSoftmax", "NoiseContrastiveEstimationNode").replace("nbrClass=50", "")
+    text = text.replace("epochSize=40", "epochSize=40\n  rnnType=NCELSTM\n  recurrentLayer=1")
+    first, *others = text.split("readerType=LMSequenceReader")
+    modes = ["mode=nce;noise_number=10", "mode=softmax", "mode=softmax"]
+    config, settings = experiment / "lm.cntk", [f"Exp={experiment}"]
+    config.write_text(
+        first + "".join(f"readerType=LMSequenceReader\n{mode}{one}" for mode, one in zip(modes, others, strict=True))
+    )
+    assert main(["validate", str(config), *settings]) == 1
+    faults = capsys.readouterr().out.splitlines()
+    assert len([line for line in faults if "labelDim is 10000; the vocabulary has 400 words; other rows" in line]) == 6
+    assert faults[-1].startswith("6 faults in 1 file")
+    assert cntk.main([f"configFile={config}", *settings]) == 0
+    shown = capsys.readouterr()
+    (row,) = read_history(experiment / "modelRnnCNTK.history.jsonl")
+    assert math.log(300) < row["validation"]["TrainNodeNCEBasedCrossEntropy"] < math.log(SIZE) + 0.1
+    perplexity = re.search(r"Final Results: .*perplexity = ([\d.]+)", shown.out + shown.err)
+    assert 300 < float(perplexity[1]) < 1.1 * SIZE
 
 
 def test_layers_and_classes_that_cannot_be_meant(experiment, capsys):

@@ -11,6 +11,23 @@ from readers.htk.parameter_file import read_htk
 from recipes.cli import cntk
 from tests.recipes.systems.cntk_corpus import make_corpus
 
+CONSTANT = """
+deviceId = -1
+command = AddOperatorConstant
+run=NDLNetworkBuilder
+NDLNetworkBuilder=[
+  features = Input(1)
+  v2 = Constant(1)
+  ol = Plus(features, v2)
+  FeatureNodes=(features)
+  OutputNodes=(ol)
+]
+AddOperatorConstant = [
+  action = "write"
+  outputPath = -
+  reader = [ readerType=UCIFastReader; file=$Exp$/x.txt; features=[ dim=1; start=0 ] ]
+]
+"""
 CONFIG = """
 command=Train:Write
 ndlMacros=$Exp$/macros.ndl
@@ -130,3 +147,11 @@ def test_faults_of_the_description_are_one_line_before_anything_starts(corpus, c
     assert not (corpus / "model" / "net").exists()
     assert run(corpus, "Train=[NDLNetworkBuilder=[run=outside]]") == 2
     assert "no block outside=[...] in the configuration" in capsys.readouterr().err
+
+
+def test_writing_needs_no_model(tmp_path, capsys):
+    (tmp_path / "x.txt").write_text("1\n2.5\n")
+    (tmp_path / "c.cntk").write_text(CONSTANT)
+    assert cntk.main([f"configFile={tmp_path / 'c.cntk'}", f"Exp={tmp_path}"]) == 0
+    assert capsys.readouterr().out.split() == ["2.000000", "3.500000"]
+    assert cntk.main([f"configFile={tmp_path / 'c.cntk'}", f"Exp={tmp_path}", "run=none"]) == 2

@@ -8,6 +8,8 @@ import pytest
 
 from readers.htk.parameter_file import read_htk
 from recipes.cli import cntk
+from tests.recipes.systems.cntk_corpus import CONFIG as HTK_CONFIG
+from tests.recipes.systems.cntk_corpus import make_corpus
 
 # The demo of the book's section 1.2, smaller.
 CONFIG = """
@@ -218,3 +220,53 @@ def test_validate_reads_the_values_of_archives(demo, capsys):
     assert main(arguments) == 1
     assert "u2: " in (shown := capsys.readouterr().out)
     assert "frame 4 has a value that is infinite or NaN" in shown
+
+
+LATER = """
+command=Train:Later
+Later=[
+  action=train
+  modelPath=$Exp$/later/net
+  SimpleNetworkBuilder=[ layerSizes=12:16:3; trainingCriterion=sequenceWithSoftmax ]
+  SGD=[ maxEpochs=1; learningRatesPerMB=0.1; minibatchSize=32 ]
+  reader=[
+    frameMode=false
+    features=[ dim=12; scpFile=$Exp$/train.scp ]
+    labels=[ labelDim=3; mlfFile=$Exp$/train.mlf; labelMappingFile=$Exp$/states ]
+    BLOCK
+  ]
+]
+"""
+
+
+def run_with(corpus, block: str, *settings: str) -> int:
+    (corpus / "net.cntk").write_text(HTK_CONFIG + LATER.replace("BLOCK", block))
+    return cntk.main([f"configFile={corpus / 'net.cntk'}", f"Exp={corpus}", "Train=[SGD=[maxEpochs=1]]", *settings])
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("lattices=[ denLatTocFile=$Exp$/*.toc ]", "*.toc: No such file or directory; expected a readable file"),
+        ("hmms=[ phoneFile=$Exp$/phones ]", "hmms.phoneFile"),
+        ("cv=[ scpFile=$Exp$/none.scp; dim=2 ]", "none.scp: No such file or directory; expected a readable file"),
+        (
+            "more=[ mlfFile=$Exp$/none.mlf; labelDim=2 ]",
+            "none.mlf: No such file or directory; expected a readable file",
+        ),
+    ],
+)
+def test_missing_files_of_a_later_command_are_found_first(tmp_path, capsys, block, message):
+    corpus = make_corpus(tmp_path)
+    assert run_with(corpus, block) == 2
+    assert message in capsys.readouterr().err
+    assert not (corpus / "model").exists()
+
+
+def test_a_finished_training_needs_no_files(tmp_path, capsys):
+    corpus = make_corpus(tmp_path)
+    (corpus / "later").mkdir()
+    assert run_with(corpus, "", "command=Train") == 0
+    (corpus / "later/net").write_bytes((corpus / "model/net").read_bytes())
+    assert run_with(corpus, "lattices=[ denLatTocFile=$Exp$/none.toc ]", "command=Later") == 0
+    assert "no further training is necessary" in capsys.readouterr().err
