@@ -23,6 +23,7 @@ from decoder.search.kernels.lookahead import with_minima
 from decoder.search.lm_ahead import empty_history_costs, minima_levels, own_words
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import SearchTables
+from readers.common.faults import OnFault
 from readers.errors import ConfigError, GraphError
 from readers.language.hotwords import MAX_SCORE, read_hotword_lines
 
@@ -31,13 +32,17 @@ DEFAULT_SCORE = 5.0  # bonus per word of a phrase without a score
 
 
 def open_phrases(
-    given: str | Path | Mapping[str, float] | Sequence[str], score: float, tables: SearchTables
+    given: str | Path | Mapping[str, float] | Sequence[str],
+    score: float,
+    tables: SearchTables,
+    on_fault: OnFault | None = None,
 ) -> Phrases:
     """The phrases of a file, a mapping or a list; those with a score of 0 are left out.
 
     score: of phrases without one.  A word that differs only in case from exactly one word of the graph is that word.
-    Raises GraphError for words that are not in the graph, ConfigError for an empty phrase and a score out of range,
-    FormatError for a malformed file.
+    on_fault: gets the error for words that are not in the graph, and phrases with such words are left out.
+    Raises GraphError for words that are not in the graph without on_fault, or if no phrase is left; ConfigError for an
+    empty phrase and a score out of range, FormatError for a malformed file.
     """
     where, phrases, lines = "hotwords", given, {}
     if isinstance(given, (str, Path)):
@@ -63,10 +68,14 @@ def open_phrases(
     if missing:
         shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
         line = f":{lines[missing[0]]}" if lines else ""
-        raise GraphError(
+        fault = GraphError(
             f"{where}{line}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was "
             "made with; new words need a new graph"
         )
+        found = {words: bonus for words, bonus in found.items() if known.keys() >= set(words)}
+        if on_fault is None or not found:
+            raise fault
+        on_fault(fault)
     return {words: bonus for words, bonus in found.items() if bonus}
 
 
