@@ -6,6 +6,7 @@ Stolcke et al., Highly accurate phonetic segmentation using boundary correction 
 """
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def average_alignments(
     alignments : sequence of sequence of Label
         States with times in 100 ns ticks or frames, and beside the first state of each phone the phone or triphone.
         The first alignment's states are kept, and so are its silences between words, as long as a frame is left for
-        them.
+        them.  Silences in a row share their frames as they do in the alignments with the same row, on average.
     silence : collection of str
         Phones that alignments may have in other places.
     frame_period : int
@@ -76,15 +77,21 @@ def average_alignments(
     bounds = frame_bounds(first, where, frame_period)
     if bounds[-1, 1] == 0:
         raise FormatError(f"{where}: the labels cover no frames; expected at least one")
+    unit = frame_period if 2 * first[-1].end > frame_period else 1  # some programs write frames
+    phones = [
+        phone for phone in phones if phone.name not in silence or bounds[phone.first, 0] < bounds[phone.last - 1, 1]
+    ]
     spoken = [i for i, phone in enumerate(phones) if phone.name not in silence]
     names = [phones[i].name for i in spoken]
-    times = []
+    times, rows = [], []
     for labels in alignments:
-        found = segments(labels, 1, silence, lambda name: split_triphone(name)[1], where)
-        if [name for name, _, _ in found] == names and labels[-1].end == first[-1].end:
-            times.append([(start, end) for _, start, end in found])
+        parts = segments(labels, 1, (), lambda name: split_triphone(name)[1], where)
+        speech = [part for part in parts if part[0] not in silence]
+        if [name for name, _, _ in speech] == names and labels[-1].end == first[-1].end:
+            times.append([(start, end) for _, start, end in speech])
+            rows.append(_silences(parts, silence, unit))
     mean = np.array(times, dtype=np.float64).reshape(len(times), -1, 2).mean(axis=0)
-    mean /= frame_period if 2 * first[-1].end > frame_period else 1  # some programs write frames
+    mean /= unit
     # The frame at which each phone of the first alignment begins, silence included; the last one is the end.
     begins = np.zeros(len(phones) + 1, dtype=np.int64)
     begins[-1] = bounds[-1, 1]
@@ -96,6 +103,12 @@ def average_alignments(
             begins[i] = _rounded(start)
         if i + 1 < len(phones) and i + 1 not in spoken:
             begins[i + 1] = _rounded(mean[number, 1])
+    edges = [-1, *spoken, len(phones)]
+    for row, (before, after) in enumerate(pairwise(edges)):
+        if after - before > 2:
+            alike = [lengths for row_names, lengths in (own[row] for own in rows) if row_names == rows[0][row][0]]
+            sizes = _shared_out(np.mean(alike, axis=0), int(begins[after] - begins[before + 1]))
+            begins[before + 2 : after] = begins[before + 1] + np.cumsum(sizes)[:-1]
     labels: list[Label] = []
     for i, phone in enumerate(phones):
         own = bounds[phone.first : phone.last]
@@ -112,6 +125,21 @@ def _phones(labels: Sequence[Label], where: str) -> list[_Phone]:
         raise FormatError(f"{where}: a state without a phone; expected the phone beside its first state")
     ends = [*begins[1:], len(labels)]
     return [_Phone(split_triphone(labels[a].aux[0][0])[1], a, b) for a, b in zip(begins, ends)]
+
+
+def _silences(
+    parts: Sequence[tuple[str, int, int]], silence: Collection[str], unit: int
+) -> list[tuple[list[str], list[int]]]:
+    """Names and frames of the silences before each spoken phone, and at the end; without those of no frames."""
+    rows: list[tuple[list[str], list[int]]] = [([], [])]
+    for name, start, end in parts:
+        num_frames = (2 * end + unit) // (2 * unit) - (2 * start + unit) // (2 * unit)  # rounded as in frame_bounds
+        if name not in silence:
+            rows.append(([], []))
+        elif num_frames:
+            rows[-1][0].append(name)
+            rows[-1][1].append(num_frames)
+    return rows
 
 
 def _rounded(frames: float) -> int:

@@ -55,9 +55,10 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
     """The deterministic lattice; links without a word remain only at the end of sentences.
 
     The scores of the links are exact for every path: for a word sequence, acoustic and LM scores sum to those of its
-    best path in the lattice.  Segments move to the following word where paths differ in them; times are those of the
-    segments.  Raises GraphError for a lattice with a loop, without a path, with more than one start or end, and when
-    the result would have more than max_nodes nodes, as it may for a lattice that was not pruned.
+    best path in the lattice.  Links that are on no path of a probability above zero are left out.  Segments move to the
+    following word where paths differ in them; times are those of the segments.  Raises GraphError for a
+    lattice with a loop, without a path, with more than one start or end, and when the result would have more than
+    max_nodes nodes, as it may for a lattice that was not pruned.
     """
     links = weigh(lattice)
     silent, spoken = _by_node(links)
@@ -86,17 +87,15 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
                     )
                 waiting.append(end)
                 subsets[end] = residual
-    if not ends:
-        raise links.no_path()
     return _finished(found, ends, lattice, links)
 
 
 def _by_node(links: ScoredLinks) -> tuple[list[list], list[list]]:
-    """Links that leave each node as (end, word, scores): those without a word, and the others."""
+    """Possible links that leave each node as (end, word, scores): those without a word, and the others."""
     lattice, scale = links.lattice, links.lattice.scale("acscale", 1.0)
     silent: list[list] = [[] for _ in range(lattice.num_nodes)]
     spoken: list[list] = [[] for _ in range(lattice.num_nodes)]
-    for link in np.flatnonzero(np.isfinite(links.total)).tolist():
+    for link in np.flatnonzero(links.possible).tolist():
         segments = () if lattice.div is None else lattice.div[link] or ()
         word, acoustic = lattice.word[link], float(lattice.acoustic[link])
         if word in SENTENCE_MARKS and scale:  # the mark's word penalty is removed with it, its score kept

@@ -57,6 +57,19 @@ class ScoredLinks:
         place[self.nodes] = np.arange(len(self.nodes))
         return np.argsort(place[self.lattice.start], kind="stable")
 
+    @cached_property
+    def possible(self) -> np.ndarray:
+        """(L,) bool, the links on paths from start to end of a probability above zero.  Raises GraphError for none."""
+        finite = np.isfinite(self.total)
+        order = self.in_order[finite[self.in_order]].tolist()
+        start, end = self.lattice.start.tolist(), self.lattice.end.tolist()
+        reached, leads_on = {self.first}, {self.last}
+        reached.update(end[link] for link in order if start[link] in reached)
+        leads_on.update(start[link] for link in reversed(order) if end[link] in leads_on)
+        if self.last not in reached:
+            raise self.no_path()
+        return finite & [a in reached and b in leads_on for a, b in zip(start, end)]
+
     def no_path(self) -> GraphError:
         """The error for a lattice without a path."""
         return GraphError(f"{self.lattice.where}: no path from start to end; expected one")

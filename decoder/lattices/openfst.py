@@ -22,18 +22,18 @@ from readers.language.att import EPSILON, Acceptor
 def lattice_acceptor(lattice: Lattice) -> Acceptor:
     """The acceptor of a lattice's words, arcs sorted by source; costs are float32, as in OpenFst.
 
-    Links of probability zero have no arc.  Raises GraphError for a lattice with a loop, with more than one start or
-    end, and for scores that are not numbers.
+    Links that are on no path of a probability above zero have no arc.  Raises GraphError for a
+    lattice with a loop, with more than one start or end, and for scores that are not numbers.
     """
     links = weigh(lattice)
-    order = links.in_order[np.isfinite(links.total[links.in_order])]
+    order = links.in_order[links.possible[links.in_order]]
+    used = np.zeros(lattice.num_nodes, bool)
+    used[[*lattice.start[order], links.last]] = True
     number = np.empty(lattice.num_nodes, np.int32)
-    number[links.nodes] = np.arange(lattice.num_nodes)
+    number[links.nodes] = np.cumsum(used[links.nodes]) - 1
     words = [EPSILON if lattice.word[link] == NULL_WORD else lattice.word[link] for link in order.tolist()]
     symbols = list(dict.fromkeys([EPSILON, *words]))
     ids = {word: i for i, word in enumerate(symbols)}
-    if not _joined(number[lattice.start[order]], number[lattice.end[order]], int(number[links.last])):
-        raise links.no_path()
     return Acceptor(
         source=number[lattice.start[order]],
         target=number[lattice.end[order]],
@@ -44,15 +44,6 @@ def lattice_acceptor(lattice: Lattice) -> Acceptor:
         start=0,
         symbols=symbols,
     )
-
-
-def _joined(source: np.ndarray, target: np.ndarray, last: int) -> bool:
-    """Whether arcs in topological order lead from state 0 to the last."""
-    reached = {0}
-    for a, b in zip(source.tolist(), target.tolist()):
-        if a in reached:
-            reached.add(b)
-    return last in reached
 
 
 def check_words(acceptor: Acceptor, words: Mapping[str, int], where: str) -> None:

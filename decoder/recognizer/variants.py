@@ -13,6 +13,7 @@ from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.recording import AudioInput, AudioOptions
 from decoder.search.decoder import Decoder
 from decoder.search.hotwords import DEFAULT_SCORE
+from readers.common.faults import OnFault
 from readers.errors import ConfigError
 
 
@@ -92,7 +93,10 @@ class Variants:
         return other
 
     def with_hotwords(
-        self, phrases: str | Path | Mapping[str, float] | Sequence[str], score: float = DEFAULT_SCORE
+        self,
+        phrases: str | Path | Mapping[str, float] | Sequence[str],
+        score: float = DEFAULT_SCORE,
+        on_fault: OnFault | None = None,
     ) -> Self:
         """Return a recogniser that prefers some phrases; everything else is shared.
 
@@ -103,6 +107,9 @@ class Variants:
             replace those given before.
         score : float
             Of phrases without one: the bonus for each of their words, subtracted from the cost of a path.
+        on_fault : callable, optional
+            Gets the error for words that are not in the recogniser's graph; the phrases with such words are then left
+            out.
 
         Returns
         -------
@@ -112,8 +119,8 @@ class Variants:
         Raises
         ------
         ArgonautError
-            For words that are not in the recogniser's graph, scores that are no numbers from -1000 to 1000, and a
-            malformed file.
+            For words that are not in the recogniser's graph (with on_fault only if no phrase is left), scores that
+            are no numbers from -1000 to 1000, and a malformed file.
         OSError
 
         Examples
@@ -123,7 +130,7 @@ class Variants:
         'AB C'
         """
         other = copy.copy(self)
-        other.decoder = self.decoder.with_hotwords(phrases, score)
+        other.decoder = self.decoder.with_hotwords(phrases, score, on_fault)
         return other
 
     def with_audio(self, **options: object) -> Self:

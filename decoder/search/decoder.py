@@ -41,6 +41,7 @@ from decoder.search.lattice import WordLattice, word_lattice
 from decoder.search.options import SearchOptions
 from decoder.search.path import SearchPath, WordTimes, trace_path, word_times, written_words
 from decoder.search.search_graph import SearchTables, silence_models
+from readers.common.faults import OnFault
 from readers.errors import ConfigError, GraphError, ShapeError
 
 INITIAL_TOKENS = 1024  # initial size of the token tables, a power of two
@@ -168,7 +169,10 @@ class Decoder:
         return other
 
     def with_hotwords(
-        self, phrases: str | Path | Mapping[str, float] | Sequence[str], score: float = DEFAULT_SCORE
+        self,
+        phrases: str | Path | Mapping[str, float] | Sequence[str],
+        score: float = DEFAULT_SCORE,
+        on_fault: OnFault | None = None,
     ) -> "Decoder":
         """A decoder that prefers some phrases; graph and language model are shared.
 
@@ -180,6 +184,8 @@ class Decoder:
             They replace those given before; an empty list removes them.
         score : float
             Of phrases without one.
+        on_fault : callable, optional
+            Gets the error for words that are not in the graph; the phrases with such words are then left out.
 
         Returns
         -------
@@ -189,12 +195,12 @@ class Decoder:
         Raises
         ------
         ArgonautError
-            For words that are not in the graph, empty phrases, scores that are no numbers from -1000 to 1000, and a
-            malformed file.
+            For words that are not in the graph (with on_fault only if no phrase is left), empty phrases, scores that
+            are no numbers from -1000 to 1000, and a malformed file.
         OSError
         """
         other = copy.copy(self)
-        other._phrases = open_phrases(phrases, score, self._tables)
+        other._phrases = open_phrases(phrases, score, self._tables, on_fault)
         other._set_options(self.options)
         return other
 

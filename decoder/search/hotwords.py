@@ -17,11 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.search.kernels.hotwords import ENTRY, NODE, OTHER_WORD, PAIR, Hotwords
+from decoder.lm.language_model import LanguageModel
+from decoder.search.kernels.hotwords import NO_WORD, NODE, OTHER_WORD, PAIR, Hotwords
 from decoder.search.kernels.lookahead import with_minima
-from decoder.search.lm_ahead import minima_levels
+from decoder.search.lm_ahead import empty_history_costs, minima_levels, own_words
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import SearchTables
+from readers.common.faults import OnFault
 from readers.common.text import canonical
 from readers.errors import ConfigError, GraphError
 from readers.language.hotwords import MAX_SCORE, read_hotword_lines
@@ -31,13 +33,17 @@ DEFAULT_SCORE = 5.0  # bonus per word of a phrase without a score
 
 
 def open_phrases(
-    given: str | Path | Mapping[str, float] | Sequence[str], score: float, tables: SearchTables
+    given: str | Path | Mapping[str, float] | Sequence[str],
+    score: float,
+    tables: SearchTables,
+    on_fault: OnFault | None = None,
 ) -> Phrases:
     """The phrases of a file, a mapping or a list; those with a score of 0 are left out.
 
     score: of phrases without one.  A word that differs only in case from exactly one word of the graph is that word.
-    Raises GraphError for words that are not in the graph, ConfigError for an empty phrase and a score out of range,
-    FormatError for a malformed file.
+    on_fault: gets the error for words that are not in the graph, and phrases with such words are left out.
+    Raises GraphError for words that are not in the graph without on_fault, or if no phrase is left; ConfigError for an
+    empty phrase and a score out of range, FormatError for a malformed file.
     """
     where, phrases, lines = "hotwords", given, {}
     if isinstance(given, (str, Path)):
@@ -63,10 +69,14 @@ def open_phrases(
     if missing:
         shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
         line = f":{lines[missing[0]]}" if lines else ""
-        raise GraphError(
+        fault = GraphError(
             f"{where}{line}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was "
             "made with; new words need a new graph"
         )
+        found = {words: bonus for words, bonus in found.items() if known.keys() >= set(words)}
+        if on_fault is None or not found:
+            raise fault
+        on_fault(fault)
     return {words: bonus for words, bonus in found.items() if bonus}
 
 
@@ -87,19 +97,16 @@ def hotword_arrays(phrases: Phrases, tables: SearchTables, options: SearchOption
     used[[symbol for children in trie.children for symbol in children]] = True
     symbols = np.where((symbols >= 0) & ~used[symbols], OTHER_WORD, symbols).astype(np.int32)
     nodes = trie.nodes()
-    place, entries = _entries(nodes, symbols, word_lm, place_word)
+    place, gain = _entries(nodes, symbols, word_lm, place_word)
     least = np.zeros(0, np.float32)
     if len(place):
-        root = lm.arrays.roots[0] if lm.components else 0
-        first = [lm.step(int(root), int(word))[0] for word in np.unique(entries["lm"]).tolist()]
-        cost = np.array(first)[np.unique(entries["lm"], return_inverse=True)[1].reshape(-1)]
-        least = (options.lm_scale * cost - entries["gain"]).astype(np.float32)
+        least = _least_costs(lm, word_lm[place_word[place]], gain, options.lm_scale)
     level = minima_levels(len(least))
     return Hotwords(
         symbol=symbols[tables.graph.arrays.word_label],
         nodes=nodes,
         place=place,
-        entries=entries,
+        gain=gain,
         least=with_minima(least, level),
         level=level,
         first_pair=1 if lm is None else lm.num_states,
@@ -160,11 +167,12 @@ class _Trie:
 def _entries(
     nodes: np.ndarray, symbols: np.ndarray, word_lm: np.ndarray, place_word: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(place, entries) of Hotwords; sets first_entry of the nodes."""
+    """(place, gain) of Hotwords; sets first_entry of the nodes."""
     places: dict[int, np.ndarray] = {}  # of each symbol
     if place_word is not None:
-        of_place = np.where(place_word >= 0, symbols[place_word], OTHER_WORD)
-        hot = np.flatnonzero((of_place >= 0) & (word_lm[place_word] >= 0))
+        in_lm = (place_word >= 0) & (word_lm[place_word] >= 0)
+        of_place = np.where(in_lm, symbols[place_word], OTHER_WORD)
+        hot, unwritten = np.flatnonzero(of_place >= 0), np.flatnonzero(of_place == NO_WORD)
         hot = hot[np.argsort(of_place[hot], kind="stable")]
         begins = np.flatnonzero(np.diff(of_place[hot], prepend=-1))
         places = dict(zip(of_place[hot][begins].tolist(), np.split(hot, begins[1:]))) if len(hot) else {}
@@ -181,9 +189,17 @@ def _entries(
             gain.append(gains[order])
             count += len(mine)
     nodes[-1]["first_entry"] = count
-    entries = np.zeros(count, ENTRY)
-    joined = np.concatenate(place)
-    entries["gain"] = np.concatenate(gain)
     if count:
-        entries["lm"] = word_lm[place_word[joined]]
-    return joined, entries
+        place.append(unwritten.astype(np.int32))
+        gain.append(np.zeros(len(unwritten)))
+    return np.concatenate(place), np.concatenate(gain)
+
+
+def _least_costs(lm: LanguageModel, words: np.ndarray, gain: np.ndarray, lm_scale: float) -> np.ndarray:
+    """`least` of Hotwords without block minima; words (E,): the LM word of each entry."""
+    own, unknown_id = own_words(lm, words)
+    costs = np.array(empty_history_costs(lm, own))
+    unknown = np.array([(ids == name) & (name >= 0) for ids, name in zip(own, unknown_id)])
+    with np.errstate(invalid="ignore"):  # 0 * inf
+        scaled = np.where(np.isfinite(costs), lm_scale * costs - gain, np.inf)
+    return np.concatenate([scaled, np.where(unknown, -gain, np.inf)]).reshape(-1).astype(np.float32)

@@ -62,8 +62,8 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
     for name, values in (("low", low), ("high", high), ("graph_cost", graph_cost)):
         sets[name] = np.append(0, values)[first]
     low, high, state_set = sets["low"], sets["high"], state_set.reshape(-1)[1:]
-    own, unknown_id = _own_words(lm, word)
-    least = [_least_between(costs, low, high) for costs in _empty_history_costs(lm, own)]
+    own, unknown_id = own_words(lm, word)
+    least = [_least_between(costs, low, high) for costs in empty_history_costs(lm, own)]
     sets["least"] = least[0]
     unknown = []
     for words, name in zip(own, unknown_id):
@@ -88,7 +88,7 @@ def _next_words(graph: DecodingGraph) -> tuple[np.ndarray, ...]:
     return next_words(graph.arrays, num_first, 2 * num_first)
 
 
-def _own_words(lm: LanguageModel, word: np.ndarray) -> tuple[list[np.ndarray], list[int]]:
+def own_words(lm: LanguageModel, word: np.ndarray) -> tuple[list[np.ndarray], list[int]]:
     """(each model's id of the word of each place, each model's unknown word), -1 for none."""
     models = [model for _, model in lm.components]
     if not models:
@@ -101,7 +101,7 @@ def _roots(lm: LanguageModel) -> np.ndarray:
     return lm.arrays.roots if lm.components else np.zeros(1, np.int32)
 
 
-def _empty_history_costs(lm: LanguageModel, own: list[np.ndarray]) -> list[np.ndarray]:
+def empty_history_costs(lm: LanguageModel, own: list[np.ndarray]) -> list[np.ndarray]:
     first = lm.arrays.first_arc[_roots(lm)]
     return [
         np.where(words < 0, np.inf, lm.arrays.cost[begin + np.maximum(words, 0)]) for begin, words in zip(first, own)

@@ -6,7 +6,6 @@ Costs are negative natural logs: acoustic costs are not scaled, graph costs incl
 equal to the acscale of the lattice, Kaldi's programs rank paths as the search did.
 """
 
-import math
 import os
 from collections.abc import Iterable, Mapping
 
@@ -39,8 +38,7 @@ def write_kaldi_lattices(
     Raises
     ------
     GraphError
-        For a word without a number, and for a lattice with several start nodes, a score that is not finite, or blanks
-        in its name.
+        For a word without a number, and what `check_kaldi_lattice` raises.
     """
     with atomic_write(path, "w") as file:
         for name, lattice in lattices:
@@ -48,25 +46,54 @@ def write_kaldi_lattices(
 
 
 def _lines(name: str, lattice: Lattice, words: Mapping[str, int]) -> Iterable[str]:
-    first = np.flatnonzero(np.bincount(lattice.end, minlength=lattice.num_nodes) == 0)
-    if len(first) != 1:
-        raise GraphError(f"lattice {name}: {len(first)} start nodes; expected one")
-    if name.split() != [name]:
-        raise GraphError(f"lattice {name!r}: blank in the name; expected none, because Kaldi ends names there")
+    first, last = check_kaldi_lattice(name, lattice)
     numbers = np.arange(lattice.num_nodes)  # Kaldi's start node is 0
-    numbers[[0, first[0]]] = numbers[[first[0], 0]]
+    numbers[[0, first]] = numbers[[first, 0]]
     penalty = lattice.scale("wdpenalty", 0.0)
     for link in np.argsort(numbers[lattice.start], kind="stable").tolist():
         word = lattice.word[link]
         if word != NULL_WORD and word not in words:
             raise GraphError(f"lattice {name}: {word} has no number; expected one in the table of words")
         graph = -lattice.scale("lmscale", 1.0) * float(lattice.lm[link]) - penalty * (word != NULL_WORD)
-        if not math.isfinite(graph - float(lattice.acoustic[link])):
-            raise GraphError(f"lattice {name}: link {link} has a score that is not finite; expected a number")
         start, end = numbers[lattice.start[link]], numbers[lattice.end[link]]
         yield f"{start}\t{end}\t{words.get(word, 0)}\t{graph:.9g},{-float(lattice.acoustic[link]):.9g},\n"
-    for node in np.flatnonzero(np.bincount(lattice.start, minlength=lattice.num_nodes) == 0).tolist():
-        yield f"{numbers[node]}\t0,0,\n"
+    yield f"{numbers[last]}\t0,0,\n"
+
+
+def check_kaldi_lattice(name: str, lattice: Lattice) -> tuple[int, int]:
+    """Raise an error unless Kaldi's format can hold a lattice.
+
+    Parameters
+    ----------
+    name : str
+        Its utterance.
+    lattice : Lattice
+
+    Returns
+    -------
+    (int, int)
+        Start and end node.
+
+    Raises
+    ------
+    GraphError
+        For several start or end nodes, a score that is not finite, and blanks in the name.
+    """
+    firsts, lasts = (
+        np.flatnonzero(np.bincount(nodes, minlength=lattice.num_nodes) == 0) for nodes in (lattice.end, lattice.start)
+    )
+    if len(firsts) != 1 or len(lasts) != 1:
+        raise GraphError(f"lattice {name}: {len(firsts)} start nodes and {len(lasts)} end nodes; expected one of each")
+    if name.split() != [name]:
+        raise GraphError(f"lattice {name!r}: blank in the name; expected none, because Kaldi ends names there")
+    with np.errstate(over="ignore", invalid="ignore"):
+        odd = np.flatnonzero(~np.isfinite(lattice.scale("lmscale", 1.0) * lattice.lm + lattice.acoustic))
+    if odd.size:
+        raise GraphError(
+            f"lattice {name}: link {odd[0]} has a score that is not finite; expected a number; `argonaut lattice "
+            "determinise` leaves out links of probability zero"
+        )
+    return int(firsts[0]), int(lasts[0])
 
 
 def word_table(words: Iterable[str]) -> dict[str, int]:

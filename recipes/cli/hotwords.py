@@ -1,8 +1,10 @@
 """The options --hotwords and --hotwords-score of argon and transcribe."""
 
 import argparse
+import sys
 
 from readers.errors import ConfigError
+from recipes.cli.console import one_line
 
 
 def add_hotword_options(group) -> None:
@@ -14,6 +16,11 @@ def add_hotword_options(group) -> None:
     )
     group.add_argument(
         "--hotwords-score", type=float, metavar="X", help="score of phrases without one in --hotwords (default 5)"
+    )
+    group.add_argument(
+        "--hotwords-strict",
+        action="store_true",
+        help="refuse --hotwords with words that the graph lacks, instead of leaving out their phrases",
     )
 
 
@@ -32,4 +39,11 @@ def with_hotwords(arguments: argparse.Namespace, target):
         return target
     if score is not None and not abs(score) <= MAX_SCORE:  # NaN fails too
         raise ConfigError(f"command line: --hotwords-score {score}; expected {-MAX_SCORE:g} to {MAX_SCORE:g}")
-    return target.with_hotwords(arguments.hotwords, DEFAULT_SCORE if score is None else score)
+
+    def left_out(fault: Exception) -> None:
+        print(f"left out of the hotwords: {one_line(fault)}", file=sys.stderr)
+
+    strict = arguments.hotwords_strict
+    return target.with_hotwords(
+        arguments.hotwords, DEFAULT_SCORE if score is None else score, None if strict else left_out
+    )

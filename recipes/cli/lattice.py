@@ -232,10 +232,14 @@ def numbered_words(path: str, words: Iterable[str]) -> dict[str, int]:
 
 
 def run_kaldi(arguments: argparse.Namespace) -> int:
-    from readers.kaldi.lattice import write_kaldi_lattices
+    from readers.kaldi.lattice import check_kaldi_lattice, write_kaldi_lattices
+
+    def checked(name: str, lattice):
+        check_kaldi_lattice(name, lattice)
+        return lattice
 
     check_outputs(arguments, arguments.output, new_table(arguments))
-    found, report = each_lattice(arguments, lambda name, lattice: lattice)
+    found, report = each_lattice(arguments, checked)
     if not found:
         print(f"{NOTHING}; {report.summary()}")
         return report.exit_status

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.lm.language_model import lm_step
+from decoder.lm.language_model import automaton_step
 from decoder.search.kernels.lookahead import (
     NO_WORD_COST,
     cost_ahead,
@@ -26,11 +26,9 @@ from readers.common.kernels import UNCOUNTED, njit
 # suffix; held: bonus of the best phrase that has begun; gain: the same and the bonuses of all phrases that end here.
 NODE = np.dtype([(name, "i4") for name in ("symbol", "first_child", "failure", "first_entry")] + [("held", "f8")])
 NODE = np.dtype([*NODE.descr, ("gain", "f8")])
-ENTRY = np.dtype([("gain", "f8"), ("lm", "i4"), ("pad", "i4")])
 PAIR = np.dtype([("lm", "i4"), ("node", "i4")])
 ROOT = 0
 OTHER_WORD, NO_WORD = -1, -2  # symbols of words in no phrase, and of word arcs that a phrase may have between its words
-MAX_EXACT = 16  # the most hotwords that are looked up in the LM for one look-ahead
 
 
 class Hotwords(NamedTuple):
@@ -39,8 +37,10 @@ class Hotwords(NamedTuple):
     symbol (W,) i4: of each word arc of the graph.  nodes (N+1,) NODE, in order of their parents and symbols: the
     children of node n are first_child of n to first_child of n+1 - 1.  The words that may follow node n in a phrase
     have the entries first_entry of n to first_entry of n+1 - 1 in `place` (E,) i4, rising for each node (see LookAhead)
-    and `entries` (E,) ENTRY: the gain of the child, and the LM word.  least (E',) f4: lm_scale times the cost after
-    the empty history, less the gain, of the entries, with block minima at the offsets `level` as in LookAhead.
+    and `gain` (E,) f8, that of the child; the entries from first_entry of N are words that a phrase may have between
+    its own.  least (2 * models * E + ...,) f4: for each model of a mixture lm_scale times the cost of the entries after
+    the empty history, less the gain; then for each model minus the gain of the words that it does not know, inf for the
+    others; with block minima at the offsets `level` as in LookAhead.
     first_pair: number of the first pair, which is the number of LM states.  pairs (P,) PAIR; table (2^b,) i4: their
     hash table, -1 where empty; count (1,) i8: pairs in use.
     """
@@ -48,7 +48,7 @@ class Hotwords(NamedTuple):
     symbol: np.ndarray
     nodes: np.ndarray
     place: np.ndarray
-    entries: np.ndarray
+    gain: np.ndarray
     least: np.ndarray
     level: np.ndarray
     first_pair: int
@@ -113,7 +113,7 @@ def grow_pairs(hotwords, extra):
     """The hotwords with room for `extra` more pairs."""
     if hotwords is None:
         return hotwords  # a literal None would make the type optional
-    symbol, nodes, place, entries, least, level, first_pair, pairs, table, count = hotwords
+    symbol, nodes, place, gain, least, level, first_pair, pairs, table, count = hotwords
     size = pairs.shape[0]
     while size < count[0] + extra:
         size *= 2
@@ -122,7 +122,7 @@ def grow_pairs(hotwords, extra):
         table = np.full(2 * size, -1, np.int32)
         for i in range(count[0]):
             table[_slot(table, pairs, np.int64(pairs[i]["lm"]), np.int64(pairs[i]["node"]))] = i
-    return Hotwords(symbol, nodes, place, entries, least, level, first_pair, pairs, table, count)
+    return Hotwords(symbol, nodes, place, gain, least, level, first_pair, pairs, table, count)
 
 
 @njit(**UNCOUNTED)
@@ -163,16 +163,13 @@ def held_bonus(hotwords, history):
 
 @njit(**UNCOUNTED)
 def hotword_cost_ahead(ahead, lm, hotwords, lm_scale, key):
-    """`cost_ahead` less the bonus of the next word.  key: history << 32 | number of the word set.
-
-    If many hotwords can come next, those that a longer history lists count as if it did not.
-    """
+    """`cost_ahead` less the bonus of the next word, a lower bound, too.  key: history << 32 | number of word set."""
     among = key & LOW_32
     words, (state, node) = ahead.sets[among], parts_of(hotwords, key >> 32)
     low, high = np.int64(words["low"]), np.int64(words["high"])
     if low == high or state == SENTENCE_OVER:
         return 0.0
-    nodes, place = hotwords.nodes, hotwords.place
+    nodes = hotwords.nodes
     own_key = state << 32 | among
     if ahead.mixed.shape[0] + ahead.unknown.shape[0] == 0:
         least = plain_cost_ahead(ahead.sets, ahead.histories, ahead.place, ahead.cost, ahead.level, lm_scale, own_key)
@@ -180,22 +177,71 @@ def hotword_cost_ahead(ahead, lm, hotwords, lm_scale, key):
         least = cost_ahead(ahead, lm, lm_scale, own_key)
     if least == NO_WORD_COST:
         return least
-    best, at = np.inf, node
+    best, at, held = np.inf, node, nodes[node]["held"]
     while True:
-        end = np.int64(nodes[at + 1]["first_entry"])
-        first = first_at_least(place, np.int64(nodes[at]["first_entry"]), end, low)
-        end = first_at_least(place, first, end, high)
-        if end - first <= MAX_EXACT:
-            for i in range(first, end):
-                lm_cost, _ = lm_step(lm, state, np.int64(hotwords.entries[i]["lm"]))
-                best = min(best, lm_scale * lm_cost - hotwords.entries[i]["gain"])
-        else:
-            backed_off, shorter = 0.0, state
-            while lm.weights.shape[0] == 0 and shorter != 0:
-                backed_off += lm.backoff_cost[shorter]
-                shorter = np.int64(lm.backoff_state[shorter])
-            best = min(best, lm_scale * backed_off + least_between(hotwords.least, hotwords.level, first, end))
+        begin, end = np.int64(nodes[at]["first_entry"]), np.int64(nodes[at + 1]["first_entry"])
+        best = min(best, _least_entry(ahead, lm, hotwords, lm_scale, state, among, begin, end))
         if at == ROOT:
             break
         at = np.int64(nodes[at]["failure"])
-    return nodes[node]["held"] + min(least, best + words["graph_cost"])
+    best = held + min(least, best + words["graph_cost"])
+    if held > 0:  # which a word that is not written does not take back
+        begin, end = np.int64(nodes[nodes.shape[0] - 1]["first_entry"]), hotwords.place.shape[0]
+        unwritten = _least_entry(ahead, lm, hotwords, lm_scale, state, among, begin, end)
+        best = min(best, unwritten + words["graph_cost"])
+    return best
+
+
+@njit(**UNCOUNTED)
+def _least_entry(ahead, lm, hotwords, lm_scale, state, among, begin, end):
+    """The least lm_scale * -ln P(word | state) - gain over the entries begin .. end-1 in a word set: a lower bound.
+
+    It is nearly always exact, see `least_cost`.  The models of a mixture have their least for different words:
+    -ln of the sum of weight * exp(-cost + gain / lm_scale) is not above it for any word.
+    """
+    low, high = np.int64(ahead.sets[among]["low"]), np.int64(ahead.sets[among]["high"])
+    begin = first_at_least(hotwords.place, begin, end, low)
+    end = first_at_least(hotwords.place, begin, end, high)
+    least, total = np.inf, 1.0  # of lm_scale * cost - gain, and the sum of weight * exp((least - own) / lm_scale)
+    if begin == end:
+        return least
+    num_entries, num_models = hotwords.place.shape[0], max(1, lm.weights.shape[0])
+    for i in range(num_models):
+        root, history, weight = np.int64(0), np.int64(state), 1.0
+        if lm.weights.shape[0]:
+            root, history, weight = np.int64(lm.roots[i]), np.int64(lm.history[state, i]), lm.weights[i]
+        own, backed_off, at = np.inf, 0.0, history
+        while at != root:
+            listed, listed_end = ahead.histories[at]["first"], ahead.histories[at + 1]["first"]
+            listed = first_at_least(ahead.place, listed, listed_end, low)
+            entry = begin
+            while listed < listed_end and entry < end:  # the places in both lists
+                if ahead.place[listed] < hotwords.place[entry]:
+                    listed = first_at_least(ahead.place, listed, listed_end, hotwords.place[entry])
+                elif hotwords.place[entry] < ahead.place[listed]:
+                    entry = first_at_least(hotwords.place, entry, end, ahead.place[listed])
+                else:
+                    if ahead.cost[listed] < np.inf:
+                        own = min(own, lm_scale * (backed_off + ahead.cost[listed]) - hotwords.gain[entry])
+                    listed += 1
+                    entry += 1
+            backed_off += ahead.histories[at]["backoff_cost"]
+            at = np.int64(ahead.histories[at]["backoff_state"])
+        if backed_off < np.inf:
+            first = i * num_entries
+            of_root = least_between(hotwords.least, hotwords.level, first + begin, first + end)
+            own = min(own, lm_scale * backed_off + of_root)
+        if ahead.unknown.shape[0] and ahead.unknown[i, among] >= 0:
+            cost, _ = automaton_step(lm, root, history, np.int64(ahead.unknown[i, among]))
+            if cost < np.inf:
+                first = (num_models + i) * num_entries
+                gained = least_between(hotwords.least, hotwords.level, first + begin, first + end)
+                own = min(own, lm_scale * cost + gained)
+        if lm_scale == 0 or num_models == 1:
+            least = min(least, own)
+        elif own < least:
+            total = weight + total * np.exp((own - least) / lm_scale)
+            least = own
+        elif own < np.inf:
+            total += weight * np.exp((least - own) / lm_scale)
+    return least - lm_scale * np.log(total) if least < np.inf else least

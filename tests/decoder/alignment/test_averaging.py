@@ -13,11 +13,12 @@ FRAME = 100_000
 
 
 def labels(*parts):
-    """Labels of (phone, sizes of its states in frames); sil is silence, others are triphones and words."""
+    """Labels of (phone, sizes of its states in frames); sil and sp are silence, others are triphones and words."""
     found, start = [], 0
     for phone, *sizes in parts:
         for number, size in enumerate(sizes, start=2):
-            aux = ((phone if phone == "sil" else f"x-{phone}+y", -2.0), (f"W{phone}", 3.0)) if number == 2 else ()
+            unit = phone if phone in ("sil", "sp") else f"x-{phone}+y"
+            aux = ((unit, -2.0), (f"W{phone}", 3.0)) if number == 2 else ()
             found.append(Label(start * FRAME, (start + size) * FRAME, f"{phone}_s{number}", -1.0, aux))
             start += size
     return found
@@ -57,6 +58,41 @@ def test_silence_may_differ():
     assert phones(average_alignments([within, without]).labels) == [("a", 0, 8), ("sil", 8, 10), ("b", 10, 20)]
     short = labels(("a", 3, 3, 3), ("sil", 1), ("b", 3, 3, 4))
     assert phones(average_alignments([short, without, without]).labels) == [("a", 0, 10), ("b", 10, 20)]
+
+
+def test_silences_in_a_row_share_their_frames():
+    one = labels(("sil", 3), ("a", 5), ("sp", 2), ("sil", 2, 1, 2))
+    assert phones(average_alignments([one, one]).labels) == [("sil", 0, 3), ("a", 3, 8), ("sp", 8, 10), ("sil", 10, 15)]
+    later = labels(("sil", 3), ("a", 5), ("sp", 4), ("sil", 3))
+    assert phones(average_alignments([one, later]).labels)[2:] == [("sp", 8, 11), ("sil", 11, 15)]
+    other_row = labels(("sil", 3), ("a", 8), ("sil", 4))  # moves the start, but says nothing about sp
+    assert phones(average_alignments([one, other_row]).labels)[2:] == [("sp", 9, 11), ("sil", 11, 15)]
+
+
+def test_a_silence_without_frames_is_none():
+    one, other = labels(("a", 9), ("sp", 0), ("b", 11)), labels(("a", 7), ("sp", 4), ("b", 9))
+    assert phones(average_alignments([one, other]).labels) == [("a", 0, 9), ("b", 9, 20)]
+    row = labels(("a", 9), ("sp", 0), ("sil", 11))
+    assert phones(average_alignments([row, row]).labels) == [("a", 0, 9), ("sil", 9, 20)]
+
+
+SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=3)
+SILENCES = st.lists(st.tuples(st.sampled_from(["sil", "sp"]), SIZES), max_size=3)
+
+
+@given(st.lists(st.tuples(SILENCES, SIZES), max_size=4), SILENCES, st.integers(1, 3), st.sampled_from([1, FRAME]))
+def test_the_mean_of_an_alignment_with_itself_is_itself(words, last, count, unit):
+    parts = [part for silences, sizes in words for part in (*silences, ("a", sizes))] + last
+    if not parts:
+        return
+    own = labels(*((phone, *sizes) for phone, sizes in parts))
+    own = [label._replace(start=label.start // unit, end=label.end // unit) for label in own]
+    average = average_alignments([own] * count)
+    assert average.num_used == count
+    period = FRAME // unit
+    assert [(x.start, x.end, x.name) for x in average.labels] == [
+        (x.start // period * FRAME, x.end // period * FRAME, x.name) for x in own
+    ]
 
 
 def test_other_phones_and_lengths_do_not_count():

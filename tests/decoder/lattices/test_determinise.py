@@ -106,6 +106,25 @@ def test_no_possible_path():
         determinise(lattice_of([(0, 1, "a", -np.inf, 0)]))
 
 
+@pytest.mark.parametrize("score", ["acoustic", "lm"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_links_that_lead_nowhere_are_left_out(seed, score):
+    lattice = random_lattice(seed)
+    rng = np.random.default_rng(seed)
+    getattr(lattice, score)[rng.random(lattice.num_links) < 0.3] = -np.inf
+    expected = {words: best[:3] for words, best in best_of_words(lattice).items() if np.isfinite(best[0])}
+    if not expected:
+        with pytest.raises(GraphError, match="no path from start to end"):
+            determinise(lattice)
+        return
+    found = determinise(lattice)
+    assert set(range(found.num_nodes)) - set(found.start.tolist()) == {found.num_nodes - 1}
+    result = best_of_words(found)
+    assert result.keys() == expected.keys()
+    for words, scores in expected.items():
+        assert result[words][:3] == pytest.approx(scores, abs=1e-5)
+
+
 def test_penalties_of_sentence_marks_stay_in_the_scores():
     """A mark goes, what it costs does not: only some paths may have one."""
     links = [(0, 1, "a", -1.0, 0.0), (0, 1, "b", -2.0, 0.0), (1, 3, "</s>", 0.0, 0.0), (1, 2, "c", -5.0, 0.0)]

@@ -41,6 +41,10 @@ def check(found, expected):
     assert [cost for _, cost in found] == pytest.approx([cost for _, cost in expected], abs=1e-5)
 
 
+def walks_of(acceptor):
+    return list(zip(acceptor.source.tolist(), acceptor.target.tolist()))
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_openfst_compiles_the_text_to_the_lattices_paths(seed, tmp_path):
     lattice = random_lattice(seed)
@@ -71,6 +75,8 @@ def test_openfst_reads_the_binary_form(seed, tmp_path):
 def test_links_of_probability_zero_are_left_out():
     lattice = lattice_of([(0, 1, "a", -1, 0), (0, 1, "b", -np.inf, 0)], header={})
     assert lattice_acceptor(lattice).symbols == ["<eps>", "a"]
+    dead_end = lattice_of([(0, 2, "a", -1, 0), (0, 1, "b", -1, 0), (1, 2, "c", -np.inf, 0)], header={})
+    assert walks_of(lattice_acceptor(dead_end)) == [(0, 1)]
     with pytest.raises(GraphError, match="lattice: no path from start to end"):
         lattice_acceptor(lattice_of([(0, 1, "a", -1, 0), (1, 2, "b", -np.inf, 0)], header={}))
 

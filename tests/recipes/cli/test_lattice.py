@@ -212,12 +212,22 @@ def test_faults_of_kaldis_text_form(place, capsys):
         assert code == 2
         assert message in shown.err
     (place / "words.txt").unlink()
-    path = next(place.glob("*.lat*"))
-    path.write_text(re.sub(r" a=\S+", " a=nan", path.read_text(), count=1))
+    damaged = {  # a score that is no number; a dead end, which Kaldi would take for another end
+        "test1.lat": lambda text: re.sub(r" a=\S+", " a=nan", text, count=1),
+        "test2.lat": lambda text: (
+            re.sub(r"N=(\d+) L=(\d+)", lambda m: f"N={int(m[1]) + 1} L={int(m[2]) + 1}", text).replace(
+                "J=0", f"I={text.count('I=')} t=1\nJ=0", 1
+            )
+            + f"J={text.count('J=')} S=0 E={text.count('I=')} W=a a=0 l=0\n"
+        ),
+    }
+    for name, damage in damaged.items():
+        (place / name).write_text(damage((place / name).read_text()))
     code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
-    assert code == 2
-    assert "has a score that is not finite; expected a number" in shown.err
-    assert not (place / "lats").exists()
+    assert code == 1
+    assert "failed: u1: lattice u1: link 0 has a score that is not finite; expected a number" in shown.err
+    assert "failed: u2: lattice u2: 1 start nodes and 2 end nodes; expected one of each" in shown.err
+    assert (place / "lats").read_text().startswith("u3\n")
 
 
 def test_kaldis_text_form(place, capsys):

@@ -72,6 +72,22 @@ def test_argon_reads_a_file(small_system, tmp_path, capsys):
     assert "--hotwords with -alignmlf" in capsys.readouterr().err
 
 
+def test_unknown_words_are_left_out_of_a_list(packed, tmp_path, capsys):
+    (tmp_path / "hot").write_text(f"SMITH AB :2\nBA :{CERTAIN}\nJONES\n")
+    command = ["transcribe", *(str(packed / name) for name in ("digits.argo", "speech.wav"))]
+    command += ["--hotwords", str(tmp_path / "hot")]
+    message = f"{tmp_path / 'hot'}:1: SMITH, JONES not in "
+    assert main(command) < 2
+    shown = capsys.readouterr()
+    assert "BA" in shown.out.split()
+    assert f"left out of the hotwords: {message}" in shown.err
+    assert main([*command, "--hotwords-strict"]) == 2
+    assert f"error: {message}" in capsys.readouterr().err
+    (tmp_path / "hot").write_text("SMITH\n")
+    assert main(command) == 2
+    assert f"error: {tmp_path / 'hot'}:1: SMITH not in " in capsys.readouterr().err
+
+
 def test_unknown_words_are_named_with_the_file(recognizer, tmp_path):
     (tmp_path / "hot").write_text("AB\nSMITH AB :2\n")
     with pytest.raises(GraphError, match=re.escape(f"{tmp_path / 'hot'}:2: SMITH not in ")):
