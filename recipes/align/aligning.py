@@ -17,9 +17,7 @@ from readers.errors import ArgonautError, FormatError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord
 from recipes.align.recordings import Recording
-from recipes.align.results import DECIMALS, AlignedRecording, AlignedUtterance, Damage
-
-NO_TRANSCRIPT = "no transcript"
+from recipes.align.results import DECIMALS, NO_TRANSCRIPT, AlignedRecording, AlignedUtterance, Damage
 
 
 class RecordingAligner:

@@ -11,6 +11,7 @@ from readers.results.timed_words import TimedWord
 from recipes.align.recordings import Recording
 
 KEPT = ".results"  # folder of the output directory
+NO_TRANSCRIPT = "no transcript"  # the reason why an utterance was skipped
 DECIMALS = 9  # of seconds, as in TextGrids
 
 
@@ -48,6 +49,11 @@ class AlignedRecording(NamedTuple):
     audio: str
     seconds: float
     utterances: tuple[AlignedUtterance, ...]
+
+
+def has_failed(recording: AlignedRecording) -> bool:
+    """Return whether an utterance could not be aligned; one without a transcript was only skipped."""
+    return any(one.reason not in ("", NO_TRANSCRIPT) for one in recording.utterances)
 
 
 class DoubtfulStretch(NamedTuple):
