@@ -70,8 +70,8 @@ class RecordingAligner:
                 return AlignedUtterance(*place, (), (), NO_TRANSCRIPT)
             if start >= end:
                 return AlignedUtterance(*place, (), (), f"begins at {start:g} s, after the end of the recording")
-            unknown = [word for word in dict.fromkeys(utterance.words) if word not in self.aligner.graphs.words]
-            if unknown:
+            spellings = dict.fromkeys(self.aligner.looked_up(utterance.words))
+            if unknown := [word for word in spellings if word not in self.aligner.graphs.words]:
                 these = "this word" if len(unknown) == 1 else "these words"
                 reason = f"no pronunciation of {listed(unknown)}; expected {these} in the dictionary, or --g2p MODEL"
                 return AlignedUtterance(*place, (), (), reason)

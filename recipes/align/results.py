@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,11 +99,11 @@ class KeptResults:
         Output directory.
     common : sequence of object
         What all results depend on, such as the model and options.
-    pronunciations : mapping of str to sequence
-        Word -> its pronunciations; those of a recording's words count.
+    pronunciations : callable
+        Returns those of a sequence of words.
     """
 
-    def __init__(self, out: Path, common: Sequence[object], pronunciations: Mapping[str, object]):
+    def __init__(self, out: Path, common: Sequence[object], pronunciations: Callable[[Sequence[str]], object]):
         self.directory, self.common, self.pronunciations = out / KEPT, common, pronunciations
 
     def digest(self, recording: Recording) -> str:
@@ -114,7 +114,7 @@ class KeptResults:
             self.common,
             [str(recording.audio), about.st_size, about.st_mtime_ns],
             [[one.name, one.speaker, one.words, one.start, one.end, one.channel] for one in recording.utterances],
-            [[word, self.pronunciations.get(word)] for word in words],
+            self.pronunciations(words),
         ]
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 

@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--case",
         choices=("auto", "keep", "upper", "lower"),
         default="auto",
-        help="change the case of transcripts (auto: as DICT has the most words)",
+        help="look up words in this case (auto: as DICT has the most words)",
     )
     add_dictionary_options(words, name="DICT")
     add_guess_option(words, "words of the transcripts", name="DICT")
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.audio.audio_file import MIX
     from readers.common.environment import available_cores, using_cores
     from readers.common.files import require_writable
-    from recipes.align.corpora import open_corpus, with_channel
+    from recipes.align.corpora import in_case, open_corpus, with_channel
     from recipes.align.recordings import check_output, recordings_of
     from recipes.align.training import Training
     from recipes.cli.dictionaries import open_dictionary, with_guesses
@@ -111,18 +111,18 @@ def run(arguments: argparse.Namespace) -> int:
         known = {entry.word for entry in dictionary}
         corpus, case = open_corpus(Path(arguments.corpus), known, arguments.case)
         if case not in ("keep", arguments.case):
-            print(f"{arguments.corpus}: transcripts in {case} case, as the dictionary has more of these words")
+            print(f"{arguments.corpus}: words are looked up in {case} case, of which the dictionary has more")
         corpus = with_channel(corpus, channel)
         recordings = recordings_of(corpus, Path(arguments.corpus))
         check_output(recordings, out)
         if arguments.g2p:
-            spoken = [word for utterance in corpus.utterances for word in utterance.words or ()]
+            spoken = [word for utterance in in_case(corpus, case).utterances for word in utterance.words or ()]
             dictionary = with_guesses(arguments, dictionary, spoken, out / GUESSED)
         if arguments.train:
-            arguments.model = Training(corpus, dictionary, out, cores).run()
+            arguments.model = Training(in_case(corpus, case), dictionary, out, cores).run()
         # A number is the channel of recordings with several; the others keep theirs.
         audio = AudioOptions(channel=channel if channel == MIX else None, upsample=arguments.upsample)
-        aligner = ForcedAligner.load(arguments.model, dictionary, arguments.beam, audio)
+        aligner = ForcedAligner.load(arguments.model, dictionary, arguments.beam, audio, case)
         return Run(arguments, formats, aligner, recordings, corpus.report.lost).run()
 
 
@@ -183,7 +183,7 @@ class Run:
         self.aligner = aligner
         options = (arguments.beam, arguments.channel, arguments.upsample, arguments.long)
         common = (file_marks(Path(arguments.model)), *options)
-        self.kept = KeptResults(self.out, common, aligner.graphs.words)
+        self.kept = KeptResults(self.out, common, aligner.pronunciations)
         tier = arguments.doubtful_tier
         self.doubtful = arguments.doubtful, tier
         # What the files of each format depend on, apart from the results.

@@ -11,6 +11,7 @@ from readers.common.report import RunReport
 from readers.common.text import parse_json, read_lines, read_text
 from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import AUDIO, SPEAKERS, WORDS
+from readers.dictionaries.case import CASES, best_case
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation
 
@@ -19,7 +20,6 @@ LEAST_SHARE = 0.9  # of the speech that must have the sample rate of a configura
 FRAMES_PER_SECOND = 100
 SMALL_DICTIONARY = 20_000  # words; a smaller dictionary is used as a whole, of a larger one the words of the texts
 NO_WORDS = ("<s>", "</s>", "!SIL", "<sil>", "<SIL>", "<eps>")
-CASES = {"keep": str, "upper": str.upper, "lower": str.lower}
 
 
 def is_imported(source: Path) -> bool:
@@ -35,14 +35,6 @@ def guess_kind(source: Path) -> str:
     if name.endswith(".jsonl") or any(source.glob("*recordings*.jsonl*")):
         return "lhotse"
     return "kaldi" if any((source / name).exists() for name in ("wav.scp", "wav.scp.gz")) else "folder"
-
-
-def best_case(words: Counter[str], known: set[str]) -> str:
-    """Return the case of transcripts that leaves the fewest words without a pronunciation: keep, upper or lower."""
-    unknown = {
-        case: sum(count for word, count in words.items() if change(word) not in known) for case, change in CASES.items()
-    }
-    return min(CASES, key=unknown.__getitem__)
 
 
 def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable[str] | None) -> list[Pronunciation]:
