@@ -9,12 +9,13 @@ writes to aligned
   damage.csv                  if utterances of more than two minutes differ from their transcripts: where
   report                      utterances that could not be aligned, and why
 and ends with
+  results: aligned (130 TextGrid files)
   utterances: 130 done, 0 skipped, 0 failed; 4 doubtful
 CORPUS is a folder of recordings, a Kaldi data directory, another form that `argonaut import` reads, or a directory that
 `argonaut import` has written.  Results are also written as CTM, JSON, CSV and MLF:
   argonaut align corpus words.dict english.argo aligned --format textgrid,ctm,json,csv,mlf
 
-Without a model, train one on the very corpus first, 20 minutes of speech or more:
+Without a model, train one on the very corpus first, 20 minutes of speech or more, at least one:
   argonaut align --train corpus words.dict aligned
 writes it to aligned/training/models, the MODEL for later recordings.
 
@@ -192,7 +193,7 @@ class Run:
 
     def run(self) -> int:
         from decoder.search.batch import in_order
-        from recipes.align.output import DOUBTFUL, write_together
+        from recipes.align.output import DOUBTFUL, places_of, write_together
         from recipes.align.results import has_failed
         from recipes.cli.console import one_line, progress_display, show_losses
 
@@ -224,6 +225,10 @@ class Run:
             print(f"{unchanged} of {len(self.recordings)} recordings are unchanged and were not aligned again")
         if stretches:
             print(f"doubtful stretches: {self.out / DOUBTFUL}")
+        if self.arguments.train:
+            print(f"model: {self.arguments.model}")
+        if results:
+            print(f"results: {', '.join(places_of(list(results), self.formats, self.out))}")
         print(self.report.summary())
         return self.report.exit_status
 

@@ -47,13 +47,18 @@ def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable
     if texts is not None and len({entry.word for entry in kept}) > SMALL_DICTIONARY:
         wanted = set(texts)
         kept = [entry for entry in kept if entry.word in wanted]
-    for phone in sorted({phone for entry in kept for phone in entry.phones}):
+    check_phones(kept, path)
+    return kept
+
+
+def check_phones(entries: Iterable[Pronunciation], where: object) -> None:
+    """Raise ConfigError for phones that the name of a triphone cannot contain."""
+    for phone in sorted({phone for entry in entries for phone in entry.phones}):
         if set(phone) & set("-+"):
             raise ConfigError(
-                f"{path}: phone '{phone}'; expected names without - and +, which separate the phones of a triphone; "
+                f"{where}: phone '{phone}'; expected names without - and +, which separate the phones of a triphone; "
                 "rename it with --map-phones"
             )
-    return kept
 
 
 def sample_rate(corpus: Corpus, utterances: Sequence[Utterance]) -> int:

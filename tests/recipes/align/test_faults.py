@@ -94,6 +94,7 @@ def test_failures_are_tried_again(phonetician):
         1,
         [
             "1 of 3 recordings are unchanged and were not aligned again",
+            "results: aligned (3 TextGrid files)",
             "utterances: 2 done, 0 skipped, 1 failed",
         ],
     )
