@@ -43,6 +43,7 @@ def recordings_of(corpus: Corpus, source: Path) -> list[Recording]:
     for utterance in corpus.utterances:
         by_audio.setdefault(Path(os.path.abspath(utterance.audio)), []).append(utterance)  # noqa: PTH100 (keeps links)
     base = Path(os.path.abspath(source))  # noqa: PTH100
+    base = base.parent if base in by_audio else base
     if not all(audio.is_relative_to(base) for audio in by_audio):
         base = Path(os.path.commonpath([audio.parent for audio in by_audio]))
         base = base.parent if {one.speaker for one in corpus.utterances} == {base.name} else base

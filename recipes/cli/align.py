@@ -11,8 +11,9 @@ writes to aligned
 and ends with
   results: aligned (130 TextGrid files)
   utterances: 130 done, 0 skipped, 0 failed; 4 doubtful
-CORPUS is a folder of recordings, a Kaldi data directory, another form that `argonaut import` reads, or a directory that
-`argonaut import` has written.  Results are also written as CTM, JSON, CSV and MLF:
+CORPUS is a folder of recordings, a single recording with its transcript beside it, a Kaldi data directory, another form
+that `argonaut import` reads, or a directory that `argonaut import` has written.  Results are also written as CTM, JSON,
+CSV and MLF:
   argonaut align corpus words.dict english.argo aligned --format textgrid,ctm,json,csv,mlf
 
 Without a model, train one on the very corpus first, 20 minutes of speech or more, at least one:
@@ -39,7 +40,7 @@ MOST_SHOWN = 12  # words of a stretch in messages
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from recipes.align.output import FORMATS
 
-    parser.add_argument("corpus", metavar="CORPUS", help="recordings with transcripts")
+    parser.add_argument("corpus", metavar="CORPUS", help="recordings with transcripts, or one recording")
     parser.add_argument("dict", metavar="DICT", help="dictionary of any form, with the phones of MODEL")
     parser.add_argument(
         "model", metavar="MODEL", nargs="?", help="bundle, or directory of argonaut flatstart; none with --train"

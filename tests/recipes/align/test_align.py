@@ -260,6 +260,22 @@ def test_the_aligner_treats_case_and_punctuation_as_the_command_does(phonetician
         ForcedAligner.load("tones.argo", "dict", case="title")
 
 
+def test_a_single_recording_is_aligned(phonetician):
+    assert phonetician.run("align", *RUN).status == 0
+    phonetician.write("corpus/otto/three.v2.txt", "of another recording")
+    done = phonetician.run("align", "corpus/otto/three.wav", *RUN[1:3], "single")
+    assert (done.status, done.out[-2:]) == (
+        0, ["results: single/three.TextGrid", "utterances: 1 done, 0 skipped, 0 failed"],
+    )  # fmt: skip
+    expected = (phonetician.root / "aligned/otto/three.TextGrid").read_bytes()
+    assert (phonetician.root / "single/three.TextGrid").read_bytes() == expected
+    beside = phonetician.run("align", "corpus/otto/three.wav", *RUN[1:3], "corpus/otto")
+    assert "corpus/otto: results would lie beside " in beside.fault
+    (phonetician.root / "corpus/otto/three.txt").unlink()
+    fault = phonetician.run("align", "corpus/otto/three.wav", *RUN[1:3], "other").fault
+    assert fault.endswith("corpus/otto/three.wav: no transcript; expected three.txt, .lab or .TextGrid beside it")
+
+
 def test_parts_of_mp3_are_aligned(phonetician):
     two_speakers(phonetician, ("AB C", "BA"))
     samples, rate = soundfile.read("both.wav")
