@@ -89,7 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("command line: --g2p without --dict; expected the dictionary to which guesses are added")
     check_machines(arguments)
     out = Path(arguments.out)
-    owned = [out / name for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, *RESULTS)]
+    owned = [
+        out / name for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, directory.RECORDINGS, *RESULTS)
+    ]
     for path in (*owned, out / GUESSED):
         require_writable(path, [arguments.source, arguments.dict, arguments.g2p])
     entries = read_any_dictionary(arguments.dict, arguments.dict_format) if arguments.dict else []

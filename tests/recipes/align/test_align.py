@@ -207,13 +207,34 @@ def test_corpora_of_other_kinds_are_recognised(phonetician):
     rows = "".join(f"{audio[name]}\t{words}\t{name[:4]}\n" for name, words in SPOKEN.items())
     phonetician.write("table.tsv", f"path\ttext\tspeaker\n{rows}")
     assert phonetician.run("import", "folder", "corpus", "--out", "lists").status == 0
+    assert phonetician.run("import", "kaldi", "kaldi", "--out", "lists-of-kaldi").status == 0
     assert phonetician.run("align", *RUN).status == 0
-    for source in ("kaldi", "table.tsv", "lists"):
+    for source in ("kaldi", "table.tsv", "lists", "lists-of-kaldi"):
         done = phonetician.run("align", source, *RUN[1:3], f"from-{source}", "-j", "1")
         assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
         for name in SPOKEN:
             expected = (phonetician.root / f"aligned/{name}.TextGrid").read_bytes()
-            assert (phonetician.root / f"from-{source}/{name}.TextGrid").read_bytes() == expected
+            found = ids[name] if "kaldi" in source else name
+            assert (phonetician.root / f"from-{source}/{found}.TextGrid").read_bytes() == expected
+
+
+def test_results_of_kaldi_are_named_after_its_recordings(phonetician):
+    """Two of which may be channels of one file."""
+    two_speakers(phonetician, ("AB C", "BA"))
+    samples, rate = soundfile.read("both.wav")
+    border = len(speak(["AB", "C"], np.random.default_rng(5))[0])
+    soundfile.write("both.wav", np.column_stack([np.roll(samples, shift) for shift in (0, -border)]), rate)
+    phonetician.write("kaldi/wav.scp", "call-A both.wav\ncall-B both.wav\n")
+    phonetician.write("kaldi/reco2file_and_channel", "call-A both A\ncall-B both B\n")
+    second = (len(samples) - border) / rate
+    phonetician.write("kaldi/segments", f"u1 call-A 0 {border / rate}\nu2 call-B 0 {second}\n")
+    phonetician.write("kaldi/text", "u1 AB C\nu2 BA\n")
+    phonetician.write("kaldi/utt2spk", "u1 anna\nu2 otto\n")
+    done = phonetician.run("align", "kaldi", *RUN[1:], "--format", "textgrid,ctm")
+    assert (done.status, done.out[-1]) == (0, "utterances: 2 done, 0 skipped, 0 failed")
+    assert spoken(grid(phonetician, "call-A").getTier("words")) == ["AB", "C"]
+    assert spoken(grid(phonetician, "call-B").getTier("words")) == ["BA"]
+    assert set(read_ctm("aligned/words.ctm")) == {"call-A", "call-B"}
 
 
 def test_words_are_looked_up_in_the_case_of_the_dictionary_and_written_as_in_the_transcript(phonetician):
