@@ -8,7 +8,7 @@ from readers.errors import ConfigError
 
 CASES = ("keep", "upper", "lower")
 PUNCTUATION = ("strip", "keep")
-_BRACKETS = ("[]", "<>", "()", "{}")  # around noises, such as [laughter]
+_BRACKETS = ("[]", "<>", "{}")  # around noises, such as [laughter]
 _ANNOTATIONS = re.compile(r"\[[^\[\]]*\]|<[^<>]*>|\{[^{}]*\}")
 _DASHES = re.compile("[\u2013\u2014\u2026]|--+")  # dashes and an ellipsis between words
 _PLAIN = str.maketrans(dict.fromkeys("\u2019\u02bc\uff07", "'") | dict.fromkeys("\u2010\u2011", "-"))
@@ -31,10 +31,10 @@ class WordForms:
         With "strip", punctuation marks at both ends of a word are removed, except an apostrophe on one side only;
         dashes separate words, typographic apostrophes and hyphens become `'` and `-`, letters with separate accents
         become one character, and invisible characters are removed.  Text in brackets, such as `[noise]` and `<unk>`, is
-        one word with its brackets.
+        one word with its brackets, but round ones are punctuation.
     known : collection of str
         Words, for instance of a dictionary, which "strip" does not change.  The apostrophe on one side of another word
-        is removed if that makes it one of these.
+        is removed if that makes it one of these, and a word with hyphens is divided if all its parts are.
 
     Raises
     ------
@@ -65,7 +65,12 @@ class WordForms:
         token = unicodedata.normalize("NFC", token).translate(_PLAIN)
         parts = [token] if token in self.known else _DASHES.split(token)
         words = [part if part in self.known else self._known_or_same(_stripped(part)) for part in parts]
-        return [word for word in words if word]
+        return [piece for word in words if word for piece in self._pieces(word)]
+
+    def _pieces(self, word: str) -> list[str]:
+        """Return the parts of a word with hyphens, if only they are known."""
+        pieces = word.split("-")
+        return [word] if word in self.known or not all(piece in self.known for piece in pieces) else pieces
 
     def _known_or_same(self, word: str) -> str:
         """Return a word without the apostrophe of a quotation of several words, if only that is known."""

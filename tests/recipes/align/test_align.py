@@ -266,6 +266,12 @@ def test_words_with_punctuation_are_known_in_the_case_of_the_dictionary(phonetic
     assert spoken(grid(phonetician, "otto/three").tiers[0]) == ["c.", "ba", "c"]
 
 
+def test_words_in_round_brackets_and_with_hyphens_are_found(phonetician):
+    phonetician.write("corpus/otto/three.txt", "(Ba) ba-c\n")
+    assert phonetician.run("align", *RUN).status == 0
+    assert spoken(grid(phonetician, "otto/three").getTier("words")) == ["Ba", "ba", "c"]
+
+
 def test_the_aligner_treats_case_and_punctuation_as_the_command_does(phonetician):
     aligner = ForcedAligner.load("tones.argo", "dict")
     expected = aligner.align("corpus/otto/three.wav", "BA BA C").words
