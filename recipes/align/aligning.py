@@ -82,7 +82,7 @@ class RecordingAligner:
         except ArgonautError as fault:
             return AlignedUtterance(*place, (), (), str(fault).removeprefix(f"{utterance.name}: "))
         spoken = [phone for phone in aligned.phones if phone.confidence is not None]  # without inserted silence
-        return AlignedUtterance(*place, _timed(aligned.words, start), _timed(spoken, start))
+        return AlignedUtterance(*place, _timed(aligned.words, start, end), _timed(spoken, start, end))
 
     def _long(
         self, utterance: AlignedUtterance, words: Sequence[str], samples: np.ndarray, rate: int
@@ -99,7 +99,7 @@ class RecordingAligner:
         second = found.period / TICKS_PER_SECOND
 
         def at(frame: int) -> float:
-            return round(utterance.start + frame * second, DECIMALS)
+            return min(round(utterance.start + frame * second, DECIMALS), utterance.end)
 
         return utterance._replace(
             words=tuple(TimedWord(one.text, at(one.start), at(one.end), one.confidence) for one in found.words),
@@ -136,8 +136,10 @@ class _Audio:
         return self.whole[channel][first:stop], rate
 
 
-def _timed(words: Iterable[Word], start: float) -> tuple[TimedWord, ...]:
-    return tuple(
-        TimedWord(one.text, round(start + one.start, DECIMALS), round(start + one.end, DECIMALS), one.confidence)
-        for one in words
-    )
+def _timed(words: Iterable[Word], start: float, end: float) -> tuple[TimedWord, ...]:
+    """Return words of an utterance with times in the recording; the last frame may end after the utterance."""
+
+    def at(time: float) -> float:
+        return round(min(start + time, end), DECIMALS)
+
+    return tuple(TimedWord(one.text, at(one.start), at(one.end), one.confidence) for one in words)

@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -344,6 +345,24 @@ def test_a_channel_is_chosen(phonetician):
     assert any("2 channels; expected one" in line for line in refused.err)
     assert phonetician.run("align", *RUN, "--channel", "1").status == 0
     assert (phonetician.root / "aligned/otto/three.TextGrid").read_bytes() == expected
+
+
+def test_nothing_ends_after_the_recording(phonetician, monkeypatch):
+    """The last frame of a subsampled model may."""
+    align = ForcedAligner.align_samples
+
+    def subsampled(*arguments):
+        found = align(*arguments)
+        last = replace(found.words[-1], end=found.seconds + 0.005)
+        return replace(found, spoken=(*found.spoken[:-1], last))
+
+    monkeypatch.setattr(ForcedAligner, "align_samples", subsampled)
+    assert phonetician.run("align", *RUN, "--format", "textgrid,json").status == 0
+    for name in SPOKEN:
+        seconds = ((phonetician.root / f"corpus/{name}.wav").stat().st_size - 44) / 2 / RATE
+        assert grid(phonetician, name).maxTimestamp == seconds
+        (utterance,) = json.loads((phonetician.root / f"aligned/{name}.json").read_text())["utterances"]
+        assert utterance["words"][-1]["end"] == pytest.approx(seconds, abs=1e-9)
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"seconds": "x"}', '"words": [["AB"'])
