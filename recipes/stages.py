@@ -18,7 +18,7 @@ from readers.common.files import atomic_write
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_text
 from readers.errors import ConfigError
-from recipes.cli.console import is_interrupted
+from recipes.cli.console import as_stage, is_interrupted
 from recipes.cli.main import RAW_COMMANDS, main
 from recipes.stage_settings import extends_training
 
@@ -154,7 +154,8 @@ def command(name: str, *arguments: object) -> int:
     words = [str(word) for word in arguments]
     program = name if name in RAW_COMMANDS else f"argonaut {name}"
     print(f"$ {program} {shlex.join(words)}", flush=True)
-    status = main([name, *words])
+    with as_stage():
+        status = main([name, *words])
     if is_interrupted(status):
         raise KeyboardInterrupt
     if status > 1:

@@ -119,7 +119,7 @@ class TranscriptGraphs:
     Raises
     ------
     GraphError
-        For a state without a row, phones without a model, and options that do not fit.
+        For a state without a row, and options that do not fit.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class TranscriptGraphs:
                 "alignment: no silence model for optional silence; expected its name, or no optional silence"
             )
         self.insert_silence = self.insert_silence and self.silence is not None
-        self._phones = {split_triphone(name)[1] if self.context else name for name in models.states}  # such as ax-h
+        self.phones = {split_triphone(name)[1] if self.context else name for name in models.states}  # such as ax-h
 
     def _silence(self, dictionary: Sequence[Pronunciation] | None) -> str | None:
         silence = self.options.silence
@@ -188,9 +188,9 @@ class TranscriptGraphs:
             empty = [name for name, choices in zip(transcript, spoken) if not all(choice[0] for choice in choices)]
             if empty:
                 raise GraphError(f"dictionary word '{empty[0]}': no phones; expected at least one")
-            _refuse([phone for phone in phones if phone not in self._phones], "phones", "the HMM set")
+            _refuse([phone for phone in phones if phone not in self.phones], "phones", "the HMM set")
         else:
-            known = self.models.states.keys() | self._phones
+            known = self.models.states.keys() | self.phones
             _refuse([name for name in transcript if name not in known], "phones", "the HMM set")
             spoken = [[((name,), 0.0, name)] for name in transcript]
         words = [_Slot(choices, i, None) for i, choices in enumerate(spoken)]

@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from readers.errors import FormatError, GraphError
 from readers.htk.frame_labels import frame_bounds
 from readers.htk.mlf import MLF, Label
@@ -46,6 +48,49 @@ def require_transitions(states: Mapping[str, Sequence[str]], transitions: Mappin
         raise GraphError(
             f"transitions: none for {', '.join(lacking[:10])}{more}; expected a line for every state of the state map"
         )
+
+
+def labels_of_classes(classes: np.ndarray | Sequence[str], states: Sequence[str], where: str) -> list[Label]:
+    """Return the state labels of an alignment that has a class for each frame, as Kaldi's archives do.
+
+    Equal classes in succession are one visit of the state.
+
+    Parameters
+    ----------
+    classes : (T,) int array, or sequence of str
+        Numbers of states; or, from a text archive, these numbers or names of states.
+    states : sequence of str
+        Class -> state.
+    where : str
+        The place of the alignment, for messages.
+
+    Returns
+    -------
+    list of Label
+        With times in 100 ns ticks.
+
+    Raises
+    ------
+    FormatError
+        For a class that is no state.
+    """
+    if not isinstance(classes, np.ndarray):
+        number_of = {str(number): number for number in range(len(states))}
+        number_of |= {state: number for number, state in enumerate(states)}
+        outside = [token for token in classes if token not in number_of]
+        classes = np.array([number_of.get(token, 0) for token in classes], np.int32)
+    else:
+        outside = classes[(classes < 0) | (classes >= len(states))].tolist()
+    if outside:
+        raise FormatError(
+            f"{where}: class {str(outside[0])[:40]}; expected 0 to {len(states) - 1}, the lines of the state list"
+        )
+    starts = np.flatnonzero(np.diff(classes, prepend=-1))
+    ends = np.append(starts[1:], len(classes))
+    return [
+        Label(start * TICKS_PER_FRAME, end * TICKS_PER_FRAME, states[number])
+        for start, end, number in zip(starts.tolist(), ends.tolist(), classes[starts].tolist())
+    ]
 
 
 def estimate_transitions(

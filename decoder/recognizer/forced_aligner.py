@@ -1,5 +1,6 @@
 """The aligner: one object from audio and known words to their times and confidences, however it was assembled."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,8 @@ from decoder.recognizer.transcript import Transcript, aligned_transcript
 from decoder.search.options import SearchOptions
 from readers.audio.audio_file import Channel
 from readers.common.text import canonical
+from readers.corpora.words import WordForms
+from readers.dictionaries.case import AUTO, CASES, InCase, best_case, check_case
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
@@ -52,11 +55,14 @@ class ForcedAligner:
         Weights and beams of the recognition of long recordings.
     goodness_scale : float
         Of the log-likelihoods in confidences, see `PhoneGoodness`.
+    case : {"auto", "keep", "upper", "lower"}
+        In which words are looked up in the dictionary; "auto" is that of which it has the most words of the text.
+        Results have the words as they are in the text.
 
     Raises
     ------
     ConfigError
-        For a beam that is not positive.
+        For a beam that is not positive, and an unknown case.
     GraphError
         For a model with fewer outputs than the phone models need.
 
@@ -78,9 +84,10 @@ class ForcedAligner:
         name: str = "aligner",
         search: SearchOptions | None = None,
         goodness_scale: float = 1.0,
+        case: str = AUTO,
     ):
         check_outputs(graphs, front_end.scorer.num_outputs, name)
-        self.name, self.front_end, self.graphs = name, front_end, graphs
+        self.name, self.front_end, self.graphs, self.case = name, front_end, graphs, check_case(case)
         self.aligner, self.goodness = Aligner(graphs, beam=beam), PhoneGoodness(graphs, goodness_scale)
         self._audio, self._search = AudioInput(front_end, audio or AudioOptions()), search or SearchOptions()
 
@@ -96,6 +103,7 @@ class ForcedAligner:
         dictionary: str | Path | Sequence[Pronunciation] | None = None,
         beam: float | None = None,
         audio: AudioOptions | None = None,
+        case: str = AUTO,
     ) -> Self:
         """Open a bundle, without its graph and language model, or the models of `argonaut flatstart`.
 
@@ -105,7 +113,7 @@ class ForcedAligner:
             A file NAME.argo or a directory, which `argonaut pack` made, or a directory of `argonaut flatstart`.
         dictionary : str, Path or sequence of Pronunciation, optional
             A file of any form; by default the dictionary of the bundle.  Models of a flat start need one.
-        beam, audio : optional
+        beam, audio, case : optional
             As for the constructor.
 
         Returns
@@ -128,12 +136,40 @@ class ForcedAligner:
             if dictionary is None:
                 raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
             parts = open_flat_start(Path(path), dictionary)
-            return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE)
+            return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE, case=case)
         bundle = Bundle.open(path, verify=False)
         bundle.verify(ALIGNED_WITH)
         search = SearchOptions(**bundle.description.options, silence=bundle.description.silence)
         graphs = transcript_graphs(bundle, dictionary)
-        return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search)
+        return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search, case=case)
+
+    def looked_up(self, words: Sequence[str]) -> list[str]:
+        """Return the words of a text in the case in which they are looked up.
+
+        Parameters
+        ----------
+        words : sequence of str
+
+        Returns
+        -------
+        list of str
+            Not all of them need be in the dictionary.
+        """
+        return list(map(CASES[self._case(words)], words))
+
+    def pronunciations(self, words: Sequence[str]) -> list[tuple[str, Sequence[object]]]:
+        """Return what alignments of these words depend on.
+
+        Parameters
+        ----------
+        words : sequence of str
+
+        Returns
+        -------
+        list of (str, sequence)
+            Each word as it is looked up, with its pronunciations, none if it is not in the dictionary.
+        """
+        return [(word, (self.graphs.words or {}).get(word, ())) for word in self.looked_up(words)]
 
     def align(self, audio: str | Path | np.ndarray, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Align one recording.
@@ -143,7 +179,8 @@ class ForcedAligner:
         audio : str, Path, array (N,) or (N, channels)
             An audio file or samples, as for `Recognizer.transcribe`.
         text : str or sequence of str
-            The words, which must be in the dictionary.
+            The words, which must be in the dictionary, but for their case.  Punctuation marks at both ends of the words
+            of a str are removed.
         rate : float, optional
             Sample rate in Hz; required for samples, refused for a file.
 
@@ -176,7 +213,7 @@ class ForcedAligner:
         rate : float
             Sample rate in Hz.
         words : sequence of str
-            The words, which must be in the dictionary.
+            The words, which must be in the dictionary, but for their case.
         where : str
             The name of the samples in messages.
 
@@ -264,18 +301,46 @@ class ForcedAligner:
             competitors = known if len(known) <= MOST_COMPETITORS else ()
         seconds = source.period / TICKS_PER_SECOND
         tell = None if progress is None else lambda done, total: progress(done * seconds, total * seconds)
-        return align_long(source, words, self.graphs, competitors, self._search, options, threads, tell)
+        labels = self.looked_up(words)
+        found = align_long(source, labels, self.graphs, competitors, self._search, options, threads, tell)
+        return replace(
+            found,
+            words=tuple(word._replace(text=words[word.position]) for word in found.words),
+            damage=tuple(
+                stretch._replace(words=tuple(words[stretch.first : stretch.last])) for stretch in found.damage
+            ),
+        )
 
     def _recording(self, samples: np.ndarray, rate: float, where: str) -> Recording:
         return Recording(where, rate, self._audio.target(rate, where), iter([samples]), len(samples))
 
     def _words(self, text: str | Sequence[str]) -> list[str]:
-        words = canonical(text).split() if isinstance(text, str) else [canonical(word) for word in text]
+        if isinstance(text, str):
+            words = list(WordForms(known=self._known(text.split())).split(text))
+        else:
+            words = [canonical(word) for word in text]
         if not words:
             raise ConfigError(f"{self.name}: no words to align; expected at least one")
         return words
 
+    def _case(self, words: Sequence[str]) -> str:
+        return best_case(Counter(words), self.graphs.words or ()) if self.case == AUTO else self.case
+
+    def _known(self, words: Sequence[str]) -> InCase:
+        """Return the words that the dictionary has in the case of these."""
+        return InCase(self.graphs.words or (), self._case(words))
+
     def _align(self, recording: Recording, words: list[str]) -> Transcript:
         scores, period = self._audio.scores(recording, recording.whole())
-        alignment = self.aligner.align(words, scores)
-        return aligned_transcript(alignment, period, recording.seconds, self.goodness.of(alignment, scores))
+        labels = self.looked_up(words)
+        alignment = self.aligner.align(labels, scores)
+        aligned = aligned_transcript(alignment, period, recording.seconds, self.goodness.of(alignment, scores))
+        # A word that the dictionary writes in another way than it is called keeps that way.
+        texts = [
+            words[unit.word] if unit.output == labels[unit.word] else unit.output
+            for unit, _ in alignment.words
+            if unit.output
+        ]
+        return replace(
+            aligned, spoken=tuple(replace(word, text=text) for word, text in zip(aligned.spoken, texts, strict=True))
+        )

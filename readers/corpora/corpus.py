@@ -35,6 +35,8 @@ class Utterance:
         Where it ends, in seconds; None for the end of the file.
     channel : int or None
         Channel of the file, counted from 0; None for a file with one channel, and where none was chosen.
+    recording : str
+        What the source calls the audio file; "" if it has no name but that of the file.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Utterance:
     start: float = 0.0
     end: float | None = None
     channel: int | None = None
+    recording: str = ""
 
     def samples(self, header: AudioHeader) -> tuple[int, int]:
         """The utterance's first sample in a file with this header, and the one after its last."""

@@ -4,6 +4,7 @@ audio.scp   `NAME=PATH`, or `NAME=PATH[first,last]` for a part of a file, in sam
             `NAME=PATH[first,last,channel]` for one channel of several, counted from 0
 words.mlf   the words of the utterances with a transcript
 speakers    `NAME SPEAKER`
+recordings  `NAME RECORDING`, of utterances whose audio files the source has given names
 """
 
 import os
@@ -16,7 +17,7 @@ from readers.errors import FormatError
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.scp import ScpEntry, read_scp, write_scp
 
-AUDIO, WORDS, SPEAKERS = "audio.scp", "words.mlf", "speakers"
+AUDIO, WORDS, SPEAKERS, RECORDINGS = "audio.scp", "words.mlf", "speakers", "recordings"
 
 
 def write_corpus(corpus: Corpus, directory: str | os.PathLike) -> None:
@@ -48,6 +49,10 @@ def write_corpus(corpus: Corpus, directory: str | os.PathLike) -> None:
         ),
     )
     write_lines(directory / SPEAKERS, (f"{one.name} {one.speaker}" for one in corpus.utterances))
+    if named := [f"{one.name} {one.recording}" for one in corpus.utterances if one.recording]:
+        write_lines(directory / RECORDINGS, named)
+    else:
+        (directory / RECORDINGS).unlink(missing_ok=True)
     write_scp(directory / AUDIO, entries)
 
 
@@ -74,6 +79,8 @@ def read_corpus(directory: str | os.PathLike) -> Corpus:
     directory = Path(directory)
     headers = AudioHeaders()
     speakers = read_speakers(directory / SPEAKERS)
+    named = (directory / RECORDINGS).exists()
+    recordings = _read_names(directory / RECORDINGS, "recording") if named else {}
     words = read_mlf(directory / WORDS)
     utterances: dict[str, Utterance] = {}
     for entry in read_scp(directory / AUDIO, expand=False, channels=True):
@@ -85,7 +92,8 @@ def read_corpus(directory: str | os.PathLike) -> Corpus:
         labels = words.get(name)
         transcript = None if labels is None else tuple(label.name for label in labels)
         start, end, channel = _place(entry, headers)
-        utterances[name] = Utterance(name, speakers[name], transcript, Path(entry.path), start, end, channel)
+        recording = recordings.get(name, "")
+        utterances[name] = Utterance(name, speakers[name], transcript, Path(entry.path), start, end, channel, recording)
     if not utterances:
         raise FormatError(f"{directory / AUDIO}: no entries; expected at least one utterance")
     return Corpus(by_name(utterances.values()), headers=headers)
@@ -143,10 +151,14 @@ def _place(entry: ScpEntry, headers: AudioHeaders) -> tuple[float, float | None,
 
 def read_speakers(path: Path) -> dict[str, str]:
     """Return the speaker of each utterance.  Raises FormatError unless the lines are `name speaker`, each name once."""
-    speakers: dict[str, str] = {}
+    return _read_names(path, "speaker")
+
+
+def _read_names(path: Path, what: str) -> dict[str, str]:
+    names: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
-        if len(fields) != 2 or fields[0] in speakers:
-            raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `name speaker`, each name once")
-        speakers[fields[0]] = fields[1]
-    return speakers
+        if len(fields) != 2 or fields[0] in names:
+            raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `name {what}`, each name once")
+        names[fields[0]] = fields[1]
+    return names

@@ -29,6 +29,7 @@ class Draft(NamedTuple):
     text: the transcript, None without one.
     start, end: seconds; end None for the end of the file.
     side: the channel, if the file has several; ignored for other files.
+    recording: the name of the audio file in the source, "" if it has none.
     rounding: seconds between `end` and the end of the file within which the second is meant.
     """
 
@@ -41,6 +42,7 @@ class Draft(NamedTuple):
     end: float | None = None
     channel: int | None = None
     side: int | None = None
+    recording: str = ""
     rounding: float = 0.0
 
 
@@ -159,7 +161,8 @@ def _utterance(draft: Draft, forms: WordForms, headers: AudioHeaders) -> Utteran
         channel = None
     start, end = _place(draft, header.rate, header.num_samples)
     words = None if draft.text is None else forms.split(draft.text)
-    return Utterance(name, speaker, words, draft.audio, start, end, channel)
+    recording = usable_name(draft.recording, f"{draft.where}: recording") if draft.recording else ""
+    return Utterance(name, speaker, words, draft.audio, start, end, channel, recording)
 
 
 def _place(draft: Draft, rate: int, num_samples: int) -> tuple[float, float | None]:

@@ -1,10 +1,10 @@
 """Folders of recordings with transcripts beside them, in the layout of the Montreal Forced Aligner.
 
-SPEAKER/NAME.wav has its words in SPEAKER/NAME.lab, NAME.txt or NAME.TextGrid, in this order of preference.  In a
-TextGrid, each tier is a speaker and each interval with text an utterance, with these exceptions: a tier with a general
-name, such as `utterances`, is of the speaker whom the folder names; a tier `words`, or `SPEAKER - words`, of an aligner
-is one utterance, unless the speaker has a tier of utterances; tiers of points and those called `phones` or `notes` are
-ignored.
+SPEAKER/NAME.wav has its words in SPEAKER/NAME.lab, NAME.txt or NAME.TextGrid, in this order of preference; the source
+may also be one such recording.  In a TextGrid, each tier is a speaker and each interval with text an utterance, with
+these exceptions: a tier with a general name, such as `utterances`, is of the speaker whom the folder names; a tier
+`words`, or `SPEAKER - words`, of an aligner is one utterance, unless the speaker has a tier of utterances; tiers of
+points and those called `phones` or `notes` are ignored.
 """
 
 import os
@@ -32,11 +32,15 @@ LONGEST_TEXT = 1 << 22  # bytes of the transcript of one recording; an hour of s
 
 
 def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) -> Iterator[Draft]:
-    """Yield the utterances of a folder.  Recordings that cannot be used are listed in the report.
+    """Yield the utterances of a folder, or of one recording.  Recordings that cannot be used are listed in the report.
 
-    Raises OSError if the folder is missing.
+    Raises OSError if the source is missing, and FormatError for a file that is no recording.
     """
-    recordings, texts, unreadable = _files(source, report)
+    source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
+    if source.suffix.lower() in AUDIO_SUFFIXES and source.is_file():
+        recordings, texts, unreadable = [source], _transcript_of(source), []
+    else:
+        recordings, texts, unreadable = _files(source, report)
     first = {path.with_suffix(""): path for path in reversed(recordings)}
     names = plain_names(first.values())
     used = set()
@@ -121,14 +125,26 @@ def _role(tier: Tier) -> tuple[str, str]:
     return "utterances", tier.name
 
 
+def _transcript_of(recording: Path) -> dict[Path, Path]:
+    """Return the transcript beside a recording by its path without extension.
+
+    Raises FormatError without one.
+    """
+    place = recording.with_suffix("")
+    beside = {path.suffix.lower(): path for path in sorted(recording.parent.iterdir()) if path.with_suffix("") == place}
+    transcript = next((beside[extension] for extension in TEXTS if extension in beside), None)
+    if transcript is None:
+        raise FormatError(f"{recording}: no transcript; expected {place.name}.txt, .lab or .TextGrid beside it")
+    return {place: transcript}
+
+
 def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path], list[Path]]:
     """Return the audio files below a directory, the transcripts by their paths without extension, and files of formats
     that cannot be read.
     """
-    source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
     if not source.is_dir():
         source.stat()
-        raise FormatError(f"{source}: a file; expected a folder of recordings")
+        raise FormatError(f"{source}: a file; expected a folder of recordings, or one recording")
     recordings: list[Path] = []
     unreadable: list[Path] = []
     texts: dict[Path, Path] = {}

@@ -15,7 +15,8 @@ from readers.corpora.words import WordForms
 from readers.errors import ConfigError, FormatError
 
 KINDS = {
-    "folder": "recordings with .lab, .txt or .TextGrid files of the same name beside them; folders name the speakers",
+    "folder": "recordings with .lab, .txt or .TextGrid files of the same name beside them, in folders that name the "
+    "speakers, or one such recording",
     "kaldi": "a Kaldi data directory: wav.scp, segments, text, utt2spk",
     "lhotse": "manifests of lhotse: recordings.jsonl.gz and supervisions.jsonl.gz, or the path of the second",
     "table": "a CSV or TSV file, or JSON lines, with the columns path, text and speaker, such as those of Common Voice",

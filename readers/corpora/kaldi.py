@@ -85,7 +85,7 @@ def kaldi_drafts(source: Path, report: RunReport, store: Path | None = None) -> 
         text = texts[key].value if key in texts else None
         yield Draft(
             *(where, key, speakers[key], text, files[recording]),
-            *(segment.start, segment.end, segment.channel, channels.get(recording)),
+            *(segment.start, segment.end, segment.channel, channels.get(recording), recording),
         )
     for key, row in texts.items():
         if key not in segments:

@@ -53,9 +53,10 @@ def lhotse_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
             report.fail(identity, f"{where}: channels in different files; expected channels of one file")
             continue
         path, channel = place
+        files = [file for file, _ in recordings[recording_id].files.values()]
         yield Draft(
             *(where, identity, _text(item, "speaker", where, recording_id), _text(item, "text", where, None)),
-            *(path, start, start + duration, None, channel),
+            *(path, start, start + duration, None, channel, recording_id if len(set(files)) == 1 else ""),
         )
     for identity, recording in recordings.items():
         if identity not in used:

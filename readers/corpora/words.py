@@ -2,18 +2,14 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from readers.common.text import canonical
+from readers.dictionaries.case import CASES
 from readers.errors import ConfigError
 
-CASES: dict[str, Callable[[str], str]] = {
-    "keep": canonical,
-    "upper": lambda word: canonical(word.upper()),
-    "lower": lambda word: canonical(word.lower()),
-}
 PUNCTUATION = ("strip", "keep")
-_BRACKETS = ("[]", "<>", "()", "{}")  # around noises, such as [laughter]
+_BRACKETS = ("[]", "<>", "{}")  # around noises, such as [laughter]
 _BRACKET = re.compile(r"[][<>{}]")
 _ANNOTATIONS = re.compile(r"\[[^\[\]]*\]|<[^<>]*>|\{[^{}]*\}")
 _DASHES = re.compile("[\u2013\u2014\u2026]|--+")  # dashes and an ellipsis between words
@@ -37,10 +33,12 @@ class WordForms:
     punctuation : {"strip", "keep"}
         With "strip", punctuation marks at both ends of a word are removed, except an apostrophe on one side only;
         dashes separate words, typographic apostrophes and hyphens become `'` and `-`, and soft hyphens and marks of
-        direction are removed.  Text in brackets, such as `[noise]` and `<unk>`, is one word with its brackets.
+        direction are removed.  Text in brackets, such as `[noise]` and `<unk>`, is one word with its brackets, but
+        round ones are punctuation.
     known : collection of str
         Words, for instance of a dictionary, which "strip" does not change, whatever they contain.  The apostrophe on
-        one side of another word is removed if that makes it one of these.
+        one side of another word is removed if that makes it one of these, and a word with hyphens is divided if all its
+        parts are.
 
     Raises
     ------
@@ -85,7 +83,12 @@ class WordForms:
         for piece in token.translate(_PLAIN).split():
             parts = [piece] if piece in self.known else _DASHES.split(piece)
             words += [part if part in self.known else self._known_or_same(_stripped(part)) for part in parts]
-        return [canonical(word) for word in words if word]
+        return [canonical(piece) for word in words if word for piece in self._pieces(word)]
+
+    def _pieces(self, word: str) -> list[str]:
+        """Return the parts of a word with hyphens, if only they are known."""
+        pieces = word.split("-")
+        return [word] if word in self.known or not all(piece in self.known for piece in pieces) else pieces
 
     def _known_or_same(self, word: str) -> str:
         """Return a word without the apostrophe of a quotation of several words, if only that is known."""

@@ -163,12 +163,18 @@ def write_tiers(path: str | os.PathLike, tiers: Mapping[str, Sequence[TimedWord]
     tiers : mapping of str to sequence of TimedWord
         Labels of each tier, by time; the time between them becomes empty intervals.
     duration : float
-        Seconds; all tiers end there or with the last label, whichever is later.
+        Seconds; all tiers end there, and so does a label that would end later.  With labels that begin later, as
+        without a duration, tiers end with the last label.
 
     References
     ----------
     Praat manual, "TextGrid file formats".
     """
+    # The last frame may end after the audio, with subsampled models.
+    tiers = {
+        name: [word._replace(end=duration) if word.start < duration < word.end else word for word in tier]
+        for name, tier in tiers.items()
+    }
     # Praat does not allow empty intervals.
     end = max([0.001, duration, *(word.end for tier in tiers.values() for word in tier)])
     lines = ['File type = "ooTextFile"\nObject class = "TextGrid"\n\n', f"xmin = 0\nxmax = {_seconds(end)}\n"]

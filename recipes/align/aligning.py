@@ -18,9 +18,7 @@ from readers.errors import ArgonautError, AudioWarning, FormatError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord
 from recipes.align.recordings import Recording
-from recipes.align.results import DECIMALS, AlignedRecording, AlignedUtterance, Damage
-
-NO_TRANSCRIPT = "no transcript"
+from recipes.align.results import DECIMALS, NO_TRANSCRIPT, AlignedRecording, AlignedUtterance, Damage
 
 
 class RecordingAligner:
@@ -75,8 +73,8 @@ class RecordingAligner:
                 return AlignedUtterance(*place, (), (), NO_TRANSCRIPT)
             if start >= end:
                 return AlignedUtterance(*place, (), (), f"begins at {start:g} s, after the end of the recording")
-            unknown = [word for word in dict.fromkeys(utterance.words) if word not in self.aligner.graphs.words]
-            if unknown:
+            spellings = dict.fromkeys(self.aligner.looked_up(utterance.words))
+            if unknown := [word for word in spellings if word not in self.aligner.graphs.words]:
                 these = "this word" if len(unknown) == 1 else "these words"
                 reason = f"no pronunciation of {listed(unknown)}; expected {these} in the dictionary, or --g2p MODEL"
                 return AlignedUtterance(*place, (), (), reason)
@@ -87,7 +85,7 @@ class RecordingAligner:
         except ArgonautError as fault:
             return AlignedUtterance(*place, (), (), str(fault).removeprefix(f"{utterance.name}: "))
         spoken = [phone for phone in aligned.phones if phone.confidence is not None]  # without inserted silence
-        return AlignedUtterance(*place, _timed(aligned.words, start), _timed(spoken, start))
+        return AlignedUtterance(*place, _timed(aligned.words, start, end), _timed(spoken, start, end))
 
     def _long(
         self, utterance: AlignedUtterance, words: Sequence[str], samples: np.ndarray, rate: int
@@ -104,7 +102,7 @@ class RecordingAligner:
         second = found.period / TICKS_PER_SECOND
 
         def at(frame: int) -> float:
-            return round(utterance.start + frame * second, DECIMALS)
+            return min(round(utterance.start + frame * second, DECIMALS), utterance.end)
 
         return utterance._replace(
             words=tuple(TimedWord(one.text, at(one.start), at(one.end), one.confidence) for one in found.words),
@@ -141,8 +139,10 @@ class _Audio:
         return self.whole[channel][first:stop], rate
 
 
-def _timed(words: Iterable[Word], start: float) -> tuple[TimedWord, ...]:
-    return tuple(
-        TimedWord(one.text, round(start + one.start, DECIMALS), round(start + one.end, DECIMALS), one.confidence)
-        for one in words
-    )
+def _timed(words: Iterable[Word], start: float, end: float) -> tuple[TimedWord, ...]:
+    """Return words of an utterance with times in the recording; the last frame may end after the utterance."""
+
+    def at(time: float) -> float:
+        return round(min(start + time, end), DECIMALS)
+
+    return tuple(TimedWord(one.text, at(one.start), at(one.end), one.confidence) for one in words)

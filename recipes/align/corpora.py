@@ -8,15 +8,13 @@ from readers.audio.audio_file import Channel
 from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import read_corpus
 from readers.corpora.importing import import_corpus
-from readers.corpora.words import CASES
+from readers.dictionaries.case import AUTO, CASES, InCase, best_case
 from readers.errors import ArgonautError
-from recipes.own.data import best_case, guess_kind, is_imported
-
-AUTO = "auto"  # the case of which the dictionary lacks the fewest words
+from recipes.own.data import guess_kind, is_imported
 
 
 def open_corpus(source: Path, words: set[str], case: str = AUTO) -> tuple[Corpus, str]:
-    """Read a corpus; return it, and the case to which its transcripts were changed: keep, upper or lower.
+    """Read a corpus; return it, and the case in which its words are to be looked up: keep, upper or lower.
 
     words: those of the dictionary, of which punctuation is a part.  Raises ArgonautError and OSError as
     `readers.corpora.import_corpus`.
@@ -25,15 +23,18 @@ def open_corpus(source: Path, words: set[str], case: str = AUTO) -> tuple[Corpus
     corpus = read_corpus(source) if imported else import_corpus(guess_kind(source), source, known=words)
     if case == AUTO:
         case = best_case(Counter(word for one in corpus.utterances for word in one.words or ()), words)
-    if case == "keep":
-        return corpus, case
-    if not imported:
-        return import_corpus(guess_kind(source), source, case=case, known=words), case
-    change = CASES[case]
-    found = (
-        one if one.words is None else replace(one, words=tuple(map(change, one.words))) for one in corpus.utterances
+    if case != "keep" and not imported:
+        corpus = import_corpus(guess_kind(source), source, known=InCase(words, case))
+    return corpus, case
+
+
+def in_case(corpus: Corpus, case: str) -> Corpus:
+    """Return a corpus whose words are in a case: keep, upper or lower."""
+    utterances = (
+        one if one.words is None else replace(one, words=tuple(map(CASES[case], one.words)))
+        for one in corpus.utterances
     )
-    return replace(corpus, utterances=tuple(found)), case
+    return replace(corpus, utterances=tuple(utterances))
 
 
 def with_channel(corpus: Corpus, channel: Channel) -> Corpus:

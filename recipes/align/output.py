@@ -20,6 +20,20 @@ DOUBTFUL, DAMAGE = "doubtful.csv", "damage.csv"
 COLUMNS = ("recording", "speaker", "utterance", "type", "start", "end", "label", "confidence")
 
 
+def places_of(recordings: Sequence[str], formats: Iterable[str], out: Path) -> list[str]:
+    """Return where the files of each format are, for a message, such as `aligned (3 TextGrid files)`."""
+    together = {"ctm": CTM, "csv": (CSV,), "mlf": (MLF,)}
+    places = []
+    for form in formats:
+        if form in together:
+            places += [str(out / name) for name in together[form]]
+        elif len(recordings) == 1:
+            places += map(str, files_of(recordings[0], [form], out).values())
+        else:
+            places.append(f"{out} ({len(recordings)} {SEPARATE[form]} files)")
+    return places
+
+
 def files_of(recording: str, formats: Iterable[str], out: Path) -> dict[str, Path]:
     """Return the files of a recording by format."""
     return {form: out / f"{recording}.{SEPARATE[form]}" for form in formats if form in SEPARATE}

@@ -35,20 +35,24 @@ class Recording:
 def recordings_of(corpus: Corpus, source: Path) -> list[Recording]:
     """Return the recordings of a corpus, in the order of their names.
 
-    The folders of the names are those of the audio files below `source` or, if some are elsewhere, below the deepest
-    folder of all, with this folder if it has the name of their only speaker.  Raises ConfigError for files whose
-    results would have the same name.
+    A recording has the name that its source gives it.  Without one, it is named after its audio file; the folders of
+    these names are those of the files below `source` or, if some are elsewhere, below the deepest folder of all, with
+    this folder if it has the name of their only speaker.  Raises ConfigError for files whose results would have the
+    same name.
     """
-    by_audio: dict[Path, list[Utterance]] = {}
+    groups: dict[tuple[str, Path], list[Utterance]] = {}
     for utterance in corpus.utterances:
-        by_audio.setdefault(Path(os.path.abspath(utterance.audio)), []).append(utterance)  # noqa: PTH100 (keeps links)
+        audio = Path(os.path.abspath(utterance.audio))  # noqa: PTH100 (keeps links)
+        groups.setdefault((utterance.recording, audio), []).append(utterance)
+    files = {audio for recording, audio in groups if not recording}
     base = Path(os.path.abspath(source))  # noqa: PTH100
-    if not all(audio.is_relative_to(base) for audio in by_audio):
-        base = Path(os.path.commonpath([audio.parent for audio in by_audio]))
+    base = base.parent if base in files else base
+    if not all(audio.is_relative_to(base) for audio in files):
+        base = Path(os.path.commonpath([audio.parent for audio in files]))
         base = base.parent if {one.speaker for one in corpus.utterances} == {base.name} else base
     found: dict[str, Recording] = {}
-    for audio, utterances in by_audio.items():
-        name = audio.relative_to(base).with_suffix("").as_posix()
+    for (recording, audio), utterances in groups.items():
+        name = recording or audio.relative_to(base).with_suffix("").as_posix()
         if name in found:
             raise ConfigError(
                 f"{audio}: the same name as {found[name].audio}, so that their results would lie in one file; "

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from readers.results.timed_words import TimedWord
 from recipes.align.recordings import Recording
 
 KEPT = ".results"  # folder of the output directory
+NO_TRANSCRIPT = "no transcript"  # the reason why an utterance was skipped
 DECIMALS = 9  # of seconds, as in TextGrids
 
 
@@ -48,6 +49,11 @@ class AlignedRecording(NamedTuple):
     audio: str
     seconds: float
     utterances: tuple[AlignedUtterance, ...]
+
+
+def has_failed(recording: AlignedRecording) -> bool:
+    """Return whether an utterance could not be aligned; one without a transcript was only skipped."""
+    return any(one.reason not in ("", NO_TRANSCRIPT) for one in recording.utterances)
 
 
 class DoubtfulStretch(NamedTuple):
@@ -93,11 +99,11 @@ class KeptResults:
         Output directory.
     common : sequence of object
         What all results depend on, such as the model and options.
-    pronunciations : mapping of str to sequence
-        Word -> its pronunciations; those of a recording's words count.
+    pronunciations : callable
+        Returns those of a sequence of words.
     """
 
-    def __init__(self, out: Path, common: Sequence[object], pronunciations: Mapping[str, object]):
+    def __init__(self, out: Path, common: Sequence[object], pronunciations: Callable[[Sequence[str]], object]):
         self.directory, self.common, self.pronunciations = out / KEPT, common, pronunciations
 
     def digest(self, recording: Recording) -> str:
@@ -108,7 +114,7 @@ class KeptResults:
             self.common,
             [str(recording.audio), about.st_size, about.st_mtime_ns],
             [[one.name, one.speaker, one.words, one.start, one.end, one.channel] for one in recording.utterances],
-            [[word, self.pronunciations.get(word)] for word in words],
+            self.pronunciations(words),
         ]
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 

@@ -2,22 +2,25 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from readers.common.files import write_lines
-from readers.corpora.corpus import Corpus
+from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import WORDS, feature_pairs, write_corpus
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.htk.scp import write_pairs
 from readers.htk.units import TICKS_PER_SECOND
+from recipes.own.data import check_phones
 from recipes.stages import Stage, command, run_stages
 
 FOLDER = "training"  # of the output directory
 MODELS = "models"  # in FOLDER: the directory of `argonaut flatstart`
 MOST_RATE = 16000  # Hz; audio of a higher rate is resampled
 LEAST_RATE = 8000
+LEAST_MINUTES, ENOUGH_MINUTES = 1, 20  # of speech
 GAUSSIANS = 1000
 FRAMES_PER_GAUSSIAN = 100  # at least, of a small corpus
 FRAMES_PER_SECOND = 100
@@ -51,6 +54,11 @@ class Training:
     out : Path
         The output directory of the alignment.
     threads : int
+
+    Raises
+    ------
+    ConfigError
+        For less than a minute of speech that can be used, audio of a low rate, and phones that cannot be names.
     """
 
     def __init__(self, corpus: Corpus, dictionary: Sequence[Pronunciation], out: Path, threads: int):
@@ -58,7 +66,22 @@ class Training:
         self.out = out / FOLDER
         self.lists, self.features, self.models = self.out / "corpus", self.out / "features", self.out / MODELS
         self.config, self.scp, self.words = self.out / "mfcc.hcopy", self.out / "features.scp", self.out / "words.dict"
-        self.rate, self.seconds = self._rate_and_seconds()
+        known = {entry.word for entry in dictionary}
+        usable = [one for one in corpus.utterances if one.words and known.issuperset(one.words)]
+        spoken = {word for one in usable for word in one.words or ()}
+        check_phones((entry for entry in dictionary if entry.word in spoken), "dictionary")
+        self.rate, self.seconds = self._rate_and_seconds(usable)
+        found = "of speech with all words in the dictionary"
+        if self.seconds < 60 * LEAST_MINUTES:
+            raise ConfigError(
+                f"training: {self.seconds:.1f} s {found}; expected at least a minute, and better {ENOUGH_MINUTES}"
+            )
+        if self.seconds < 60 * ENOUGH_MINUTES:
+            print(
+                f"warning: training: {self.seconds / 60:.1f} minutes {found}; with {ENOUGH_MINUTES} or more the times "
+                "are better",
+                file=sys.stderr,
+            )
 
     def run(self) -> Path:
         """Run the stages that are not done; return the directory of the models."""
@@ -110,18 +133,19 @@ class Training:
             *("--out", self.models, "-j", self.threads),
         )
 
-    def _rate_and_seconds(self) -> tuple[int, float]:
-        """Return the sample rate of the features, and the duration of the utterances with words."""
+    def _rate_and_seconds(self, utterances: Iterable[Utterance]) -> tuple[int, float]:
+        """Return the sample rate of the features, and the duration of utterances."""
         rates, seconds = [], 0.0
-        for one in self.corpus.utterances:
+        for one in utterances:
             try:
-                if one.words:
-                    seconds += self.corpus.seconds(one)
-                    rates.append(self.corpus.headers[one.audio].rate)
+                seconds += self.corpus.seconds(one)
+                rates.append(self.corpus.headers[one.audio].rate)
             except (ArgonautError, OSError):  # the alignment reports it
                 continue
         if not rates:
-            raise ConfigError("training: no utterance with words and readable audio; expected at least one")
+            raise ConfigError(
+                "training: no utterance with readable audio and all words in the dictionary; expected at least one"
+            )
         if min(rates) < LEAST_RATE:
             raise ConfigError(f"training: audio of {min(rates)} Hz; expected at least {LEAST_RATE} Hz")
         return min(MOST_RATE, *rates), seconds

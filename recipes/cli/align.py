@@ -9,17 +9,19 @@ writes to aligned
   damage.csv                  if utterances of more than two minutes differ from their transcripts: where
   report                      utterances that could not be aligned, and why
 and ends with
+  results: aligned (130 TextGrid files)
   utterances: 130 done, 0 skipped, 0 failed; 4 doubtful
-CORPUS is a folder of recordings, a Kaldi data directory, another form that `argonaut import` reads, or a directory that
-`argonaut import` has written.  Results are also written as CTM, JSON, CSV and MLF:
+CORPUS is a folder of recordings, a single recording with its transcript beside it, a Kaldi data directory, another form
+that `argonaut import` reads, or a directory that `argonaut import` has written.  Results are also written as CTM, JSON,
+CSV and MLF:
   argonaut align corpus words.dict english.argo aligned --format textgrid,ctm,json,csv,mlf
 
-Without a model, train one on the very corpus first, 20 minutes of speech or more:
+Without a model, train one on the very corpus first, 20 minutes of speech or more, at least one:
   argonaut align --train corpus words.dict aligned
 writes it to aligned/training/models, the MODEL for later recordings.
 
-A second run aligns only recordings that are new or have changed, together with their transcripts, the pronunciations of
-their words, the model and the options; other TextGrids stay as they are, even if they were edited.
+A second run aligns only recordings that are new, have failed or have changed, together with their transcripts, the
+pronunciations of their words, the model and the options; other TextGrids stay as they are, even if they were edited.
 """
 
 import argparse
@@ -38,7 +40,7 @@ MOST_SHOWN = 12  # words of a stretch in messages
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from recipes.align.output import FORMATS
 
-    parser.add_argument("corpus", metavar="CORPUS", help="recordings with transcripts")
+    parser.add_argument("corpus", metavar="CORPUS", help="recordings with transcripts, or one recording")
     parser.add_argument("dict", metavar="DICT", help="dictionary of any form, with the phones of MODEL")
     parser.add_argument(
         "model", metavar="MODEL", nargs="?", help="bundle, or directory of argonaut flatstart; none with --train"
@@ -65,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--case",
         choices=("auto", "keep", "upper", "lower"),
         default="auto",
-        help="change the case of transcripts (auto: as DICT has the most words)",
+        help="look up words in this case (auto: as DICT has the most words)",
     )
     add_dictionary_options(words, name="DICT")
     add_guess_option(words, "words of the transcripts", name="DICT")
@@ -96,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.audio.audio_file import MIX
     from readers.common.environment import available_cores, using_cores
     from readers.common.files import require_writable
-    from recipes.align.corpora import open_corpus, with_channel
+    from recipes.align.corpora import in_case, open_corpus, with_channel
     from recipes.align.recordings import check_output, recordings_of
     from recipes.align.training import Training
     from recipes.cli.dictionaries import open_dictionary, with_guesses
@@ -111,18 +113,18 @@ def run(arguments: argparse.Namespace) -> int:
         known = {entry.word for entry in dictionary}
         corpus, case = open_corpus(Path(arguments.corpus), known, arguments.case)
         if case not in ("keep", arguments.case):
-            print(f"{arguments.corpus}: transcripts in {case} case, as the dictionary has more of these words")
+            print(f"{arguments.corpus}: words are looked up in {case} case, of which the dictionary has more")
         corpus = with_channel(corpus, channel)
         recordings = recordings_of(corpus, Path(arguments.corpus))
         check_output(recordings, out)
         if arguments.g2p:
-            spoken = [word for utterance in corpus.utterances for word in utterance.words or ()]
+            spoken = [word for utterance in in_case(corpus, case).utterances for word in utterance.words or ()]
             dictionary = with_guesses(arguments, dictionary, spoken, out / GUESSED)
         if arguments.train:
-            arguments.model = Training(corpus, dictionary, out, cores).run()
+            arguments.model = Training(in_case(corpus, case), dictionary, out, cores).run()
         # A number is the channel of recordings with several; the others keep theirs.
         audio = AudioOptions(channel=channel if channel == MIX else None, upsample=arguments.upsample)
-        aligner = ForcedAligner.load(arguments.model, dictionary, arguments.beam, audio)
+        aligner = ForcedAligner.load(arguments.model, dictionary, arguments.beam, audio, case)
         return Run(arguments, formats, aligner, recordings, corpus.report.lost).run()
 
 
@@ -183,7 +185,7 @@ class Run:
         self.aligner = aligner
         options = (arguments.beam, arguments.channel, arguments.upsample, arguments.long)
         common = (file_marks(Path(arguments.model)), *options)
-        self.kept = KeptResults(self.out, common, aligner.graphs.words)
+        self.kept = KeptResults(self.out, common, aligner.pronunciations)
         tier = arguments.doubtful_tier
         self.doubtful = arguments.doubtful, tier
         # What the files of each format depend on, apart from the results.
@@ -192,40 +194,42 @@ class Run:
 
     def run(self) -> int:
         from decoder.search.batch import in_order
-        from recipes.align.output import DOUBTFUL, files_of, write_recording, write_together
+        from recipes.align.output import DOUBTFUL, places_of, write_together
+        from recipes.align.results import has_failed
         from recipes.cli.console import one_line, progress_display, show_losses
 
-        found, waiting, faults = {}, [], {}
+        earlier = {one.name: kept for one in self.recordings if (kept := self.kept.read(one))}
+        # Failed ones are tried again, since what they lacked, such as a model of a phone, is not part of the digest.
+        waiting = [one for one in self.recordings if one.name not in earlier or has_failed(earlier[one.name][0])]
+        again = {one.name for one in waiting}
+        results = {name: result for name, (result, _) in earlier.items() if name not in again}
+        faults = {}
         for recording in self.recordings:
-            kept = self.kept.read(recording)
-            if kept is None:
-                waiting.append(recording)
-                continue
-            found[recording.name], shown = kept
-            files = files_of(recording.name, self.formats, self.out)
-            stale = [form for form, path in files.items() if shown.get(form) != self.shown[form] or not path.exists()]
-            write_recording(found[recording.name], stale, self.out, *self.doubtful)
-            if shown | self.shown != shown:
-                self.kept.write(recording, found[recording.name], shown | self.shown)
+            if recording.name in results:
+                self._write(recording, *earlier[recording.name])
         with progress_display("align", "recordings") as show:
             align = self._recording_aligner(len(waiting), show)
             for number, (recording, result) in enumerate(in_order(align, waiting, self.arguments.threads), 1):
                 if isinstance(result, Exception):
                     faults[recording.name] = one_line(result)
                 else:
-                    found[recording.name] = result
-                    self._write(recording, result)
+                    results[recording.name] = result
+                    same = recording.name in earlier and earlier[recording.name][0] == result
+                    self._write(recording, result, earlier[recording.name][1] if same else None)
                 show(number, len(waiting))
-        results = [found[one.name] for one in self.recordings if one.name in found]
-        stretches = write_together(results, self.formats, self.out, self.arguments.doubtful)
-        self._count(found, faults, stretches)
+        ordered = [results[one.name] for one in self.recordings if one.name in results]
+        stretches = write_together(ordered, self.formats, self.out, self.arguments.doubtful)
+        self._count(results, faults, stretches)
         self.report.write(self.out / REPORT)
         show_losses(self.report, self.out / REPORT, self.arguments.verbose, self.arguments.corpus)
-        if len(found) > len(waiting) - len(faults):
-            unchanged = len(found) + len(faults) - len(waiting)
+        if unchanged := len(self.recordings) - len(waiting):
             print(f"{unchanged} of {len(self.recordings)} recordings are unchanged and were not aligned again")
         if stretches:
             print(f"doubtful stretches: {self.out / DOUBTFUL}")
+        if self.arguments.train:
+            print(f"model: {self.arguments.model}")
+        if results:
+            print(f"results: {', '.join(places_of(list(results), self.formats, self.out))}")
         print(self.report.summary())
         return self.report.exit_status
 
@@ -239,16 +243,23 @@ class Run:
         threads = max(1, available_cores() // max(1, num_recordings))
         return RecordingAligner(self.aligner, self.arguments.long, threads, progress if num_recordings == 1 else None)
 
-    def _write(self, recording, result) -> None:
-        from recipes.align.output import write_recording
+    def _write(self, recording, result, shown: dict[str, object] | None) -> None:
+        """Write the files of a recording that are not as wanted.
 
-        write_recording(result, self.formats, self.out, *self.doubtful)
-        self.kept.write(recording, result, self.shown)
+        shown: the options of the files of an earlier run with this very result; None if there was none.
+        """
+        from recipes.align.output import files_of, write_recording
 
-    def _count(self, found: dict, faults: dict[str, str], stretches: list) -> None:
+        files, before = files_of(recording.name, self.formats, self.out), shown or {}
+        stale = [form for form, path in files.items() if before.get(form) != self.shown[form] or not path.exists()]
+        write_recording(result, files if shown is None else stale, self.out, *self.doubtful)
+        if shown is None or before | self.shown != before:
+            self.kept.write(recording, result, before | self.shown)
+
+    def _count(self, results: dict, faults: dict[str, str], stretches: list) -> None:
         """Enter every utterance into the report."""
-        from recipes.align.aligning import NO_TRANSCRIPT
         from recipes.align.output import DAMAGE
+        from recipes.align.results import NO_TRANSCRIPT
 
         doubtful: dict[str, list[str]] = {}
         for one in stretches:
@@ -258,7 +269,7 @@ class Run:
                 for one in recording.utterances:
                     self.report.fail(one.name, faults[recording.name])
                 continue
-            for one in found[recording.name].utterances:
+            for one in results[recording.name].utterances:
                 if one.reason == NO_TRANSCRIPT:
                     self.report.skip(one.name, one.reason)
                 elif one.reason:

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,24 @@ def _guarded(function: Callable[..., int], *arguments) -> int:
         except OSError:  # the terminal is gone
             sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 (also what is flushed at exit)
         return SIGNAL_BASE + number
+
+
+_is_stage = ContextVar("is_stage", default=False)
+
+
+@contextlib.contextmanager
+def as_stage() -> Iterator[None]:
+    """Commands that are called in the body are steps of a recipe, which knows what comes next."""
+    token = _is_stage.set(True)
+    try:
+        yield
+    finally:
+        _is_stage.reset(token)
+
+
+def next_step(line: str) -> str:
+    """Return what a command proposes at the end of its summary, nothing for a step of a recipe."""
+    return "" if _is_stage.get() else f"; next: {line}"
 
 
 def is_interrupted(status: int) -> bool:

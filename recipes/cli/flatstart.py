@@ -28,7 +28,7 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
-from recipes.cli.console import progress_display, show_losses
+from recipes.cli.console import next_step, progress_display, show_losses
 from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
 from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
@@ -143,10 +143,13 @@ def run(arguments: argparse.Namespace) -> int:
     show_losses(report, out / "report", arguments.verbose, arguments.features)
     if report.num_done:
         print(report.summary())
+        tie = (
+            f"argonaut tie --alignment {out / 'states.mlf'} --state-list {out / 'states.list'} "
+            f"--features {arguments.features} --out DIR"
+        )
         print(
             f"flat start: {len(job.topology.models)} phones, {len(training.models.weights)} Gaussians, "
-            f"{training.history[-1]['log_likelihood_per_frame']:.2f} per frame; next: argonaut tie --alignment "
-            f"{out / 'states.mlf'} --state-list {out / 'states.list'} --features {arguments.features} --out DIR"
+            f"{training.history[-1]['log_likelihood_per_frame']:.2f} per frame{next_step(tie)}"
         )
     return report.exit_status
 

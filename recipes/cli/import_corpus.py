@@ -40,7 +40,8 @@ RESULTS = ("hcopy.list", "unknown.words", "report.txt", "report.json")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from readers.corpora.importing import KINDS
-    from readers.corpora.words import CASES, PUNCTUATION
+    from readers.corpora.words import PUNCTUATION
+    from readers.dictionaries.case import CASES
     from readers.dictionaries.forms import FORMS
 
     parser.add_argument("kind", metavar="KIND", choices=tuple(KINDS), help=f"kind of corpus: {', '.join(KINDS)}")
@@ -89,7 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("command line: --g2p without --dict; expected the dictionary to which guesses are added")
     check_machines(arguments)
     out = Path(arguments.out)
-    owned = [out / name for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, *RESULTS)]
+    owned = [
+        out / name for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, directory.RECORDINGS, *RESULTS)
+    ]
     for path in (*owned, out / GUESSED):
         require_writable(path, [arguments.source, arguments.dict, arguments.g2p])
     entries = read_any_dictionary(arguments.dict, arguments.dict_format) if arguments.dict else []

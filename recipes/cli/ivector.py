@@ -26,7 +26,7 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
-from recipes.cli.console import one_line, progress_display, show_losses
+from recipes.cli.console import next_step, one_line, progress_display, show_losses
 from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
 RECORD = "made-with"  # of a directory of i-vectors
@@ -164,10 +164,10 @@ def train(arguments: argparse.Namespace, runner) -> int:
     show_losses(report, report_path, arguments.verbose, arguments.features)
     if report.num_done:
         last = training.history[-1]
+        extract = f"argonaut ivector extract {output} --features {arguments.features} --out DIR --scp FILE"
         print(
             f"{output}: {last['gaussians']} Gaussians, {options.dim} values, {report.num_done} utterances, "
-            f"{last['log_likelihood_per_frame']:.2f} per frame; next: argonaut ivector extract {output} --features "
-            f"{arguments.features} --out DIR --scp FILE"
+            f"{last['log_likelihood_per_frame']:.2f} per frame{next_step(extract)}"
         )
     return report.exit_status
 

@@ -11,7 +11,7 @@ from readers.common.report import RunReport
 from readers.common.text import parse_json, read_lines, read_text
 from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import AUDIO, SPEAKERS, WORDS
-from readers.corpora.words import CASES
+from readers.dictionaries.case import CASES, best_case
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation
 
@@ -37,14 +37,6 @@ def guess_kind(source: Path) -> str:
     return "kaldi" if any((source / name).exists() for name in ("wav.scp", "wav.scp.gz")) else "folder"
 
 
-def best_case(words: Counter[str], known: set[str]) -> str:
-    """Return the case of transcripts that leaves the fewest words without a pronunciation: keep, upper or lower."""
-    unknown = {
-        case: sum(count for word, count in words.items() if change(word) not in known) for case, change in CASES.items()
-    }
-    return min(CASES, key=unknown.__getitem__)
-
-
 def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable[str] | None) -> list[Pronunciation]:
     """Return the pronunciations that the recipe uses: without marks of sentences and silence, and, of a large
     dictionary, those of the words of the texts (None: all).
@@ -55,13 +47,18 @@ def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable
     if texts is not None and len({entry.word for entry in kept}) > SMALL_DICTIONARY:
         wanted = set(texts)
         kept = [entry for entry in kept if entry.word in wanted]
-    for phone in sorted({phone for entry in kept for phone in entry.phones}):
+    check_phones(kept, path)
+    return kept
+
+
+def check_phones(entries: Iterable[Pronunciation], where: object) -> None:
+    """Raise ConfigError for phones that the name of a triphone cannot contain."""
+    for phone in sorted({phone for entry in entries for phone in entry.phones}):
         if set(phone) & set("-+"):
             raise ConfigError(
-                f"{path}: phone '{phone}'; expected names without - and +, which separate the phones of a triphone; "
+                f"{where}: phone '{phone}'; expected names without - and +, which separate the phones of a triphone; "
                 "rename it with --map-phones"
             )
-    return kept
 
 
 def sample_rate(corpus: Corpus, utterances: Sequence[Utterance]) -> int:

@@ -160,8 +160,9 @@ class Recipe:
         )  # fmt: skip
 
     def import_corpus(self) -> int:
+        from readers.dictionaries.case import best_case
         from readers.htk.mlf import read_mlf
-        from recipes.own.data import best_case, guess_kind
+        from recipes.own.data import guess_kind
 
         if self.corpus == self.data:
             print(f"{self.data}: imported before")

@@ -137,7 +137,7 @@ def test_sound_that_never_rises_is_taken_for_speech_if_there_is_nothing_else(tmp
 
 
 def test_without_audio_there_is_no_mean(tmp_path):
-    with pytest.raises(FormatError, match="no audio in 1 files; expected some for SPEECHMEAN; .*missing.flac"):
+    with pytest.raises(FormatError, match=r"no audio in 1 files; expected some for SPEECHMEAN; .*missing\.flac"):
         estimate_speech_mean([tmp_path / "missing.flac"], made("FBANK_Z_D"), thread_runner(1))
 
 

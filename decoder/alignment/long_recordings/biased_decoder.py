@@ -10,7 +10,7 @@ Moreno, Joerg, Van Thong and Glickman, A recursive algorithm for the forced alig
 1998; Kaldi's steps/cleanup/segment_long_utterances.sh.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from decoder.alignment.long_recordings.options import LongOptions
@@ -28,6 +28,7 @@ from readers.language.arpa import Arpa
 
 WORD_COST = 2.0  # of each word without a language model
 FILLER = "#"  # begins the names of fillers, which have a phone each
+LABEL = "="  # begins the labels of words in the graph, where labels such as [noise] and 0 would have another meaning
 
 
 class BiasedDecoders:
@@ -97,7 +98,8 @@ class BiasedDecoders:
 
     def _compile(self, model: Arpa) -> DecodingGraph:
         graphs = self.graphs
-        models, dictionary, options = graphs.models, graphs.dictionary, graphs.options
+        models, options = graphs.models, graphs.options
+        dictionary = [entry._replace(word=LABEL + entry.word, output=entry.word) for entry in graphs.dictionary]
         if graphs.context or models.topology:
             built = build_triphone_graph(models, dictionary, model, options)
         else:
@@ -107,9 +109,10 @@ class BiasedDecoders:
         )
 
     def _language_model(self, transcript: Sequence[str]) -> Arpa:
-        arpa = estimate([transcript], self.options.order, "wb", [*self.vocabulary, *self.fillers])
-        if self.fillers:
-            unigrams, fillers = arpa.orders[0], set(self.fillers)
+        labels, fillers = ({LABEL + word: None for word in words} for words in (self.vocabulary, self.fillers))
+        arpa = estimate([[LABEL + word for word in transcript]], self.options.order, "wb", [*labels, *fillers])
+        if fillers:
+            unigrams = arpa.orders[0]
             rows = [i for i, word in enumerate(unigrams.words[:, 0].tolist()) if arpa.vocabulary[word] in fillers]
             log10 = unigrams.logprob.copy()
             log10[rows] = -self.options.filler_cost / LN_10
@@ -117,8 +120,17 @@ class BiasedDecoders:
         return arpa
 
 
+def competing_words(graphs: TranscriptGraphs, words: Iterable[str]) -> list[str]:
+    """Return the words without those of the dictionary that have a phone without a model, or no phones."""
+
+    def has_models(word: str) -> bool:
+        return all(phones and graphs.phones.issuperset(phones) for phones, _, _ in (graphs.words or {}).get(word, ()))
+
+    return list(filter(has_models, words))
+
+
 def filler_entries(graphs: TranscriptGraphs) -> list[Pronunciation]:
-    """A filler for each phone of the dictionary's words, except for silence and short pause."""
+    """A filler for each phone of the dictionary's words that has a model, except for silence and short pause."""
     pauses = {graphs.silence, graphs.pause}
-    phones = {phone for entry in graphs.dictionary for phone in entry.phones} - pauses
+    phones = graphs.phones.intersection(phone for entry in graphs.dictionary for phone in entry.phones) - pauses
     return [Pronunciation(FILLER + phone, None, None, (phone,)) for phone in sorted(phones)]

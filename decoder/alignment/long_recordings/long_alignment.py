@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from decoder.alignment.aligner import Aligner
-from decoder.alignment.long_recordings.biased_decoder import BiasedDecoders
+from decoder.alignment.long_recordings.biased_decoder import BiasedDecoders, competing_words
 from decoder.alignment.long_recordings.damage import judge
 from decoder.alignment.long_recordings.opinion import SecondOpinion
 from decoder.alignment.long_recordings.options import LongOptions
@@ -57,7 +57,8 @@ def align_long(
     graphs : TranscriptGraphs
         Models and dictionary.
     competitors : sequence of str
-        Other words of the dictionary that may have been said.  Speech that is no known word is recognised as phones.
+        Other words of the dictionary that may have been said; those with a phone without a model are ignored.  Speech
+        that is no known word is recognised as phones.
     search : SearchOptions, optional
         Beams and weights.
     options : LongOptions, optional
@@ -85,7 +86,7 @@ def align_long(
     transcript, options, search = list(transcript), options or LongOptions(), search or SearchOptions()
     if not transcript or not source.num_frames:
         raise ConfigError("alignment of a long recording: no words or no frames; expected both")
-    decoders = BiasedDecoders(graphs, [*transcript, *competitors], search, options)
+    decoders = BiasedDecoders(graphs, [*transcript, *competing_words(graphs, competitors)], search, options)
     aligner = Aligner(decoders.graphs, search.acweight or 1.0)
     heard = _recognise(source, decoders.decoder(transcript), source.pieces, threads, progress)
     names = [word.word for word in heard]

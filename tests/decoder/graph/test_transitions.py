@@ -2,9 +2,10 @@
 
 import math
 
+import numpy as np
 import pytest
 
-from decoder.graph.transitions import estimate_transitions
+from decoder.graph.transitions import estimate_transitions, labels_of_classes
 from readers.errors import FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mlf import Label, read_mlf
@@ -84,3 +85,15 @@ def test_an4_alignments_give_a_transitions_file(an4_dir, tmp_path):
     read = read_transitions(tmp_path / "transitions")
     assert list(read) == states
     assert math.exp(read["sil[3]"][1]) == pytest.approx(1982 / 19102)
+
+
+def test_classes_of_frames_become_labels():
+    states = ["a", "b", "c"]
+    expected = [Label(0, 200_000, "b"), Label(200_000, 300_000, "a"), Label(300_000, 600_000, "c")]
+    assert labels_of_classes(np.array([1, 1, 0, 2, 2, 2], np.int32), states, "x") == expected
+    assert labels_of_classes("1 1 0 2 2 2".split(), states, "x") == expected
+    assert labels_of_classes("b b a c c c".split(), states, "x") == expected
+    assert labels_of_classes(np.zeros(0, np.int32), states, "x") == []
+    for wrong, name in ((np.array([1, 3], np.int32), "3"), (["1", "3"], "3"), (["a", "d"], "d")):
+        with pytest.raises(FormatError, match=f"ali: u: class {name}; expected 0 to 2, the lines of the state list"):
+            labels_of_classes(wrong, states, "ali: u")

@@ -1,5 +1,6 @@
 """The directory of a corpus: what is written is read back."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,14 @@ def utterances(draw):
     text = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=6)
     name, speaker = usable_name(draw(text), ""), usable_name(draw(text), "")
     words = draw(st.none() | st.lists(text, max_size=3).map(tuple))
+    recording = draw(st.just("") | text.map(lambda name: usable_name(name, "")))
     if draw(st.booleans()):
-        return Utterance(name, speaker, words, Path("/audio.wav"))
+        return Utterance(name, speaker, words, Path("/audio.wav"), recording=recording)
     first = draw(st.integers(0, 49999))
     stop = draw(st.integers(first + 1, 50000))
     end = None if stop == 50000 else stop / RATE
-    return Utterance(name, speaker, words, Path("/audio.wav"), first / RATE, end, draw(st.sampled_from([None, 0, 1])))
+    place = first / RATE, end, draw(st.sampled_from([None, 0, 1]))
+    return Utterance(name, speaker, words, Path("/audio.wav"), *place, recording)
 
 
 @pytest.mark.slow
@@ -64,6 +67,7 @@ def test_parts_and_channels_are_lines_of_audio_scp(tmp_path):
         ("audio.scp", "anna-1={audio}/anna/anna-1.wav[0,4000]\n", "expected a part of the 4000 samples and 1 channels"),
         ("audio.scp", "anna-1={audio}/anna/anna-1.wav[0,9,1]\n", "expected a part of the 4000 samples and 1 channels"),
         ("speakers", "anna-1\n", "speakers:1: 'anna-1'; expected `name speaker`"),
+        ("recordings", "anna-1\n", "recordings:1: 'anna-1'; expected `name recording`"),
         ("speakers", "anna-1 a\nanna-1 b\n", "speakers:2: 'anna-1 b'; expected `name speaker`, each name once"),
     ],
 )
@@ -79,5 +83,9 @@ def test_every_kind_gives_the_same_corpus(folder, kaldi, lhotse, table, table_ts
     sources = {"folder": folder, "kaldi": kaldi, "lhotse": lhotse, "table": table}
     corpora = [import_corpus(kind, source) for kind, source in sources.items()]
     assert len(corpora[0].utterances) == 3
-    assert all(corpus == corpora[0] for corpus in (*corpora, import_corpus("table", table_tsv)))
+    for corpus in (*corpora, import_corpus("table", table_tsv)):
+        unnamed = tuple(replace(one, recording="") for one in corpus.utterances)
+        assert unnamed == corpora[0].utterances
+    for kind in (1, 2):
+        assert all(one.recording == one.audio.stem for one in corpora[kind].utterances)
     assert set(sources) == set(KINDS)

@@ -112,8 +112,10 @@ def test_words(options, words, tmp_path):
     ("text", "known", "words"),
     [
         ("yes—no... well--maybe", (), "yes no well maybe"),
-        ("''quoted'' (aside) rock 'n' roll's", (), "quoted (aside) rock n roll's"),
+        ("''quoted'' (aside) rock 'n' roll's", (), "quoted aside rock n roll's"),
         ("(two words) ¿qué? «sí»", (), "two words qué sí"),
+        ("(one-two), (breath) one-two", ("one", "two", "(breath)"), "one two (breath) one two"),
+        ("one-two one-two-three - -one", ("one", "two", "one-two"), "one-two one-two-three one"),
         ("cafe\u0301", (), "caf\u00e9"),
         ("cafe\u0301", ("cafe\u0301",), "caf\u00e9"),
         ("it’s Mr. Smith.", ("it’s", "Mr."), "it’s Mr. Smith"),

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from readers.common.text import canonical
 from readers.errors import ConfigError, FormatError
-from readers.results.timed_words import TimedWord, cues, read_ctm, write_ctm, write_words
+from readers.results.textgrid import read_textgrid
+from readers.results.timed_words import TimedWord, cues, read_ctm, write_ctm, write_tiers, write_words
 
 WORDS = [TimedWord("ENTER", 0.5, 0.9, 0.75), TimedWord('SIX"ty', 1.0, 1.25), TimedWord("<&>", 3.0, 3.5, 1.0)]
 
@@ -121,3 +122,12 @@ def test_ctm_files_come_back(tmp_path_factory, rows):
     assert [(one.word, one.confidence) for one in back] == [(one.word, one.confidence) for one in words]
     for one, other in zip(back, words):
         assert (one.start, one.end) == pytest.approx((other.start, other.end), abs=2e-3)
+
+
+def test_tiers_end_with_the_audio(tmp_path):
+    """Also if the last frame of a subsampled model ends later."""
+    labels = [TimedWord("A", 0.0, 0.5), TimedWord("B", 0.5, 1.005)]
+    write_tiers(tmp_path / "a.TextGrid", {"words": labels, "phones": labels[:1]}, 1.0)
+    tiers = read_textgrid(tmp_path / "a.TextGrid")
+    assert [(one.start, one.end, one.text) for one in tiers[0].intervals] == [(0.0, 0.5, "A"), (0.5, 1.0, "B")]
+    assert tiers[1].intervals[-1].end == 1.0

@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import soundfile
 from decoder.recognizer import ForcedAligner
 from readers.audio.audio_file import write_wav
 from readers.dictionaries.forms import read_any_dictionary
+from readers.errors import ConfigError, GraphError
 from readers.htk.mlf import read_mlf
 from readers.results.timed_words import read_ctm
 from tests.recipes.align.conftest import RUN, SPOKEN, grid, spoken
@@ -159,8 +161,10 @@ def test_a_second_run_aligns_only_what_has_changed(phonetician):
     again = phonetician.run("align", *RUN, "--format", "textgrid,ctm")
     assert again.changed == {"aligned/words.ctm", "aligned/phones.ctm"}
     assert again.out == [
-        "3 of 3 recordings are unchanged and were not aligned again", "utterances: 3 done, 0 skipped, 0 failed",
-    ]  # fmt: skip
+        "3 of 3 recordings are unchanged and were not aligned again",
+        "results: aligned (3 TextGrid files), aligned/words.ctm, aligned/phones.ctm",
+        "utterances: 3 done, 0 skipped, 0 failed",
+    ]
     phonetician.write("corpus/anna/two.txt", "CAB C")
     phonetician.replace("dict", "BA b a", "BA b a a")
     (phonetician.root / "aligned/anna/one.TextGrid").unlink()
@@ -204,28 +208,100 @@ def test_corpora_of_other_kinds_are_recognised(phonetician):
     rows = "".join(f"{audio[name]}\t{words}\t{name[:4]}\n" for name, words in SPOKEN.items())
     phonetician.write("table.tsv", f"path\ttext\tspeaker\n{rows}")
     assert phonetician.run("import", "folder", "corpus", "--out", "lists").status == 0
+    assert phonetician.run("import", "kaldi", "kaldi", "--out", "lists-of-kaldi").status == 0
     assert phonetician.run("align", *RUN).status == 0
-    for source in ("kaldi", "table.tsv", "lists"):
+    for source in ("kaldi", "table.tsv", "lists", "lists-of-kaldi"):
         done = phonetician.run("align", source, *RUN[1:3], f"from-{source}", "-j", "1")
         assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
         for name in SPOKEN:
             expected = (phonetician.root / f"aligned/{name}.TextGrid").read_bytes()
-            assert (phonetician.root / f"from-{source}/{name}.TextGrid").read_bytes() == expected
+            found = ids[name] if "kaldi" in source else name
+            assert (phonetician.root / f"from-{source}/{found}.TextGrid").read_bytes() == expected
 
 
-def test_transcripts_get_the_case_of_the_dictionary(phonetician):
+def test_results_of_kaldi_are_named_after_its_recordings(phonetician):
+    """Two of which may be channels of one file."""
+    two_speakers(phonetician, ("AB C", "BA"))
+    samples, rate = soundfile.read("both.wav")
+    border = len(speak(["AB", "C"], np.random.default_rng(5))[0])
+    soundfile.write("both.wav", np.column_stack([np.roll(samples, shift) for shift in (0, -border)]), rate)
+    phonetician.write("kaldi/wav.scp", "call-A both.wav\ncall-B both.wav\n")
+    phonetician.write("kaldi/reco2file_and_channel", "call-A both A\ncall-B both B\n")
+    second = (len(samples) - border) / rate
+    phonetician.write("kaldi/segments", f"u1 call-A 0 {border / rate}\nu2 call-B 0 {second}\n")
+    phonetician.write("kaldi/text", "u1 AB C\nu2 BA\n")
+    phonetician.write("kaldi/utt2spk", "u1 anna\nu2 otto\n")
+    done = phonetician.run("align", "kaldi", *RUN[1:], "--format", "textgrid,ctm")
+    assert (done.status, done.out[-1]) == (0, "utterances: 2 done, 0 skipped, 0 failed")
+    assert spoken(grid(phonetician, "call-A").getTier("words")) == ["AB", "C"]
+    assert spoken(grid(phonetician, "call-B").getTier("words")) == ["BA"]
+    assert set(read_ctm("aligned/words.ctm")) == {"call-A", "call-B"}
+
+
+def test_words_are_looked_up_in_the_case_of_the_dictionary_and_written_as_in_the_transcript(phonetician):
     for name, words in SPOKEN.items():
         phonetician.write(f"corpus/{name}.txt", f"{words.capitalize()},\n")
     assert phonetician.run("import", "folder", "corpus", "--out", "lists").status == 0
     for source, out in (("corpus", "aligned"), ("lists", "other")):
-        done = phonetician.run("align", source, *RUN[1:3], out, "-j", "1")
+        done = phonetician.run("align", source, *RUN[1:3], out, "-j", "1", "--format", "textgrid,ctm,mlf")
         assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
-        assert done.out[0] == f"{source}: transcripts in upper case, as the dictionary has more of these words"
-    assert spoken(grid(phonetician, "anna/one").tiers[0]) == ["AB", "C"]
+        assert done.out[0] == f"{source}: words are looked up in upper case, of which the dictionary has more"
+    assert spoken(grid(phonetician, "anna/one").tiers[0]) == ["Ab", "c"]
+    assert [one.word for one in read_ctm("aligned/words.ctm")["otto/three"]] == ["Ba", "ba", "c"]
+    assert read_mlf("aligned/alignment.mlf").lookup("two.lab")[0].aux[0][0] == "Cab"
     files = [phonetician.root / out / "anna/one.TextGrid" for out in ("aligned", "other")]
     assert files[0].read_bytes() == files[1].read_bytes()
+    long = phonetician.run("align", *RUN, "--long", "0", "--case", "upper")
+    assert (long.status, "looked up" in long.out[0]) == (0, False)
+    assert spoken(grid(phonetician, "otto/three").tiers[0]) == ["Ba", "ba", "c"]
     kept = phonetician.run("align", *RUN, "--case", "keep")
     assert kept.status == 2
+
+
+def test_words_with_punctuation_are_known_in_the_case_of_the_dictionary(phonetician):
+    phonetician.write("dict", (phonetician.root / "dict").read_text() + "C. b a\n")
+    phonetician.write("corpus/anna/one.txt", "ab c\n")
+    phonetician.write("corpus/anna/two.txt", "cab.\n")
+    phonetician.write("corpus/otto/three.txt", "c. ba, c?\n")
+    assert phonetician.run("align", *RUN).status == 0
+    assert spoken(grid(phonetician, "otto/three").tiers[0]) == ["c.", "ba", "c"]
+
+
+def test_words_in_round_brackets_and_with_hyphens_are_found(phonetician):
+    phonetician.write("corpus/otto/three.txt", "(Ba) ba-c\n")
+    assert phonetician.run("align", *RUN).status == 0
+    assert spoken(grid(phonetician, "otto/three").getTier("words")) == ["Ba", "ba", "c"]
+
+
+def test_the_aligner_treats_case_and_punctuation_as_the_command_does(phonetician):
+    aligner = ForcedAligner.load("tones.argo", "dict")
+    expected = aligner.align("corpus/otto/three.wav", "BA BA C").words
+    found = aligner.align("corpus/otto/three.wav", "Ba, ba c.").words
+    assert [word.text for word in found] == ["Ba", "ba", "c"]
+    assert [(word.start, word.end) for word in found] == [(word.start, word.end) for word in expected]
+    found = aligner.align_long("corpus/otto/three.wav", ["Ba", "cab", "ba", "c"])
+    assert [word.text for word in found.words] == ["Ba", "ba", "c"]
+    assert [stretch.words for stretch in found.damage] == [("cab",)]
+    with pytest.raises(GraphError, match="words not in the dictionary: Ba, ba, c; expected"):
+        ForcedAligner.load("tones.argo", "dict", case="keep").align("corpus/otto/three.wav", "Ba ba c")
+    with pytest.raises(ConfigError, match="case 'title'; expected auto, keep, upper, lower"):
+        ForcedAligner.load("tones.argo", "dict", case="title")
+
+
+def test_a_single_recording_is_aligned(phonetician):
+    assert phonetician.run("align", *RUN).status == 0
+    phonetician.write("corpus/otto/three.v2.txt", "of another recording")
+    done = phonetician.run("align", "corpus/otto/three.wav", *RUN[1:3], "single")
+    assert (done.status, done.out[-2:]) == (
+        0, ["results: single/three.TextGrid", "utterances: 1 done, 0 skipped, 0 failed"],
+    )  # fmt: skip
+    expected = (phonetician.root / "aligned/otto/three.TextGrid").read_bytes()
+    assert (phonetician.root / "single/three.TextGrid").read_bytes() == expected
+    beside = phonetician.run("align", "corpus/otto/three.wav", *RUN[1:3], "corpus/otto")
+    assert "corpus/otto: results would lie beside " in beside.fault
+    (phonetician.root / "corpus/otto/three.txt").unlink()
+    fault = phonetician.run("align", "corpus/otto/three.wav", *RUN[1:3], "other").fault
+    assert fault.endswith("corpus/otto/three.wav: no transcript; expected three.txt, .lab or .TextGrid beside it")
 
 
 def test_parts_of_mp3_are_aligned(phonetician):
@@ -269,6 +345,24 @@ def test_a_channel_is_chosen(phonetician):
     assert any("2 channels; expected one" in line for line in refused.err)
     assert phonetician.run("align", *RUN, "--channel", "1").status == 0
     assert (phonetician.root / "aligned/otto/three.TextGrid").read_bytes() == expected
+
+
+def test_nothing_ends_after_the_recording(phonetician, monkeypatch):
+    """The last frame of a subsampled model may."""
+    align = ForcedAligner.align_samples
+
+    def subsampled(*arguments):
+        found = align(*arguments)
+        last = replace(found.words[-1], end=found.seconds + 0.005)
+        return replace(found, spoken=(*found.spoken[:-1], last))
+
+    monkeypatch.setattr(ForcedAligner, "align_samples", subsampled)
+    assert phonetician.run("align", *RUN, "--format", "textgrid,json").status == 0
+    for name in SPOKEN:
+        seconds = ((phonetician.root / f"corpus/{name}.wav").stat().st_size - 44) / 2 / RATE
+        assert grid(phonetician, name).maxTimestamp == seconds
+        (utterance,) = json.loads((phonetician.root / f"aligned/{name}.json").read_text())["utterances"]
+        assert utterance["words"][-1]["end"] == pytest.approx(seconds, abs=1e-9)
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"seconds": "x"}', '"words": [["AB"'])

@@ -1,5 +1,7 @@
 """Faults of a corpus that `argonaut align` names: what is wrong, and what to do."""
 
+import json
+
 import numpy as np
 import pytest
 import soundfile
@@ -84,3 +86,34 @@ def test_a_single_speaker_keeps_the_folder(phonetician):
     phonetician.write("lists/speakers", "u1 otto\n")
     assert phonetician.run("align", "lists", *RUN[1:3], "other").status == 0
     assert (phonetician.root / "other/u1.TextGrid").exists()
+
+
+def test_failures_are_tried_again(phonetician):
+    """Even if nothing has changed that results depend on, but the program; files stay if the failure is the same."""
+    phonetician.write("corpus/anna/two.txt", "CAB NOBODY\n")
+    assert phonetician.run("align", *RUN).status == 1
+    kept = phonetician.root / "aligned/.results/anna/one.json"
+    content = json.loads(kept.read_text())
+    content["recording"]["utterances"][0] |= {"words": [], "phones": [], "reason": "dictionary: phones without a model"}
+    kept.write_text(json.dumps(content))
+    for name in ("one", "two"):
+        phonetician.write(f"aligned/anna/{name}.TextGrid", "of an earlier run")
+    done = phonetician.run("align", *RUN)
+    assert (done.status, done.out) == (
+        1,
+        [
+            "1 of 3 recordings are unchanged and were not aligned again",
+            "results: aligned (3 TextGrid files)",
+            "utterances: 2 done, 0 skipped, 1 failed",
+        ],
+    )
+    assert done.changed == {"aligned/.results/anna/one.json", "aligned/anna/one.TextGrid"}
+
+
+def test_phones_of_words_that_do_not_occur_need_no_models(phonetician):
+    """In short and in long recordings."""
+    dictionary = (phonetician.root / "dict").read_text()
+    phonetician.write("dict", f"{dictionary}HEM hh a\n[noise] hh\n0 a hh\n")
+    for options in ((), ("--long", "0")):
+        done = phonetician.run("align", *RUN, *options)
+        assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")

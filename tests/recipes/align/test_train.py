@@ -15,10 +15,12 @@ TRAIN = ("--train", "corpus", "dict", "aligned", "-j", "1")
 
 @pytest.fixture
 def longer(phonetician, small_system):
-    """The corpus of two speakers with a third one, who has said more."""
+    """The corpus of two speakers with a third one, who has said more, and all of it three times."""
     for number, words in enumerate((small_system / "text").read_text().splitlines()):
-        phonetician.write(f"corpus/tom/utt{number:02}.txt", words)
-        shutil.copy(small_system / f"audio/utt{number:02}.wav", phonetician.root / "corpus/tom")
+        for copy in "abc":
+            name = f"corpus/tom/utt{number:02}{copy}"
+            phonetician.write(f"{name}.txt", words)
+            shutil.copy(small_system / f"audio/utt{number:02}.wav", phonetician.root / f"{name}.wav")
     return phonetician
 
 
@@ -26,7 +28,12 @@ def longer(phonetician, small_system):
 def test_a_corpus_is_aligned_by_models_trained_on_it(longer):
     done = longer.run("align", *TRAIN)
     assert done.status == 0
-    assert done.out[-1].startswith("utterances: 27 done, 0 skipped, 0 failed")
+    (warning,) = done.err
+    assert warning.startswith("warning: training: 1.")
+    assert warning.endswith("with 20 or more the times are better")
+    assert not [line for line in done.out if "next:" in line]
+    assert done.out[-3:-1] == ["model: aligned/training/models", "results: aligned (75 TextGrid files)"]
+    assert done.out[-1].startswith("utterances: 75 done, 0 skipped, 0 failed")
     by_network = ForcedAligner.load("tones.argo", "dict")
     off = []
     for name, words in SPOKEN.items():
@@ -38,7 +45,7 @@ def test_a_corpus_is_aligned_by_models_trained_on_it(longer):
 
     again = longer.run("align", *TRAIN)
     assert again.out[:3] == [f"stage {i}/3 {name}: done before" for i, name in enumerate(STAGES, 1)]
-    assert "27 of 27 recordings are unchanged and were not aligned again" in again.out
+    assert "75 of 75 recordings are unchanged and were not aligned again" in again.out
     assert not [name for name in again.changed if name.endswith((".TextGrid", "hmmdefs"))]
 
     models = "aligned/training/models"
@@ -74,3 +81,20 @@ def test_the_audio_to_train_on_is_checked(phonetician):
     for name in SPOKEN:
         write_wav(phonetician.root / f"corpus/{name}.wav", np.ones(9000), 6000)
     assert "training: audio of 6000 Hz; expected at least 8000 Hz" in phonetician.run("align", *TRAIN).fault
+
+
+def test_too_little_speech_is_refused(phonetician):
+    """Before anything is written; words that the dictionary lacks do not count."""
+    fault = phonetician.run("align", *TRAIN).fault
+    assert " s of speech with all words in the dictionary; expected at least a minute, and better 20" in fault
+    for name in SPOKEN:
+        phonetician.write(f"corpus/{name}.txt", "NOBODY")
+    fault = phonetician.run("align", *TRAIN).fault
+    assert "training: no utterance with readable audio and all words in the dictionary; expected at least one" in fault
+
+
+def test_phones_with_a_dash_are_refused_with_a_way_out(phonetician):
+    phonetician.write("dict", (phonetician.root / "dict").read_text() + "CAB ax-h b\nNOBODY y-y\n")
+    fault = phonetician.run("align", *TRAIN).fault
+    assert "dictionary: phone 'ax-h'; expected names without - and +" in fault
+    assert fault.endswith("rename it with --map-phones")

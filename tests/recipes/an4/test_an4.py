@@ -1,7 +1,5 @@
 """The AN4 recipe: its sets and tables, faults of the corpus, and the whole of it on a toy corpus of tones."""
 
-import argparse
-import dataclasses
 import json
 import math
 from pathlib import Path
@@ -13,7 +11,6 @@ from acoustic.network.model_file import load_model
 from decoder import Recognizer
 from decoder.graph import load_defaults
 from features import FeatureConfig
-from features.streaming import FeatureStream
 from readers.config.config import load_config
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import FormatError
@@ -21,7 +18,7 @@ from readers.htk.mlf import Label, read_mlf
 from readers.htk.slf import read_slf
 from readers.tables.hmm_tables import read_transitions
 from recipes.an4 import corpus, prepare
-from recipes.an4.recipe import CONFIG, NETWORKS, Recipe
+from recipes.an4.recipe import CONFIG, NETWORKS
 from recipes.cli.main import main
 from tests.recipes.systems.small_system import STATES, WORDS
 from tests.recipes.systems.toy_an4 import make_corpus

@@ -9,6 +9,7 @@ import soundfile
 
 from readers.audio.audio_file import write_wav
 from readers.corpora.corpus import Corpus, Utterance
+from readers.dictionaries.case import best_case
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation
 from recipes.own import data
@@ -95,9 +96,9 @@ def test_the_kind_of_a_corpus_is_guessed_from_its_files(tmp_path):
 
 
 def test_the_case_with_the_fewest_unknown_words():
-    assert data.best_case(Counter({"Hello": 1, "world": 3}), {"HELLO", "WORLD"}) == "upper"
-    assert data.best_case(Counter({"Hello": 1, "world": 3}), {"hello", "world"}) == "lower"
-    assert data.best_case(Counter({"Berlin": 1, "Stadt": 3, "hat": 1}), {"Berlin", "Stadt", "hat"}) == "keep"
+    assert best_case(Counter({"Hello": 1, "world": 3}), {"HELLO", "WORLD"}) == "upper"
+    assert best_case(Counter({"Hello": 1, "world": 3}), {"hello", "world"}) == "lower"
+    assert best_case(Counter({"Berlin": 1, "Stadt": 3, "hat": 1}), {"Berlin", "Stadt", "hat"}) == "keep"
 
 
 def test_dictionary_without_silences_and_of_a_large_one_the_words_of_the_texts(monkeypatch):

@@ -13,6 +13,7 @@ from decoder.scoring.error_counts import score
 from readers.errors import GraphError
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.slf import Lattice, write_slf
+from readers.results.timed_words import TimedWord, write_tiers
 from recipes.cli.main import main
 from recipes.pictures import alignment, confusions, lattice, tuning
 from recipes.pictures.phone_classes import grouped
@@ -198,11 +199,20 @@ def files(tmp_path):
     write_mlf(tmp_path / "half.mlf", [("*/u1.lab", [*LABELS, Label(None, None, "GO")])])
     (tmp_path / "tune.json").write_text(json.dumps(RECORD))
     write_slf(tmp_path / "l.lat", random_lattice(1))
+    write_tiers(tmp_path / "u1.TextGrid", {"words": [TimedWord("GO", 0.2, 0.5)], "phones": []}, 0.6)
+    points = 'File type = "ooTextFile"\n"TextGrid"\n0\n1\n<exists>\n1\n"TextTier"\n"clicks"\n0\n1\n1\n0.5\n"x"\n'
+    (tmp_path / "points.TextGrid").write_text(points)
     return tmp_path
 
 
 @pytest.mark.parametrize(
-    "arguments", [("align", "u1.wav", "--mlf", "aligned.mlf"), ("tuning", "tune.json"), ("lattice", "l.lat")]
+    "arguments",
+    [
+        ("align", "u1.wav", "--mlf", "aligned.mlf"),
+        ("align", "u1.wav", "--textgrid", "u1.TextGrid"),
+        ("tuning", "tune.json"),
+        ("lattice", "l.lat"),
+    ],
 )
 def test_the_command_writes_a_picture(files, monkeypatch, capsys, arguments):
     monkeypatch.chdir(files)
@@ -218,6 +228,11 @@ def test_the_command_writes_a_picture(files, monkeypatch, capsys, arguments):
         (["align", "u1.wav", "--mlf", "half.mlf"], "half.mlf:2: no times; expected an alignment"),
         (["align", "u1.wav", "--mlf", "aligned.mlf", "--utterance", "u2"], "no entry for u2; expected an entry"),
         (["align", "aligned.mlf", "--mlf", "aligned.mlf"], "aligned.mlf: "),
+        (["align", "u1.wav", "--textgrid", "aligned.mlf"], "aligned.mlf:1: .*; expected a TextGrid"),
+        (["align", "u1.wav", "--textgrid", "points.TextGrid"], "points.TextGrid: no tier of intervals; expected"),
+        (["align", "u1.wav", "--textgrid", "u1.TextGrid", "--states"], "--textgrid with --states; expected --states w"),
+        (["align", "u1.wav", "--textgrid", "u1.TextGrid", "--mlf", "aligned.mlf"], "not allowed with"),
+        (["align", "u1.wav"], "one of the arguments --mlf --textgrid is required"),
         (["tuning", "aligned.mlf"], "aligned.mlf: .*; expected the result of stage tune"),
         (["lattice", "tune.json"], "tune.json"),
     ],
@@ -228,6 +243,16 @@ def test_wrong_files_are_refused(files, monkeypatch, capsys, arguments, message)
     error = capsys.readouterr().err
     assert re.search(message, error), error
     assert not (files / "p.png").exists()
+
+
+def test_the_tiers_of_a_textgrid_are_drawn(files, figures, monkeypatch):
+    monkeypatch.chdir(files)
+    assert main(["plot", "align", "u1.wav", "--textgrid", "u1.TextGrid", "-o", "p.png"]) == 0
+    _, words, phones = figures[0].axes
+    assert [axes.get_ylabel() for axes in (words, phones)] == ["words", "phones"]
+    (text,) = words.texts
+    assert text.get_text() == "GO"
+    assert text.get_position()[0] == pytest.approx(0.35)
 
 
 def test_characters_without_a_glyph_are_named_in_one_line(files, monkeypatch, capsys):

@@ -261,3 +261,23 @@ def test_pieces_end_where_it_is_quietest():
     assert pieces[-1][1] == 5000
     assert all(100 <= last - first <= 200 for first, last in pieces[:-1])
     assert divide(np.zeros(0), 1, 2) == []
+
+
+@pytest.mark.parametrize("models", [monophones(), triphones()], ids=("monophones", "triphones"))
+def test_words_of_the_dictionary_that_were_not_said_need_no_models(models):
+    """Nor do their names matter, of which some mean something else in graphs."""
+    entries = [
+        Pronunciation(word, None, None, tuple(phones))
+        for word, phones in (WORDS | {"HEM": "hxm", "BAD(2)": "bx", "<eps>": "ab", "0": "eg", "[noise]": "hh"}).items()
+    ]
+    graphs = TranscriptGraphs(models, entries, options=GraphOptions(silence="sil"))
+    scores, times = spoken(models, SENTENCE)
+    source = ArrayScores(scores, [(0, scores.shape[1])])
+    found = align_long(source, SENTENCE, graphs, list(graphs.words), SEARCH, None, 1)
+    assert [(word.text, word.start, word.end) for word in found.words] == times
+    assert found.damage == ()
+    named = ["0" if word == "EGG" else "<eps>" if word == "AB" else word for word in SENTENCE]
+    found = align_long(source, named, graphs, (), SEARCH, None, 1)
+    assert [word.text for word in found.words] == named
+    with pytest.raises(GraphError, match="phones without a model: 'x' of "):
+        align_long(source, [*SENTENCE, "HEM"], graphs, (), SEARCH, None, 1)

@@ -1,0 +1,55 @@
+"""The case of words: transcripts are looked up in the case in which a dictionary has the most of their words."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+
+from readers.common.text import canonical
+from readers.errors import ConfigError
+
+AUTO = "auto"  # the case in which the dictionary lacks the fewest words
+CASES: Mapping[str, Callable[[str], str]] = {
+    "keep": canonical,
+    "upper": lambda word: canonical(word.upper()),
+    "lower": lambda word: canonical(word.lower()),
+}
+
+
+def check_case(case: str) -> str:
+    """Return a case.  Raises ConfigError unless it is auto, keep, upper or lower."""
+    if case not in (AUTO, *CASES):
+        raise ConfigError(f"case {case!r}; expected {AUTO}, {', '.join(CASES)}")
+    return case
+
+
+def best_case(words: Mapping[str, int], known: Collection[str]) -> str:
+    """Return the case of transcripts that leaves the fewest words without a pronunciation: keep, upper or lower.
+
+    words: how often each word occurs; known: the words of the dictionary.
+    """
+    unknown = {
+        case: sum(count for word, count in words.items() if change(word) not in known) for case, change in CASES.items()
+    }
+    return min(CASES, key=unknown.__getitem__)
+
+
+class InCase(Set[str]):
+    """The words that a dictionary has when their case is changed.
+
+    Parameters
+    ----------
+    words : collection of str
+        Those of the dictionary.
+    case : {"keep", "upper", "lower"}
+        To which words are changed before they are looked up.
+    """
+
+    def __init__(self, words: Collection[str], case: str):
+        self._words, self._change = words, CASES[case]
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self._change(word) in self._words
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._words)
+
+    def __len__(self) -> int:
+        return len(self._words)
