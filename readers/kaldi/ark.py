@@ -251,7 +251,24 @@ def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: 
 
 
 def write_matrix(file: BinaryIO, key: str, frames: np.ndarray, text: bool = False) -> int:
-    """Append frames (T, dim) of any float type to an archive, as float32; return the offset of the object."""
+    """Write an entry of an archive.
+
+    Parameters
+    ----------
+    file : binary file
+        At its end.
+    key : str
+        Of the utterance.
+    frames : (dim, T) array
+        Written as float32, a row per frame.
+    text : bool
+        Whether to write text.
+
+    Returns
+    -------
+    int
+        Offset of the matrix, for a line `key archive:offset` of a list.
+    """
     if not key or key.split() != [key]:
         raise FormatError(f"key {key!r}; expected a key without blanks")
     file.write(f"{key} ".encode())
