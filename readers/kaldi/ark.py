@@ -259,8 +259,8 @@ def write_matrix(file: BinaryIO, key: str, frames: np.ndarray, text: bool = Fals
         At its end.
     key : str
         Of the utterance.
-    frames : (dim, T) array
-        Written as float32, a row per frame.
+    frames : (T, dim) array
+        Of any float type; written as float32.
     text : bool
         Whether to write text.
 
@@ -268,6 +268,11 @@ def write_matrix(file: BinaryIO, key: str, frames: np.ndarray, text: bool = Fals
     -------
     int
         Offset of the matrix, for a line `key archive:offset` of a list.
+
+    Raises
+    ------
+    FormatError
+        For a key with blanks.
     """
     if not key or key.split() != [key]:
         raise FormatError(f"key {key!r}; expected a key without blanks")
