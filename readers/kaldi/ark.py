@@ -251,7 +251,29 @@ def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: 
 
 
 def write_matrix(file: BinaryIO, key: str, frames: np.ndarray, text: bool = False) -> int:
-    """Append frames (T, dim) of any float type to an archive, as float32; return its offset, 0 in a pipe."""
+    """Write an entry of an archive.
+
+    Parameters
+    ----------
+    file : binary file
+        At its end.
+    key : str
+        Of the utterance.
+    frames : (T, dim) array
+        Of any float type; written as float32.
+    text : bool
+        Whether to write text.
+
+    Returns
+    -------
+    int
+        Offset of the matrix, for a line `key archive:offset` of a list; 0 in a pipe.
+
+    Raises
+    ------
+    FormatError
+        For a key with blanks.
+    """
     if not key or key.split() != [key]:
         raise FormatError(f"key {key!r}; expected a key without blanks")
     file.write(f"{key} ".encode())

@@ -13,7 +13,6 @@ import soundfile
 from decoder.recognizer import ForcedAligner
 from readers.audio.audio_file import write_wav
 from readers.dictionaries.forms import read_any_dictionary
-from readers.errors import ConfigError, GraphError
 from readers.htk.mlf import read_mlf
 from readers.results.timed_words import read_ctm
 from tests.recipes.align.conftest import RUN, SPOKEN, grid, spoken
@@ -236,56 +235,6 @@ def test_results_of_kaldi_are_named_after_its_recordings(phonetician):
     assert spoken(grid(phonetician, "call-A").getTier("words")) == ["AB", "C"]
     assert spoken(grid(phonetician, "call-B").getTier("words")) == ["BA"]
     assert set(read_ctm("aligned/words.ctm")) == {"call-A", "call-B"}
-
-
-def test_words_are_looked_up_in_the_case_of_the_dictionary_and_written_as_in_the_transcript(phonetician):
-    for name, words in SPOKEN.items():
-        phonetician.write(f"corpus/{name}.txt", f"{words.capitalize()},\n")
-    assert phonetician.run("import", "folder", "corpus", "--out", "lists").status == 0
-    for source, out in (("corpus", "aligned"), ("lists", "other")):
-        done = phonetician.run("align", source, *RUN[1:3], out, "-j", "1", "--format", "textgrid,ctm,mlf")
-        assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
-        assert done.out[0] == f"{source}: words are looked up in upper case, of which the dictionary has more"
-    assert spoken(grid(phonetician, "anna/one").tiers[0]) == ["Ab", "c"]
-    assert [one.word for one in read_ctm("aligned/words.ctm")["otto/three"]] == ["Ba", "ba", "c"]
-    assert read_mlf("aligned/alignment.mlf").lookup("two.lab")[0].aux[0][0] == "Cab"
-    files = [phonetician.root / out / "anna/one.TextGrid" for out in ("aligned", "other")]
-    assert files[0].read_bytes() == files[1].read_bytes()
-    long = phonetician.run("align", *RUN, "--long", "0", "--case", "upper")
-    assert (long.status, "looked up" in long.out[0]) == (0, False)
-    assert spoken(grid(phonetician, "otto/three").tiers[0]) == ["Ba", "ba", "c"]
-    kept = phonetician.run("align", *RUN, "--case", "keep")
-    assert kept.status == 2
-
-
-def test_words_with_punctuation_are_known_in_the_case_of_the_dictionary(phonetician):
-    phonetician.write("dict", (phonetician.root / "dict").read_text() + "C. b a\n")
-    phonetician.write("corpus/anna/one.txt", "ab c\n")
-    phonetician.write("corpus/anna/two.txt", "cab.\n")
-    phonetician.write("corpus/otto/three.txt", "c. ba, c?\n")
-    assert phonetician.run("align", *RUN).status == 0
-    assert spoken(grid(phonetician, "otto/three").tiers[0]) == ["c.", "ba", "c"]
-
-
-def test_words_in_round_brackets_and_with_hyphens_are_found(phonetician):
-    phonetician.write("corpus/otto/three.txt", "(Ba) ba-c\n")
-    assert phonetician.run("align", *RUN).status == 0
-    assert spoken(grid(phonetician, "otto/three").getTier("words")) == ["Ba", "ba", "c"]
-
-
-def test_the_aligner_treats_case_and_punctuation_as_the_command_does(phonetician):
-    aligner = ForcedAligner.load("tones.argo", "dict")
-    expected = aligner.align("corpus/otto/three.wav", "BA BA C").words
-    found = aligner.align("corpus/otto/three.wav", "Ba, ba c.").words
-    assert [word.text for word in found] == ["Ba", "ba", "c"]
-    assert [(word.start, word.end) for word in found] == [(word.start, word.end) for word in expected]
-    found = aligner.align_long("corpus/otto/three.wav", ["Ba", "cab", "ba", "c"])
-    assert [word.text for word in found.words] == ["Ba", "ba", "c"]
-    assert [stretch.words for stretch in found.damage] == [("cab",)]
-    with pytest.raises(GraphError, match="words not in the dictionary: Ba, ba, c; expected"):
-        ForcedAligner.load("tones.argo", "dict", case="keep").align("corpus/otto/three.wav", "Ba ba c")
-    with pytest.raises(ConfigError, match="case 'title'; expected auto, keep, upper, lower"):
-        ForcedAligner.load("tones.argo", "dict", case="title")
 
 
 def test_a_single_recording_is_aligned(phonetician):
