@@ -97,8 +97,8 @@ def collect_pronunciations(
                 continue
             if identity in lines_of:
                 raise FormatError(
-                    f"{path}:{number}: pronunciation of {identity.word!r} is already at line {lines_of[identity]}, with "
-                    "another probability; expected each once"
+                    f"{path}:{number}: pronunciation of {identity.word!r} is already at line {lines_of[identity]}, "
+                    "with another probability; expected each once"
                 )
         except FormatError as fault:
             if on_fault is None:
@@ -125,8 +125,8 @@ def collect_pronunciations(
     if repeated and on_note:
         entry, number = repeated[0]
         on_note(
-            f"{path}: {counted(len(repeated), 'line')} repeated, such as {number}, that of {entry.word!r}, which is line "
-            f"{lines_of[entry]}; each pronunciation counts once"
+            f"{path}: {counted(len(repeated), 'line')} repeated, such as {number}, that of {entry.word!r}, which is "
+            f"line {lines_of[entry]}; each pronunciation counts once"
         )
     if not pronunciations and not num_faults:
         raise FormatError(f"{path}: no pronunciations; expected at least one line: word phone phone ...")

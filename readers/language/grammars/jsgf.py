@@ -6,8 +6,9 @@ r"""JSGF, the Java Speech Grammar Format.
     <lamp> = /3/ kitchen lamp | /1/ "St. John's" lamp;
 
 The sentences are those of all public rules.  "..." is one word with any characters.  Weights are relative: `/3/ a |
-/1/ b` costs -ln 3/4 and -ln 1/4; alternatives without weights cost nothing.  They may be Java's: /3.14e3/, /8f/.
-Tags in braces are ignored.  `<NULL>` is the empty sentence, `<VOID>` cannot be spoken.  A rule may refer to itself at its end.  Imports are refused.
+/1/ b` costs -ln 3/4 and -ln 1/4; alternatives without weights cost nothing.  They may be Java's, as /3.14e3/ and /8f/.
+Tags in braces are ignored.  `<NULL>` is the empty sentence, `<VOID>` cannot be spoken.  A rule may refer to itself at
+its end.  Imports are refused.
 
 References
 ----------
