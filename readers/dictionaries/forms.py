@@ -27,7 +27,10 @@ _HTK_SIGN = re.compile(r"""\s*\S+\s+\[|.*\\(?:['"\\]|[0-7]{3})|\s*"[^"]*"(?:\s|$
 
 
 def read_any_dictionary(
-    path: str | os.PathLike, form: str = "auto", on_fault: OnFault | None = None
+    path: str | os.PathLike,
+    form: str = "auto",
+    on_fault: OnFault | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> list[Pronunciation]:
     """Read the pronunciations of a dictionary of any form.
 
@@ -39,6 +42,8 @@ def read_any_dictionary(
         "auto" takes the form from the content, see detect_form.
     on_fault : callable, optional
         Called with a FormatError for each malformed line, which is then left out; by default the first one is raised.
+    on_note : callable, optional
+        Called with a text about lines that are repeated, if there are any; each pronunciation is returned once.
 
     Returns
     -------
@@ -48,7 +53,7 @@ def read_any_dictionary(
     Raises
     ------
     FormatError
-        With file and line, for a malformed line, a repeated pronunciation, and an empty file.
+        With file and line, for a malformed line, a pronunciation with two probabilities, and an empty file.
     ConfigError
         For an unknown form.
 
@@ -60,7 +65,7 @@ def read_any_dictionary(
         raise ConfigError(f"form of a dictionary '{form}'; expected auto, {', '.join(FORMS)}")
     lines = read_dictionary_lines(path, form)
     parse = _PARSERS[detect_form(lines) if form == "auto" else form]
-    return collect_pronunciations(path, lines, parse, on_fault)
+    return collect_pronunciations(path, lines, parse, on_fault, on_note)
 
 
 def detect_form(lines: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from readers.common.faults import OnFault
+from readers.common.faults import OnFault, counted
 from readers.common.files import atomic_write
 from readers.common.text import escape, is_number, quote_name, read_lines, split_fields, unescape
 from readers.errors import FormatError
@@ -47,7 +47,7 @@ def read_dictionary(path: str | os.PathLike, on_fault: OnFault | None = None) ->
     Parameters
     ----------
     path : path
-        Dictionary, plain or gzip.  Blank lines are ignored; a word may occur several times.
+        Dictionary, plain or gzip.  Blank lines and repeated ones are ignored; a word may occur several times.
     on_fault : callable, optional
         Called with a FormatError for each malformed line, which is then left out; by default the first one is raised.
 
@@ -59,7 +59,8 @@ def read_dictionary(path: str | os.PathLike, on_fault: OnFault | None = None) ->
     Raises
     ------
     FormatError
-        With file and line, for a malformed probability or output symbol, a repeated pronunciation, and an empty file.
+        With file and line, for a malformed probability or output symbol, a pronunciation with two probabilities, and an
+        empty file.
 
     References
     ----------
@@ -73,13 +74,16 @@ def collect_pronunciations(
     lines: Iterable[str],
     parse: Callable[[str, str], Pronunciation | None],
     on_fault: OnFault | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> list[Pronunciation]:
     """Return the pronunciations of the lines of a dictionary; `parse` returns None for a comment.
 
-    on_fault, and what is raised: as in read_dictionary.
+    on_fault, and what is raised: as in read_dictionary; on_note: is told how many lines are repeated, if there are any.
     """
     pronunciations: list[Pronunciation] = []
     lines_of: dict[Pronunciation, int] = {}
+    probabilities: dict[Pronunciation, float | None] = {}
+    repeated: list[tuple[Pronunciation, int]] = []
     unclear: list[Pronunciation] = []  # nan after the word can be a probability or a phone
     num_faults = 0
     for number, line in enumerate(lines, 1):
@@ -88,10 +92,13 @@ def collect_pronunciations(
         try:
             entry = parse(line, f"{path}:{number}")
             identity = entry and entry._replace(probability=None)
+            if identity in lines_of and entry.probability == probabilities[identity]:
+                repeated.append((identity, number))
+                continue
             if identity in lines_of:
                 raise FormatError(
-                    f"{path}:{number}: pronunciation of {identity.word!r} is already at line {lines_of[identity]}; "
-                    "expected each once"
+                    f"{path}:{number}: pronunciation of {identity.word!r} is already at line {lines_of[identity]}, "
+                    "with another probability; expected each once"
                 )
         except FormatError as fault:
             if on_fault is None:
@@ -100,7 +107,7 @@ def collect_pronunciations(
             num_faults += 1
             continue
         if entry is not None:
-            lines_of[identity] = number
+            lines_of[identity], probabilities[identity] = number, entry.probability
             pronunciations.append(entry)
             if entry.probability is None and entry.phones and _is_nan(entry.phones[0]) and '"' not in line:
                 unclear.append(entry)
@@ -115,6 +122,12 @@ def collect_pronunciations(
             on_fault(fault)
             pronunciations.remove(entry)
         num_faults += len(unclear)
+    if repeated and on_note:
+        entry, number = repeated[0]
+        on_note(
+            f"{path}: {counted(len(repeated), 'line')} repeated, such as {number}, that of {entry.word!r}, which is "
+            f"line {lines_of[entry]}; each pronunciation counts once"
+        )
     if not pronunciations and not num_faults:
         raise FormatError(f"{path}: no pronunciations; expected at least one line: word phone phone ...")
     return pronunciations

@@ -96,12 +96,17 @@ def open_dictionary(arguments: argparse.Namespace) -> list | None:
                 raise ConfigError(f"command line: --{option.replace('_', '-')} without --dict; expected both")
         return None
     faults: list[FormatError] = []
-    entries = read_any_dictionary(arguments.dict, getattr(arguments, "dict_format", "auto"), faults.append)
+    entries = read_any_dictionary(arguments.dict, getattr(arguments, "dict_format", "auto"), faults.append, show_note)
     if faults:
         raise ManyFaults(str(faults[0]), list(map(str, faults)))
     if getattr(arguments, "strip_stress", False) or getattr(arguments, "map_phones", ""):
         return with_phones_of_models(arguments, entries)
     return entries
+
+
+def show_note(text: str) -> None:
+    """Print a note about a dictionary."""
+    print(f"note: {text}", file=sys.stderr)
 
 
 def with_phones_of_models(arguments: argparse.Namespace, entries: list) -> list:

@@ -32,6 +32,7 @@ from pathlib import Path
 
 from readers.errors import ConfigError
 from recipes.cli.console import progress_display, show_losses
+from recipes.cli.dictionaries import show_note
 from recipes.cli.machines import add_machine_options, check_machines, open_runner
 
 GUESSED = "guessed.dict"  # stays, since it may be corrected by hand
@@ -95,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     for path in (*owned, out / GUESSED):
         require_writable(path, [arguments.source, arguments.dict, arguments.g2p])
-    entries = read_any_dictionary(arguments.dict, arguments.dict_format) if arguments.dict else []
+    entries = read_any_dictionary(arguments.dict, arguments.dict_format, None, show_note) if arguments.dict else []
     phones = fewest_phones(entries)
     with progress_display("import") as show:
         corpus = import_corpus(

@@ -6,8 +6,9 @@ r"""JSGF, the Java Speech Grammar Format.
     <lamp> = /3/ kitchen lamp | /1/ "St. John's" lamp;
 
 The sentences are those of all public rules.  "..." is one word with any characters.  Weights are relative: `/3/ a |
-/1/ b` costs -ln 3/4 and -ln 1/4; alternatives without weights cost nothing.  Tags in braces are ignored.  `<NULL>` is
-the empty sentence, `<VOID>` cannot be spoken.  A rule may refer to itself at its end.  Imports are refused.
+/1/ b` costs -ln 3/4 and -ln 1/4; alternatives without weights cost nothing.  They may be Java's, as /3.14e3/ and /8f/.
+Tags in braces are ignored.  `<NULL>` is the empty sentence, `<VOID>` cannot be spoken.  A rule may refer to itself at
+its end.  Imports are refused.
 
 References
 ----------
@@ -35,7 +36,7 @@ from readers.language.grammars.expression import (
 from readers.language.grammars.network import WordNetwork
 from readers.language.grammars.parsing import MOST_SHOWN, LineFault, parse
 
-HEADER = re.compile(r"\s*#JSGF[ \t]+V1\.0(?:[ \t]+[\w.-]+){0,2}[ \t]*;")
+HEADER = re.compile(r"\s*#JSGF[ \t]+[Vv]1\.0(?:[ \t]+[\w.-]+){0,2}[ \t]*;")
 SPECIAL = {"<NULL>": NOTHING, "<VOID>": IMPOSSIBLE}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _GRAMMAR = r"""
@@ -54,7 +55,7 @@ IMPORT: "import"
 STAR: "*"
 PLUS: "+"
 RULE: /<[^<>\s]+>/
-WEIGHT: /\/[ \t]*[0-9.][0-9.eE+-]*[ \t]*\//
+WEIGHT: /\/[ \t]*[0-9.][0-9.eE+-]*[fFdD]?[ \t]*\//
 TAG: /\{(?:[^{}\\]|\\.)*\}/s
 QUOTED: /"(?:[^"\\\n]|\\.)+"/
 TOKEN: /(?:[^\s;=|*+<>()\[\]{}\/"\\]|\\\S)+/
@@ -167,8 +168,8 @@ def _parser() -> Any:
 
 
 def _number(weight: Any) -> float:
-    """Return the value of a weight such as /10/."""
-    text = weight.strip("/").strip()
+    """Return the value of a weight such as /10/ or /8f/."""
+    text = weight.strip("/").strip().rstrip("fFdD")
     if not is_number(text):
         raise LineFault(weight.line, f"weight {weight[:MOST_SHOWN]}; expected a number, such as /2.5/")
     return float(text)

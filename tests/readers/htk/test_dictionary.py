@@ -71,7 +71,7 @@ def test_a_word_may_have_several_pronunciations_and_outputs(tmp_path):
         ("'' b", r"d:1: empty name in \"'' b\"; expected a character between quotes"),
         ('B ""', r"d:1: empty name in"),
         ('B "b', r"d:1: quote \" in .* is not closed"),
-        ("A ey\n\nA 0.5 ey", r"d:3: pronunciation of 'A' is already at line 1; expected each once"),
+        ("A ey\n\nA 0.5 ey", r"d:3: pronunciation of 'A' is already at line 1, with another probability"),
         ("\n \n", r"d: no pronunciations; expected at least one line"),
     ],
 )
@@ -82,7 +82,7 @@ def test_malformed_dictionaries(tmp_path, text, message):
 
 def test_all_faults_are_reported_at_once(tmp_path):
     faults = []
-    path = put(tmp_path / "d", "A ey\nB 1.5 b\nA ey\n")
+    path = put(tmp_path / "d", "A ey\nB 1.5 b\nA 0.5 ey\n")
     assert read_dictionary(path, faults.append) == [Pronunciation("A", None, None, ("ey",))]
     assert [str(fault).split(": ")[0] for fault in faults] == [f"{path}:2", f"{path}:3"]
 

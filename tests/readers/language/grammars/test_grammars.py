@@ -83,6 +83,12 @@ def test_what_jsgf_can_write():
     assert parse_jsgf("#JSGF V1.0 ISO8859-1 en;\ngrammar a.b.c; public <s> = a;").words == ["a"]
 
 
+@pytest.mark.parametrize(("weight", "value"), [("8f", 8), ("3.14e3", 3140), (".5F", 0.5), ("2D", 2), ("1.e1d", 10)])
+def test_weights_in_the_form_of_java(weight, value):
+    found = parse_jsgf(f"#JSGF v1.0;\ngrammar g; public <s> = /{weight}/ a | /1/ b;")
+    assert found == parse_jsgf(f"{HEAD}public <s> = /{value}/ a | /1/ b;")
+
+
 def test_weights_are_relative():
     found = of_network(parse_jsgf(HEAD + "public <s> = /3/ a | /1/ b;"))
     assert found == pytest.approx({("a",): 0.2876820724517809, ("b",): 1.3862943611198906})
