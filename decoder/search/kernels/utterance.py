@@ -9,8 +9,8 @@ import numpy as np
 from decoder.lm.language_model import lm_step
 from decoder.search.kernels.advance import cheapest_step, process_emitting, process_word_arcs
 from decoder.search.kernels.hotwords import Hotwords, grow_pairs, held_bonus, parts_of, with_own_pairs
-from decoder.search.kernels.stream_lattice import drop_dead
 from decoder.search.kernels.lookahead import CACHE_ENTRY, CACHE_SIZE
+from decoder.search.kernels.stream_lattice import drop_dead
 from decoder.search.kernels.tables import (
     Beam,
     Cutoffs,
