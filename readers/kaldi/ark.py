@@ -183,7 +183,7 @@ def scan_ark(path: str | os.PathLike) -> list[ArkEntry]:
                 raise FormatError(f"{path}: key {key!r} is repeated; expected each key once")
             offset = file.tell()
             entries[key] = ArkEntry(key, f"{path}", offset, source_file=f"{path}")
-            header = _read_header(file, f"{path}:{offset}", size)
+            header = _read_header(file, f"{path}:{offset}", size, True)
             if header.kind != b"text":
                 file.seek(header.data + _data_bytes(header))
     return list(entries.values())
@@ -294,12 +294,14 @@ def decode_key(key: bytes, path: str | os.PathLike) -> str:
         raise FormatError(f"{path}: key {key[:40]!r} is not UTF-8; expected text") from fault
 
 
-def _read_header(file: BinaryIO, where: str, size: int) -> ArkHeader:
+def _read_header(file: BinaryIO, where: str, size: int, may_be_empty: bool = False) -> ArkHeader:
     begin = file.tell()
     start = file.read(5)
     if start[:2] != BINARY:
         file.seek(begin)
         text = _read_text_matrix(file, where)
+        if may_be_empty and not text.strip():
+            return ArkHeader(b"text", 0, 0, begin)
         values = _parse_text_matrix(text, where)
         return ArkHeader(b"text", *values.shape, begin)
     kind = start[2:5]
@@ -316,6 +318,8 @@ def _read_header(file: BinaryIO, where: str, size: int) -> ArkHeader:
     else:
         found = "a vector of integers" if kind[:1] == b"\4" else f"an object {kind!r}"
         raise FormatError(f"{where}: {found}; expected a matrix of features (FM, DM, CM, CM2 or CM3)")
+    if may_be_empty and header.kind in _PLAIN and valid and header.num_frames == header.dim == 0:
+        return header  # of an utterance without frames: reading it fails, not the archive
     if header.num_frames < 1 or header.dim < 1:
         raise FormatError(f"{where}: {header.num_frames} frames of {header.dim} values; expected at least one of each")
     end = header.data + _data_bytes(header)
