@@ -189,9 +189,10 @@ def scan_ark(path: str | os.PathLike) -> list[ArkEntry]:
     return list(entries.values())
 
 
-def read_matrix_header(path: str | os.PathLike, offset: int = 0) -> ArkHeader:
+def read_matrix_header(path: str | os.PathLike, offset: int = 0, may_be_empty: bool = False) -> ArkHeader:
     """Read the header of the matrix at an offset of an archive.
 
+    may_be_empty: whether a matrix without frames and values is one, too.
     Raises FormatError if the object is not a feature matrix, or the file is too short for it.
     """
     with Path(path).open("rb") as file:
@@ -199,7 +200,7 @@ def read_matrix_header(path: str | os.PathLike, offset: int = 0) -> ArkHeader:
         if offset >= size:
             raise FormatError(f"{path}:{offset}: file of {size} bytes; expected a matrix there")
         file.seek(offset)
-        return _read_header(file, f"{path}:{offset}", size)
+        return _read_header(file, f"{path}:{offset}", size, may_be_empty)
 
 
 def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: int | None = None) -> np.ndarray:
