@@ -183,15 +183,16 @@ def scan_ark(path: str | os.PathLike) -> list[ArkEntry]:
                 raise FormatError(f"{path}: key {key!r} is repeated; expected each key once")
             offset = file.tell()
             entries[key] = ArkEntry(key, f"{path}", offset, source_file=f"{path}")
-            header = _read_header(file, f"{path}:{offset}", size)
+            header = _read_header(file, f"{path}:{offset}", size, True)
             if header.kind != b"text":
                 file.seek(header.data + _data_bytes(header))
     return list(entries.values())
 
 
-def read_matrix_header(path: str | os.PathLike, offset: int = 0) -> ArkHeader:
+def read_matrix_header(path: str | os.PathLike, offset: int = 0, may_be_empty: bool = False) -> ArkHeader:
     """Read the header of the matrix at an offset of an archive.
 
+    may_be_empty: whether a matrix without frames and values is one, too.
     Raises FormatError if the object is not a feature matrix, or the file is too short for it.
     """
     with Path(path).open("rb") as file:
@@ -199,7 +200,7 @@ def read_matrix_header(path: str | os.PathLike, offset: int = 0) -> ArkHeader:
         if offset >= size:
             raise FormatError(f"{path}:{offset}: file of {size} bytes; expected a matrix there")
         file.seek(offset)
-        return _read_header(file, f"{path}:{offset}", size)
+        return _read_header(file, f"{path}:{offset}", size, may_be_empty)
 
 
 def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: int | None = None) -> np.ndarray:
@@ -316,12 +317,14 @@ def decode_key(key: bytes, path: str | os.PathLike) -> str:
         raise FormatError(f"{path}: key {key[:40]!r} is not UTF-8; expected text") from fault
 
 
-def _read_header(file: BinaryIO, where: str, size: int) -> ArkHeader:
+def _read_header(file: BinaryIO, where: str, size: int, may_be_empty: bool = False) -> ArkHeader:
     begin = file.tell()
     start = file.read(5)
     if start[:2] != BINARY:
         file.seek(begin)
         text = _read_text_matrix(file, where)
+        if may_be_empty and not text.strip():
+            return ArkHeader(b"text", 0, 0, begin)
         values = _parse_text_matrix(text, where)
         return ArkHeader(b"text", *values.shape, begin)
     kind = start[2:5]
@@ -338,6 +341,8 @@ def _read_header(file: BinaryIO, where: str, size: int) -> ArkHeader:
     else:
         found = "a vector of integers" if kind[:1] == b"\4" else f"an object {kind!r}"
         raise FormatError(f"{where}: {found}; expected a matrix of features (FM, DM, CM, CM2 or CM3)")
+    if may_be_empty and header.kind in _PLAIN and valid and header.num_frames == header.dim == 0:
+        return header  # of an utterance without frames: reading it fails, not the archive
     if header.num_frames < 1 or header.dim < 1:
         raise FormatError(f"{where}: {header.num_frames} frames of {header.dim} values; expected at least one of each")
     end = header.data + _data_bytes(header)

@@ -7,8 +7,11 @@ from pathlib import Path
 from readers.errors import ArgonautError, ConfigError, FormatError
 
 DEFAULT_WEIGHT = 0.5
-SUFFIXES = (".lat", ".lat.gz")
-LATTICES = "PREFIX.index of argon, a lattice file, or a directory of lattice files *.lat named after their utterances"
+SUFFIXES = (".lat", ".lat.gz", ".slf", ".slf.gz")
+LATTICES = (
+    "PREFIX.index of argon, a lattice file (*.lat, *.slf, also with .gz), or a directory of them, named after "
+    "their utterances"
+)
 
 
 def add_network_options(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +87,7 @@ def run_nbest(arguments: argparse.Namespace) -> int:
 
 def name_of(lattice: Path) -> str:
     """Return the utterance after which a lattice file is named."""
-    return lattice.name.removesuffix(".gz").removesuffix(".lat")
+    return Path(lattice.name.removesuffix(".gz")).stem
 
 
 def read_index(path: str) -> list[tuple[str, Path]]:
@@ -99,7 +102,7 @@ def read_index(path: str) -> list[tuple[str, Path]]:
             raise FormatError(f"{path}: a directory; expected {found[0]}, which lists the utterances of its lattices")
         lattices = sorted(one for one in Path(path).iterdir() if one.name.endswith(SUFFIXES))
         if not lattices:
-            raise FormatError(f"{path}: no files *.lat or *.lat.gz; expected lattices")
+            raise FormatError(f"{path}: no files *{', *'.join(SUFFIXES)}; expected lattices")
         return [(name_of(lattice), lattice) for lattice in lattices]
     if Path(path).name.endswith(SUFFIXES):
         return [(name_of(Path(path)), Path(path))]
@@ -109,7 +112,8 @@ def read_index(path: str) -> list[tuple[str, Path]]:
         which, tab, name = line.partition("\t")
         if not tab or not which.isdecimal() or not name.strip():
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `number<TAB>utterance`, as argon writes it")
-        entries.append((Path(name.strip()).name, Path(f"{prefix}{which}.lat")))
+        files = [Path(f"{prefix}{which}{suffix}") for suffix in SUFFIXES]
+        entries.append((Path(name.strip()).name, next((file for file in files if file.exists()), files[0])))
     if not entries:
         raise FormatError(f"{path}: no lattices; expected at least one")
     return entries

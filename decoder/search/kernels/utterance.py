@@ -10,6 +10,7 @@ from decoder.lm.language_model import lm_step
 from decoder.search.kernels.advance import cheapest_step, process_emitting, process_word_arcs
 from decoder.search.kernels.hotwords import Hotwords, grow_pairs, held_bonus, parts_of, with_own_pairs
 from decoder.search.kernels.lookahead import CACHE_ENTRY, CACHE_SIZE
+from decoder.search.kernels.stream_lattice import drop_dead
 from decoder.search.kernels.tables import (
     Beam,
     Cutoffs,
@@ -262,6 +263,8 @@ def end_search(graph, lm, settings, state):
         return REACHED_END, cost, end_step, trace, num_frames, state.num_advanced
     begin, end = best, best + 1
     if settings.lattice_beam >= 0:
+        if num_frames > 0:  # as a stream does when it is asked how far it is
+            drop_dead(state.new, state.num_emitted, state.cutoff)
         begin, end = np.int64(0), state.count
     end_unfinished(settings, num_frames, state.new, begin, end, trace)
     token = state.new[best]

@@ -9,7 +9,7 @@ from recipes.cli.file_kinds.figures import Figures
 
 ENTRY = re.compile(r"\S+\s+\S+(:\d+(\[[\d:,]+\])?|\.ark)")
 CONTENTS = re.compile(r"[^=]+=.*\[\d+\]")
-TEXT_MATRIX = re.compile(r"\S+\s+\[\s*[-+.\d]\S*(\s|$)")
+TEXT_MATRIX = re.compile(r"\S+\s+\[\s*(\]|[-+.\d]\S*(\s|$))")
 _BINARY = re.compile(rb"\S{1,4096} \0B")
 _INDEXED = re.compile(rb'ARGOREC\n.{12}\{"kind":"([\w -]+)"', re.DOTALL)
 _VECTOR = re.compile(rb"\S{1,4096} \0B\x04")
@@ -61,12 +61,12 @@ def features(path: str) -> Figures:
     from readers.kaldi.ark import read_matrix_header, scan_ark
 
     entries = scan_ark(path)
-    headers = [read_matrix_header(path, entry.offset) for entry in entries]
+    headers = [read_matrix_header(path, entry.offset, True) for entry in entries]
     kinds = Counter(header.kind.decode().strip() for header in headers)
     return [
         ("entries", len(entries)),
         ("frames", sum(header.num_frames for header in headers)),
-        ("values", " and ".join(str(dim) for dim in sorted({header.dim for header in headers})) + " per frame"),
+        ("values", " and ".join(str(dim) for dim in sorted({header.dim for header in headers} - {0})) + " per frame"),
         ("stored as", ", ".join(f"{count} {kind}" for kind, count in kinds.items())),
         ("first key", entries[0].key if entries else "none"),
     ]

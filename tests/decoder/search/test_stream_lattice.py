@@ -55,6 +55,21 @@ def test_a_stream_with_a_lattice_has_the_words_and_the_lattice_of_the_whole(seed
         assert_same_lattice(result.lattice, expected.lattice)
 
 
+@pytest.mark.parametrize("seed", range(100))
+def test_the_lattice_of_an_unfinished_utterance_does_not_depend_on_being_told_of_it(seed):
+    rng = np.random.default_rng(seed)
+    case = random_case(seed)
+    decoder = case.decoder.with_options(partial=True, beam=float(rng.uniform(0.5, 3)), lattice_beam=20.0)
+    expected, told, silent = decoder.decode(case.scores), SearchStream(decoder), SearchStream(decoder)
+    for stream in (told, silent):
+        stream.push(case.scores)
+    told.partial()
+    for result in (told.finish(), silent.finish()):
+        assert (result.lattice is None) == (expected.lattice is None)
+        if expected.lattice is not None:
+            assert_same_lattice(result.lattice, expected.lattice)
+
+
 def test_what_cannot_be_in_the_lattice_is_dropped():
     decoder = three_words(lattice_beam=4.0)
     stream, rng = SearchStream(decoder), np.random.default_rng(0)

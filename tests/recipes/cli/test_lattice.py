@@ -7,7 +7,7 @@ import pytest
 from decoder.lattices.consensus import consensus
 from decoder.lattices.posteriors import confident_words, oracle
 from readers.htk.mlf import Label, read_mlf, write_mlf
-from readers.htk.slf import read_slf
+from readers.htk.slf import read_slf, write_slf
 from readers.results.timed_words import read_ctm
 from recipes.cli.main import main
 from tests.decoder.lattices.small_lattices import paths, spoken
@@ -328,3 +328,26 @@ def test_a_reference_that_lacks_an_utterance(place, capsys):
     code, shown = run(place, capsys, "oracle", "--reference", place / "ref.mlf")
     assert code == 1
     assert "ref.mlf: no entry for u2; expected its reference transcript" in shown.err
+
+
+@pytest.mark.parametrize("suffix", [".lat", ".lat.gz", ".slf", ".slf.gz"])
+def test_every_name_that_lattices_bear_is_read(place, capsys, suffix, tmp_path):
+    files = tmp_path / "files"
+    files.mkdir()
+    for name, lattice in lattices(place).items():
+        write_slf(files / f"{name}{suffix}", lattice, 17)
+    code, _ = run(place, capsys, "words", "-o", place / "w.ctm")
+    assert code == 0
+    for source, names in ((files, NAMES), (files / f"u1{suffix}", NAMES[:1])):
+        assert main(["lattice", "words", "--lattices", str(source), "-o", str(place / "w2.ctm")]) == 0
+        expected = {name: words for name, words in read_ctm(place / "w.ctm").items() if name in names}
+        assert read_ctm(place / "w2.ctm") == expected
+    for number in (1, 2, 3):  # an index finds them, too
+        (place / f"test{number}.lat").rename(place / f"old{number}")
+        write_slf(place / f"test{number}{suffix}", lattices_of(files, suffix)[number - 1], 17)
+    code, _ = run(place, capsys, "words", "-o", place / "w3.ctm")
+    assert (code, read_ctm(place / "w3.ctm")) == (0, read_ctm(place / "w.ctm"))
+
+
+def lattices_of(files, suffix):
+    return [read_slf(files / f"{name}{suffix}") for name in NAMES]
