@@ -90,7 +90,7 @@ class Action:
         model_path: Path | None,
         build: Callable[..., Network] | None = None,
     ):
-        self.config, self.common, self.model_path, self._build = config, common, model_path, build
+        self.config, self.common, self.model_path, self._describe = config, common, model_path, build
         self.trace_level = config.int("traceLevel", 0)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
@@ -117,8 +117,8 @@ class Action:
     def network(self) -> Network:
         """Return the network that the action works on, without reading data. Raises ArgonautError and OSError."""
         common = self.common
-        if self._build is not None:
-            return self._build(common.precision, common.device, common.seed)
+        if self._describe is not None:
+            return self._describe(common.precision, common.device, common.seed)
         return load_model(self.model_path, common.precision, common.device)
 
     def require_files(self) -> None:
