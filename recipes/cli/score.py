@@ -283,7 +283,7 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> M
         if is_trn(lines):
             return read_trn(path)
         if is_ctm(lines):
-            return {name: [word.word for word in words] for name, words in read_ctm(path).items()}
+            return {name: [word.text for word in words] for name, words in read_ctm(path).items()}
         if named_lines:
             return read_named_lines(path)
         first = lines[0].strip() if lines else ""

@@ -51,7 +51,7 @@ def test_a_higher_rate_gives_the_same_words_from_files_samples_and_streams(recog
         final_words(stream, other, 999),
         recognizer.align(other, WORDS, rate).words,
     ):
-        found = [(getattr(word, "text", None) or word.word, word.start, word.end) for word in words]
+        found = [(word.text, word.start, word.end) for word in words]
         assert [text for text, _, _ in found] == WORDS.split()
         for (_, start, end), word in zip(found, expected.words, strict=True):
             assert (start, end) == pytest.approx((word.start, word.end), abs=0.021)
@@ -61,13 +61,15 @@ def test_a_higher_rate_gives_the_same_words_from_files_samples_and_streams(recog
 def test_a_stream_at_another_rate_does_not_depend_on_its_blocks(recognizer, samples):
     other = resample(samples, RATE, 44100)
     whole = final_words(recognizer.stream(44100), other, len(other))
-    assert [word.word for word in whole] == WORDS.split()
+    assert [word.text for word in whole] == WORDS.split()
     assert final_words(recognizer.stream(44100), other, 441) == whole
 
 
 def test_a_lower_rate_needs_upsample(recognizer, samples, tmp_path):
     write_wav(tmp_path / "narrow.wav", 32000 * resample(samples, RATE, 8000), 8000)
-    message = r"narrow\.wav: sample rate 8000 Hz; expected at least 16000 Hz, with which .* was trained; --upsample"
+    message = (
+        r"narrow\.wav: sample rate 8000 Hz; expected at least 16000 Hz, with which .* was trained; the option upsample"
+    )
     with pytest.raises(ConfigError, match=message):
         recognizer.transcribe(tmp_path / "narrow.wav")
     with pytest.raises(ConfigError, match="stream: sample rate 8000 Hz; expected at least 16000 Hz"):
@@ -114,7 +116,7 @@ def test_channels_of_samples_and_of_streams(recognizer, samples):
     assert recognizer.with_audio(channel=0).transcribe(stereo, RATE).text == ""
     other = recognizer.with_audio(channel=1)
     assert other.transcribe(stereo, RATE) == recognizer.transcribe(samples, RATE)
-    assert [word.word for word in final_words(other.stream(RATE), stereo, 1000)] == WORDS.split()
+    assert [word.text for word in final_words(other.stream(RATE), stereo, 1000)] == WORDS.split()
     mixed = recognizer.with_audio(channel="mix").transcribe(np.stack([samples * 1.5, samples * 0.5], axis=1), RATE)
     assert mixed.words == recognizer.transcribe(samples, RATE).words
     with pytest.raises(FormatError, match="samples: channel 2 of 2; expected 0 to 1, or mix"):
@@ -255,7 +257,7 @@ def test_features_of_the_whole_utterance_need_the_whole_recording(recognizer, sa
     other = recognizer.with_audio(longest=0.1)
     other.front_end = copy.copy(other.front_end)
     other.front_end.config = replace(other.front_end.config, dither=1.0)
-    message = "samples: long, so that it must be divided at pauses, but ADDDITHER = 1 .*; --whole"
+    message = "samples: long, so that it must be divided at pauses, but ADDDITHER = 1 .*; without the limit"
     with pytest.raises(ConfigError, match=message):
         other.transcribe(samples, RATE)
 
