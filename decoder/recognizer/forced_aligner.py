@@ -16,7 +16,7 @@ from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import MMF, open_bundle_scores, open_flat_start, transcript_graphs
 from decoder.recognizer.bundle import ALIGNED_WITH, Bundle
 from decoder.recognizer.front_end import FrontEnd
-from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording
+from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
 from decoder.search.options import SearchOptions
 from readers.audio.audio_file import Channel
@@ -33,6 +33,7 @@ class ForcedAligner:
     """Finds when known words were spoken, and how well the audio matches them.
 
     `ForcedAligner.load` opens a bundle; the constructor takes the parts one by one.  Any number of threads may use one.
+    One that was loaded can be pickled, by the path from which it was loaded.
 
     Parameters
     ----------
@@ -67,6 +68,8 @@ class ForcedAligner:
     ['sil', 'a', 'b', 'c', 'sil']
     """
 
+    _loaded: tuple | None = None  # the arguments of `load`
+
     def __init__(
         self,
         front_end: FrontEnd,
@@ -81,6 +84,12 @@ class ForcedAligner:
         self.name, self.front_end, self.graphs = name, front_end, graphs
         self.aligner, self.goodness = Aligner(graphs, beam=beam), PhoneGoodness(graphs, goodness_scale)
         self._audio, self._search = AudioInput(front_end, audio or AudioOptions()), search or SearchOptions()
+
+    def __reduce__(self) -> tuple:
+        """Pickle the arguments of `load`, not models and graphs."""
+        if self._loaded is None:
+            raise ConfigError(f"{self.name}: made from parts; expected one of ForcedAligner.load, which can be pickled")
+        return type(self).load, self._loaded
 
     @property
     def channel(self) -> Channel:
@@ -120,6 +129,12 @@ class ForcedAligner:
             For tables that do not fit together.
         OSError
         """
+        aligner = cls._open(path, dictionary, beam, audio)
+        aligner._loaded = Path(path).resolve(), dictionary, beam, audio
+        return aligner
+
+    @classmethod
+    def _open(cls, path, dictionary, beam, audio) -> Self:
         if isinstance(dictionary, (str, Path)):
             dictionary = read_any_dictionary(dictionary)
         if (Path(path) / MMF).is_file():
@@ -133,12 +148,12 @@ class ForcedAligner:
         graphs = transcript_graphs(bundle, dictionary)
         return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search)
 
-    def align(self, audio: str | Path | np.ndarray, text: str | Sequence[str], rate: float | None = None) -> Transcript:
+    def align(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Align one recording.
 
         Parameters
         ----------
-        audio : str, Path, array (N,) or (N, channels)
+        audio : str, Path, bytes, file, array (N,) or (N, channels)
             An audio file or samples, as for `Recognizer.transcribe`.
         text : str or sequence of str
             The words, which must be in the dictionary.
@@ -191,7 +206,7 @@ class ForcedAligner:
 
     def align_long(
         self,
-        audio: str | Path | np.ndarray,
+        audio: Audio,
         text: str | Sequence[str],
         rate: float | None = None,
         competitors: Sequence[str] | None = None,

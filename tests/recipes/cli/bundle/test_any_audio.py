@@ -4,6 +4,7 @@ import copy
 import io
 import sys
 from dataclasses import replace
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from readers.audio.audio_file import read_audio, write_wav
 from readers.audio.raw import RawFormat
 from readers.audio.resampling import resample
 from readers.config.feature_record import FeatureRecord
-from readers.errors import ConfigError, FormatError
+from readers.errors import ArgonautError, ConfigError, FormatError
 from tests.recipes.cli.bundle.conftest import silence
 from tests.recipes.systems.small_system import RATE, speak
 
@@ -270,3 +271,40 @@ def test_faults_of_long_recordings_name_them(recognizer, tmp_path):
     with pytest.raises(FormatError, match=r"^\S*cut\.flac: ") as fault:
         recognizer.with_audio(longest=1.0).transcribe(path)
     assert str(fault.value).count("cut.flac: ") == 1
+
+
+def test_a_file_may_be_given_open_or_as_bytes(recognizer, samples, tmp_path):
+    write_wav(tmp_path / "a.wav", 32000 * samples, RATE)
+    soundfile.write(tmp_path / "a.flac", samples, RATE)
+    for name in ("a.wav", "a.flac"):
+        path = tmp_path / name
+        expected = recognizer.transcribe(path)
+        content = path.read_bytes()
+        for audio in (content, bytearray(content), memoryview(content), io.BytesIO(content)):
+            assert recognizer.transcribe(audio) == expected
+        with path.open("rb") as file:
+            assert recognizer.transcribe(file) == expected
+        with path.open("rb", buffering=0) as file, ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            assert recognizer.align(file, WORDS).words == recognizer.align(path, WORDS).words
+            archive.write(path, name)
+        with ZipFile(tmp_path / f"{name}.zip") as archive, archive.open(name) as file:
+            assert recognizer.transcribe(file) == expected
+    found = dict(recognizer.transcribe_many([content, content]))
+    assert found == {content: expected}
+    pcm = (32000 * samples).astype("<i2").tobytes()
+    bare = recognizer.with_audio(raw=RawFormat(RATE))
+    assert bare.transcribe(pcm).words == recognizer.transcribe(tmp_path / "a.wav").words
+
+
+def test_bytes_and_open_files_that_are_no_audio(recognizer, tmp_path):
+    (tmp_path / "a.txt").write_text("no audio")
+    for audio, rate, message in (
+        (b"", None, "bytes: empty; expected audio"),
+        (b"no audio at all", None, "bytes: raw samples; expected audio with a header, or the option rate"),
+        (b"RIFF", RATE, "bytes: a sample rate beside a file; expected that of its header"),
+        (io.StringIO("text"), None, "bytes: open as text; expected a file that is open in binary mode"),
+    ):
+        with pytest.raises(ArgonautError, match=message):
+            recognizer.transcribe(audio, rate)
+    with (tmp_path / "a.txt").open() as file, pytest.raises(ConfigError, match=r"a\.txt: open as text"):
+        recognizer.transcribe(file)
