@@ -12,15 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from readers.common.environment import Compilation, compilation
+from readers.common.environment import CompilationNotes, compilation
 from readers.common.faults import os_reason
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
 from readers.errors import ArgonautError, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
-COMPILATION_INTERVAL = 5.0  # seconds between lines about the compilation of kernels
-LONG_COMPILATION = 1.0  # seconds after which the first line appears
 SHOWN_FAULTS = 20  # of one file
 SHOWN_LOSSES = 5  # on the terminal; the report file lists all
 SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this plus the signal's number, as in shells
@@ -31,7 +29,7 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
     warnings.formatwarning = _format_warning
     if hasattr(sys.stdout, "reconfigure"):  # for file names that the terminal cannot encode
         sys.stdout.reconfigure(errors="backslashreplace")
-    notes = compilation.observer = CompilationNotes()
+    notes = compilation.observer = CompilationNotes(compilation, print_note)
     with stopped_by_signals():
         status = _guarded(function, *arguments)
     if status in (0, 1):
@@ -39,36 +37,8 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
     return status
 
 
-class CompilationNotes:
-    """Tells the user on stderr why a first run takes longer: kernels are compiled."""
-
-    def __init__(self) -> None:
-        self.seconds, self.num_kernels = compilation.seconds, compilation.num_kernels  # before the command
-        self.next = LONG_COMPILATION
-
-    def __call__(self, compiled: Compilation) -> None:
-        seconds = compiled.seconds - self.seconds
-        if seconds < self.next or not compiled.cache:
-            return
-        if self.next == LONG_COMPILATION:
-            text = f"compiling kernels, once per installation; they are kept in {kernel_directory(compiled.cache)}"
-            if not compiled.is_kept:  # a warning has said so
-                text = "compiling kernels"
-        else:
-            text = f"compiling kernels: {compiled.num_kernels - self.num_kernels} after {seconds:.0f} s"
-        self.next = seconds + COMPILATION_INTERVAL
-        print(text, file=sys.stderr, flush=True)
-
-    def close(self, compiled: Compilation) -> None:
-        if self.next > LONG_COMPILATION:
-            number, seconds = compiled.num_kernels - self.num_kernels, compiled.seconds - self.seconds
-            print(f"compiled {number} kernel{'s' if number > 1 else ''} in {seconds:.0f} s", file=sys.stderr)
-
-
-def kernel_directory(cache: str) -> str:
-    """Return where compiled kernels are kept, given the directory of one of them."""
-    directory = Path(cache)
-    return f"directories such as {cache}" if directory.name == "__pycache__" else str(directory.parent)
+def print_note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 _default_format = warnings.formatwarning

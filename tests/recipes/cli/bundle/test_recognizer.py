@@ -298,6 +298,27 @@ def test_processes_that_are_forked_from_one_with_a_bundle_recognise_as_it_does(p
     assert found.stdout.strip() == str(["AB C"] * 4)
 
 
+FIRST_CALL = """import sys
+from decoder import Recognizer
+print(Recognizer.load(sys.argv[1]).transcribe(sys.argv[2]).text)
+"""
+
+
+@pytest.mark.slow
+def test_the_first_call_in_python_says_that_it_compiles(packed, tmp_path):
+    command = [sys.executable, "-c", FIRST_CALL, packed / "digits.argo", packed / "speech.wav"]
+    runs = [
+        subprocess.run(
+            command, capture_output=True, text=True, check=True, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        )
+        for _ in range(2)
+    ]
+    assert [one.stdout for one in runs] == ["AB C\n"] * 2
+    first = runs[0].stderr.splitlines()[0]
+    assert first == f"compiling kernels, once per installation; they are kept in {tmp_path}"
+    assert runs[1].stderr == ""
+
+
 def test_one_name_is_no_list_of_paths(recognizer):
     with pytest.raises(ConfigError, match=r"speech\.wav: one name; expected a list of paths"):
         recognizer.transcribe_many("speech.wav")
