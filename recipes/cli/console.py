@@ -1,6 +1,7 @@
 """What a user sees while a command runs: one-line errors, progress and a summary."""
 
 import contextlib
+import io
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_s
 from readers.errors import ArgonautError, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
+_quiet: list[bool] = []  # the bodies of `quietly` that run
 SHOWN_FAULTS = 20  # of one file
 SHOWN_LOSSES = 5  # on the terminal; the report file lists all
 SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this plus the signal's number, as in shells
@@ -38,7 +40,25 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
 
 
 def print_note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    if not _quiet:
+        print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def quietly(quiet: bool) -> Iterator[None]:
+    """Show neither progress nor notes while the body runs, if `quiet`."""
+    if quiet:
+        _quiet.append(True)
+    try:
+        yield
+    finally:
+        if quiet:
+            _quiet.pop()
+
+
+def without_output() -> contextlib.AbstractContextManager:
+    """Discard standard output inside a body of `quietly`: of a recipe, the output of its stages."""
+    return contextlib.redirect_stdout(io.StringIO()) if _quiet else contextlib.nullcontext()
 
 
 _default_format = warnings.formatwarning
@@ -159,6 +179,9 @@ def progress_display(title: str, unit: str = "utterances", runner: Any = None) -
     than others.
     """
     with contextlib.ExitStack() as stack:
+        if _quiet:
+            yield lambda *_, **__: None
+            return
         progress = stack.enter_context(_live_bar(title)) if sys.stderr.isatty() else _PlainLines(title, unit)
         if runner is not None:
             progress = _Watching(progress)
