@@ -373,17 +373,21 @@ def test_sphere_file_is_shown_and_played(page, speech, tmp_path):
     np.testing.assert_array_equal(found, samples.astype(np.int16) / 32768)
 
 
-def test_many_labels_do_not_widen_a_narrow_page(page):
+@pytest.mark.parametrize("count", [120, 400])
+def test_many_labels_do_not_widen_a_narrow_page(page, count):
     page.look("light", 400, 1000)
-    width = page.run("""
+    width = page.run(
+        """
         const { WordView } = await import("/page/words.js");
         document.getElementById("result").hidden = false;
-        const words = Array.from({length: 400}, (_, i) => (
+        const words = Array.from({length: arguments[0]}, (_, i) => (
           {word: i % 7 ? "h#" : "extraordinarily", start: i, end: i + 1, confidence: 0.98}));
         new WordView(document.getElementById("words"), () => {}).add(words);
         const box = document.getElementById("words");
         return [document.documentElement.scrollWidth, box.scrollWidth - box.clientWidth];
-    """)
+    """,
+        count,
+    )
     page.look("light", 1280, 1000)
     assert width[0] <= 400
     assert width[1] <= 0

@@ -186,9 +186,7 @@ def test_the_interface_is_described(server):
     assert set(fields) <= set(KNOWN_FIELDS)
     assert tuple(fields["response_format"]["enum"]) == FORMATS
     for path in described["paths"]:
-        with (
-            contextlib.suppress(urllib.error.HTTPError) if path.endswith("transcriptions") else contextlib.nullcontext()
-        ):
+        if "get" in described["paths"][path]:
             urllib.request.urlopen(server.url + path.replace("{name}", server.service.name)).close()
     (model,) = get("/v1/models")["data"]
     assert model["num_words"] == 4
