@@ -2,33 +2,23 @@
 
 import base64
 import re
-import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from decoder.lattices.links import weigh
 from decoder.lattices.posteriors import best_path, posteriors
-from readers.audio.audio_file import read_audio, write_wav
+from readers.audio.audio_file import read_audio
 from readers.htk.slf import Lattice, read_slf, write_slf
 from recipes.serve.security import AccessPolicy
-from tests.recipes.serve.browser import IS_MISSING, Browser
-from tests.recipes.systems.small_system import RATE, TONES
+from tests.recipes.serve.browser import IS_MISSING, drop, show_result
+from tests.recipes.systems.small_system import RATE
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(IS_MISSING, reason="no chromium, chromedriver and selenium: the page is not tested"),
 ]
 TOKEN = "a-token-of-the-tests"
-DROP = """
-const [name, content] = arguments;
-const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
-const dropped = new DataTransfer();
-dropped.items.add(new File([bytes], name));
-const event = new DragEvent("drop", {dataTransfer: dropped, bubbles: true, cancelable: true});
-document.getElementById("choose").dispatchEvent(event);
-"""
 COLLECT = """
 window.partials = [];
 const note = () => {
@@ -55,40 +45,6 @@ AudioBufferSourceNode.prototype.start = function (when, offset) {
 """
 SURFACES = ("page", "surface", "tint")
 INKS = ("ink", "muted", "accent", "medium", "low")
-
-
-@pytest.fixture(scope="module")
-def downloads(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="module")
-def chromium(speech, downloads):
-    """A browser that hears the recording, with longer silence before and after it."""
-    before, after = (3000 * np.sin(2 * np.pi * tone * np.arange(30 * RATE) / RATE) for tone in TONES[-2:])
-    write_wav(downloads / "microphone.wav", np.concatenate([before[:RATE], read_audio(speech)[0], after]), RATE)
-    browser = Browser(downloads / "microphone.wav", downloads)
-    yield browser
-    browser.close()
-
-
-@pytest.fixture
-def page(chromium, server):
-    """The page as it is first seen; no test leaves an error in the console."""
-    chromium.driver.get(server.url)
-    chromium.wait(lambda: chromium.find("#model").text)
-    yield chromium
-    assert chromium.faults() == []
-
-
-def drop(page, name: str, content: bytes) -> None:
-    page.run(DROP, name, base64.b64encode(content).decode())
-
-
-def show_result(page, speech) -> None:
-    """Recognise the recording on the page."""
-    drop(page, "speech.wav", speech.read_bytes())
-    page.wait(lambda: page.find("#details").is_displayed())
 
 
 def test_dropped_file_shows_the_words_of_transcribe(page, speech, recognizer):
@@ -371,68 +327,3 @@ def test_sphere_file_is_shown_and_played(page, speech, tmp_path):
         base64.b64encode(content).decode(),
     )
     np.testing.assert_array_equal(found, samples.astype(np.int16) / 32768)
-
-
-@pytest.mark.parametrize("count", [120, 400])
-def test_many_labels_do_not_widen_a_narrow_page(page, count):
-    page.look("light", 400, 1000)
-    width = page.run(
-        """
-        const { WordView } = await import("/page/words.js");
-        document.getElementById("result").hidden = false;
-        const words = Array.from({length: arguments[0]}, (_, i) => (
-          {word: i % 7 ? "h#" : "extraordinarily", start: i, end: i + 1, confidence: 0.98}));
-        new WordView(document.getElementById("words"), () => {}).add(words);
-        const box = document.getElementById("words");
-        return [document.documentElement.scrollWidth, box.scrollWidth - box.clientWidth];
-    """,
-        count,
-    )
-    page.look("light", 1280, 1000)
-    assert width[0] <= 400
-    assert width[1] <= 0
-
-
-def test_the_start_says_what_the_model_knows(page):
-    text = page.wait(lambda: page.find("#about").text)
-    start = "This recogniser knows 4 words of English, from audio of 16 kHz or more. Record, for example: "
-    assert text.startswith(start)
-
-
-def test_a_format_of_browsers_is_sent_as_samples(page, speech):
-    script = """
-        const decode = OfflineAudioContext.prototype.decodeAudioData;
-        const wav = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0));
-        OfflineAudioContext.prototype.decodeAudioData = function () { return decode.call(this, wav.buffer.slice(0)); };
-    """
-    page.run(script, base64.b64encode(speech.read_bytes()).decode())  # not every Chromium decodes m4a
-    drop(page, "speech.m4a", b"what only a browser can decode")
-    page.wait(lambda: page.find("#details").is_displayed())
-    assert page.texts("#words .word") == ["AB", "C"]
-
-
-def test_record_says_that_the_server_has_stopped(chromium, start):
-    with start() as server:
-        chromium.driver.get(server.url)
-        chromium.wait(lambda: chromium.find("#model").text)
-    chromium.find("#record").click()
-    chromium.wait(lambda: chromium.find("#error").text)
-    assert chromium.find("#error").text == "The server has stopped or cannot be reached."
-    assert chromium.find("#record").text == "Record"
-    chromium.faults()
-
-
-def test_percentage_of_a_long_file(page, server, speech, monkeypatch):
-    recognise, shown = server.service.recognizer.transcribe, threading.Event()
-
-    def transcribe(path, progress):
-        progress(30.0, 120.0)
-        shown.wait(30)
-        return recognise(path)
-
-    monkeypatch.setattr(server.service.recognizer, "transcribe", transcribe)
-    drop(page, "speech.wav", speech.read_bytes())
-    page.wait(lambda: page.find("#status").text == "Recognising, 25 %")
-    shown.set()
-    page.wait(lambda: page.find("#details").is_displayed())
-    assert server.service.progress == {}
