@@ -78,9 +78,9 @@ class Task:
             samples, rate = read_audio(path)
             seconds += len(samples) / rate
             final, times, chunk_seconds = self.stream(samples, rate)
-            whole[key], streamed[key] = result.text, [word.word for word in final.words]
-            same += [(w.word, w.start, w.end) for w in result.words] == [
-                (w.word, round(w.start * 100), round(w.end * 100)) for w in final.words
+            whole[key], streamed[key] = result.text, [word.text for word in final.words]
+            same += [(w.text, w.start, w.end) for w in result.words] == [
+                (w.text, round(w.start * 100), round(w.end * 100)) for w in final.words
             ]
             delays += times
             work += chunk_seconds
@@ -131,7 +131,7 @@ class Task:
         shown += [(heard, event) for event in events]
         final, times = events[-1], []
         for i, word in enumerate(final.words):
-            same = [len(e.words) > i and e.words[i].word == word.word for _, e in shown]
+            same = [len(e.words) > i and e.words[i].text == word.text for _, e in shown]
             first = len(same) - next((k for k, ok in enumerate(reversed(same)) if not ok), len(same))
             stable = next(at for at, event in shown if event.num_stable > i)
             times.append((shown[first][0] - word.end, stable - word.end))
@@ -189,7 +189,7 @@ class Task:
         references, hypotheses = {}, {}
         for n, (key, start, end) in enumerate(places):
             references[f"{n}"] = self.references[key]
-            hypotheses[f"{n}"] = [word.word for word in words if start <= (word.start + word.end) / 2 < end]
+            hypotheses[f"{n}"] = [word.text for word in words if start <= (word.start + word.end) / 2 < end]
         total = score(references, hypotheses).total
         print(
             f"an hour: {at / rate:.0f} s of audio, {len(places)} utterances, {closing['utterances']} found; "

@@ -18,7 +18,8 @@ SOURCE_FORMATS = ("WAV", "WAVE", "FLAC", "NIST", "HTK", "AIFF", "SUNAU8")
 # HTK's other formats of audio, and why they cannot be read.
 OTHER_FORMATS = {
     **dict.fromkeys(
-        ("ALIEN", "NOHEAD"), "is audio without a known header; leave SOURCEFORMAT out and give its rate by --rate"
+        ("ALIEN", "NOHEAD"),
+        "is audio without a known header; leave SOURCEFORMAT out and use the option rate",
     ),
     **dict.fromkeys(("TIMIT", "SCRIBE", "SDES1", "OGI", "ESIG"), "is a format that cannot be read; convert it to WAV"),
     "AUDIO": "is live audio; features are computed from files",

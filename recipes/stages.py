@@ -18,7 +18,7 @@ from readers.common.files import atomic_write
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_text
 from readers.errors import ConfigError
-from recipes.cli.console import as_stage, is_interrupted
+from recipes.cli.console import as_stage, is_interrupted, without_output
 from recipes.cli.main import RAW_COMMANDS, main
 from recipes.stage_settings import extends_training
 
@@ -104,7 +104,7 @@ def run_stages(
         ran.add(stage.name)
         started = time.monotonic()
         try:
-            with _begun(out, stage, stages[number:], resume):
+            with without_output(), _begun(out, stage, stages[number:], resume):
                 lost = bool(stage.run())
         except KeyboardInterrupt:
             again = "to continue, run the same command again" + (" without --from" if first else "")

@@ -51,9 +51,9 @@ def compiled_once(tmp_path_factory) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def quiet_compilation() -> None:
     """Commands do not report that they compile kernels, which depends on the tests before."""
-    from recipes.cli import console
+    from readers.common import environment
 
-    console.LONG_COMPILATION = float("inf")
+    environment.LONG_COMPILATION = float("inf")
 
 
 @pytest.fixture(scope="module")

@@ -159,7 +159,7 @@ def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions, vocab
     The short pause is a word only if it is in `vocabulary`, that of the language model.
     """
     if options.silence is None:
-        raise GraphError("phone loop: no silence model; expected its name, such as --silence h# for TIMIT")
+        raise GraphError("phone loop: no silence model; expected its name, such as h# for TIMIT")
     pause = options.short_pause or SHORT_PAUSE
     phones = [phone for phone in state_map if phone != options.silence and (phone != pause or phone in vocabulary)]
     words = [(phone, (phone,), 0.0) for phone in phones]

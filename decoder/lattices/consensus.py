@@ -21,7 +21,7 @@ from decoder.lattices.posteriors import best_path, link_posteriors
 from decoder.lattices.times import word_begins
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.htk.slf import Lattice
-from readers.results.timed_words import TimedWord
+from readers.results.timed_words import Word
 
 NOTHING = ""
 ROUNDS = 100
@@ -54,10 +54,10 @@ class Consensus:
     expected_errors: float
 
     @property
-    def words(self) -> list[TimedWord]:
+    def words(self) -> list[Word]:
         """The best word of every slot, unless that is no word, with its probability as confidence."""
         found = [slot for slot in self.slots if slot.word != NOTHING]
-        return [TimedWord(slot.word, slot.start, slot.end, slot.alternatives[0][1]) for slot in found]
+        return [Word(slot.word, slot.start, slot.end, slot.alternatives[0][1]) for slot in found]
 
 
 def consensus(lattice: Lattice, scale: float = 1.0, words: Sequence[str] | None = None) -> Consensus:

@@ -83,7 +83,7 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
                 if known >= max_nodes:
                     raise GraphError(
                         f"{lattice.where}: more than {max_nodes} nodes after determinisation; "
-                        "expected a pruned lattice: a smaller --lattice-beam"
+                        "expected a pruned lattice: a smaller lattice beam"
                     )
                 waiting.append(end)
                 subsets[end] = residual

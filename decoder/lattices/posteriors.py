@@ -16,7 +16,7 @@ from decoder.lattices.times import word_begins
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import ArgonautError
 from readers.htk.slf import Lattice
-from readers.results.timed_words import TimedWord
+from readers.results.timed_words import Word
 
 TIE = 1e-9  # relative difference of scores that are equal but for rounding
 
@@ -96,7 +96,7 @@ def best_path(links: ScoredLinks) -> list[int]:
     return path[::-1]
 
 
-def confident_words(lattice: Lattice, scale: float = 1.0) -> list[TimedWord]:
+def confident_words(lattice: Lattice, scale: float = 1.0) -> list[Word]:
     """The words of the best path with times and confidences.
 
     Parameters
@@ -107,7 +107,7 @@ def confident_words(lattice: Lattice, scale: float = 1.0) -> list[TimedWord]:
 
     Returns
     -------
-    list of TimedWord
+    list of Word
         Times in seconds, without the silence before a word.  The confidence is the maximum over the word's duration of
         the summed posteriors of all links with the same word at that time (C_max); if nodes have no times, the
         posterior of the word's link.
@@ -128,7 +128,7 @@ def confident_words(lattice: Lattice, scale: float = 1.0) -> list[TimedWord]:
     return _words_of_paths(lattice, link_posteriors(links, scale), [best_path(links)])[0]
 
 
-def confident_hypotheses(lattice: Lattice, count: int) -> list[list[TimedWord]]:
+def confident_hypotheses(lattice: Lattice, count: int) -> list[list[Word]]:
     """The words of the best hypotheses with times and confidences.
 
     Parameters
@@ -139,7 +139,7 @@ def confident_hypotheses(lattice: Lattice, count: int) -> list[list[TimedWord]]:
 
     Returns
     -------
-    list of list of TimedWord
+    list of list of Word
         As of `confident_words`, for each hypothesis of `nbest`.
 
     Raises
@@ -151,7 +151,7 @@ def confident_hypotheses(lattice: Lattice, count: int) -> list[list[TimedWord]]:
     return _words_of_paths(lattice, posteriors(lattice), paths)
 
 
-def _words_of_paths(lattice: Lattice, found: Posteriors, paths: Sequence[Sequence[int]]) -> list[list[TimedWord]]:
+def _words_of_paths(lattice: Lattice, found: Posteriors, paths: Sequence[Sequence[int]]) -> list[list[Word]]:
     """Return the words of each path, given as its links."""
     probability = np.exp(found.link)
     begin, end = word_begins(lattice), lattice.time[lattice.end]
@@ -161,7 +161,7 @@ def _words_of_paths(lattice: Lattice, found: Posteriors, paths: Sequence[Sequenc
         confidence = _most_at_once(begin[same], end[same], probability[same], begin[link], end[link])
         if np.isnan(begin[link]) or np.isnan(end[link]):  # no times: use the link alone
             confidence = float(probability[link])
-        known[link] = TimedWord(lattice.word[link], float(begin[link]), float(end[link]), min(1.0, confidence))
+        known[link] = Word(lattice.word[link], float(begin[link]), float(end[link]), min(1.0, confidence))
     return [[known[link] for link in path if link in known] for path in paths]
 
 

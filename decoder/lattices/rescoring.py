@@ -135,7 +135,7 @@ def _expanded(
         if count > max_nodes:
             raise GraphError(
                 f"{lattice.where}: more than {max_nodes} nodes after rescoring; "
-                "expected a pruned lattice: a smaller --lattice-beam"
+                "expected a pruned lattice: a smaller lattice beam"
             )
     return rows, [(node, history) for node in links.nodes for history in histories[node]]
 

@@ -18,7 +18,7 @@ from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import MMF, open_bundle_scores, open_flat_start, transcript_graphs
 from decoder.recognizer.bundle import ALIGNED_WITH, Bundle
 from decoder.recognizer.front_end import FrontEnd
-from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording
+from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
 from decoder.search.options import SearchOptions
 from readers.audio.audio_file import Channel
@@ -38,6 +38,7 @@ class ForcedAligner:
     """Finds when known words were spoken, and how well the audio matches them.
 
     `ForcedAligner.load` opens a bundle; the constructor takes the parts one by one.  Any number of threads may use one.
+    One that was loaded can be pickled, by the path from which it was loaded.
 
     Parameters
     ----------
@@ -75,6 +76,8 @@ class ForcedAligner:
     ['sil', 'a', 'b', 'c', 'sil']
     """
 
+    _loaded: tuple | None = None  # the arguments of `load`
+
     def __init__(
         self,
         front_end: FrontEnd,
@@ -90,6 +93,12 @@ class ForcedAligner:
         self.name, self.front_end, self.graphs, self.case = name, front_end, graphs, check_case(case)
         self.aligner, self.goodness = Aligner(graphs, beam=beam), PhoneGoodness(graphs, goodness_scale)
         self._audio, self._search = AudioInput(front_end, audio or AudioOptions()), search or SearchOptions()
+
+    def __reduce__(self) -> tuple:
+        """Pickle the arguments of `load`, not models and graphs."""
+        if self._loaded is None:
+            raise ConfigError(f"{self.name}: made from parts; expected one of ForcedAligner.load, which can be pickled")
+        return type(self).load, self._loaded
 
     @property
     def channel(self) -> Channel:
@@ -130,6 +139,12 @@ class ForcedAligner:
             For tables that do not fit together.
         OSError
         """
+        aligner = cls._open(path, dictionary, beam, audio, case)
+        aligner._loaded = Path(path).resolve(), dictionary, beam, audio, case
+        return aligner
+
+    @classmethod
+    def _open(cls, path, dictionary, beam, audio, case) -> Self:
         if isinstance(dictionary, (str, Path)):
             dictionary = read_any_dictionary(dictionary)
         if (Path(path) / MMF).is_file():
@@ -171,12 +186,12 @@ class ForcedAligner:
         """
         return [(word, (self.graphs.words or {}).get(word, ())) for word in self.looked_up(words)]
 
-    def align(self, audio: str | Path | np.ndarray, text: str | Sequence[str], rate: float | None = None) -> Transcript:
+    def align(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Align one recording.
 
         Parameters
         ----------
-        audio : str, Path, array (N,) or (N, channels)
+        audio : str, Path, bytes, file, array (N,) or (N, channels)
             An audio file or samples, as for `Recognizer.transcribe`.
         text : str or sequence of str
             The words, which must be in the dictionary, but for their case.  Punctuation marks at both ends of the words
@@ -231,7 +246,7 @@ class ForcedAligner:
 
     def align_long(
         self,
-        audio: str | Path | np.ndarray,
+        audio: Audio,
         text: str | Sequence[str],
         rate: float | None = None,
         competitors: Sequence[str] | None = None,

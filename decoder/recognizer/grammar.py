@@ -97,7 +97,7 @@ class Grammar:
         """
         if result.reason or not scores.shape[1]:
             return -np.inf
-        words = [word for word in result.words if word.word != UNKNOWN]
+        words = [word for word in result.words if word.text != UNKNOWN]
         if result.words and not words:
             return -np.inf
         loop = self._loop.decode(scores)

@@ -7,13 +7,14 @@ import numpy as np
 
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import Progress, Recording
-from decoder.recognizer.transcript import Transcript, Word
+from decoder.recognizer.transcript import Transcript
 from decoder.results.live_recognition import Endpoint, Recognition, RecognitionEvent
 from decoder.search.decoder import Decoder
 from features import RunningMean, frame_period
 from readers.audio.resampling import Resampler
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
+from readers.results.timed_words import Word
 
 FRAMES = 10  # between two looks at the words
 SHORTEST = 0.1  # seconds of an utterance
@@ -38,7 +39,7 @@ def transcribe_long(
     accepted: list[bool | None] = []
     for start, samples in division.utterances(progress):
         found = recognize(recording, samples)
-        words += [replace(word, start=word.start + start, end=word.end + start) for word in found.words]
+        words += [word._replace(start=word.start + start, end=word.end + start) for word in found.words]
         scores.append(found.grammar_score)
         accepted.append(found.accepted)
         end = start + len(samples) / recording.target
@@ -62,8 +63,8 @@ class _Division:
             stages = front_end.stages(self.rate, RunningMean(), FRAMES)
         except ConfigError as fault:
             raise ConfigError(
-                f"{recording.where}: long, so that it must be divided at pauses, but {fault}; --whole (in Python "
-                "with_audio(longest=None)) recognises it as a whole"
+                f"{recording.where}: long, so that it must be divided at pauses, but {fault}; without the limit "
+                "longest (transcribe: whole) it is recognised as a whole"
             ) from fault
         searching = decoder.with_options(lattice_beam=None)
         columns = front_end.scorer.num_columns(FRAMES)

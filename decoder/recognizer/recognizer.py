@@ -18,7 +18,7 @@ from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.long_recording import transcribe_long
-from decoder.recognizer.recording import AudioInput, AudioOptions, Progress, Recording
+from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, transcript_of
 from decoder.recognizer.variants import Variants
 from decoder.results.live_recognition import Endpoint, Recognition
@@ -36,7 +36,8 @@ class Recognizer(Variants):
     """A recogniser: acoustic model, decoding graph, language model, features and search options.
 
     `Recognizer.load` opens a bundle, which has all of them; the constructor takes the parts one by one.  Any number of
-    threads may use one recogniser.
+    threads may use one recogniser.  One that was loaded can be pickled, by the path of its bundle: processes that share
+    the work open the bundle themselves.
 
     Parameters
     ----------
@@ -152,9 +153,7 @@ class Recognizer(Variants):
         check_outputs(self._transcript_graphs(), self.front_end.scorer.num_outputs, self.name)
         return True
 
-    def transcribe(
-        self, audio: str | Path | np.ndarray, rate: float | None = None, progress: Progress | None = None
-    ) -> Transcript:
+    def transcribe(self, audio: Audio, rate: float | None = None, progress: Progress | None = None) -> Transcript:
         """Recognise one recording.
 
         Audio of a higher sample rate than that of the training is resampled.  A recording of more than two minutes is
@@ -162,9 +161,9 @@ class Recognizer(Variants):
 
         Parameters
         ----------
-        audio : str, Path, array (N,) or (N, channels)
-            An audio file (WAV, FLAC, SPHERE, MP3, ...) or `-` for standard input; or samples, int16, or floating point
-            from -1 to 1.
+        audio : str, Path, bytes, file, array (N,) or (N, channels)
+            An audio file (WAV, FLAC, SPHERE, MP3, ...): its name, its content, or itself, open in binary mode; `-` for
+            standard input; or samples, int16, or floating point from -1 to 1.
         rate : float, optional
             Sample rate in Hz; required for samples, refused for a file.
         progress : callable, optional
@@ -262,12 +261,12 @@ class Recognizer(Variants):
         columns = self.front_end.scorer.num_columns(block)
         return Recognition(self.decoder, stages, self.front_end.period(target), endpoint, columns, self.calibration)
 
-    def align(self, audio: str | Path | np.ndarray, text: str | Sequence[str], rate: float | None = None) -> Transcript:
+    def align(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Find when known words were spoken.
 
         Parameters
         ----------
-        audio : str, Path or array
+        audio : str, Path, bytes, file or array
             As for `transcribe`.
         text : str or sequence of str
             The words, which must be in the dictionary.

@@ -1,15 +1,17 @@
 """Recordings of any form: files, standard input and arrays, of any sample rate and number of channels."""
 
+import io
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from decoder.recognizer.front_end import FrontEnd, pcm_scale
 from readers.audio.audio_file import Channel, choose_channel, read_audio
-from readers.audio.audio_stream import STANDARD_INPUT, open_audio
+from readers.audio.audio_stream import STANDARD_INPUT, AudioStream, open_audio
 from readers.audio.parts import audio_part
 from readers.audio.raw import RawFormat
 from readers.audio.resampling import Resampler, check_rate, resample
@@ -19,6 +21,7 @@ BLOCK = 1 << 16  # samples read at a time
 LONGEST = 120.0  # seconds
 
 Progress = Callable[[float, float | None], None]
+Audio = str | Path | bytes | BinaryIO | np.ndarray
 
 
 @dataclass(frozen=True)
@@ -71,19 +74,26 @@ class AudioInput:
         self.front_end, self.options = front_end, options
         self.channel = front_end.config.channel if options.channel is None else options.channel
 
-    def open(self, audio: str | Path | np.ndarray, rate: float | None) -> "Recording":
+    def open(self, audio: Audio, rate: float | None) -> "Recording":
         """Open a file or a part of one, `-` for standard input, or an array of samples, whose rate is required.
+
+        A file may also be given as its bytes, or open.
 
         Raises ConfigError for a sample rate that does not fit the model.
         """
         notes: list[str] = []
-        if isinstance(audio, (str, Path)):
-            if rate is not None:
-                raise ConfigError(f"{audio}: a sample rate beside a file; expected that of its header")
+        if isinstance(audio, (bytes, bytearray, memoryview)):
+            audio = io.BytesIO(audio)
+        if rate is not None and (isinstance(audio, (str, Path)) or hasattr(audio, "read")):
+            raise ConfigError(f"{_name(audio)}: a sample rate beside a file; expected that of its header")
+        if hasattr(audio, "read"):
+            where, opened = _name(audio), self._opened(audio)
+            rate, total, blocks, notes = opened.rate, opened.num_samples, opened.blocks, opened.notes
+        elif isinstance(audio, (str, Path)):
             where = "standard input" if str(audio) == STANDARD_INPUT else str(audio)
             part = audio_part(audio)
             if part.last is None:
-                opened = open_audio(audio, BLOCK, *(self.options.raw or (None,)), channel=self.channel)
+                opened = self._opened(audio)
                 rate, total, blocks, notes = opened.rate, opened.num_samples, opened.blocks, opened.notes
             else:
                 channel = self.channel if part.channel is None else part.channel
@@ -95,6 +105,9 @@ class AudioInput:
             where, samples = "samples", one_channel(audio, self.channel)
             total, blocks = len(samples), blocks_of(samples)
         return Recording(where, rate, self.target(rate, where), blocks, total, notes)
+
+    def _opened(self, audio: str | Path | BinaryIO) -> AudioStream:
+        return open_audio(audio, BLOCK, *(self.options.raw or (None,)), channel=self.channel)
 
     def target(self, rate: float, where: str) -> float:
         """Return the sample rate at which features are computed.  Raises ConfigError for one that does not fit."""
@@ -115,6 +128,10 @@ class AudioInput:
         """Return the stages of a stream from samples at `rate`, as programs give them, to those of the front end."""
         target = self.target(rate, "stream")
         return [SampleStage(self.channel), *([] if rate == target else [Resampler(rate, target)])]
+
+
+def _name(audio: str | Path | BinaryIO) -> str:
+    return str(getattr(audio, "name", "bytes")) if hasattr(audio, "read") else str(audio)
 
 
 def blocks_of(samples: np.ndarray) -> Iterator[np.ndarray]:

@@ -1,9 +1,11 @@
 """What a recogniser returns: words with times and confidences, and on request the lattice."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -13,41 +15,22 @@ from decoder.lattices.posteriors import word_confidences
 from decoder.results.live_recognition import alternatives
 from decoder.results.outputs import slf_lattice
 from decoder.search.decoder import Decoder, DecodingResult
-from readers.htk.slf import Lattice
+from readers.common.files import write_lines
+from readers.errors import ConfigError
+from readers.htk.mlf import Label, write_mlf
+from readers.htk.slf import Lattice, write_slf
 from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
-from readers.results.timed_words import TimedWord
+from readers.results.timed_words import ALONE, TOGETHER, Word, word_objects, write_textgrid
+
+SUFFIXES = ("txt", "json", "srt", "vtt", "ctm", "stm", "TextGrid", "mlf", "slf")  # of `Transcript.save`
 
 
-@dataclass(frozen=True)
-class Word:
-    """A recognised or aligned word.
-
-    Attributes
-    ----------
-    text : str
-    start, end : float
-        Seconds.
-    confidence : float or None
-        In [0, 1]: the probability that the word is right if the recogniser is calibrated, otherwise the posterior
-        probability of the word in the lattice; None if the decoder keeps no lattices.  Of an alignment: how well the
-        audio matches the word's phones, see `decoder.alignment.PhoneGoodness`.
-    """
-
-    text: str
-    start: float
-    end: float
-    confidence: float | None = None
-
-    @property
-    def timed(self) -> TimedWord:
-        """The word as `readers.results` writes it."""
-        return TimedWord(self.text, self.start, self.end, self.confidence)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Transcript:
     """The words of one recording.
+
+    Printed, it is the words, each with its confidence: `AB [0.98] C [0.87]`.
 
     Attributes
     ----------
@@ -83,6 +66,16 @@ class Transcript:
     accepted: bool | None = None
     notes: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        marks = ("" if word.confidence is None else f" [{word.confidence:.2f}]" for word in self.words)
+        return " ".join(word.text + mark for word, mark in zip(self.words, marks)) or f"(no words{self._why()})"
+
+    def __repr__(self) -> str:
+        return f"<Transcript of {self.seconds:.2f} s: {self}>"
+
+    def _why(self) -> str:
+        return f": {self.reason}" if self.reason else ""
+
     @property
     def text(self) -> str:
         """All words, with a blank between them."""
@@ -98,8 +91,10 @@ class Transcript:
         """The words with times and, if there is a lattice, confidences."""
         if self.lattice is None or not self.spoken:
             return self.spoken
-        found = word_confidences(self.lattice, [word.text for word in self.spoken], self.calibrate)
-        return tuple(replace(word, confidence=one) for word, one in zip(self.spoken, found, strict=True))
+        confidences = word_confidences(self.lattice, [word.text for word in self.spoken], self.calibrate)
+        return tuple(
+            word._replace(confidence=confidence) for word, confidence in zip(self.spoken, confidences, strict=True)
+        )
 
     def alternatives(self, count: int) -> list[str]:
         """Return the text of the best sentences.
@@ -132,8 +127,78 @@ class Transcript:
         list of Transcript
             Different texts, this one first, then the best others; only this one if there is no lattice.
         """
-        found = alternatives([word.timed for word in self.words], self.lattice, count, self.calibrate)
-        return [replace(self, spoken=tuple(Word(*word) for word in one), make_lattice=None) for one in found]
+        sentences = alternatives(list(self.words), self.lattice, count, self.calibrate)
+        return [replace(self, spoken=tuple(words), make_lattice=None) for words in sentences]
+
+    def as_dict(self, alternatives: int = 1) -> dict[str, object]:
+        """Return the transcript as an object of JSON.
+
+        Parameters
+        ----------
+        alternatives : int
+            If it is above 1, at most so many sentences are listed under `alternatives`.
+
+        Returns
+        -------
+        dict
+            `text`, `seconds` and `words` with `word`, `start`, `end` and `confidence`; `accepted` and `grammar_score`
+            of a recogniser with a grammar; `notes` and `reason` unless they are empty.
+        """
+        content: dict[str, object] = {"text": self.text, "seconds": round(self.seconds, 3)}
+        content["words"] = word_objects(self.words)
+        if alternatives > 1:
+            sentences = self.hypotheses(alternatives)
+            content["alternatives"] = [{"text": one.text, "words": word_objects(one.words)} for one in sentences]
+        if self.accepted is not None:
+            score = self.grammar_score
+            content |= {"accepted": self.accepted, "grammar_score": round(score, 3) if math.isfinite(score) else None}
+        content |= {"notes": list(self.notes)} if self.notes else {}
+        return content | ({"reason": self.reason} if self.reason else {})
+
+    def save(self, path: str | Path, name: str | None = None) -> None:
+        """Write the transcript to a file, in the format that its suffix selects.
+
+        Parameters
+        ----------
+        path : str or Path
+            `x.txt`: the words; `.json`: see `as_dict`; `.srt`, `.vtt`: subtitles; `.ctm`, `.stm` (NIST), `.mlf` (HTK),
+            `.TextGrid` (Praat; with a tier of phones after an alignment): times; `.slf`: the lattice.
+        name : str, optional
+            Of the recording, for formats that contain it; by default that of the file.
+
+        Raises
+        ------
+        ConfigError
+            For another suffix, and for a lattice that does not exist.
+        OSError
+
+        Examples
+        --------
+        >>> Recognizer.load("digits.argo").transcribe("speech.wav").save("speech.TextGrid")
+        """
+        path, form = Path(path), Path(path).suffix.lower().removeprefix(".")
+        name = path.stem if name is None else name
+        if form not in map(str.lower, SUFFIXES):
+            raise ConfigError(f"{path}: unknown format; expected a name that ends in .{', .'.join(SUFFIXES)}")
+        if form == "txt":
+            write_lines(path, [self.text])
+        elif form == "json":
+            write_lines(path, [json.dumps(self.as_dict(), ensure_ascii=False)])
+        elif form == "mlf":
+            ticks = [(round(word.start * TICKS_PER_SECOND), round(word.end * TICKS_PER_SECOND)) for word in self.words]
+            labels = [Label(*times, word.text) for times, word in zip(ticks, self.words)]
+            write_mlf(path, [(f"*/{name}.rec", labels)])
+        elif form == "slf":
+            if self.lattice is None:
+                why = self._why() or ", as the recording is long; recognised as a whole, it has one"
+                raise ConfigError(f"{path.name}: no lattice{why}; expected one")
+            write_slf(path, self.lattice)
+        elif form == "textgrid":
+            write_textgrid(path, self.words, self.phones or None, self.seconds)
+        elif form in TOGETHER:
+            TOGETHER[form](path, {name: self.words})
+        else:
+            ALONE[form](path, self.words)
 
 
 def transcript_of(
@@ -144,7 +209,7 @@ def transcript_of(
     calibrate: Callable[[float], float] | None = None,
 ) -> Transcript:
     """Return what was decoded; period: of the frames in 100 ns units, seconds: duration of the audio."""
-    words = [_word(word.word, word.start * period, word.end * period) for word in result.words]
+    words = [_word(word.text, word.start * period, word.end * period) for word in result.words]
     make_lattice = None
     if result.lattice is not None:
 
@@ -165,12 +230,11 @@ def aligned_transcript(alignment: Alignment, period: int, seconds: float, goodne
         one = _word(phone_of(unit.model), span.start * period, span.end * period)
         if unit.word >= 0:
             of_word.setdefault(unit.word, []).append(good)
-            one = replace(one, confidence=math.exp(good))
+            one = one._replace(confidence=math.exp(good))
         phones.append(one)
     words = [
-        replace(
-            _word(unit.output, span.start * period, span.end * period),
-            confidence=math.exp(sum(of_word[unit.word]) / len(of_word[unit.word])),
+        _word(unit.output, span.start * period, span.end * period)._replace(
+            confidence=math.exp(sum(of_word[unit.word]) / len(of_word[unit.word]))
         )
         for unit, span in alignment.words
         if unit.output

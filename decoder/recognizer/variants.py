@@ -1,12 +1,12 @@
 """The methods of Recognizer that return another one: with other options, a grammar, hotwords or other audio."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from decoder.graph.transcript import TranscriptGraphs
+from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
@@ -24,7 +24,27 @@ class Variants:
     front_end: FrontEnd
     grammar: Grammar | None
     calibration: Calibration | None
+    name: str
+    bundle: Bundle | None
     _audio: AudioInput
+    _changes: tuple[tuple[str, tuple, dict], ...] = ()  # the calls that made it from the one that was loaded
+
+    def __copy__(self) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __reduce__(self) -> tuple:
+        """Pickle the path of the bundle and the calls of the methods below, not models and graphs."""
+        if self.bundle is None:
+            raise ConfigError(f"{self.name}: made from parts; expected one of Recognizer.load, which can be pickled")
+        return reloaded, (type(self), self.bundle.path.resolve(), self._changes)
+
+    def _changed(self, method: str, *arguments: Any, **options: Any) -> Self:
+        """Return a copy that remembers the call from which it comes."""
+        other = self.__copy__()
+        other._changes = (*self._changes, (method, arguments, options))
+        return other
 
     def _transcript_graphs(self) -> TranscriptGraphs:
         raise NotImplementedError
@@ -51,7 +71,7 @@ class Variants:
         >>> Recognizer.load("digits.argo").with_options(beam=8.0).decoder.options.beam
         8.0
         """
-        other = copy.copy(self)
+        other = self._changed("with_options", **options)
         other.decoder = self.decoder.with_options(**options)
         return other
 
@@ -87,7 +107,7 @@ class Variants:
         >>> Recognizer.load("digits.argo").with_grammar(["AB C", "C"]).transcribe("speech.wav").accepted
         True
         """
-        other = copy.copy(self)
+        other = self._changed("with_grammar", grammar, kind, **options)
         other.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), self.decoder.options, options)
         other.decoder, other.calibration = other.grammar.decoder.with_hotwords_of(self.decoder), None
         return other
@@ -129,7 +149,7 @@ class Variants:
         >>> recognizer.transcribe("speech.wav").text
         'AB C'
         """
-        other = copy.copy(self)
+        other = self._changed("with_hotwords", phrases, score)
         other.decoder = self.decoder.with_hotwords(phrases, score, on_fault)
         return other
 
@@ -158,6 +178,14 @@ class Variants:
         known = sorted(field.name for field in fields(AudioOptions))
         for name in options.keys() - set(known):
             raise ConfigError(f"audio option {name}: unknown; expected one of {', '.join(known)}")
-        other = copy.copy(self)
+        other = self._changed("with_audio", **options)
         other._audio = AudioInput(self.front_end, replace(self._audio.options, **options))
         return other
+
+
+def reloaded(kind: type[Variants], path: Path, changes: tuple[tuple[str, tuple, dict], ...]) -> Variants:
+    """Return the recogniser that was pickled: open its bundle, and repeat the calls that changed it."""
+    recognizer = kind.load(path)
+    for method, arguments, options in changes:
+        recognizer = getattr(recognizer, method)(*arguments, **options)
+    return recognizer

@@ -24,7 +24,7 @@ from decoder.search.search_stream import PartialResult, SearchStream
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.slf import Lattice
 from readers.htk.units import TICKS_PER_SECOND
-from readers.results.timed_words import TimedWord
+from readers.results.timed_words import Word
 
 
 class StreamStage(Protocol):
@@ -82,7 +82,7 @@ class RecognitionEvent:
     ----------
     start, end : float
         Seconds of the audio.
-    words : list of TimedWord
+    words : list of Word
         With confidences in [0, 1] if the decoder keeps lattices; otherwise they are None.
     num_stable : int
         Number of words, from the first one, that cannot change any more.
@@ -96,7 +96,7 @@ class RecognitionEvent:
 
     start: float
     end: float
-    words: list[TimedWord]
+    words: list[Word]
     num_stable: int
     is_final: bool = False
     reason: str = ""
@@ -106,19 +106,19 @@ class RecognitionEvent:
     @property
     def text(self) -> str:
         """All words."""
-        return " ".join(word.word for word in self.words)
+        return " ".join(word.text for word in self.words)
 
     @property
     def stable(self) -> str:
         """The words that cannot change any more."""
-        return " ".join(word.word for word in self.words[: self.num_stable])
+        return " ".join(word.text for word in self.words[: self.num_stable])
 
     @property
     def unstable(self) -> str:
         """The words that may still change."""
-        return " ".join(word.word for word in self.words[self.num_stable :])
+        return " ".join(word.text for word in self.words[self.num_stable :])
 
-    def hypotheses(self, count: int) -> list[list[TimedWord]]:
+    def hypotheses(self, count: int) -> list[list[Word]]:
         """Return the words of the best hypotheses with times and confidences.
 
         Parameters
@@ -128,7 +128,7 @@ class RecognitionEvent:
 
         Returns
         -------
-        list of list of TimedWord
+        list of list of Word
             Different texts, `words` first, then the best others; only `words` if there is no lattice.
         """
         return alternatives(self.words, self.lattice, count, self.calibrate)
@@ -248,7 +248,7 @@ class Recognition:
             last = self._end()
             self._begin(partial.silence if alive else 0)
             return [last] if last.words or partial.heard or not alive else []
-        found = [word.word for word in partial.words], partial.num_stable
+        found = [word.text for word in partial.words], partial.num_stable
         if found == self._reported or not partial.words:
             return []
         self._reported = found
@@ -266,7 +266,7 @@ class Recognition:
         result = self._search.finish()
         lattice, confidences = self._lattice(result), None
         if lattice is not None:
-            confidences = word_confidences(lattice, [word.word for word in result.words])
+            confidences = word_confidences(lattice, [word.text for word in result.words])
         event = self._event(result.words, len(result.words), confidences)
         return replace(event, is_final=True, reason=result.reason, lattice=lattice, calibrate=self._calibrate)
 
@@ -282,7 +282,7 @@ class Recognition:
     ) -> RecognitionEvent:
         seconds, first = self._seconds, self._first
         timed = [
-            TimedWord(word.word, seconds(first + word.start), seconds(first + word.end), self._confidence(confidence))
+            Word(word.text, seconds(first + word.start), seconds(first + word.end), self._confidence(confidence))
             for word, confidence in zip(words, confidences or [None] * len(words), strict=True)
         ]
         return RecognitionEvent(seconds(first), seconds(self.num_frames), timed, num_stable)
@@ -304,8 +304,8 @@ class Recognition:
 
 
 def alternatives(
-    words: list[TimedWord], lattice: Lattice | None, count: int, calibrate: Callable[[float], float] | None
-) -> list[list[TimedWord]]:
+    words: list[Word], lattice: Lattice | None, count: int, calibrate: Callable[[float], float] | None
+) -> list[list[Word]]:
     """Return the words of up to `count` hypotheses: those of the search, then the best others of a lattice."""
     try:
         found = [] if lattice is None else confident_hypotheses(lattice, count)
@@ -313,6 +313,6 @@ def alternatives(
         found = []
     if calibrate is not None:
         found = [[word._replace(confidence=calibrate(word.confidence)) for word in one] for one in found]
-    text = [word.word for word in words]
-    others = [one for one in found if [word.word for word in one] != text]
+    text = [word.text for word in words]
+    others = [one for one in found if [word.text for word in one] != text]
     return [words, *others][: max(count, 1)]

@@ -29,7 +29,7 @@ SCORE_DECIMALS = 6
 
 def word_labels(result: DecodingResult, period: int = TICKS_PER_FRAME, until: float = math.inf) -> list[Label]:
     """One label per word; period: 100 ns ticks per frame."""
-    return [Label(*_times(word.start, word.end, period, until), word.word, _score(word.cost)) for word in result.words]
+    return [Label(*_times(word.start, word.end, period, until), word.text, _score(word.cost)) for word in result.words]
 
 
 def _times(start: int, end: int, period: int, until: float) -> tuple[int, int]:

@@ -61,7 +61,7 @@ class WordTimes(NamedTuple):
 
     Attributes
     ----------
-    word : str
+    text : str
         The word as it is written.
     start, end : int
         Frames, end exclusive.
@@ -69,7 +69,7 @@ class WordTimes(NamedTuple):
         Cost of its states and of its word arc, -ln.
     """
 
-    word: str
+    text: str
     start: int
     end: int
     cost: float

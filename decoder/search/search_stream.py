@@ -60,12 +60,12 @@ class PartialResult:
     @property
     def stable(self) -> list[str]:
         """The words that cannot change any more."""
-        return [word.word for word in self.words[: self.num_stable]]
+        return [word.text for word in self.words[: self.num_stable]]
 
     @property
     def unstable(self) -> list[str]:
         """The words that may still change."""
-        return [word.word for word in self.words[self.num_stable :]]
+        return [word.text for word in self.words[self.num_stable :]]
 
 
 class SearchStream:

@@ -136,5 +136,5 @@ def check_directories(targets: Iterable[Path], model: IvectorModel) -> None:
         if others and side.exists() and read_side_file(side) != FeatureRecord(extractor=model.checksum):
             raise ConfigError(
                 f"{others[0]}: from another model than {model.source} ({len(others)} such files); expected a directory "
-                "of its own for each model; remove those files or choose another --out"
+                "of its own for each model; remove those files or choose another directory"
             )

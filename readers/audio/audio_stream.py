@@ -57,7 +57,7 @@ class AudioStream(NamedTuple):
 
 
 def open_audio(
-    path: str | os.PathLike,
+    path: str | os.PathLike | BinaryIO,
     block: int,
     rate: int | None = None,
     encoding: str = PCM_16,
@@ -69,7 +69,7 @@ def open_audio(
     Parameters
     ----------
     path : path
-        File, named pipe, or `-` for standard input.
+        File, named pipe, `-` for standard input, or a file that is open for reading in binary mode, such as BytesIO.
     block : int
         Samples per block; a pipe may return fewer.
     rate : int, optional
@@ -91,12 +91,18 @@ def open_audio(
     FormatError
         For an unknown format, several channels without a choice, and a missing channel.
     ConfigError
-        For raw samples without a rate, an unknown encoding, and a rate that differs from that of the file.
+        For raw samples without a rate, an unknown encoding, a rate that differs from that of the file, and a file that
+        is open as text.
     """
     raw = None if rate is None else RawFormat(rate, encoding, channels)
     if raw is not None:
         raw.check()
-    if os.fspath(path) == STANDARD_INPUT:
+    if not isinstance(path, (str, os.PathLike)):
+        where = str(getattr(path, "name", "bytes"))
+        if not isinstance(path.read(0), bytes):
+            raise ConfigError(f"{where}: open as text; expected a file that is open in binary mode")
+        audio = _from_pipe(path, where, block, raw)
+    elif os.fspath(path) == STANDARD_INPUT:
         if sys.stdin.buffer.isatty():
             raise ConfigError("standard input: a terminal; expected audio from a pipe, for instance from arecord")
         where, audio = "standard input", _from_pipe(sys.stdin.buffer, "standard input", block, raw)
@@ -106,7 +112,7 @@ def open_audio(
     else:
         where, audio = os.fspath(path), _from_file(path, block, raw)
     if rate is not None and audio.rate != rate:
-        raise ConfigError(f"{path}: {audio.rate} samples per second; expected {rate}, as requested")
+        raise ConfigError(f"{where}: {audio.rate} samples per second; expected {rate}, as requested")
     choose_channel(np.zeros((0, audio.channels), np.float32), channel, where)
     blocks = (choose_channel(samples, channel, where) for samples in audio.blocks)
     return AudioStream(audio.rate, blocks, audio.num_samples, audio.notes)
@@ -151,7 +157,7 @@ def _from_pipe(file: BinaryIO, where: str, block: int, raw: RawFormat | None) ->
     if audio_format(begin):
         return _from_copy(file, where, block, begin)
     if raw is None:
-        raise ConfigError(f"{where}: raw samples; expected audio with a header, or their sampling rate (--rate)")
+        raise ConfigError(f"{where}: raw samples; expected audio with a header, or the option rate")
     return _Channels(raw.rate, raw.channels, _raw_blocks(file, where, block, begin, raw), None, notes)
 
 

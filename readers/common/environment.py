@@ -3,6 +3,8 @@
 import contextlib
 import ctypes
 import gc
+import logging
+import multiprocessing
 import os
 import sys
 import threading
@@ -26,6 +28,8 @@ SWITCH_SECONDS = 0.0005
 CHECKOUT = Path(__file__).parents[2]
 DISTRIBUTION = "argonaut-asr"
 UNKNOWN_VERSION = "0+unknown"
+COMPILATION_INTERVAL = 5.0  # seconds between lines about the compilation of kernels
+LONG_COMPILATION = 1.0  # seconds after which the first line appears
 
 
 @cache
@@ -253,7 +257,49 @@ class Compilation:
             self.observer(self)
 
 
+class CompilationNotes:
+    """Tells the user why a first run takes longer: kernels are compiled.
+
+    compiled: what was compiled before does not count; tell: receives each line.
+    """
+
+    def __init__(self, compiled: Compilation, tell: Callable[[str], None]):
+        self.seconds, self.num_kernels, self.tell = compiled.seconds, compiled.num_kernels, tell
+        self.next = LONG_COMPILATION
+
+    def __call__(self, compiled: Compilation) -> None:
+        seconds = compiled.seconds - self.seconds
+        if seconds < max(self.next, LONG_COMPILATION) or not compiled.cache:
+            return
+        if self.next <= LONG_COMPILATION:
+            text = f"compiling kernels, once per installation; they are kept in {kernel_directory(compiled.cache)}"
+            if not compiled.is_kept:  # a warning has said so
+                text = "compiling kernels"
+        else:
+            text = f"compiling kernels: {compiled.num_kernels - self.num_kernels} after {seconds:.0f} s"
+        self.next = seconds + COMPILATION_INTERVAL
+        self.tell(text)
+
+    def close(self, compiled: Compilation) -> None:
+        if self.next > LONG_COMPILATION:
+            number, seconds = compiled.num_kernels - self.num_kernels, compiled.seconds - self.seconds
+            self.tell(f"compiled {number} kernel{'s' if number > 1 else ''} in {seconds:.0f} s")
+
+
+def kernel_directory(cache: str) -> str:
+    """Return where compiled kernels are kept, given the directory of one of them."""
+    directory = Path(cache)
+    return f"directories such as {cache}" if directory.name == "__pycache__" else str(directory.parent)
+
+
+def _log_note(text: str) -> None:
+    """Log a line; the default of programs, whose workers leave it to them."""
+    if multiprocessing.parent_process() is None:
+        logging.getLogger("argonaut").warning(text)
+
+
 compilation = Compilation()
+compilation.observer = CompilationNotes(compilation, _log_note)
 
 
 class Stopwatch:

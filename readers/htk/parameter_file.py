@@ -272,7 +272,7 @@ def _read_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
         return _parse_header(file, path)
     except FormatError:
         file.seek(0)
-        use = "argonaut hcopy makes one from it, and argon --features reads audio directly"
+        use = "argonaut hcopy makes one from it, and `argon --features` reads audio directly"
         refuse_audio(file.read(HEAD_SIZE), path, f"an HTK feature file; {use}")
         raise
 

@@ -11,7 +11,7 @@ __all__, __getattr__ = face(
         "indexed_archive": ["ArchiveRecord", "ArchiveWriter", "IndexedArchive"],
         "nbest": ["Hypothesis", "read_nbest", "write_nbest"],
         "textgrid": ["Interval", "Tier", "read_textgrid"],
-        "timed_words": ["TimedWord", "read_ctm", "write_words"],
+        "timed_words": ["Word", "read_ctm", "write_words"],
         "trn": ["read_trn"],
     },
 )

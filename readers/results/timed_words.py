@@ -25,30 +25,27 @@ CUE_SECONDS, CUE_CHARACTERS, PAUSE = (
 )  # maximum duration and length of a subtitle; a pause that ends it (seconds)
 
 
-class TimedWord(NamedTuple):
-    """A recognised word.
+class Word(NamedTuple):
+    """A recognised or aligned word, or a phone.
 
     Attributes
     ----------
-    word : str
+    text : str
     start, end : float
         Seconds.
     confidence : float or None
-        In [0, 1]; None if unknown.
+        In [0, 1]: the probability that the word is right if the recogniser is calibrated, otherwise the posterior
+        probability of the word in the lattice.  Of an alignment: how well the audio matches the word's phones, see
+        `decoder.alignment.PhoneGoodness`.  None if unknown, for instance where the decoder keeps no lattices.
     """
 
-    word: str
+    text: str
     start: float
     end: float
     confidence: float | None = None
 
-    @property
-    def text(self) -> str:
-        """The word, under the name that it has in a `decoder.recognizer.Word`."""
-        return self.word
 
-
-Utterances = Mapping[str, Sequence[TimedWord]]
+Utterances = Mapping[str, Sequence[Word]]
 
 
 def write_ctm(path: str | os.PathLike, utterances: Utterances, channel: str = CHANNEL) -> None:
@@ -58,12 +55,12 @@ def write_ctm(path: str | os.PathLike, utterances: Utterances, channel: str = CH
             file.writelines(f"{line}\n" for line in ctm_lines(name, words, channel))
 
 
-def ctm_lines(name: str, words: Iterable[TimedWord], channel: str = CHANNEL) -> Iterator[str]:
+def ctm_lines(name: str, words: Iterable[Word], channel: str = CHANNEL) -> Iterator[str]:
     """Yield the lines of an utterance in a CTM file."""
     for word in words:
         confidence = "" if word.confidence is None else f" {word.confidence:.4f}"
         duration = word.end - word.start
-        yield f"{_field(name)} {channel} {word.start:.3f} {duration:.3f} {_field(word.word)}{confidence}"
+        yield f"{_field(name)} {channel} {word.start:.3f} {duration:.3f} {_field(word.text)}{confidence}"
 
 
 def is_ctm(lines: Iterable[str]) -> bool:
@@ -73,7 +70,7 @@ def is_ctm(lines: Iterable[str]) -> bool:
     return bool(rows) and all(len(row) in (5, 6) and is_number(row[2]) and is_number(row[3]) for row in rows)
 
 
-def read_ctm(path: str | os.PathLike) -> dict[str, list[TimedWord]]:
+def read_ctm(path: str | os.PathLike) -> dict[str, list[Word]]:
     """Read a CTM file.
 
     Parameters
@@ -83,7 +80,7 @@ def read_ctm(path: str | os.PathLike) -> dict[str, list[TimedWord]]:
 
     Returns
     -------
-    dict of str to list of TimedWord
+    dict of str to list of Word
         Words of each utterance by time, of all channels.
 
     Raises
@@ -95,7 +92,7 @@ def read_ctm(path: str | os.PathLike) -> dict[str, list[TimedWord]]:
     ----------
     NIST sclite documentation.
     """
-    utterances: dict[str, list[TimedWord]] = {}
+    utterances: dict[str, list[Word]] = {}
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split(";;")[0].split()
         if not fields:
@@ -110,7 +107,7 @@ def read_ctm(path: str | os.PathLike) -> dict[str, list[TimedWord]]:
             raise FormatError(
                 f"{path}:{number}: {line.strip()[:60]!r}; expected utterance channel start duration word [confidence]"
             ) from None
-        timed = TimedWord(word, numbers[0], numbers[0] + numbers[1], numbers[2] if rest else None)
+        timed = Word(word, numbers[0], numbers[0] + numbers[1], numbers[2] if rest else None)
         utterances.setdefault(name, []).append(timed)
     return {name: sorted(words, key=lambda word: word.start) for name, words in utterances.items()}
 
@@ -120,19 +117,25 @@ def write_stm(path: str | os.PathLike, utterances: Utterances, channel: str = CH
     with atomic_write(path, "w") as file:
         for name, words in utterances.items():
             start, end = (words[0].start, words[-1].end) if words else (0.0, 0.0)
-            text = " ".join(_field(word.word) for word in words) or "ignore_time_segment_in_scoring"
+            text = " ".join(_field(word.text) for word in words) or "ignore_time_segment_in_scoring"
             file.write(f"{_field(name)} {channel} {speaker} {start:.3f} {end:.3f} {text}\n")
+
+
+def word_objects(words: Iterable[Word]) -> list[dict[str, object]]:
+    """Return words as objects of JSON: word, start, end in seconds and, where it is known, confidence."""
+    return [
+        {"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)}
+        | ({} if word.confidence is None else {"confidence": round(word.confidence, 4)})
+        for word in words
+    ]
 
 
 def write_json(path: str | os.PathLike, utterances: Utterances) -> None:
     """Write one object, utterance -> {"text", "words": [{"word", "start", "end"[, "confidence"]}]}."""
-    content = {}
-    for name, words in utterances.items():
-        rows = []
-        for word in words:
-            row = {"word": word.word, "start": round(word.start, 3), "end": round(word.end, 3)}
-            rows.append(row if word.confidence is None else row | {"confidence": round(word.confidence, 4)})
-        content[name] = {"text": " ".join(word.word for word in words), "words": rows}
+    content = {
+        name: {"text": " ".join(word.text for word in words), "words": word_objects(words)}
+        for name, words in utterances.items()
+    }
     with atomic_write(path, "w") as file:
         json.dump(content, file, ensure_ascii=False, indent=1)
         file.write("\n")
@@ -140,8 +143,8 @@ def write_json(path: str | os.PathLike, utterances: Utterances) -> None:
 
 def write_textgrid(
     path: str | os.PathLike,
-    words: Sequence[TimedWord],
-    phones: Sequence[TimedWord] | None = None,
+    words: Sequence[Word],
+    phones: Sequence[Word] | None = None,
     duration: float = 0.0,
 ) -> None:
     """Write one utterance in Praat's long text format: a tier of words and, if they are given, one of phones.
@@ -153,14 +156,14 @@ def write_textgrid(
     write_tiers(path, tiers, duration)
 
 
-def write_tiers(path: str | os.PathLike, tiers: Mapping[str, Sequence[TimedWord]], duration: float = 0.0) -> None:
+def write_tiers(path: str | os.PathLike, tiers: Mapping[str, Sequence[Word]], duration: float = 0.0) -> None:
     """Write interval tiers in Praat's long text format.
 
     Parameters
     ----------
     path : path
         TextGrid file.
-    tiers : mapping of str to sequence of TimedWord
+    tiers : mapping of str to sequence of Word
         Labels of each tier, by time; the time between them becomes empty intervals.
     duration : float
         Seconds; all tiers end there, and so does a label that would end later.  With labels that begin later, as
@@ -192,7 +195,7 @@ def write_tiers(path: str | os.PathLike, tiers: Mapping[str, Sequence[TimedWord]
         file.writelines(lines)
 
 
-def _intervals(words: Sequence[TimedWord], end: float) -> list[tuple[float, float, str]]:
+def _intervals(words: Sequence[Word], end: float) -> list[tuple[float, float, str]]:
     """Return (start, end, text) of the words and of the empty intervals between them, which together fill 0 .. end."""
     intervals: list[tuple[float, float, str]] = []
     time = 0.0
@@ -201,21 +204,21 @@ def _intervals(words: Sequence[TimedWord], end: float) -> list[tuple[float, floa
             intervals.append((time, word.start, ""))
         time = max(time, word.start)
         if word.end > time:
-            intervals.append((time, word.end, word.word))
+            intervals.append((time, word.end, word.text))
             time = word.end
     if _seconds(end) != _seconds(time):
         intervals.append((time, end, ""))
     return intervals
 
 
-def write_srt(path: str | os.PathLike, words: Sequence[TimedWord]) -> None:
+def write_srt(path: str | os.PathLike, words: Sequence[Word]) -> None:
     """Write one utterance as SubRip subtitles."""
     with atomic_write(path, "w") as file:
         for number, (start, end, text) in enumerate(cues(words), 1):
             file.write(f"{number}\n{_clock(start, ',')} --> {_clock(end, ',')}\n{text}\n\n")
 
 
-def write_vtt(path: str | os.PathLike, words: Sequence[TimedWord]) -> None:
+def write_vtt(path: str | os.PathLike, words: Sequence[Word]) -> None:
     """Write one utterance as WebVTT subtitles."""
     with atomic_write(path, "w") as file:
         file.write("WEBVTT\n\n")
@@ -224,17 +227,17 @@ def write_vtt(path: str | os.PathLike, words: Sequence[TimedWord]) -> None:
             file.write(f"{_clock(start, '.')} --> {_clock(end, '.')}\n{escaped}\n\n")
 
 
-def cues(words: Iterable[TimedWord]) -> list[tuple[float, float, str]]:
+def cues(words: Iterable[Word]) -> list[tuple[float, float, str]]:
     """Return (start, end, text) of subtitles; a subtitle is limited in duration and length and contains no pause."""
-    found: list[list[TimedWord]] = []
+    found: list[list[Word]] = []
     for word in words:
         last = found[-1] if found else []
         goes_on = bool(last) and word.start - last[-1].end < PAUSE and word.end - last[0].start <= CUE_SECONDS
-        if goes_on and sum(len(one.word) + 1 for one in last) + len(word.word) <= CUE_CHARACTERS:
+        if goes_on and sum(len(one.text) + 1 for one in last) + len(word.text) <= CUE_CHARACTERS:
             last.append(word)
         else:
             found.append([word])
-    return [(cue[0].start, cue[-1].end, " ".join(word.word for word in cue)) for cue in found]
+    return [(cue[0].start, cue[-1].end, " ".join(word.text for word in cue)) for cue in found]
 
 
 # Suffix -> function that writes all utterances to one file (TOGETHER), or one utterance to its own file (ALONE).
@@ -266,9 +269,9 @@ def write_words(
     path : path
         `words.ctm`, `.stm`, `.json`: one file for all utterances.  `subtitles.srt`, `.vtt`, `.TextGrid`: a directory
         `subtitles` with one file per utterance.
-    utterances : mapping of str to sequence of TimedWord
+    utterances : mapping of str to sequence of Word
         Words of each utterance.
-    phones : mapping of str to sequence of TimedWord, optional
+    phones : mapping of str to sequence of Word, optional
         Phones of utterances, for the second tier of a TextGrid; other formats have no place for them.
     durations : mapping of str to float, optional
         Durations of utterances in seconds, where a TextGrid ends; by default it ends with the last word.

@@ -9,14 +9,13 @@ import numpy as np
 from decoder.grammars.vocabulary import listed
 from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.recording import LONGEST
-from decoder.recognizer.transcript import Word
 from readers.audio.audio_file import MIX, Channel, read_audio
 from readers.audio.header import AudioHeader, read_audio_header
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
 from readers.corpora.corpus import Utterance
 from readers.errors import ArgonautError, AudioWarning, FormatError
 from readers.htk.units import TICKS_PER_SECOND
-from readers.results.timed_words import TimedWord
+from readers.results.timed_words import Word
 from recipes.align.recordings import Recording
 from recipes.align.results import DECIMALS, NO_TRANSCRIPT, AlignedRecording, AlignedUtterance, Damage
 
@@ -105,11 +104,9 @@ class RecordingAligner:
             return min(round(utterance.start + frame * second, DECIMALS), utterance.end)
 
         return utterance._replace(
-            words=tuple(TimedWord(one.text, at(one.start), at(one.end), one.confidence) for one in found.words),
+            words=tuple(Word(one.text, at(one.start), at(one.end), one.confidence) for one in found.words),
             phones=tuple(
-                TimedWord(one.phone, at(one.start), at(one.end), one.confidence)
-                for one in found.phones
-                if one.position >= 0
+                Word(one.text, at(one.start), at(one.end), one.confidence) for one in found.phones if one.position >= 0
             ),
             damage=tuple(
                 Damage(at(one.start), at(one.end), one.kind, " ".join(one.words), " ".join(one.recognised))
@@ -139,10 +136,10 @@ class _Audio:
         return self.whole[channel][first:stop], rate
 
 
-def _timed(words: Iterable[Word], start: float, end: float) -> tuple[TimedWord, ...]:
+def _timed(words: Iterable[Word], start: float, end: float) -> tuple[Word, ...]:
     """Return words of an utterance with times in the recording; the last frame may end after the utterance."""
 
     def at(time: float) -> float:
         return round(min(start + time, end), DECIMALS)
 
-    return tuple(TimedWord(one.text, at(one.start), at(one.end), one.confidence) for one in words)
+    return tuple(Word(one.text, at(one.start), at(one.end), one.confidence) for one in words)

@@ -10,7 +10,7 @@ from pathlib import Path
 from readers.common.files import atomic_write, write_lines
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.units import TICKS_PER_SECOND
-from readers.results.timed_words import TimedWord, ctm_lines, write_tiers
+from readers.results.timed_words import Word, ctm_lines, write_tiers
 from recipes.align.results import AlignedRecording, AlignedUtterance, Damage, DoubtfulStretch, doubtful_stretches
 
 SEPARATE = {"textgrid": "TextGrid", "json": "json"}  # formats with a file for each recording, and its extension
@@ -80,7 +80,7 @@ def write_together(
     return doubtful
 
 
-def tiers_of(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch] | None = None) -> dict[str, list[TimedWord]]:
+def tiers_of(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch] | None = None) -> dict[str, list[Word]]:
     """Return the tiers of a TextGrid: `words` and `phones`, of each speaker if there are several.
 
     Words of a speaker that overlap are in tiers of their own, `SPEAKER (2) - words`.
@@ -89,7 +89,7 @@ def tiers_of(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch] | Non
     empty interval.
     """
     voices = _voices(result.utterances)
-    tiers: dict[str, list[TimedWord]] = {}
+    tiers: dict[str, list[Word]] = {}
     for voice, own in voices.items():
         prefix = f"{voice} - " if len(voices) > 1 else ""
         for level in ("words", "phones"):
@@ -98,7 +98,7 @@ def tiers_of(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch] | Non
         if doubtful is not None:
             names = {one.name for one in own}
             stretches = [
-                TimedWord(f"{one.words} ({one.confidence:.2f})", one.start, one.end)
+                Word(f"{one.words} ({one.confidence:.2f})", one.start, one.end)
                 for one in doubtful
                 if one.utterance in names
             ]
@@ -138,14 +138,14 @@ def _extent(utterance: AlignedUtterance) -> tuple[float, float]:
     )
 
 
-def _damage_label(damage: Damage) -> TimedWord:
+def _damage_label(damage: Damage) -> Word:
     difference = " -> ".join(filter(None, (damage.words, damage.recognised)))
-    return TimedWord(f"{damage.kind}: {difference}", damage.start, damage.end)
+    return Word(f"{damage.kind}: {difference}", damage.start, damage.end)
 
 
-def _labels(utterance: AlignedUtterance, level: str) -> tuple[TimedWord, ...]:
+def _labels(utterance: AlignedUtterance, level: str) -> tuple[Word, ...]:
     if utterance.reason:
-        return (TimedWord("", utterance.start, utterance.end),)
+        return (Word("", utterance.start, utterance.end),)
     return getattr(utterance, level)
 
 
@@ -166,8 +166,8 @@ def as_json(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch]) -> di
     return {"audio": result.audio, "seconds": result.seconds, "utterances": utterances, "doubtful": stretches}
 
 
-def _object(kind: str, label: TimedWord) -> dict[str, object]:
-    return {kind: label.word, "start": label.start, "end": label.end, "confidence": _confidence(label.confidence)}
+def _object(kind: str, label: Word) -> dict[str, object]:
+    return {kind: label.text, "start": label.start, "end": label.end, "confidence": _confidence(label.confidence)}
 
 
 def _confidence(value: float | None) -> float | None:
@@ -189,18 +189,18 @@ def _rows(result: AlignedRecording) -> Iterator[tuple[object, ...]]:
     for one in result.utterances:
         for kind, labels in (("word", one.words), ("phone", one.phones)):
             for label in labels:
-                place = label.start, label.end, label.word, _confidence(label.confidence)
+                place = label.start, label.end, label.text, _confidence(label.confidence)
                 yield (result.name, one.speaker, one.name, kind, *place)
 
 
 def _mlf_labels(utterance: AlignedUtterance) -> list[Label]:
     """Return the phones of an utterance, in time since its beginning, with words beside their first phones."""
-    words = {word.start: word.word for word in utterance.words}
+    words = {word.start: word.text for word in utterance.words}
     labels = []
     for phone in utterance.phones:
         start, end = (round((time - utterance.start) * TICKS_PER_SECOND) for time in (phone.start, phone.end))
         labels.append(
-            Label(start, end, phone.word, None, ((words[phone.start], None),) if phone.start in words else ())
+            Label(start, end, phone.text, None, ((words[phone.start], None),) if phone.start in words else ())
         )
     return labels
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from readers.common.files import atomic_write
-from readers.results.timed_words import TimedWord
+from readers.results.timed_words import Word
 from recipes.align.recordings import Recording
 
 KEPT = ".results"  # folder of the output directory
@@ -36,8 +36,8 @@ class AlignedUtterance(NamedTuple):
     channel: int | None
     start: float
     end: float
-    words: tuple[TimedWord, ...]
-    phones: tuple[TimedWord, ...]
+    words: tuple[Word, ...]
+    phones: tuple[Word, ...]
     reason: str = ""
     damage: tuple[Damage, ...] = ()
 
@@ -72,12 +72,12 @@ def doubtful_stretches(recording: AlignedRecording, threshold: float) -> list[Do
     """Return the stretches of words with confidences below a threshold."""
     found = []
     for utterance in recording.utterances:
-        stretch: list[TimedWord] = []
+        stretch: list[Word] = []
         for word in (*utterance.words, None):
             if word is not None and word.confidence is not None and word.confidence < threshold:
                 stretch.append(word)
             elif stretch:
-                text, least = " ".join(one.word for one in stretch), min(one.confidence or 0.0 for one in stretch)
+                text, least = " ".join(one.text for one in stretch), min(one.confidence or 0.0 for one in stretch)
                 place = recording.name, utterance.speaker, utterance.name, stretch[0].start, stretch[-1].end
                 found.append(DoubtfulStretch(*place, text, least))
                 stretch = []
@@ -168,8 +168,8 @@ def _parse_utterance(content: dict[str, Any]) -> AlignedUtterance:
     )
 
 
-def _timed(rows: Iterable[Sequence[Any]]) -> tuple[TimedWord, ...]:
+def _timed(rows: Iterable[Sequence[Any]]) -> tuple[Word, ...]:
     return tuple(
-        TimedWord(str(word), float(start), float(end), None if confidence is None else float(confidence))
+        Word(str(word), float(start), float(end), None if confidence is None else float(confidence))
         for word, start, end, confidence in rows
     )

@@ -44,7 +44,7 @@ from readers.common.files import atomic_write, require_writable
 from readers.common.text import is_count
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
-from recipes.cli.console import loss_lines, one_line, progress_display, run_guarded
+from recipes.cli.console import loss_lines, one_line, print_note, progress_display, run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import print_version
 
@@ -173,7 +173,10 @@ class Log:
         self.file = file
 
     def __call__(self, line: str) -> None:
-        print(line, file=self.file or sys.stderr, flush=True)
+        if self.file is None:
+            print_note(line)
+        else:
+            print(line, file=self.file, flush=True)
 
     def closing(self, line: str) -> None:
         """Write a line that appears on the terminal even if there is a log file."""

@@ -1,6 +1,7 @@
 """What a user sees while a command runs: one-line errors, progress and a summary."""
 
 import contextlib
+import io
 import os
 import re
 import signal
@@ -13,15 +14,14 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from readers.common.environment import Compilation, compilation
+from readers.common.environment import CompilationNotes, compilation
 from readers.common.faults import os_reason
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
 from readers.errors import ArgonautError, AudioWarning, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
-COMPILATION_INTERVAL = 5.0  # seconds between lines about the compilation of kernels
-LONG_COMPILATION = 1.0  # seconds after which the first line appears
+_quiet: list[bool] = []  # the bodies of `quietly` that run
 SHOWN_FAULTS = 20  # of one file
 SHOWN_LOSSES = 5  # on the terminal; the report file lists all
 SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this plus the signal's number, as in shells
@@ -32,7 +32,7 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
     warnings.formatwarning = _format_warning
     if hasattr(sys.stdout, "reconfigure"):  # for file names that the terminal cannot encode
         sys.stdout.reconfigure(errors="backslashreplace")
-    notes = compilation.observer = CompilationNotes()
+    notes = compilation.observer = CompilationNotes(compilation, print_note)
     with stopped_by_signals():
         status = _guarded(function, *arguments)
     if status in (0, 1):
@@ -40,36 +40,26 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
     return status
 
 
-class CompilationNotes:
-    """Tells the user on stderr why a first run takes longer: kernels are compiled."""
-
-    def __init__(self) -> None:
-        self.seconds, self.num_kernels = compilation.seconds, compilation.num_kernels  # before the command
-        self.next = LONG_COMPILATION
-
-    def __call__(self, compiled: Compilation) -> None:
-        seconds = compiled.seconds - self.seconds
-        if seconds < self.next or not compiled.cache:
-            return
-        if self.next == LONG_COMPILATION:
-            text = f"compiling kernels, once per installation; they are kept in {kernel_directory(compiled.cache)}"
-            if not compiled.is_kept:  # a warning has said so
-                text = "compiling kernels"
-        else:
-            text = f"compiling kernels: {compiled.num_kernels - self.num_kernels} after {seconds:.0f} s"
-        self.next = seconds + COMPILATION_INTERVAL
+def print_note(text: str) -> None:
+    if not _quiet:
         print(text, file=sys.stderr, flush=True)
 
-    def close(self, compiled: Compilation) -> None:
-        if self.next > LONG_COMPILATION:
-            number, seconds = compiled.num_kernels - self.num_kernels, compiled.seconds - self.seconds
-            print(f"compiled {number} kernel{'s' if number > 1 else ''} in {seconds:.0f} s", file=sys.stderr)
+
+@contextlib.contextmanager
+def quietly(quiet: bool) -> Iterator[None]:
+    """Show neither progress nor notes while the body runs, if `quiet`."""
+    if quiet:
+        _quiet.append(True)
+    try:
+        yield
+    finally:
+        if quiet:
+            _quiet.pop()
 
 
-def kernel_directory(cache: str) -> str:
-    """Return where compiled kernels are kept, given the directory of one of them."""
-    directory = Path(cache)
-    return f"directories such as {cache}" if directory.name == "__pycache__" else str(directory.parent)
+def without_output() -> contextlib.AbstractContextManager:
+    """Discard standard output inside a body of `quietly`: of a recipe, the output of its stages."""
+    return contextlib.redirect_stdout(io.StringIO()) if _quiet else contextlib.nullcontext()
 
 
 _default_format = warnings.formatwarning
@@ -208,6 +198,9 @@ def progress_display(title: str, unit: str = "utterances", runner: Any = None) -
     than others.
     """
     with contextlib.ExitStack() as stack:
+        if _quiet:
+            yield lambda *_, **__: None
+            return
         progress = stack.enter_context(_live_bar(title)) if sys.stderr.isatty() else _PlainLines(title, unit)
         if runner is not None:
             progress = _Watching(progress)

@@ -19,6 +19,7 @@ maps of speakers (speakers, utt2spk).  Exit status: 1 if some files could not be
 
 import argparse
 import codecs
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -55,6 +56,7 @@ MAX_HEAD = 1 << 16  # bytes; the kind of a text file is detected from this many
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="any file that Argonaut reads or writes")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line and file")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,6 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
         except (ArgonautError, OSError) as fault:
             num_failed += 1
             print(f"error: {one_line(fault)}", file=sys.stderr)
+            continue
+        if arguments.json:
+            print(json.dumps({"file": path, "kind": title} | dict(figures), ensure_ascii=False, default=str))
             continue
         print(f"{path}: {title}")
         width = max((len(name) for name, _ in figures), default=0)

@@ -63,14 +63,14 @@ def other_index(arguments: argparse.Namespace) -> str:
 
 
 def write_labels(path: str, found: Mapping[str, Iterable[Any]]) -> None:
-    """Write words and confidences (TimedWord) of each utterance to an MLF; unknown times are left out."""
+    """Write words and confidences (Word) of each utterance to an MLF; unknown times are left out."""
     from readers.htk.mlf import Label, write_mlf
 
     def ticks(seconds: float) -> int | None:
         return None if math.isnan(seconds) else round(seconds * TICKS_PER_SECOND)
 
     labels = (
-        (f"*/{name}.rec", [Label(ticks(w.start), ticks(w.end), w.word, w.confidence) for w in words])
+        (f"*/{name}.rec", [Label(ticks(w.start), ticks(w.end), w.text, w.confidence) for w in words])
         for name, words in found.items()
     )
     write_mlf(path, labels)

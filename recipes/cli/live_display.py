@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from readers.common.report import RunReport
 from readers.errors import ArgonautError
+from readers.results.timed_words import word_objects
 
 
 def recognised(recognition, blocks: Iterable) -> Iterator:
@@ -55,7 +56,7 @@ class JsonDisplay:
             self.line({"type": "partial", **times, "stable": event.stable, "unstable": event.unstable})
             return
         reason = {"reason": event.reason} if event.reason else {}
-        self.line({"type": "final", **times, "text": event.text, "words": json_words(event.words), **reason})
+        self.line({"type": "final", **times, "text": event.text, "words": word_objects(event.words), **reason})
 
     def close(self, report: RunReport, num_frames: int, factor: float) -> None:
         counts = {"done": report.num_done, "skipped": report.num_skipped, "failed": report.num_failed}
@@ -65,12 +66,3 @@ class JsonDisplay:
     @staticmethod
     def line(content: dict) -> None:
         print(json.dumps(content, ensure_ascii=False), flush=True)
-
-
-def json_words(words: Iterable) -> list[dict]:
-    """Return words with times and, where they are known, confidences as objects of JSON."""
-    return [
-        {"word": word.word, "start": round(word.start, 3), "end": round(word.end, 3)}
-        | ({} if word.confidence is None else {"confidence": round(word.confidence, 4)})
-        for word in words
-    ]

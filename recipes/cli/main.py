@@ -9,7 +9,7 @@ import argparse
 import importlib
 import sys
 
-from recipes.cli.console import run_guarded
+from recipes.cli.console import quietly, run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import Parser, version_text
 
@@ -60,11 +60,15 @@ def run(argv: list[str]) -> int:
         parser = command_parser(argv[0], module)
         # These commands allow options between positional arguments, which a parser with subcommands does not support.
         parse = parser.parse_intermixed_args if getattr(module, "MIXED", False) else parser.parse_args
-        return module.run(parse(argv[1:]))
-    if argv:
+        arguments = parse(argv[1:])
+        with quietly(arguments.quiet):
+            return module.run(arguments)
+    if argv[:1] == ["help"] and len(argv) > 1:  # `argonaut help lm estimate`
+        return run([*argv[1:], "--help"])
+    if argv and argv != ["help"]:
         top_level_parser().parse_args(argv)  # prints the help, or raises an error that lists the commands
     top_level_parser().print_help()
-    return 2
+    return 0 if argv else 2
 
 
 def command_parser(name: str, module) -> argparse.ArgumentParser:
@@ -74,6 +78,9 @@ def command_parser(name: str, module) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
+    for each in parser.with_actions():
+        default = False if each is parser else argparse.SUPPRESS  # that of an action would replace what is before it
+        each.add_argument("-q", "--quiet", action="store_true", default=default, help="print no progress")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="print more details")
     return parser
 
@@ -87,7 +94,7 @@ def top_level_parser() -> argparse.ArgumentParser:
         "synthesises a corpus, extracts features, trains, decodes and prints the phone error rate\n\n"
         "commands:\n"
         + "\n".join(f"  {name:{max(map(len, COMMANDS))}} {text}" for name, text in COMMANDS.items())
-        + "\n\n`argonaut COMMAND --help` shows the options of a command and a worked example.",
+        + "\n\n`argonaut help COMMAND` shows the options of a command and a worked example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=version_text("argonaut"))

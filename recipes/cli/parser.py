@@ -1,14 +1,16 @@
 """The argument parser of `argonaut` and `argon`, whose errors are one line and suggest similar names."""
 
 import argparse
+import itertools
 import re
+import sys
 from typing import Any
 
 from readers.common.environment import program_version
-from readers.config.values import did_you_mean, nearest
+from readers.config.values import nearest
 from readers.errors import ConfigError
 
-UNKNOWN = "unrecognized arguments: "  # as argparse begins the message
+UNKNOWN, REQUIRED = "unrecognized arguments: ", "the following arguments are required"  # as argparse begins messages
 NO_NUMBER = re.compile(r"invalid (int|float) value: (.*)", re.DOTALL)
 NUMBERS = {"int": "a whole number", "float": "a number"}
 
@@ -20,6 +22,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
+        self._given: list[str] = []
         self._negative_number_matcher = re.compile(r"-\.?\d")  # Python 3.14's: `--snr -5:20` has a value
 
     def _match_arguments_partial(self, actions: list[argparse.Action], pattern: str) -> list[int]:
@@ -37,13 +40,26 @@ class Parser(argparse.ArgumentParser):
             expected = f"did you mean {close}" if close else f"expected {', '.join(choices)}"
             raise argparse.ArgumentError(action, f"{value!r} is unknown; {expected}")
 
+    def parse_known_args(self, args=None, namespace=None):
+        self._given = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> None:
+        if message.startswith(REQUIRED) and (unknown := self._unknown_options()):
+            message = UNKNOWN + " ".join(unknown)  # what was misspelled may be what is required
         message = NO_NUMBER.sub(lambda found: f"{found[2]}; expected {NUMBERS[found[1]]}", message)
         hint = ""
         if message.startswith(UNKNOWN):
-            unknown = message.removeprefix(UNKNOWN).split()[0].partition("=")[0]
-            hint = did_you_mean(unknown, self.options()) if unknown.startswith("-") else ""
+            words = [word.partition("=")[0] for word in message.removeprefix(UNKNOWN).split()]
+            close = [nearest(word, self.options()) for word in words if word.startswith("-")]
+            hint = f"; did you mean {', '.join(filter(None, close))}" if any(close) else ""
         raise ConfigError(f"{self.place()}: {message}{hint}; {self.prog} {self.help_option} shows the options")
+
+    def _unknown_options(self) -> list[str]:
+        """Return the long options on the command line that are none, nor the beginning of one."""
+        before = itertools.takewhile(lambda word: word != "--", self._given)
+        long = [word.partition("=")[0] for word in before if word.startswith("--")]
+        return [word for word in long if not any(option.startswith(word) for option in self.options())]
 
     def place(self) -> str:
         """Return what error messages begin with."""
@@ -51,11 +67,12 @@ class Parser(argparse.ArgumentParser):
 
     def options(self) -> list[str]:
         """Return the options of the parser and of its actions."""
-        found = list(self._option_string_actions)
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                found += [option for parser in action.choices.values() for option in parser._option_string_actions]
-        return found
+        return [option for parser in self.with_actions() for option in parser._option_string_actions]
+
+    def with_actions(self) -> list["Parser"]:
+        """Return the parser and those of its actions."""
+        actions = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
+        return [self, *(parser for action in actions for parser in action.choices.values())]
 
 
 def version_text(command: str) -> str:

@@ -6,6 +6,8 @@ worked example:
 The first command prepares the data, trains, decodes and scores; the second repeats the stages from `decode` on.
 An interrupted run continues where it stopped when the same command is given again.
 
+  argonaut recipe list
+prints the names of all recipes, and
   argonaut recipe --show-config an4
 prints the paths of the configuration files of a recipe, to read, copy or use: `argonaut cntk configFile=PATH ...`.
 """
@@ -13,6 +15,7 @@ prints the paths of the configuration files of a recipe, to read, copy or use: `
 import argparse
 import contextlib
 import importlib
+import json
 import sys
 from pathlib import Path
 
@@ -32,6 +35,8 @@ RECIPES = {
     "reversal": "encoder and decoder that reverse strings of digits; with --data, other pairs of sequences",
     "understanding": "slot tagging of flight queries with an LSTM; without --data, on queries from a grammar",
 }
+
+LIST = "list"
 
 
 class ShowConfig(argparse.Action):
@@ -53,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the paths of a recipe's configuration files (variants: those of --variants of an4 and timit)",
     )  # fmt: skip
     recipes = parser.add_subparsers(dest="recipe", metavar="RECIPE", required=True)
+    listing = recipes.add_parser(LIST, help="print the names of the recipes")
+    listing.add_argument("--json", action="store_true", help="print a JSON object, from names to descriptions")
     for name, text in RECIPES.items():
         recipe = importlib.import_module(f"recipes.{name}.run")
         recipe_parser = recipes.add_parser(
@@ -70,6 +77,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.recipe == LIST:
+        width = max(map(len, RECIPES))
+        lines = [json.dumps(RECIPES, indent=1)] if arguments.json else [f"{k:{width}} {v}" for k, v in RECIPES.items()]
+        print("\n".join(lines))
+        return 0
     for option, least in (("seed", 0), ("workers", 1)):
         value = getattr(arguments, option)
         if value is not None and value < least:

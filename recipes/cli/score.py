@@ -23,8 +23,14 @@ content.  With --text, files in the format of Kaldi's text (lines `utterance wor
 """
 
 import argparse
+import functools
+import json
+import math
+import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
@@ -70,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--confusions", metavar="FILE", help="file for all errors with their counts")
     parser.add_argument("--picture", metavar="PNG", help="file for a drawing of the confusion matrix")
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of the tables")
     parser.add_argument("--report", metavar="FILE", help="file that lists utterances present in only one of the files")
     add_process_options(parser)
 
@@ -83,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         if path:
             require_writable(path, [arguments.reference, arguments.hypothesis, arguments.compare])
     check_machines(arguments, "process")
+    tell = functools.partial(print, file=sys.stderr if arguments.json else sys.stdout)
     if arguments.boundaries:
         return compare(arguments)
     reference_level, hypothesis_level = levels(arguments)
@@ -97,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{arguments.hypothesis}: none of the {len(references)} utterances of {arguments.reference}; "
                 "expected at least one"
             )
-        print(f"left out: {len(references) - len(there)} utterances that are not in {arguments.hypothesis}")
+        tell(f"left out: {len(references) - len(there)} utterances that are not in {arguments.hypothesis}")
         references = {name: words for name, words in references.items() if name in there}
     options = scoring.PENALTIES[arguments.penalties], fold, ignore
     others = read_words(arguments.compare, hypothesis_level, arguments.text) if arguments.compare else None
@@ -111,27 +119,53 @@ def run(arguments: argparse.Namespace) -> int:
 
     speaker_of = score_report.speaker_mask(arguments.speakers) if arguments.speakers else None
     if arguments.transcriptions:
-        print(score_report.aligned_errors(results))
-    print(score_report.table(results, arguments.reference, arguments.hypothesis, speaker_of))
+        tell(score_report.aligned_errors(results))
+    tell(score_report.table(results, arguments.reference, arguments.hypothesis, speaker_of))
     if arguments.confusions:
         score_report.write_confusions(results, arguments.confusions)
     if arguments.picture:
         from recipes.pictures.confusions import draw_confusions
 
         draw_confusions(results, arguments.picture)
-        print(f"picture: {arguments.picture}")
+        tell(f"picture: {arguments.picture}")
 
     report = scoring_report(results)
     if arguments.report:
         report.write(arguments.report)
     show_losses(report, arguments.report, arguments.verbose, arguments.hypothesis)
-    print(report.summary())
+    tell(report.summary())
     if other is not None:
-        print(comparison(results, other, arguments.compare))
+        tell(comparison(results, other, arguments.compare))
     total = results.total
+    if arguments.json:
+        print(json.dumps(as_object(results, other, speaker_of)))
+        return report.exit_status
     name, unit = ("PER", "phones") if arguments.per else ("WER", "words")
     print(f"{name} {total.word_error_rate:.1f}% ({total.num_sentences} utterances, {total.num_words} {unit})")
     return report.exit_status
+
+
+def as_object(results, other, speaker_of) -> dict[str, object]:
+    """Return the counts and rates as an object of JSON; rates are in percent, null without words of a reference."""
+    content: dict[str, object] = _rates(results.total)
+    if speaker_of is not None:
+        speakers: dict[str, Any] = {}
+        for utterance, score in results.utterances.items():
+            name = speaker_of(utterance)
+            speakers[name] = speakers[name] + score if name in speakers else score
+        content["speakers"] = {name: _rates(score) for name, score in speakers.items()}
+    if other is not None:
+        from decoder.scoring.bootstrap import compare_systems
+
+        content["compare"] = _rates(other.total) | {"difference": asdict(compare_systems(results, other))}
+    return content
+
+
+def _rates(score) -> dict[str, object]:
+    rates = {"wer": score.word_error_rate, "ser": score.sentence_error_rate}
+    counts = {"utterances": score.num_sentences, "words": score.num_words, "hits": score.hits}
+    errors = {name: getattr(score, name) for name in ("substitutions", "deletions", "insertions")}
+    return {name: round(rate, 4) if math.isfinite(rate) else None for name, rate in rates.items()} | counts | errors
 
 
 def comparison(results, other, name: str) -> str:
@@ -165,7 +199,17 @@ def compare(arguments: argparse.Namespace) -> int:
     from readers.htk.trees import split_triphone
     from readers.tables.timit import read_phone_map
 
-    for name in ("speakers", "transcriptions", "compare", "confusions", "picture", "per", "workers", "scheduler"):
+    for name in (
+        "speakers",
+        "transcriptions",
+        "compare",
+        "confusions",
+        "picture",
+        "per",
+        "json",
+        "workers",
+        "scheduler",
+    ):
         if getattr(arguments, name):
             raise ConfigError(f"command line: --{name} with --boundaries; expected it only when scoring words")
     reference_level, hypothesis_level = levels(arguments)
@@ -283,7 +327,7 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> M
         if is_trn(lines):
             return read_trn(path)
         if is_ctm(lines):
-            return {name: [word.word for word in words] for name, words in read_ctm(path).items()}
+            return {name: [word.text for word in words] for name, words in read_ctm(path).items()}
         if named_lines:
             return read_named_lines(path)
         first = lines[0].strip() if lines else ""

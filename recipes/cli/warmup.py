@@ -19,9 +19,10 @@ import sys
 import time
 from pathlib import Path
 
+from readers.common.environment import kernel_directory
 from readers.common.files import require_writable
 from readers.errors import ConfigError
-from recipes.cli.console import kernel_directory, progress_display
+from recipes.cli.console import progress_display
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from recipes.serve.websocket import Session
 PAGE = Path(__file__).parent / "page"
 SPOKEN = ("/", "/asr")  # addresses of the WebSocket
 OWNER = "argonaut"
+MOST_EXAMPLES = 5  # words that show what the model knows
 
 
 def make_application(service: Service, policy: AccessPolicy) -> ASGIApp:
@@ -46,6 +47,13 @@ def make_application(service: Service, policy: AccessPolicy) -> ASGIApp:
             return error_response(404, f"no such model; expected {service.name}", "model", "model_not_found")
         return JSONResponse(_model(service))
 
+    async def progress(request: Request) -> Response:
+        done, total = service.progress.get(request.path_params["id"], (0.0, None))
+        return JSONResponse({"done": done, "total": total})
+
+    async def description(request: Request) -> Response:
+        return FileResponse(PAGE / "openapi.json")
+
     async def health(request: Request) -> Response:
         stopping = service.stopping.is_set()
         content = {"status": "stopping" if stopping else "ok", "streams": service.num_open}
@@ -63,6 +71,8 @@ def make_application(service: Service, policy: AccessPolicy) -> ASGIApp:
         Route("/", page),
         *(WebSocketRoute(path, speak) for path in SPOKEN),
         Route("/v1/audio/transcriptions", transcriptions, methods=["POST"]),
+        Route("/v1/audio/progress/{id}", progress),
+        Route("/openapi.json", description),
         Route("/v1/models", models),
         Route("/v1/models/{name:path}", model),
         Route("/healthz", health),
@@ -73,9 +83,18 @@ def make_application(service: Service, policy: AccessPolicy) -> ASGIApp:
 
 
 def _model(service: Service) -> dict[str, object]:
-    """Return the model in OpenAI's form, with the sample rate and the language, which are not part of it."""
+    """Return the model in OpenAI's form, with sample rate, language and words, which are not part of it."""
+    words = service.words
+    examples = words[:: max(1, len(words) // MOST_EXAMPLES)][:MOST_EXAMPLES]
     about = {"id": service.name, "object": "model", "created": int(service.metrics.started), "owned_by": OWNER}
-    return about | {"sample_rate": service.rate, "language": service.language}
+    return (
+        about
+        | {"sample_rate": service.rate, "language": service.language}
+        | {
+            "num_words": len(words),
+            "examples": examples,
+        }
+    )
 
 
 async def _refuse(request: Request, fault: HTTPException) -> Response:

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from decoder.recognizer.transcript import Transcript, Word
-from readers.errors import ConfigError
-from readers.results.timed_words import cues
-from recipes.cli.transcript_files import write_transcript
+from decoder.recognizer.transcript import Transcript
+from readers.results.timed_words import Word, cues, word_objects
+from recipes.cli.transcript_files import FORMATS as EXTENSIONS
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
@@ -45,13 +44,12 @@ def verbose_content(
         "text": transcript.text,
     }
     if not granularities or "word" in granularities:
-        found["words"] = [_word(word) for word in transcript.words]
+        found["words"] = word_objects(transcript.words)
     if not granularities or "segment" in granularities:
         found["segments"] = segments(transcript.words)
     if alternatives:
         found["alternatives"] = [
-            {"text": one.text, "words": [_word(word) for word in one.words]}
-            for one in transcript.hypotheses(alternatives)
+            {"text": one.text, "words": word_objects(one.words)} for one in transcript.hypotheses(alternatives)
         ]
     if transcript.reason:
         found["reason"] = transcript.reason
@@ -67,7 +65,7 @@ def segments(words: Sequence[Word]) -> list[dict[str, Any]]:
     there; the others do not exist here and are constant.
     """
     found, place = [], 0
-    for start, end, text in cues(word.timed for word in words):
+    for start, end, text in cues(words):
         inside = words[place : place + len(text.split())]
         place += len(inside)
         known = [math.log(max(word.confidence, 1e-10)) for word in inside if word.confidence is not None]
@@ -89,22 +87,15 @@ def segments(words: Sequence[Word]) -> list[dict[str, Any]]:
     return found
 
 
-def _word(word: Word) -> dict[str, Any]:
-    found: dict[str, Any] = {"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)}
-    return found if word.confidence is None else found | {"confidence": round(word.confidence, 4)}
-
-
 def _usage(transcript: Transcript) -> dict[str, Any]:
     return {"type": "duration", "seconds": math.ceil(transcript.seconds)}
 
 
 def written(form: str, transcript: Transcript, name: str) -> str:
     """Return what `argonaut transcribe --format FORM` writes for a recording of this name."""
-    if form == "slf" and transcript.lattice is None:
-        raise ConfigError(f"{name}: no lattice ({transcript.reason or 'the recording is long'}); expected one for slf")
     with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "transcript"
-        write_transcript(path, form, name, name, transcript)
+        path = Path(directory) / f"transcript.{EXTENSIONS[form]}"
+        transcript.save(path, name)
         return path.read_text(encoding="utf-8")
 
 

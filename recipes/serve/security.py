@@ -62,12 +62,14 @@ class AccessPolicy:
         host = headers.get("host", "")
         if not self._is_own_name(host):
             raise AccessError(
-                403, f"host {host[:100]!r}; expected an IP address, localhost or a name of --allow-host", "host"
+                403,
+                f"host {host[:100]!r}; expected an IP address, localhost or another name that the server allows",
+                "host",
             )
         origin = headers.get("origin")
         if origin is not None and not self._is_known_origin(origin, host):
             raise AccessError(
-                403, f"origin {origin[:100]!r}; expected the server's own or one of --allow-origin", "origin"
+                403, f"origin {origin[:100]!r}; expected the server's own or one that the server allows", "origin"
             )
         if scope["path"].startswith(PAGE) and scope["type"] == "websocket":
             raise AccessError(404, f"{scope['path'][:100]}: no WebSocket; expected / or /asr", "not_found")

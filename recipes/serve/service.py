@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ class Service:
     def __init__(self, recognizer: Recognizer, limits: Limits, cores: int):
         self.recognizer, self.limits, self.metrics = recognizer, limits, Metrics()
         self.stopping = asyncio.Event()
+        self.progress: dict[str, tuple[float, float | None]] = {}  # of files by id: seconds done, all
         self._streams = ThreadPoolExecutor(cores, thread_name_prefix="stream")
         self._files = ThreadPoolExecutor(cores, thread_name_prefix="file")
         self._running: set[Future] = set()
@@ -60,6 +62,12 @@ class Service:
         """The sample rate of the audio of the training, in Hz."""
         bundle = self.recognizer.bundle
         return self.recognizer.front_end.expected.rates[0] if bundle is None else bundle.description.sample_rate
+
+    @functools.cached_property
+    def words(self) -> list[str]:
+        """The different words that can be recognised, in the order of the graph."""
+        outputs = self.recognizer.decoder.graph.outputs
+        return list(dict.fromkeys(word for word in outputs if word and word[0] != "<"))
 
     @property
     def num_open(self) -> int:

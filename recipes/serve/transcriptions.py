@@ -33,9 +33,9 @@ WITHOUT_EFFECT = ("prompt", "temperature", "chunking_strategy", "include[]", "in
 GRANULARITIES = ("word", "segment")
 KNOWN_FIELDS = (
     *("file", "model", "language", "response_format", "timestamp_granularities[]", "timestamp_granularities"),
-    *("stream", "max_alternatives", *WITHOUT_EFFECT),
+    *("stream", "max_alternatives", "progress_id", *WITHOUT_EFFECT),
 )
-MOST_ALTERNATIVES = 100
+MOST_ALTERNATIVES, MOST_ID = 100, 64
 MOST_FIELDS, FIELD_SIZE = 50, 1 << 16
 FORM, CHARSETS = "multipart/form-data", ("utf-8", "utf8", "us-ascii")
 FORM_EXTRA = 1 << 20  # bytes of a request beside the file
@@ -125,6 +125,7 @@ async def _transcribe_form(service: Service, usage, form: FormData, receive: Rec
     if form_name not in FORMATS:
         raise RequestError(f"response_format {form_name[:40]!r}; expected {', '.join(FORMATS)}", "response_format")
     _check_model(service, form)
+    progress_id = _text(form, "progress_id")[:MOST_ID]
     how = {"granularities": _granularities(form), "alternatives": _alternatives(form), "language": service.language}
     if _text(form, "stream").lower() in ("true", "1"):
         raise RequestError("stream: true; expected false; for results while audio arrives, use the WebSocket", "stream")
@@ -134,9 +135,12 @@ async def _transcribe_form(service: Service, usage, form: FormData, receive: Rec
     begin = time.perf_counter()
     try:
         with _watched(receive) as gone:
-            text, seconds = await service.decode_file(usage, _recognize, service, upload, form_name, how, gone)
+            call = _recognize, service, upload, form_name, how, gone, progress_id
+            text, seconds = await service.decode_file(usage, *call)
     except (ArgonautError, OSError) as fault:
         raise RequestError(str(fault), "file", code="invalid_audio") from fault
+    finally:
+        service.progress.pop(progress_id, None)
     service.count_audio(usage, seconds)
     service.metrics.answers.observe(time.perf_counter() - begin)
     ignored = [name for name in dict.fromkeys(form) if name in WITHOUT_EFFECT or name not in KNOWN_FIELDS]
@@ -169,7 +173,7 @@ def _header(names: list[str]) -> str:
 
 
 def _recognize(
-    service: Service, upload: UploadFile, form_name: str, how: dict, gone: threading.Event
+    service: Service, upload: UploadFile, form_name: str, how: dict, gone: threading.Event, progress_id: str
 ) -> tuple[str, float]:
     """Return the transcript of an upload as text, and the duration of its audio; runs in a thread."""
     name = Path(upload.filename or "audio").name or "audio"
@@ -177,6 +181,8 @@ def _recognize(
     def check(seconds: float | None, total: float | None = None) -> None:
         if gone.is_set():
             raise AbandonedError
+        if progress_id and total:
+            service.progress[progress_id] = seconds, total
         if seconds is not None and seconds > service.limits.file_seconds:
             raise RequestError(
                 f"{name}: {seconds:.0f} s of audio; expected at most {service.limits.file_seconds:g} s", "file", 413

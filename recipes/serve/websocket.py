@@ -33,7 +33,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from decoder.results.live_recognition import Recognition, RecognitionEvent
 from readers.errors import ArgonautError
 from readers.language.grammars.network import UNKNOWN
-from readers.results.timed_words import TimedWord
+from readers.results.timed_words import Word
 from recipes.serve.limits import BusyError
 from recipes.serve.responses import one_line
 from recipes.serve.service import Service, Usage
@@ -138,7 +138,7 @@ class Session:
         self.service, self.socket, self.usage = service, socket, Usage()
         self.config = StreamConfig(service.rate)
         self.recognition: Recognition | None = None
-        self.partial: Sequence[TimedWord] = ()
+        self.partial: Sequence[Word] = ()
         self.rest = b""  # half of a sample, whose other half is in the next message
 
     async def run(self) -> None:
@@ -287,7 +287,7 @@ class Session:
         return [event for event in events if event.is_final]
 
     def _partial_result(self) -> dict[str, Any]:
-        answer: dict[str, Any] = {"partial": " ".join(word.word for word in self.partial)}
+        answer: dict[str, Any] = {"partial": " ".join(word.text for word in self.partial)}
         if self.config.partial_words and self.partial:
             answer["partial_result"] = [_word(word) for word in self.partial]
         return answer
@@ -308,8 +308,8 @@ class Session:
             alternatives.append(self._text_of(words) | confidence)
         return {"alternatives": alternatives}
 
-    def _text_of(self, words: Sequence[TimedWord]) -> dict[str, Any]:
-        found: dict[str, Any] = {"text": " ".join(word.word for word in words)}
+    def _text_of(self, words: Sequence[Word]) -> dict[str, Any]:
+        found: dict[str, Any] = {"text": " ".join(word.text for word in words)}
         if self.config.words and words:
             found["result"] = [_word(word) for word in words]
         return found
@@ -320,9 +320,9 @@ def _is_end(data: bytes) -> bool:
     return re.fullmatch(rb'\s*\{\s*"eof"\s*:\s*(?:1|true)\s*\}\s*', data) is not None
 
 
-def _word(word: TimedWord) -> dict[str, Any]:
+def _word(word: Word) -> dict[str, Any]:
     """Return a word as in vosk's results."""
-    found: dict[str, Any] = {"word": word.word, "start": round(word.start, 3), "end": round(word.end, 3)}
+    found: dict[str, Any] = {"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)}
     return found if word.confidence is None else found | {"conf": round(word.confidence, 4)}
 
 

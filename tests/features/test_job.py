@@ -78,7 +78,10 @@ def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
     write_wav(tmp_path / "rate.wav", np.ones(4000), 7000)
     bad |= {
         "short.wav": (b"", "100 samples; expected at least 204, one window"),
-        "rate.wav": (b"", "sample rate 7000 Hz; expected at least 8000 Hz, from SOURCERATE = 1250; --upsample"),
+        "rate.wav": (
+            b"",
+            "sample rate 7000 Hz; expected at least 8000 Hz, from SOURCERATE = 1250; the option upsample",
+        ),
         "missing.wav": (b"", "No such file"),
     }
     names = list(bad)

@@ -50,7 +50,7 @@ def judge(
     threads: int | None,
 ) -> list[Item]:
     """Return all that was said, in order; words of the transcript that are missing were not."""
-    items = [Item(-1, word.word, word.start, word.end) for word in heard]
+    items = [Item(-1, word.text, word.start, word.end) for word in heard]
     matched = np.flatnonzero(found >= 0)
     for position in matched.tolist():
         items[found[position]] = items[found[position]]._replace(position=position)

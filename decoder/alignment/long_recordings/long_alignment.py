@@ -89,7 +89,7 @@ def align_long(
     decoders = BiasedDecoders(graphs, [*transcript, *competing_words(graphs, competitors)], search, options)
     aligner = Aligner(decoders.graphs, search.acweight or 1.0)
     heard = _recognise(source, decoders.decoder(transcript), source.pieces, threads, progress)
-    names = [word.word for word in heard]
+    names = [word.text for word in heard]
     found = trusted(transcript, names, matching_words(transcript, names), options.anchor)
     items = judge(source, aligner, transcript, heard, found, options, threads)
     opinion = SecondOpinion(decoders.neutral(), aligner, options)

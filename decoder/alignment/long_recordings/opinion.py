@@ -71,7 +71,7 @@ class SecondOpinion:
         part = scores[:, items[0].start - first : items[-1].end - first]
         names = [item.word for item in items]
         heard = self.decoder.decode(part).words
-        others = [word.word for word in heard]
+        others = [word.text for word in heard]
         found = matching_words(names, others)
         changes = max(len(names), len(others)) - int(np.count_nonzero(found >= 0))
         if not others or not changes:
@@ -83,7 +83,7 @@ class SecondOpinion:
         if gain <= self.options.margin * changes:
             return None
         begin = items[0].start
-        result = [Item(-1, word.word, begin + word.start, begin + word.end) for word in heard]
+        result = [Item(-1, word.text, begin + word.start, begin + word.end) for word in heard]
         for i in np.flatnonzero(found >= 0).tolist():
             result[found[i]] = result[found[i]]._replace(position=items[i].position)
         return result

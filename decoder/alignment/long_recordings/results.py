@@ -32,7 +32,7 @@ class SpokenPhone(NamedTuple):
 
     Attributes
     ----------
-    phone : str
+    text : str
     start, end : int
         Frames, end exclusive.
     position : int
@@ -41,7 +41,7 @@ class SpokenPhone(NamedTuple):
         See `PhoneGoodness`.
     """
 
-    phone: str
+    text: str
     start: int
     end: int
     position: int

@@ -109,7 +109,7 @@ class LatticeMaker:
             raise ShapeError(f"{where}: {reference.end[-1]} frames of labels; expected {num_frames} as in the features")
         result = self.decoder.decode(scores)
         if result.reason or result.lattice is None:
-            raise GraphError(f"{name}: {result.reason or 'no lattice'}; expected a path to the end; try a wider --beam")
+            raise GraphError(f"{name}: {result.reason or 'no lattice'}; expected a path to the end; try a wider beam")
         word_lattice = prune(result.lattice, self.density * num_frames)
         arcs, shares = expand(word_lattice, self.decoder, self.table, scores)
         found = find_reference(word_lattice, shares, self.decoder, self.table, reference)

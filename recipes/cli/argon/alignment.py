@@ -66,7 +66,7 @@ class AlignmentPipeline:
 
         words = phones = None
         if self.words:
-            phones = [one._replace(word=split_triphone(one.word)[1]) for one in timed(labels_at("phone"))]
+            phones = [one._replace(text=split_triphone(one.text)[1]) for one in timed(labels_at("phone"))]
             words = timed(labels_at("word"))
         wider = "" if alignment.beam == self.aligner.beam else wider_beam(alignment.beam, self.aligner.beam)
         return Decoded(scores.shape[1], period, "", labels_at(self.level), 0.0, words, phones, seconds, wider=wider)

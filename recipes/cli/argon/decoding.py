@@ -26,7 +26,7 @@ UNFINISHED = "wrote the words of the best unfinished path"
 class Decoded:
     """Result of one utterance.
 
-    labels is None if there is nothing to write; words and phones (lists of TimedWord) are None if no output needs them.
+    labels is None if there is nothing to write; words and phones (lists of Word) are None if no output needs them.
     seconds is the duration of the utterance; fit is that of the path to the scores; wider describes how much wider the
     search was than the options say, "" if it was not.
     """
@@ -107,10 +107,10 @@ def wider_beam(beam: float, given: float) -> str:
 
 
 def timed(labels: list) -> list:
-    """Convert word labels to TimedWord."""
-    from readers.results.timed_words import TimedWord
+    """Convert word labels to Word."""
+    from readers.results.timed_words import Word
 
-    return [TimedWord(label.name, label.start / TICKS_PER_SECOND, label.end / TICKS_PER_SECOND) for label in labels]
+    return [Word(label.name, label.start / TICKS_PER_SECOND, label.end / TICKS_PER_SECOND) for label in labels]
 
 
 def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int:

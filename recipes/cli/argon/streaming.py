@@ -143,7 +143,7 @@ class Streaming:
             written = write_words(self.arguments.words, {self.name: self.words}, durations={self.name: seconds})
             note_files(self.arguments.words, written)
         if self.arguments.outmlf:
-            labels = [Label(_ticks(word.start), _ticks(word.end), word.word) for word in self.words]
+            labels = [Label(_ticks(word.start), _ticks(word.end), word.text) for word in self.words]
             write_mlf(self.arguments.outmlf, [(f"*/{self.name}.rec", labels)])
 
 

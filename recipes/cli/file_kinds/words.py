@@ -87,7 +87,7 @@ def ctm(path: str) -> Figures:
     known = [word.confidence for word in words if word.confidence is not None]
     return [
         ("utterances", len(utterances)),
-        ("words", f"{len(words)}, {len({word.word for word in words})} different"),
+        ("words", f"{len(words)}, {len({word.text for word in words})} different"),
         ("ends at", f"{max(word.end for word in words):.2f} s"),
         ("confidence", f"given for {len(known)}" + (f", mean {sum(known) / len(known):.3f}" if known else "")),
     ]

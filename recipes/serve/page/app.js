@@ -1,6 +1,6 @@
 /** The page: recordings, and what is shown of the chosen one. */
 
-import { decode, Player, Samples, wavFile } from "./audio.js";
+import { decode, needsBrowser, Player, Samples, wavFile } from "./audio.js";
 import { LatticeView } from "./lattice.js";
 import { Microphone } from "./microphone.js";
 import { describeModel, FORMATS, ServerError, setToken, token, transcribe } from "./server.js";
@@ -9,12 +9,14 @@ import { Timeline } from "./timeline.js";
 import { clockTime, showAlternatives, WordView } from "./words.js";
 
 const ALTERNATIVES = 10;
+const LEAST_RATE = 16000; // Hz, of samples that the browser decodes
 const $ = (id) => document.getElementById(id);
 
 const recordings = []; // {name, file, samples, words, partial, state, alternatives, lattice, abort}
 let current = null;
 let queue = Promise.resolve(); // files are recognised one after the other
 let microphone = null;
+let model = {};
 let latticeSummary = "";
 
 const player = new Player(() => showPlayer());
@@ -51,10 +53,18 @@ async function recognise(recording) {
   recording.state = "busy";
   recording.abort = new AbortController();
   showState(recording);
-  recording.samples = await decode(recording.file);
+  recording.samples = await decode(recording.file, Math.max(LEAST_RATE, model.sample_rate ?? 0));
+  if (recording.samples && needsBrowser(recording.file)) recording.file = wavFile(recording.samples, `${recording.name}.wav`);
   if (recording === current) showSound();
   try {
-    takeResult(recording, await transcribe(recording.file, "verbose_json", { alternatives: ALTERNATIVES, signal: recording.abort.signal }));
+    takeResult(recording, await transcribe(recording.file, "verbose_json", {
+      alternatives: ALTERNATIVES,
+      signal: recording.abort.signal,
+      progress: (percent) => {
+        recording.percent = percent;
+        showState(recording);
+      },
+    }));
     recording.state = "done";
   } catch (fault) {
     recording.state = fault.name === "AbortError" ? "cancelled" : "failed";
@@ -144,6 +154,7 @@ function choose(recording) {
 
 function show() {
   $("result").hidden = false;
+  $("about").hidden = true;
   $("title").textContent = current.name;
   wordView.clear();
   wordView.add(current.words);
@@ -162,7 +173,7 @@ function showState(recording) {
   const words = `${recording.words.length} ${recording.words.length === 1 ? "word" : "words"}`;
   $("status").textContent = {
     waiting: "Waiting",
-    busy: "Recognising",
+    busy: recording.percent === undefined ? "Recognising" : `Recognising, ${recording.percent} %`,
     live: "Listening",
     done: recording.reason ? `${words}; ${recording.reason}` : recording.words.length ? words : "No words recognised",
     cancelled: "Cancelled",
@@ -300,11 +311,22 @@ async function download(format, extension) {
 
 // Wiring
 
+/** What a model knows, as sentences. */
+function aboutModel({ num_words, language, sample_rate, examples }) {
+  const name = language && new Intl.DisplayNames("en", { type: "language", fallback: "none" }).of(language);
+  const knows = `This recogniser knows ${num_words} words${name ? ` of ${name}` : ""}, from audio of ${sample_rate / 1000} kHz or more.`;
+  return examples?.length ? `${knows} Record, for example: ${examples.join(" ")}` : knows;
+}
+
 function showModel() {
   describeModel().then(
-    (text) => {
-      $("model").textContent = text;
+    (described) => {
+      model = described;
+      const rate = model.sample_rate && `${model.sample_rate / 1000} kHz`;
+      $("model").textContent = [model.id, model.language, rate].filter(Boolean).join(" · ");
       $("access").hidden = true;
+      $("about").textContent = aboutModel(model);
+      $("about").hidden = current !== null;
     },
     (fault) => report(fault),
   );

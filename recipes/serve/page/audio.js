@@ -1,6 +1,9 @@
 /** Samples of a recording, their WAV file, and playing them. */
 
-const DECODED_RATE = 16000;
+const ONLY_BROWSERS = /\.(m4a|m4b|mp4|aac|webm|mov|mkv|3gp|wma|amr)$/i;
+
+/** Whether a file has a format that the server cannot read, so that its samples are sent. */
+export const needsBrowser = (file) => ONLY_BROWSERS.test(file.name) || file.type.startsWith("video/");
 
 /** Samples of one channel, from -1 to 1, to which more can be added. */
 export class Samples {
@@ -29,19 +32,19 @@ export class Samples {
   }
 }
 
-/** Decode an audio file; null for a format that is not known here.  Channels are averaged. */
-export async function decode(file) {
+/** Decode an audio file to samples at a rate; null for a format that is not known here.  Channels are averaged. */
+export async function decode(file, rate) {
   try {
     const sphere = decodeSphere(await file.arrayBuffer());
     if (sphere) return sphere;
-    const context = new OfflineAudioContext(1, 1, DECODED_RATE);
+    const context = new OfflineAudioContext(1, 1, rate);
     const decoded = await context.decodeAudioData(await file.arrayBuffer());
     const mixed = new Float32Array(decoded.length);
     for (let channel = 0; channel < decoded.numberOfChannels; channel++) {
       const data = decoded.getChannelData(channel);
       for (let i = 0; i < mixed.length; i++) mixed[i] += data[i] / decoded.numberOfChannels;
     }
-    return new Samples(DECODED_RATE, mixed);
+    return new Samples(rate, mixed);
   } catch {
     return null;
   }

@@ -1,6 +1,6 @@
 /** The microphone, recognised while it is recorded over a WebSocket that speaks vosk's protocol. */
 
-import { token } from "./server.js";
+import { connectionFault, token } from "./server.js";
 
 const MOST_WAITING = 1 << 20; // bytes that may wait for the network
 const MESSAGES = {
@@ -28,7 +28,7 @@ export class Microphone {
       if (!this.ended) this.socket = await this.connect();
       if (!this.ended) this.capture();
     } catch (fault) {
-      this.fail(MESSAGES[fault.name] ?? fault.message);
+      this.fail(MESSAGES[fault.name] ?? (await connectionFault()));
     }
     if (this.ended) this.release();
   }
@@ -42,7 +42,7 @@ export class Microphone {
     socket.onclose = ({ code, reason }) => this.closed(code, reason);
     return new Promise((resolve, reject) => {
       socket.onopen = () => resolve(socket);
-      socket.onerror = () => reject(new Error("The server refuses the connection."));
+      socket.onerror = reject;
     });
   }
 
@@ -87,9 +87,9 @@ export class Microphone {
     else if ("text" in message) this.handlers.final(wordsOf(message.result, message.text));
   }
 
-  closed(code, reason) {
-    if (this.finishing) this.end();
-    else this.fail(reason || `The server closed the connection (${code}).`);
+  async closed(code, reason) {
+    if (this.finishing || this.ended) this.end();
+    else this.fail(reason || (await connectionFault()));
   }
 
   fail(message) {

@@ -32,7 +32,7 @@ async function request(path, options = {}) {
     response = await fetch(path, { ...options, headers });
   } catch (fault) {
     if (fault.name === "AbortError") throw fault;
-    throw new ServerError("The server cannot be reached, or the file cannot be read.");
+    throw new ServerError("The server has stopped or cannot be reached, or the file cannot be read.");
   }
   if (!response.ok) throw new ServerError(await messageOf(response), response.status);
   return response;
@@ -48,20 +48,45 @@ async function messageOf(response) {
   }
 }
 
-/** Name, language and sample rate of the model. */
+/** The model: id, language, sample_rate in Hz, num_words, examples. */
 export async function describeModel() {
-  const [model] = (await (await request("v1/models")).json()).data;
-  const rate = model.sample_rate && `${model.sample_rate / 1000} kHz`;
-  return [model.id, model.language, rate].filter(Boolean).join(" · ");
+  return (await (await request("v1/models")).json()).data[0];
+}
+
+/** Why a connection has failed. */
+export async function connectionFault() {
+  try {
+    const { status } = await (await fetch("healthz")).json();
+    return status === "ok" ? "The server refuses the connection." : "The server is stopping.";
+  } catch {
+    return "The server has stopped or cannot be reached.";
+  }
+}
+
+/** Call told(percent) every second until the body has ended. */
+async function watched(id, told, body) {
+  const timer = setInterval(async () => {
+    const response = await request(`v1/audio/progress/${id}`).catch(() => null);
+    const { done, total } = response ? await response.json() : {};
+    if (total) told(Math.min(99, Math.floor((100 * done) / total)));
+  }, 1000);
+  try {
+    return await body();
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 /** Recognise a file: an object for verbose_json, otherwise text. */
-export async function transcribe(file, format, { alternatives = 0, signal } = {}) {
+export async function transcribe(file, format, { alternatives = 0, signal, progress } = {}) {
   const form = new FormData();
   form.append("file", file, file.name);
   form.append("response_format", format);
   if (format === "verbose_json") form.append("timestamp_granularities[]", "word");
   if (alternatives) form.append("max_alternatives", alternatives);
-  const response = await request("v1/audio/transcriptions", { method: "POST", body: form, signal });
+  const id = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  form.append("progress_id", id);
+  const send = () => request("v1/audio/transcriptions", { method: "POST", body: form, signal });
+  const response = progress ? await watched(id, progress, send) : await send();
   return format === "verbose_json" ? response.json() : response.text();
 }

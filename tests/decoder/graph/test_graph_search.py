@@ -58,7 +58,7 @@ def test_states_of_a_sentence_decode_to_the_sentence(seed):
         states.index(s) for phone in [*spoken, "sil"] for s in state_map[phone] for _ in range(rng.integers(1, 4))
     ]
     result = decoder.decode(scores_of(np.array(frames), len(states)))
-    assert [word.word for word in result.words] == result.text == words
+    assert [word.text for word in result.words] == result.text == words
 
 
 @pytest.mark.corpus
@@ -82,4 +82,4 @@ def test_an4_alignments_decode_to_their_transcripts(an4_dir):
     )
     for key in list(alignments)[:25]:
         result = decoder.decode(scores_of(frame_labels(alignments[key], ids, key), len(states)))
-        assert [word.word for word in result.words] == transcripts[key.rsplit("/", 1)[-1]], key
+        assert [word.text for word in result.words] == transcripts[key.rsplit("/", 1)[-1]], key

@@ -42,7 +42,7 @@ def test_paths_have_their_share_of_the_probability(seed, weights):
 def test_the_same_lattice_twice_is_that_lattice():
     lattice = random_lattice(5)
     once, twice = consensus(lattice), consensus(combine([lattice, lattice]))
-    assert [w.word for w in twice.words] == [w.word for w in once.words]
+    assert [w.text for w in twice.words] == [w.text for w in once.words]
     assert [w.confidence for w in twice.words] == pytest.approx([w.confidence for w in once.words])
     assert [w.start for w in twice.words] == pytest.approx([w.start for w in once.words])
     assert twice.expected_errors == pytest.approx(once.expected_errors)
@@ -50,9 +50,9 @@ def test_the_same_lattice_twice_is_that_lattice():
 
 def test_systems_that_agree_outvote_another():
     first, second, third = (lattice_of([(0, 1, "a", -1.0, 0.0), (0, 1, b, -1.0, 0.0)]) for b in "bbc")
-    assert [word.word for word in consensus(combine([first, second, third])).words] == ["a"]
+    assert [word.text for word in consensus(combine([first, second, third])).words] == ["a"]
     sure = lattice_of([(0, 1, "b", -1.0, 0.0)])
-    assert [word.word for word in consensus(combine([first, second, sure])).words] == ["b"]
+    assert [word.text for word in consensus(combine([first, second, sure])).words] == ["b"]
 
 
 def test_words_begin_after_the_silence_of_their_own_system():

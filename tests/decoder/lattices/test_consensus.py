@@ -30,7 +30,7 @@ def test_probabilities_of_a_slot_sum_to_one(seed):
 def test_expected_errors_are_a_bound_that_the_words_keep(seed):
     lattice = random_lattice(seed)
     found = consensus(lattice)
-    words = [word.word for word in found.words]
+    words = [word.text for word in found.words]
     assert expected_errors(lattice, words) <= found.expected_errors + 1e-3
     best = [lattice.word[link] for link in best_path(weigh(lattice)) if lattice.word[link] != "!NULL"]
     assert found.expected_errors <= consensus(lattice, words=best).expected_errors + 1e-9
@@ -42,7 +42,7 @@ def test_a_lattice_of_places_is_its_own_consensus():
     links += [(1, 2, "c", np.log(0.9), 0), (1, 2, "d", np.log(0.1), 0)]
     lattice = lattice_of(links, [0.0, 0.5, 1.5], header={})
     found = consensus(lattice)
-    assert [word.word for word in found.words] == ["a", "c"]
+    assert [word.text for word in found.words] == ["a", "c"]
     first, second = found.slots
     assert first.alternatives == (("a", pytest.approx(0.6)), ("b", pytest.approx(0.4)))
     assert second.alternatives == (("c", pytest.approx(0.9)), ("d", pytest.approx(0.1)))
@@ -59,7 +59,7 @@ def test_many_likely_sentences_outvote_the_best_one():
     links = [(0, 3, "x", np.log(0.3), 0)]
     links += [(0, 1, "y", np.log(0.7), 0), *((1, 3, word, np.log(1 / 3), 0) for word in "pqr")]
     lattice = lattice_of([(s, min(e, 2), w, a, l) for s, e, w, a, l in links], [0.0, 0.5, 1.0], header={})
-    assert next(word.word for word in consensus(lattice).words) == "y"
+    assert next(word.text for word in consensus(lattice).words) == "y"
 
 
 def test_a_given_sequence_stays():

@@ -63,14 +63,14 @@ def test_a_word_is_as_sure_as_all_links_that_say_it_at_one_moment():
     links += [(1, 4, NULL_WORD, 0, 0), (2, 4, NULL_WORD, 0, 0), (3, 4, NULL_WORD, 0, 0)]
     lattice = lattice_of(links, [0, 0.9, 1.0, 1.0, 1.2], header={})
     (word,) = confident_words(lattice)
-    assert (word.word, word.start, word.end) == ("a", 0.0, 0.9)
+    assert (word.text, word.start, word.end) == ("a", 0.0, 0.9)
     assert word.confidence == pytest.approx(2 / 3)
 
 
 def test_a_word_without_times_is_as_sure_as_its_link():
     lattice = lattice_of([(0, 1, "a", -1.0, 0.0), (0, 1, "b", -3.0, 0.0)], times=[np.nan, np.nan], header={})
     (word,) = confident_words(lattice)
-    assert (word.word, word.confidence) == ("a", pytest.approx(1 / (1 + np.exp(-2))))
+    assert (word.text, word.confidence) == ("a", pytest.approx(1 / (1 + np.exp(-2))))
 
 
 def test_the_oracle_takes_no_impossible_link():

@@ -59,7 +59,7 @@ def test_silence_that_is_before_no_word_stays(word):
 def test_words_with_confidences_and_words_of_a_consensus_begin_after_silence():
     lattice = one_word(("sil", 0.5), ("a", 0.5))
     for (word,) in (confident_words(lattice), consensus(lattice).words):
-        assert (word.word, word.start, word.end) == ("a", 1.5, 2.0)
+        assert (word.text, word.start, word.end) == ("a", 1.5, 2.0)
     with pytest.raises(FormatError, match="lattice: header: quiet=sil,,; expected :model,label,label: and so on"):
         word_begins(dataclasses.replace(lattice, header={"quiet": "sil,,"}))
 

@@ -42,7 +42,7 @@ def test_pauses_end_utterances_however_the_audio_comes(size):
     # After 50 frames of silence, at the end of a block of 10; half of it is the next utterance's, too.
     assert finals(events) == [(0.0, 1.0, "x y"), (0.75, 2.3, "z x"), (2.05, 3.7, "y")]
     last = [event for event in events if event.is_final]
-    assert [(word.word, round(word.start, 2), round(word.end, 2)) for event in last for word in event.words] == [
+    assert [(word.text, round(word.start, 2), round(word.end, 2)) for event in last for word in event.words] == [
         ("x", 0.3, 0.4), ("y", 0.4, 0.5), ("z", 1.4, 1.5), ("x", 1.7, 1.8), ("y", 3.3, 3.4),
     ]  # fmt: skip
     assert all(event.reason == "" and event.num_stable == len(event.words) for event in last)
@@ -148,12 +148,12 @@ def test_words_have_confidences_if_the_decoder_keeps_lattices():
     assert finals(events) == [(0.0, 1.0, "x y"), (0.75, 2.3, "z x"), (2.05, 3.7, "y")]
     for event in events:
         for word in event.words:
-            assert (0.4 < word.confidence < 0.6) if word.word == "y" else (word.confidence > 0.99)
+            assert (0.4 < word.confidence < 0.6) if word.text == "y" else (word.confidence > 0.99)
     last = [event for event in events if event.is_final]
     for event in last:
         assert event.start <= event.lattice.time.min() < event.lattice.time.max() <= event.end
         assert [[word[:3] for word in one] for one in event.hypotheses(1)] == [[word[:3] for word in event.words]]
-    assert {"y", "z"} == {one[0].word for one in last[2].hypotheses(2)}
+    assert {"y", "z"} == {one[0].text for one in last[2].hypotheses(2)}
     halved = run(Recognition(decoder, [], PERIOD, Endpoint(0.5), calibrate=lambda posterior: posterior / 2), scores)
     for event, other in zip(events, halved, strict=True):
         assert [word.confidence / 2 for word in event.words] == [word.confidence for word in other.words]

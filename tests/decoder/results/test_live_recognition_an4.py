@@ -28,7 +28,7 @@ def test_streamed_words_are_those_of_the_whole(task):  # noqa: F811
             events += recognition.push(scores[:, begin : begin + 13])
         events += recognition.finish()
         result = decoder.decode(scores)
-        assert [w.word for w in events[-1].words] == result.text or result.reason, key
+        assert [w.text for w in events[-1].words] == result.text or result.reason, key
         assert [(round(w.start * 100), round(w.end * 100)) for w in events[-1].words] == [
             (w.start, w.end) for w in result.words
         ] or result.reason, key

@@ -147,8 +147,8 @@ def test_words_of_a_lattice_file_have_the_times_of_the_search(silence, tmp_path)
     result = decoder.decode(spoken_scores(decoder))
     write_slf(tmp_path / "u.lat", slf_lattice(result.lattice, decoder.graph, decoder.options, "u", PERIOD))
     words = confident_words(read_slf(tmp_path / "u.lat"))
-    found = [(word.word, round(word.start * 200), round(word.end * 200)) for word in words]
-    assert found == [(word.word, word.start, word.end) for word in result.words]
+    found = [(word.text, round(word.start * 200), round(word.end * 200)) for word in words]
+    assert found == [(word.text, word.start, word.end) for word in result.words]
     begins = {None: [2, 7], ("sil", "a"): [3, 7], (): [2, 6]}
     assert [begin for _, begin, _ in found] == begins[silence]
 

@@ -53,7 +53,7 @@ def test_cost_of_a_path_by_hand():
     word = 0.25 + 2.0 * 0.5 * math.log(10) - 0.75 + 3.0
     end = 4.0 + 2.0 * 1.0 * math.log(10)
     assert result.cost == pytest.approx(acoustic + states + word + end, abs=1e-6)
-    assert [(w.word, w.start, w.end) for w in result.words] == [("x", 0, 3)]
+    assert [(w.text, w.start, w.end) for w in result.words] == [("x", 0, 3)]
     assert result.words[0].cost == pytest.approx(acoustic + states + word, abs=1e-6)
     np.testing.assert_array_equal(result.path.acoustic, [-3, 0, -4, 0])
 
@@ -135,7 +135,7 @@ def test_words_begin_after_silence_and_end_with_their_last_phone():
     order = [rows.get(f"[{name}]", name.replace("_s", "")) for name in decoder.graph.states]
     assert sorted(order) == sorted(states)
     scores = scores_of([[0.0 if name == s else -50.0 for s in spoken] for name in order])
-    assert [(w.word, w.start, w.end) for w in decoder.decode(scores).words] == [("x", 2, 8), ("y", 9, 12)]
+    assert [(w.text, w.start, w.end) for w in decoder.decode(scores).words] == [("x", 2, 8), ("y", 9, 12)]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -56,7 +56,7 @@ def test_a_search_in_parts_finds_what_the_search_of_the_whole_finds(seed, option
     assert_same(result, expected)
     for partial in partials:
         assert partial.stable == expected.text[: partial.num_stable] or expected.reason
-        assert partial.stable + partial.unstable == [word.word for word in partial.words]
+        assert partial.stable + partial.unstable == [word.text for word in partial.words]
 
 
 def three_words(**options):
@@ -92,7 +92,7 @@ def test_words_become_stable_one_after_the_other():
     assert seen[10] == (11, ["x", "y"], 0, True)
     assert seen[16] == (17, ["x", "y"], 6, True)
     assert partial.num_stable == 2
-    assert [(word.word, word.start, word.end) for word in partial.words] == [("x", 3, 7), ("y", 7, 11)]
+    assert [(word.text, word.start, word.end) for word in partial.words] == [("x", 3, 7), ("y", 7, 11)]
     assert stream.finish().text == ["x", "y"]
 
 

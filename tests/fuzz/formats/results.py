@@ -16,7 +16,7 @@ from readers.kaldi.lattice import word_table, write_kaldi_lattices
 from readers.results import timed_words
 from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
 from readers.results.nbest import Hypothesis, read_nbest, write_nbest
-from readers.results.timed_words import TimedWord, read_ctm, write_words
+from readers.results.timed_words import Word, read_ctm, write_words
 from readers.results.trn import read_named_lines, read_trn
 from recipes.cli.argon.transcripts import read_transcripts
 from recipes.cli.info import describe
@@ -26,8 +26,8 @@ from tests.fuzz.formats.htk import lattice
 from tests.fuzz.mutators import json_mutator
 
 UTTERANCES = {
-    "u1": [TimedWord("YES", 0.25, 0.5, 0.75), TimedWord("NO", 0.5, 1.5)],
-    "u2": [TimedWord("7", 0, 2, 0.25)],
+    "u1": [Word("YES", 0.25, 0.5, 0.75), Word("NO", 0.5, 1.5)],
+    "u2": [Word("7", 0, 2, 0.25)],
 }
 REFERENCES = {"u1": ["YES", "NO"], "u2": ["7"]}
 
@@ -40,7 +40,7 @@ def timed(form: str):
         (path.parent / f"w.{form}").rename(path)
 
     def write_one(path: Path, rng: random.Random):
-        phones = {"u1": [TimedWord("y", 0.25, 0.5), TimedWord("n", 0.5, 1.5)]}
+        phones = {"u1": [Word("y", 0.25, 0.5), Word("n", 0.5, 1.5)]}
         write_words(path.parent / f"w.{form}", UTTERANCES, phones)
         next((path.parent / "w").glob("u1.*")).rename(path)
 

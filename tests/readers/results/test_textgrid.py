@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from readers.common.text import canonical
 from readers.errors import FormatError
-from readers.results import Interval, Tier, TimedWord, read_textgrid
+from readers.results import Interval, Tier, Word, read_textgrid
 from readers.results.timed_words import write_textgrid
 
 SHORT = """File type = "ooTextFile"
@@ -89,7 +89,7 @@ def test_both_forms_in_all_encodings(tmp_path, encoding, newline):
 
 
 def test_a_textgrid_of_this_project(tmp_path):
-    write_textgrid(tmp_path / "a.TextGrid", [TimedWord("a", 0.5, 1.0), TimedWord("“b”", 1.0, 1.25)], duration=2.0)
+    write_textgrid(tmp_path / "a.TextGrid", [Word("a", 0.5, 1.0), Word("“b”", 1.0, 1.25)], duration=2.0)
     ((name, has_points, intervals),) = read_textgrid(tmp_path / "a.TextGrid")
     assert (name, has_points) == ("words", False)
     assert [one[:3] for one in intervals] == [(0, 0.5, ""), (0.5, 1, "a"), (1, 1.25, "“b”"), (1.25, 2, "")]

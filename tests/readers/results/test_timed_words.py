@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from readers.common.text import canonical
 from readers.errors import ConfigError, FormatError
 from readers.results.textgrid import read_textgrid
-from readers.results.timed_words import TimedWord, cues, read_ctm, write_ctm, write_tiers, write_words
+from readers.results.timed_words import Word, cues, read_ctm, write_ctm, write_tiers, write_words
 
-WORDS = [TimedWord("ENTER", 0.5, 0.9, 0.75), TimedWord('SIX"ty', 1.0, 1.25), TimedWord("<&>", 3.0, 3.5, 1.0)]
+WORDS = [Word("ENTER", 0.5, 0.9, 0.75), Word('SIX"ty', 1.0, 1.25), Word("<&>", 3.0, 3.5, 1.0)]
 
 
 def written(tmp_path, name, words=WORDS):
@@ -51,7 +51,7 @@ def test_textgrid_covers_the_time_without_holes(tmp_path):
 
 
 def test_a_textgrid_ends_with_the_sound(tmp_path):
-    phones = {"u": [TimedWord("sil", 0.0, 0.5), TimedWord("e", 0.5, 3.7)]}
+    phones = {"u": [Word("sil", 0.0, 0.5), Word("e", 0.5, 3.7)]}
     (path,) = write_words(tmp_path / "w.TextGrid", {"u": WORDS}, phones, {"u": 4.2501})
     text = path.read_text()
     assert re.findall(r'name = "(.*)"', text) == ["words", "phones"]
@@ -75,7 +75,7 @@ def test_subtitles_end_at_pauses(tmp_path):
 
 
 def test_subtitles_are_not_too_long():
-    words = [TimedWord("word", k * 0.3, k * 0.3 + 0.3) for k in range(200)]
+    words = [Word("word", k * 0.3, k * 0.3 + 0.3) for k in range(200)]
     found = cues(words)
     assert all(end - start <= 6.01 and len(text) <= 84 for start, end, text in found)
     assert sum(len(text.split()) for *_, text in found) == 200
@@ -116,17 +116,17 @@ texts = (
 @given(st.lists(st.tuples(texts, thousandths, thousandths, st.none() | st.integers(0, 100).map(lambda n: n / 100))))
 def test_ctm_files_come_back(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("ctm") / "w.ctm"
-    words = sorted((TimedWord(w, s, s + d, c) for w, s, d, c in rows), key=lambda word: word.start)
+    words = sorted((Word(w, s, s + d, c) for w, s, d, c in rows), key=lambda word: word.start)
     write_ctm(path, {"u": words})
     back = read_ctm(path).get("u", [])
-    assert [(one.word, one.confidence) for one in back] == [(one.word, one.confidence) for one in words]
+    assert [(one.text, one.confidence) for one in back] == [(one.text, one.confidence) for one in words]
     for one, other in zip(back, words):
         assert (one.start, one.end) == pytest.approx((other.start, other.end), abs=2e-3)
 
 
 def test_tiers_end_with_the_audio(tmp_path):
     """Also if the last frame of a subsampled model ends later."""
-    labels = [TimedWord("A", 0.0, 0.5), TimedWord("B", 0.5, 1.005)]
+    labels = [Word("A", 0.0, 0.5), Word("B", 0.5, 1.005)]
     write_tiers(tmp_path / "a.TextGrid", {"words": labels, "phones": labels[:1]}, 1.0)
     tiers = read_textgrid(tmp_path / "a.TextGrid")
     assert [(one.start, one.end, one.text) for one in tiers[0].intervals] == [(0.0, 0.5, "A"), (0.5, 1.0, "B")]

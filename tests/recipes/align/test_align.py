@@ -90,10 +90,10 @@ def test_other_formats_have_the_same_times_and_confidences(phonetician):
     assert [one["phone"] for one in phones] == list("babac")
     assert all(0.5 < one["confidence"] <= 1 for one in (*words, *phones))
     timed = read_ctm("aligned/words.ctm")["otto/three"]
-    assert [(one.word, one.start, one.end) for one in timed] == [
+    assert [(one.text, one.start, one.end) for one in timed] == [
         (one["word"], one["start"], pytest.approx(one["end"])) for one in words
     ]
-    assert [one.word for one in read_ctm("aligned/phones.ctm")["anna/one"]] == ["a", "b", "c"]
+    assert [one.text for one in read_ctm("aligned/phones.ctm")["anna/one"]] == ["a", "b", "c"]
     with (phonetician.root / "aligned/alignment.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["recording"] == "otto/three"]
     assert [(row["type"], row["label"]) for row in rows[:4]] == [

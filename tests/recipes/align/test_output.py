@@ -8,18 +8,18 @@ import zipfile
 import pytest
 
 from recipes.align.output import tiers_of
-from recipes.align.results import AlignedRecording, AlignedUtterance, TimedWord
+from recipes.align.results import AlignedRecording, AlignedUtterance, Word
 from tests.recipes.align.conftest import RUN, SPOKEN
 
 
 def utterance(speaker: str, start: float, end: float, *words: tuple[str, float, float], reason: str = ""):
-    timed = tuple(TimedWord(*word, 0.01) for word in words)
-    phones = tuple(one._replace(word=one.word.lower()) for one in timed)
+    timed = tuple(Word(*word, 0.01) for word in words)
+    phones = tuple(one._replace(text=one.text.lower()) for one in timed)
     return AlignedUtterance(f"{speaker}-{start}", speaker, None, start, end, timed, phones, reason)
 
 
 def labels(tier) -> list[str]:
-    return [one.word for one in tier]
+    return [one.text for one in tier]
 
 
 def test_no_word_is_lost_where_utterances_of_a_speaker_overlap():
@@ -44,7 +44,7 @@ def test_an_utterance_without_words_hides_no_words_of_others(order):
     found = utterance("anna", 0.5, 2.0, ("A", 1.0, 2.0))
     tiers = tiers_of(AlignedRecording("both", "both.wav", 4.0, (lost, found)[::order]))
     assert list(tiers) == ["words", "phones"]
-    assert tiers["words"] == [TimedWord("", 0.0, 1.0), TimedWord("A", 1.0, 2.0, 0.01)]
+    assert tiers["words"] == [Word("", 0.0, 1.0), Word("A", 1.0, 2.0, 0.01)]
 
 
 def test_transcripts_beside_the_recordings_are_not_overwritten(phonetician):

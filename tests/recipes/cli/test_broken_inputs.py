@@ -145,7 +145,7 @@ def test_features_that_are_no_numbers(user, value):
 
 def test_audio_where_features_are_expected(user):
     message = (
-        "audio/utt{:02}.wav: WAV audio; expected an HTK feature file; argonaut hcopy makes one from it, and argon "
+        "audio/utt{:02}.wav: WAV audio; expected an HTK feature file; argonaut hcopy makes one from it, and `argon "
     )
     fault = user.decode(infiles="audio.list").err[0]
     assert fault.startswith(f"error: audio.list: none of {NUM_TEST} utterances could be done; first error: ")

@@ -4,7 +4,7 @@ import pytest
 
 from decoder.search import Decoder
 from readers.common import environment
-from readers.common.environment import Compilation, compilation
+from readers.common.environment import Compilation, CompilationNotes, compilation
 from recipes.cli import console
 from tests.recipes.systems.argon_system import decode
 
@@ -23,7 +23,7 @@ def compiled(monkeypatch):
     compiled.kernel = kernel
     monkeypatch.setattr(environment.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(console, "compilation", compiled)
-    monkeypatch.setattr(console, "LONG_COMPILATION", 1.0)
+    monkeypatch.setattr(environment, "LONG_COMPILATION", 1.0)
     return compiled
 
 
@@ -61,9 +61,19 @@ def test_a_command_that_fails_ends_with_its_error(compiled, capsys):
     assert capsys.readouterr().err.splitlines()[-1] == "error: disk full"
 
 
+def test_a_program_logs_that_kernels_are_compiled(compiled, caplog):
+    compiled.observer = CompilationNotes(compiled, environment.compilation.observer.tell)
+    for seconds in (0.4, 0.7, 0.1, 5.0):
+        compiled.kernel(seconds)
+    assert [(one.name, one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("argonaut", "WARNING", "compiling kernels, once per installation; they are kept in /cache"),
+        ("argonaut", "WARNING", "compiling kernels: 4 after 6 s"),
+    ]
+
+
 def test_the_directory_of_kernels_is_named_as_the_user_knows_it():
-    assert console.kernel_directory("/opt/lm/__pycache__") == "directories such as /opt/lm/__pycache__"
-    assert console.kernel_directory("/home/me/.cache/numba/lm_123") == "/home/me/.cache/numba"
+    assert environment.kernel_directory("/opt/lm/__pycache__") == "directories such as /opt/lm/__pycache__"
+    assert environment.kernel_directory("/home/me/.cache/numba/lm_123") == "/home/me/.cache/numba"
 
 
 def test_the_real_time_factor_does_not_contain_compilation(made, tmp_path, capsys, monkeypatch):

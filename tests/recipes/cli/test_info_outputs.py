@@ -19,7 +19,7 @@ from readers.language.att import write_symbols
 from readers.language.vocabulary import VocabularyWord, write_vocabulary
 from readers.results import timed_words
 from readers.results.nbest import Hypothesis, write_nbest
-from readers.results.timed_words import TimedWord
+from readers.results.timed_words import Word
 from readers.tables import hmm_tables
 from recipes.cli import info
 from recipes.cli.info import describe
@@ -29,7 +29,7 @@ from recipes.stages import Stage, run_stages
 from tests.decoder.lattices.small_lattices import random_lattice
 from tests.recipes.cli.test_info import figures_of, put
 
-UTTERANCES = {"u1": [TimedWord("YES", 0.25, 0.5, 0.75), TimedWord("NO", 0.5, 1.5)], "u2": [TimedWord("7", 0, 2, 0.25)]}
+UTTERANCES = {"u1": [Word("YES", 0.25, 0.5, 0.75), Word("NO", 0.5, 1.5)], "u2": [Word("7", 0, 2, 0.25)]}
 
 
 def figures_as(kind, path):

@@ -27,11 +27,11 @@ def test_words_with_confidences(place, capsys):
     found, labels = read_ctm(place / "w.ctm"), read_mlf(place / "w.mlf")
     for name, lattice in lattices(place).items():
         words = confident_words(lattice)
-        assert [one.word for one in found.get(name, [])] == [one.word for one in words]
+        assert [one.text for one in found.get(name, [])] == [one.text for one in words]
         assert [one.confidence for one in found.get(name, [])] == pytest.approx(
             [one.confidence for one in words], abs=1e-4
         )
-        assert [label.name for label in labels[name]] == [one.word for one in words]
+        assert [label.name for label in labels[name]] == [one.text for one in words]
 
 
 @pytest.mark.parametrize("by", ["best", "consensus"])
@@ -54,7 +54,7 @@ def test_words_with_the_fewest_expected_errors(place, capsys):
     assert code == 0
     found = read_ctm(place / "w.ctm")
     for name, lattice in lattices(place).items():
-        assert [one.word for one in found.get(name, [])] == [one.word for one in consensus(lattice, 0.5).words]
+        assert [one.text for one in found.get(name, [])] == [one.text for one in consensus(lattice, 0.5).words]
 
 
 def test_a_file_for_each_utterance(place, capsys):

@@ -13,7 +13,7 @@ from decoder.scoring.error_counts import score
 from readers.errors import GraphError
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.slf import Lattice, write_slf
-from readers.results.timed_words import TimedWord, write_tiers
+from readers.results.timed_words import Word, write_tiers
 from recipes.cli.main import main
 from recipes.pictures import alignment, confusions, lattice, tuning
 from recipes.pictures.phone_classes import grouped
@@ -199,7 +199,7 @@ def files(tmp_path):
     write_mlf(tmp_path / "half.mlf", [("*/u1.lab", [*LABELS, Label(None, None, "GO")])])
     (tmp_path / "tune.json").write_text(json.dumps(RECORD))
     write_slf(tmp_path / "l.lat", random_lattice(1))
-    write_tiers(tmp_path / "u1.TextGrid", {"words": [TimedWord("GO", 0.2, 0.5)], "phones": []}, 0.6)
+    write_tiers(tmp_path / "u1.TextGrid", {"words": [Word("GO", 0.2, 0.5)], "phones": []}, 0.6)
     points = 'File type = "ooTextFile"\n"TextGrid"\n0\n1\n<exists>\n1\n"TextTier"\n"clicks"\n0\n1\n1\n0.5\n"x"\n'
     (tmp_path / "points.TextGrid").write_text(points)
     return tmp_path

@@ -1,5 +1,6 @@
 """Headless Chromium for tests of the page, driven by selenium."""
 
+import base64
 import importlib.util
 import os
 import shutil
@@ -18,6 +19,14 @@ QUIET = (
     "disable-sync",
     "disable-quic",
 )
+DROP = """
+const [name, content] = arguments;
+const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
+const dropped = new DataTransfer();
+dropped.items.add(new File([bytes], name));
+const event = new DragEvent("drop", {dataTransfer: dropped, bubbles: true, cancelable: true});
+document.getElementById("choose").dispatchEvent(event);
+"""
 SIZES = {"width": 1280, "height": 1000}
 
 
@@ -81,3 +90,14 @@ class Browser:
     def faults(self) -> list[str]:
         """Messages of the console since the last call that are errors."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def drop(page: Browser, name: str, content: bytes) -> None:
+    """Drop a file on the page."""
+    page.run(DROP, name, base64.b64encode(content).decode())
+
+
+def show_result(page: Browser, speech: Path) -> None:
+    """Recognise the recording on the page."""
+    drop(page, "speech.wav", speech.read_bytes())
+    page.wait(lambda: page.find("#details").is_displayed())

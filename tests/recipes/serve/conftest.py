@@ -19,7 +19,8 @@ from recipes.serve.running import address, make_server, open_sockets
 from recipes.serve.security import AccessPolicy
 from recipes.serve.service import Service
 from tests.recipes.cli.bundle.conftest import parts_of
-from tests.recipes.systems.small_system import RATE, speak
+from tests.recipes.serve.browser import Browser
+from tests.recipes.systems.small_system import RATE, TONES, speak
 
 EOF = '{"eof" : 1}'
 BLOCK = 3200  # bytes: 0.1 s
@@ -99,6 +100,30 @@ def server(start) -> Iterator[TestServer]:
     """A server for all tests of a file."""
     with start() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def chromium(speech, downloads):
+    """A browser that hears the recording, with longer silence before and after it."""
+    before, after = (3000 * np.sin(2 * np.pi * tone * np.arange(30 * RATE) / RATE) for tone in TONES[-2:])
+    write_wav(downloads / "microphone.wav", np.concatenate([before[:RATE], read_audio(speech)[0], after]), RATE)
+    browser = Browser(downloads / "microphone.wav", downloads)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def page(chromium, server):
+    """The page as it is first seen; no test leaves an error in the console."""
+    chromium.driver.get(server.url)
+    chromium.wait(lambda: chromium.find("#model").text)
+    yield chromium
+    assert chromium.faults() == []
 
 
 def speak_to(socket, pcm: bytes, block: int = BLOCK, **config) -> list[dict]:

@@ -2,32 +2,23 @@
 
 import base64
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from decoder.lattices.links import weigh
 from decoder.lattices.posteriors import best_path, posteriors
-from readers.audio.audio_file import read_audio, write_wav
+from readers.audio.audio_file import read_audio
 from readers.htk.slf import Lattice, read_slf, write_slf
 from recipes.serve.security import AccessPolicy
-from tests.recipes.serve.browser import IS_MISSING, Browser
-from tests.recipes.systems.small_system import RATE, TONES
+from tests.recipes.serve.browser import IS_MISSING, drop, show_result
+from tests.recipes.systems.small_system import RATE
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(IS_MISSING, reason="no chromium, chromedriver and selenium: the page is not tested"),
 ]
 TOKEN = "a-token-of-the-tests"
-DROP = """
-const [name, content] = arguments;
-const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
-const dropped = new DataTransfer();
-dropped.items.add(new File([bytes], name));
-const event = new DragEvent("drop", {dataTransfer: dropped, bubbles: true, cancelable: true});
-document.getElementById("choose").dispatchEvent(event);
-"""
 COLLECT = """
 window.partials = [];
 const note = () => {
@@ -54,40 +45,6 @@ AudioBufferSourceNode.prototype.start = function (when, offset) {
 """
 SURFACES = ("page", "surface", "tint")
 INKS = ("ink", "muted", "accent", "medium", "low")
-
-
-@pytest.fixture(scope="module")
-def downloads(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="module")
-def chromium(speech, downloads):
-    """A browser that hears the recording, with longer silence before and after it."""
-    before, after = (3000 * np.sin(2 * np.pi * tone * np.arange(30 * RATE) / RATE) for tone in TONES[-2:])
-    write_wav(downloads / "microphone.wav", np.concatenate([before[:RATE], read_audio(speech)[0], after]), RATE)
-    browser = Browser(downloads / "microphone.wav", downloads)
-    yield browser
-    browser.close()
-
-
-@pytest.fixture
-def page(chromium, server):
-    """The page as it is first seen; no test leaves an error in the console."""
-    chromium.driver.get(server.url)
-    chromium.wait(lambda: chromium.find("#model").text)
-    yield chromium
-    assert chromium.faults() == []
-
-
-def drop(page, name: str, content: bytes) -> None:
-    page.run(DROP, name, base64.b64encode(content).decode())
-
-
-def show_result(page, speech) -> None:
-    """Recognise the recording on the page."""
-    drop(page, "speech.wav", speech.read_bytes())
-    page.wait(lambda: page.find("#details").is_displayed())
 
 
 def test_dropped_file_shows_the_words_of_transcribe(page, speech, recognizer):

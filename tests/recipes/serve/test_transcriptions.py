@@ -12,6 +12,8 @@ import soundfile
 
 from readers.htk.mlf import read_mlf
 from readers.htk.slf import read_slf
+from recipes.serve.formats import FORMATS
+from recipes.serve.transcriptions import KNOWN_FIELDS
 from tests.recipes.systems.small_system import RATE
 
 
@@ -188,3 +190,22 @@ def test_formats_of_other_tools(client, speech, recognizer, tmp_path):
     (tmp_path / "a.slf").write_text(ask(client, speech, response_format="slf"), encoding="utf-8")
     assert read_slf(tmp_path / "a.slf").word == transcript.lattice.word
     assert '"AB"' in ask(client, speech, response_format="textgrid")
+
+
+def test_the_interface_is_described(server):
+    def get(path: str) -> dict:
+        with urllib.request.urlopen(server.url + path) as answer:
+            return json.load(answer)
+
+    described = get("/openapi.json")
+    (post,) = described["paths"]["/v1/audio/transcriptions"].values()
+    fields = post["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"]
+    assert set(fields) <= set(KNOWN_FIELDS)
+    assert tuple(fields["response_format"]["enum"]) == FORMATS
+    for path in described["paths"]:
+        if "get" in described["paths"][path]:
+            urllib.request.urlopen(server.url + path.replace("{name}", server.service.name)).close()
+    (model,) = get("/v1/models")["data"]
+    assert model["num_words"] == 4
+    assert set(model["examples"]) == {"AB", "BA", "C", "CAB"}
+    assert get("/v1/audio/progress/none") == {"done": 0.0, "total": None}

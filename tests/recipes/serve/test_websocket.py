@@ -54,7 +54,7 @@ def test_alternatives(server, recognizer, pcm):
     both = (one[:count] / 2 + other[:count] / 2 + 800 * rng.normal(size=count)).astype("<i2")  # two who speak at once
     stream = recognizer.stream(RATE)
     (event,) = [one for one in stream.push(both) + stream.finish() if one.is_final]
-    expected = [" ".join(word.word for word in words) for words in event.hypotheses(3)]
+    expected = [" ".join(word.text for word in words) for words in event.hypotheses(3)]
     assert len(expected) == 2
     with connect(server.ws) as socket:
         last = speak_to(socket, both.tobytes(), max_alternatives=3)[-1]

@@ -93,9 +93,9 @@ def test_words_of_a_correct_transcript_have_their_times(models):
     assert [word.position for word in found.words] == list(range(len(SENTENCE)))
     assert found.damage == ()
     assert all(word.confidence > 0.9 for word in found.words)
-    of_word = ["".join(phone.phone for phone in found.phones if phone.position == i) for i in range(len(SENTENCE))]
+    of_word = ["".join(phone.text for phone in found.phones if phone.position == i) for i in range(len(SENTENCE))]
     assert of_word == [WORDS[word] for word in SENTENCE]
-    assert {phone.phone for phone in found.phones if phone.position < 0} == {"sil"}
+    assert {phone.text for phone in found.phones if phone.position < 0} == {"sil"}
     bounds = [(phone.start, phone.end) for phone in found.phones]
     assert [start for start, _ in bounds] == [0, *(end for _, end in bounds[:-1])]
     assert bounds[-1][1] == found.num_frames
@@ -111,7 +111,7 @@ def test_each_kind_of_damage_is_named(models, place):
     assert damage_of(found) == [("inserted", place, place, (word,))]
     assert (word, stretch.start, stretch.end) == times[place]
     assert [(one.text, one.start, one.end) for one in found.words] == times[:place] + times[place + 1 :]
-    assert {phone.phone for phone in found.phones if phone.position < 0} == {"sil", *WORDS[word]}
+    assert {phone.text for phone in found.phones if phone.position < 0} == {"sil", *WORDS[word]}
 
     found, times = aligned(models, without, SENTENCE)
     assert damage_of(found) == [("deleted", place, place + 1, ())]

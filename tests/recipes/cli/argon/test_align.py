@@ -82,7 +82,7 @@ def test_words_with_times_whatever_the_level(user):
     ]
     assert align(user, "-alignmlf", "words.mlf", "--dict", "dict", "--level", "state", "--words", "w.ctm").status == 0
     found = read_ctm("w.ctm").values()
-    assert [[(w.word, round(w.start * 1e7), round(w.end * 1e7)) for w in words] for words in found] == expected
+    assert [[(w.text, round(w.start * 1e7), round(w.end * 1e7)) for w in words] for words in found] == expected
 
 
 FORMS = {

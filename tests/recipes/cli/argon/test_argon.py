@@ -131,7 +131,7 @@ def test_words_have_the_times_of_the_mlf(made, tmp_path, detailed):
     assert decode(made, tmp_path, "--words", str(tmp_path / "w.ctm"), *more) == 0
     found = read_ctm(tmp_path / "w.ctm")
     assert {
-        name: [(word.word, round(word.start * 1e7), round(word.end * 1e7)) for word in words]
+        name: [(word.text, round(word.start * 1e7), round(word.end * 1e7)) for word in words]
         for name, words in found.items()
     } == expected
     assert {word.confidence for words in found.values() for word in words} == {None}

@@ -108,7 +108,7 @@ def test_a_long_file_is_cut_at_its_pauses(user):
     assert [words for _, _, *words in lines] == [[word for word, _ in part] for part in parts]
     found = read_ctm("words.ctm")["long"]
     every = [pair for part in parts for pair in part]
-    assert [word.word for word in found] == [word for word, _ in every]
+    assert [word.text for word in found] == [word for word, _ in every]
     assert max(abs(word.start * 100 - start) for word, (_, start) in zip(found, every)) <= 2
     labels = read_mlf("long.mlf").lookup("long")
     assert [label.name for label in labels] == [word for word, _ in every]

@@ -4,6 +4,7 @@ import copy
 import io
 import sys
 from dataclasses import replace
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from readers.audio.audio_file import read_audio, write_wav
 from readers.audio.raw import RawFormat
 from readers.audio.resampling import resample
 from readers.config.feature_record import FeatureRecord
-from readers.errors import ConfigError, FormatError
+from readers.errors import ArgonautError, ConfigError, FormatError
 from tests.recipes.cli.bundle.conftest import silence
 from tests.recipes.systems.small_system import RATE, speak
 
@@ -51,7 +52,7 @@ def test_a_higher_rate_gives_the_same_words_from_files_samples_and_streams(recog
         final_words(stream, other, 999),
         recognizer.align(other, WORDS, rate).words,
     ):
-        found = [(getattr(word, "text", None) or word.word, word.start, word.end) for word in words]
+        found = [(word.text, word.start, word.end) for word in words]
         assert [text for text, _, _ in found] == WORDS.split()
         for (_, start, end), word in zip(found, expected.words, strict=True):
             assert (start, end) == pytest.approx((word.start, word.end), abs=0.021)
@@ -61,13 +62,15 @@ def test_a_higher_rate_gives_the_same_words_from_files_samples_and_streams(recog
 def test_a_stream_at_another_rate_does_not_depend_on_its_blocks(recognizer, samples):
     other = resample(samples, RATE, 44100)
     whole = final_words(recognizer.stream(44100), other, len(other))
-    assert [word.word for word in whole] == WORDS.split()
+    assert [word.text for word in whole] == WORDS.split()
     assert final_words(recognizer.stream(44100), other, 441) == whole
 
 
 def test_a_lower_rate_needs_upsample(recognizer, samples, tmp_path):
     write_wav(tmp_path / "narrow.wav", 32000 * resample(samples, RATE, 8000), 8000)
-    message = r"narrow\.wav: sample rate 8000 Hz; expected at least 16000 Hz, with which .* was trained; --upsample"
+    message = (
+        r"narrow\.wav: sample rate 8000 Hz; expected at least 16000 Hz, with which .* was trained; the option upsample"
+    )
     with pytest.raises(ConfigError, match=message):
         recognizer.transcribe(tmp_path / "narrow.wav")
     with pytest.raises(ConfigError, match="stream: sample rate 8000 Hz; expected at least 16000 Hz"):
@@ -114,7 +117,7 @@ def test_channels_of_samples_and_of_streams(recognizer, samples):
     assert recognizer.with_audio(channel=0).transcribe(stereo, RATE).text == ""
     other = recognizer.with_audio(channel=1)
     assert other.transcribe(stereo, RATE) == recognizer.transcribe(samples, RATE)
-    assert [word.word for word in final_words(other.stream(RATE), stereo, 1000)] == WORDS.split()
+    assert [word.text for word in final_words(other.stream(RATE), stereo, 1000)] == WORDS.split()
     mixed = recognizer.with_audio(channel="mix").transcribe(np.stack([samples * 1.5, samples * 0.5], axis=1), RATE)
     assert mixed.words == recognizer.transcribe(samples, RATE).words
     with pytest.raises(FormatError, match="samples: channel 2 of 2; expected 0 to 1, or mix"):
@@ -255,7 +258,7 @@ def test_features_of_the_whole_utterance_need_the_whole_recording(recognizer, sa
     other = recognizer.with_audio(longest=0.1)
     other.front_end = copy.copy(other.front_end)
     other.front_end.config = replace(other.front_end.config, dither=1.0)
-    message = "samples: long, so that it must be divided at pauses, but ADDDITHER = 1 .*; --whole"
+    message = "samples: long, so that it must be divided at pauses, but ADDDITHER = 1 .*; without the limit"
     with pytest.raises(ConfigError, match=message):
         other.transcribe(samples, RATE)
 
@@ -269,3 +272,40 @@ def test_faults_of_long_recordings_name_them(recognizer, tmp_path):
     with pytest.raises(FormatError, match=r"^\S*cut\.flac: ") as fault:
         recognizer.with_audio(longest=1.0).transcribe(path)
     assert str(fault.value).count("cut.flac: ") == 1
+
+
+def test_a_file_may_be_given_open_or_as_bytes(recognizer, samples, tmp_path):
+    write_wav(tmp_path / "a.wav", 32000 * samples, RATE)
+    soundfile.write(tmp_path / "a.flac", samples, RATE)
+    for name in ("a.wav", "a.flac"):
+        path = tmp_path / name
+        expected = recognizer.transcribe(path)
+        content = path.read_bytes()
+        for audio in (content, bytearray(content), memoryview(content), io.BytesIO(content)):
+            assert recognizer.transcribe(audio) == expected
+        with path.open("rb") as file:
+            assert recognizer.transcribe(file) == expected
+        with path.open("rb", buffering=0) as file, ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            assert recognizer.align(file, WORDS).words == recognizer.align(path, WORDS).words
+            archive.write(path, name)
+        with ZipFile(tmp_path / f"{name}.zip") as archive, archive.open(name) as file:
+            assert recognizer.transcribe(file) == expected
+    found = dict(recognizer.transcribe_many([content, content]))
+    assert found == {content: expected}
+    pcm = (32000 * samples).astype("<i2").tobytes()
+    bare = recognizer.with_audio(raw=RawFormat(RATE))
+    assert bare.transcribe(pcm).words == recognizer.transcribe(tmp_path / "a.wav").words
+
+
+def test_bytes_and_open_files_that_are_no_audio(recognizer, tmp_path):
+    (tmp_path / "a.txt").write_text("no audio")
+    for audio, rate, message in (
+        (b"", None, "bytes: empty; expected audio"),
+        (b"no audio at all", None, "bytes: raw samples; expected audio with a header, or the option rate"),
+        (b"RIFF", RATE, "bytes: a sample rate beside a file; expected that of its header"),
+        (io.StringIO("text"), None, "bytes: open as text; expected a file that is open in binary mode"),
+    ):
+        with pytest.raises(ArgonautError, match=message):
+            recognizer.transcribe(audio, rate)
+    with (tmp_path / "a.txt").open() as file, pytest.raises(ConfigError, match=r"a\.txt: open as text"):
+        recognizer.transcribe(file)

@@ -126,7 +126,7 @@ def test_every_format_has_the_same_words(here):
     assert [word["word"] for word in content["words"]] == ["AB", "C"]
     assert all(0 <= word["start"] < word["end"] <= content["seconds"] for word in content["words"])
     assert all(0 < word["confidence"] <= 1 for word in content["words"])
-    assert [word.word for word in read_ctm(out / "speech.ctm")["speech"]] == ["AB", "C"]
+    assert [word.text for word in read_ctm(out / "speech.ctm")["speech"]] == ["AB", "C"]
     assert [label.name for label in read_mlf(out / "speech.mlf").lookup("speech.lab")] == ["AB", "C"]
     assert {"AB", "C"} <= set(read_slf(out / "speech.slf").word)
     for name in ("srt", "vtt"):

@@ -1,7 +1,9 @@
 """The class Recognizer: the words of `argon`, however it gets its parts and its audio."""
 
+import copy
 import doctest
 import os
+import pickle
 import subprocess
 import sys
 
@@ -247,6 +249,36 @@ def test_a_model_that_does_not_know_its_rate_takes_that_of_the_bundle(packed, re
         FrontEnd(config, scorer, rate=16000).check_rate(8000, "a.wav")
 
 
+def test_a_recogniser_is_pickled_by_its_path_with_what_was_changed(packed, recognizer, monkeypatch):
+    monkeypatch.chdir(packed)
+    loaded = Recognizer.load("digits.argo")
+    changed = loaded.with_options(beam=9.0).with_audio(channel="mix").with_hotwords({"BA C": 2.0})
+    changed = changed.with_grammar(["AB C", "C"], threshold=-50.0)
+    content = pickle.dumps(changed)
+    assert len(content) < 1000
+    monkeypatch.chdir("/")
+    again = pickle.loads(content)
+    assert (again.name, again.decoder.options.beam, again._audio.channel) == (f"{packed}/digits.argo", 9.0, "mix")
+    expected = changed.transcribe(packed / "speech.wav")
+    found = again.transcribe(packed / "speech.wav")
+    assert (found, found.words) == (expected, expected.words)
+    assert pickle.loads(pickle.dumps(again)).transcribe(packed / "speech.wav") == expected
+    assert copy.copy(changed).decoder is changed.decoder
+    aligner = ForcedAligner.load(packed / "digits.argo", beam=100.0)
+    assert pickle.loads(pickle.dumps(aligner)).align(packed / "speech.wav", "AB C") == aligner.align(
+        packed / "speech.wav", "AB C"
+    )
+
+
+def test_what_was_made_from_parts_is_not_pickled(recognizer):
+    front_end, decoder = recognizer.front_end, recognizer.decoder
+    made = Recognizer(front_end.scorer, decoder.graph, front_end.config)
+    with pytest.raises(ConfigError, match=r"recognizer: made from parts; expected one of Recognizer\.load"):
+        pickle.dumps(made)
+    with pytest.raises(ConfigError, match=r"aligner: made from parts; expected one of ForcedAligner\.load"):
+        pickle.dumps(ForcedAligner(front_end, recognizer._transcript_graphs()))
+
+
 FORKED = """import multiprocessing, sys
 from decoder import Recognizer
 recognizer = Recognizer.load(sys.argv[1])
@@ -264,6 +296,27 @@ def test_processes_that_are_forked_from_one_with_a_bundle_recognise_as_it_does(p
     command = [sys.executable, "-c", FORKED, packed / "digits.argo", packed / "speech.wav"]
     found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert found.stdout.strip() == str(["AB C"] * 4)
+
+
+FIRST_CALL = """import sys
+from decoder import Recognizer
+print(Recognizer.load(sys.argv[1]).transcribe(sys.argv[2]).text)
+"""
+
+
+@pytest.mark.slow
+def test_the_first_call_in_python_says_that_it_compiles(packed, tmp_path):
+    command = [sys.executable, "-c", FIRST_CALL, packed / "digits.argo", packed / "speech.wav"]
+    runs = [
+        subprocess.run(
+            command, capture_output=True, text=True, check=True, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        )
+        for _ in range(2)
+    ]
+    assert [one.stdout for one in runs] == ["AB C\n"] * 2
+    first = runs[0].stderr.splitlines()[0]
+    assert first == f"compiling kernels, once per installation; they are kept in {tmp_path}"
+    assert runs[1].stderr == ""
 
 
 def test_one_name_is_no_list_of_paths(recognizer):

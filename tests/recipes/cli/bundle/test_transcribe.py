@@ -136,7 +136,7 @@ def test_a_long_recording_is_divided_unless_whole(here, long, monkeypatch):
     refused = here.run(*RUN, "long.wav", "speech.wav", "--format", "slf", "-o", "out")
     assert (refused.status, refused.changed) == (1, {"out", "out/speech.slf"})
     assert refused.err[0].startswith(
-        "failed: long.wav: no lattice, as the recording is long; expected one for --format"
+        "failed: long.wav: long.slf: no lattice, as the recording is long; recognised as a whole, it has one; expected"
     )
 
 
