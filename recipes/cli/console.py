@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -115,6 +116,16 @@ def _guarded(function: Callable[..., int], *arguments) -> int:
         except OSError:  # the terminal is gone
             sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 (also what is flushed at exit)
         return SIGNAL_BASE + number
+
+
+def program_name() -> str:
+    """Return how the shell can call `argonaut`: by its name, or by its path if this environment is not activated."""
+    beside = Path(sys.executable).parent / "argonaut"
+    found = shutil.which("argonaut")
+    if not beside.exists() or (found is not None and Path(found).samefile(beside)):
+        return "argonaut"
+    here = Path.cwd()
+    return str(beside.relative_to(here)) if beside.is_relative_to(here) else str(beside)
 
 
 def is_interrupted(status: int) -> bool:
