@@ -40,6 +40,7 @@ format: develop
 
 docs: develop  ## the documentation site in build/docs; a warning is an error
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d build/doctrees . build/docs
+	@echo "documentation: build/docs/index.html"
 
 AN4 ?= exp/an4
 bench: install  ## side by side with PyTorch, kaldi-native-fbank and kaldi-decoder

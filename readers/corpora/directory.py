@@ -91,7 +91,7 @@ def read_corpus(directory: str | os.PathLike) -> Corpus:
             raise FormatError(f"{entry.where}: no speaker of {name!r} in {directory / SPEAKERS}; expected one")
         labels = words.get(name)
         transcript = None if labels is None else tuple(label.name for label in labels)
-        start, end, channel = _place(entry, headers)
+        start, end, channel = place_in_file(entry, headers)
         recording = recordings.get(name, "")
         utterances[name] = Utterance(name, speakers[name], transcript, Path(entry.path), start, end, channel, recording)
     if not utterances:
@@ -135,7 +135,7 @@ def _entry(utterance: Utterance, headers: AudioHeaders) -> ScpEntry:
     return ScpEntry(utterance.name, os.fspath(utterance.audio), first, last, channel=utterance.channel)
 
 
-def _place(entry: ScpEntry, headers: AudioHeaders) -> tuple[float, float | None, int | None]:
+def place_in_file(entry: ScpEntry, headers: AudioHeaders) -> tuple[float, float | None, int | None]:
     """Return start and end in seconds, and the channel, of an entry."""
     if entry.end is None:
         return 0.0, None, None

@@ -10,6 +10,7 @@ from readers.corpora.drafts import finish
 from readers.corpora.folder import folder_drafts
 from readers.corpora.kaldi import kaldi_drafts
 from readers.corpora.lhotse import lhotse_drafts
+from readers.corpora.script_file import script_file_drafts
 from readers.corpora.table import table_drafts
 from readers.corpora.words import WordForms
 from readers.errors import ConfigError, FormatError
@@ -19,9 +20,16 @@ KINDS = {
     "speakers, or one such recording",
     "kaldi": "a Kaldi data directory: wav.scp, segments, text, utt2spk",
     "lhotse": "manifests of lhotse: recordings.jsonl.gz and supervisions.jsonl.gz, or the path of the second",
+    "htk": "an SCP of audio files, with their words in an MLF (--words)",
     "table": "a CSV or TSV file, or JSON lines, with the columns path, text and speaker, such as those of Common Voice",
 }
-PUNCTUATION = {"folder": "strip", "kaldi": "keep", "lhotse": "keep", "table": "strip"}  # default of each kind
+PUNCTUATION = {
+    "folder": "strip",
+    "kaldi": "keep",
+    "lhotse": "keep",
+    "htk": "keep",
+    "table": "strip",
+}  # default of each kind
 
 
 def import_corpus(
@@ -32,6 +40,7 @@ def import_corpus(
     punctuation: str | None = None,
     known: Collection[str] = (),
     speaker_characters: int = 0,
+    words: str | os.PathLike | None = None,
     store: str | os.PathLike | None = None,
     progress: Callable[..., None] | None = None,
 ) -> Corpus:
@@ -40,7 +49,7 @@ def import_corpus(
     Parameters
     ----------
     kind : str
-        A key of KINDS: "folder", "kaldi", "lhotse", "table".
+        A key of KINDS: "folder", "kaldi", "lhotse", "htk", "table".
     source : path
         The corpus.
     case : {"keep", "upper", "lower"}
@@ -51,8 +60,10 @@ def import_corpus(
     known : collection of str
         Words whose punctuation is never removed, for instance those of a dictionary.
     speaker_characters : int
-        Of a folder: number of characters at the beginning of a file name that are the speaker; 0 for the name of
-        its folder.
+        Of a folder or an SCP: number of characters at the beginning of a file name that are the speaker; 0 for the name
+        of its folder.
+    words : path, optional
+        Of an SCP: MLF of the transcripts, or an alignment with words.
     store : path, optional
         Directory in which audio from archives of Kaldi is stored; without it, such audio is refused.
     progress : callable, optional
@@ -74,8 +85,12 @@ def import_corpus(
     """
     if kind not in KINDS:
         raise ConfigError(f"kind of corpus {kind!r}; expected {', '.join(KINDS)}")
-    if speaker_characters < 0 or (speaker_characters and kind != "folder"):
-        raise ConfigError(f"{speaker_characters} characters of the speaker; expected a number above 0, for a folder")
+    if speaker_characters < 0 or (speaker_characters and kind not in ("folder", "htk")):
+        raise ConfigError(
+            f"{speaker_characters} characters of the speaker; expected a number above 0, for a folder or an SCP"
+        )
+    if words is not None and kind != "htk":
+        raise ConfigError(f"{words}: words of a corpus of kind {kind}; expected kind htk, an SCP")
     forms = WordForms(case, punctuation or PUNCTUATION[kind], known)
     report = RunReport("utterances")
     source = Path(source)
@@ -85,6 +100,8 @@ def import_corpus(
         drafts = kaldi_drafts(source, report, None if store is None else Path(store))
     elif kind == "lhotse":
         drafts = lhotse_drafts(source, report)
+    elif kind == "htk":
+        drafts = script_file_drafts(source, None if words is None else Path(words), report, speaker_characters)
     else:
         drafts = table_drafts(source, report)
     corpus = finish(drafts, forms, report, progress)

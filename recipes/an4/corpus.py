@@ -1,8 +1,8 @@
 """Finds AN4's utterances with their files, and chooses the sets.
 
-The directory holds the corpus' own wav/ and etc/, the audio as FLAC, and align/: an HTK state alignment of the training
-set, the list of its states and the dictionary of its phones.  The sets are those of the corpus, except that
-a few training speakers form a development set (the corpus has none).
+The directory is as CMU publishes it: wav/, with SPHERE files, and etc/.  The audio may also be FLAC or WAV, and there
+may be align/: an HTK state alignment of the training set, the list of its states and the dictionary of its phones.
+The sets are those of the corpus, except that a few training speakers form a development set (the corpus has none).
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,12 @@ from readers.results.trn import read_trn
 DEV_SPEAKERS = Path(__file__).parent / "data" / "dev_speakers.txt"
 DICTIONARY, STATES, ALIGNMENT = "align/an4.dict", "align/ci_states.list", "align/train.ci_states.mlf"
 FLAT_LM = "etc/an4.lm"
+FLAT_LMS = (FLAT_LM, "etc/an4.ug.lm")  # names in different packages of the corpus, some of which have none
+SPHINX_DICTIONARY = "etc/an4.dic"  # in another phone set than the alignments
 NEEDED = (
-    "etc/an4_train.fileids", "etc/an4_train.transcription", "etc/an4_test.fileids", "etc/an4_test.transcription",
-    FLAT_LM, DICTIONARY, STATES, ALIGNMENT, "wav",
+    "etc/an4_train.fileids", "etc/an4_train.transcription", "etc/an4_test.fileids", "etc/an4_test.transcription", "wav",
 )  # fmt: skip
+AUDIO = (".flac", ".sph", ".wav")
 
 
 @dataclass(frozen=True)
@@ -31,16 +33,40 @@ class Utterance:
     words: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Alignment:
+    """An alignment.  labels: MLF of states; states: list of their names; dictionary: of the corpus.
+
+    is_given: whether it belongs to the corpus; else a flat start has to make it, and the dictionary is Sphinx's.
+    """
+
+    labels: Path
+    states: Path
+    dictionary: Path
+    is_given: bool
+
+    @classmethod
+    def of(cls, data: Path, flat: Path) -> "Alignment":
+        """Return the alignment of a corpus, or, if it has none, that of a flat start in the directory `flat`."""
+        if (data / "align").exists():
+            return cls(data / ALIGNMENT, data / STATES, data / DICTIONARY, True)
+        return cls(flat / "states.mlf", flat / "states.list", data / SPHINX_DICTIONARY, False)
+
+
 def find_sets(data: Path | None) -> dict[str, list[Utterance]]:
     """Return the utterances of "train", "dev" and "test", in the order of the corpus.
 
     Raises FormatError, listing all that is missing, if `data` is not this corpus.
     """
     if data is None:
-        raise FormatError("recipe an4: no corpus; expected --data DIR with AN4's wav, etc and align")
-    missing = [name for name in NEEDED if not (data / name).exists()]
+        raise FormatError("recipe an4: no corpus; expected --data DIR with AN4's wav and etc")
+    tables = (DICTIONARY, STATES, ALIGNMENT) if (data / "align").exists() else (SPHINX_DICTIONARY,)
+    missing = [name for name in (*NEEDED, *tables) if not (data / name).exists()]
     if missing:
-        raise FormatError(f"{data}: no {', '.join(missing)}; expected AN4 with its HTK alignments")
+        raise FormatError(
+            f"{data}: no {', '.join(missing)}; expected AN4 as CMU publishes it, with wav and etc; for another corpus "
+            "run argonaut recipe own"
+        )
     held_out = {name for line in read_lines(DEV_SPEAKERS) if not line.startswith("#") for name in line.split()}
     known = _read_set(data, "train")
     return {
@@ -61,7 +87,8 @@ def _read_set(data: Path, name: str) -> list[Utterance]:
         path = Path(line.strip())
         if path.name not in transcripts:
             raise FormatError(f"{list_file}:{number}: {path.name} is not in {transcription}; expected its transcript")
-        audio = data / "wav" / path.with_name(path.name + ".flac")
+        places = [data / "wav" / path.with_name(path.name + extension) for extension in AUDIO]
+        audio = next((place for place in places if place.exists()), places[0])
         utterances.append(Utterance(path.name, path.parent.name, audio, tuple(transcripts[path.name])))
     if not utterances:
         raise FormatError(f"{list_file}: no utterances; expected one per line")

@@ -4,12 +4,15 @@ import math
 from pathlib import Path
 
 from decoder.graph.transitions import estimate_transitions
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, write_lines
+from readers.common.text import read_bytes
+from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import FormatError
+from readers.htk.dictionary import Pronunciation, read_dictionary, write_dictionary
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.tables.hmm_tables import write_transitions
-from recipes.an4.corpus import ALIGNMENT, STATES, Utterance
+from recipes.an4.corpus import Alignment, Utterance
 
 WARPS = (1.0, 0.92, 0.96, 1.04, 1.08)  # of the frequency axis; the training set is used with each of them
 
@@ -24,20 +27,20 @@ def write_warped_config(base: Path, warp: float, path: Path) -> None:
         file.write(base.read_text(encoding="utf-8") + ("" if warp == 1.0 else f"WARPFREQ = {warp}\n"))
 
 
-def write_states(data: Path, train: list[Utterance], dev: list[Utterance], labels: Path, power: float) -> None:
+def write_states(given: Alignment, train: list[Utterance], dev: list[Utterance], labels: Path, power: float) -> None:
     """Write states.list, states.mlf (the alignment, only states) and transitions.
 
     An entry `*/NAME.lab` also applies to the warped copies, whose names are NAME below a directory.
     power: exponent of the transition probabilities, which are counted in the training set; 0 makes them equal.
     Raises FormatError if an utterance has no alignment.
     """
-    alignment = {key.rsplit("/", 1)[-1]: entry for key, entry in read_mlf(data / ALIGNMENT).items()}
+    alignment = {key.rsplit("/", 1)[-1]: entry for key, entry in read_mlf(given.labels).items()}
     missing = [utterance.name for utterance in (*train, *dev) if utterance.name not in alignment]
     if missing:
         raise FormatError(
-            f"{data / ALIGNMENT}: no {missing[0]} ({len(missing)} are missing); expected every training utterance"
+            f"{given.labels}: no {missing[0]} ({len(missing)} are missing); expected every training utterance"
         )
-    states = read_state_list(data / STATES)
+    states = read_state_list(given.states)
     with atomic_write(labels / "states.list", "w") as file:
         file.writelines(f"{state}\n" for state in states)
     plain = {
@@ -57,6 +60,24 @@ def flatten(pair: tuple[float, float], power: float) -> tuple[float, float]:
     return stay - total, go - total
 
 
+def write_pronunciations(given: Alignment, path: Path) -> None:
+    """Write the dictionary in HTK's format; phones of Sphinx in lower case, as in the questions of trees."""
+    if given.is_given:
+        with atomic_write(path) as file:
+            file.write(read_bytes(given.dictionary))
+        return
+    entries = read_any_dictionary(given.dictionary, "cmu")
+    lower = [entry._replace(phones=tuple(phone.lower() for phone in entry.phones)) for entry in entries]
+    write_dictionary(path, [*lower, *(Pronunciation(mark, "", None, ("sil",)) for mark in ("<s>", "</s>"))])
+
+
+def count_flat_states(dictionary: Path, utterances: list[Utterance]) -> int:
+    """Return the number of states of a flat start: three of each phone of the words, and of silence."""
+    spoken = {word for utterance in utterances for word in utterance.words}
+    entries = read_any_dictionary(dictionary, "cmu")
+    return 3 * (1 + len({phone for entry in entries if entry.word in spoken for phone in entry.phones}))
+
+
 def write_words(utterances: list[Utterance], path: Path) -> None:
     """Write the transcripts as an MLF without times, the reference for scoring."""
     write_mlf(path, ((f"*/{u.name}.lab", [Label(None, None, word) for word in u.words]) for u in utterances))
@@ -66,3 +87,9 @@ def write_text(utterances: list[Utterance], path: Path) -> None:
     """Write the transcripts with one sentence per line, to train a language model."""
     with atomic_write(path, "w") as file:
         file.writelines(" ".join(utterance.words) + "\n" for utterance in utterances)
+
+
+def write_all_words(dictionary: Path, path: Path) -> None:
+    """Write one sentence with each word of a dictionary once: the text of a flat unigram."""
+    words = dict.fromkeys(entry.word for entry in read_dictionary(dictionary))
+    write_lines(path, [" ".join(word for word in words if word not in ("<s>", "</s>"))])

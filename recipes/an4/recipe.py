@@ -6,12 +6,14 @@ from functools import cached_property
 from pathlib import Path
 
 from readers.common.environment import available_cores
+from recipes.an4.corpus import FLAT_LMS, Alignment, Utterance, find_sets
 from recipes.evaluation import Evaluation, language_models
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, is_done
 
 CONFIG = Path(__file__).parent / "config"
 FEATURES = CONFIG / "fbank40_zd.hcopy"
+CEPSTRA = Path(__file__).parents[1] / "own" / "config" / "mfcc16k.hcopy"  # for the flat start
 WINDOW = 21  # frames in the input of the DNN
 RATE = 16000  # of the corpus, Hz
 SILENCE = "sil"
@@ -38,7 +40,7 @@ class Acoustic:
 
 
 NETWORKS = {
-    "dnn": Acoustic("the network of 1680-768x4-132", "an4.cntk", "", WINDOW),
+    "dnn": Acoustic("the network of 1680-768x4 on monophone states", "an4.cntk", "", WINDOW),
     "blstm": Acoustic("the bidirectional LSTM, two layers of 256 cells in each direction", "blstm.cntk", "blstm", 1),
     "dnn-blstm": Acoustic(
         "the bidirectional LSTM on top of the DNN, 128 cells in each direction",
@@ -66,9 +68,11 @@ class Recipe:
         self.home = self.out / self.acoustic.folder
         self.workers = arguments.workers or available_cores()
         self.sets  # noqa: B018  (reports a missing corpus before anything is written)
+        self.alignment = Alignment.of(self.data, self.out / "flat")
+        self.dictionary = self.out / "words.dict"
 
     def stages(self) -> list[Stage]:
-        data = {"data": str(self.data)} | file_settings(FEATURES)
+        data = {"data": str(self.data)} | file_settings(FEATURES, self.alignment.dictionary)
         train, tune, decode, score = (own_name(name, self.network) for name in ("train", "tune", "decode", "score"))
         return [
             Stage("lists", "lists, state labels, transitions, transcripts", self.lists, (), data),
@@ -102,9 +106,17 @@ class Recipe:
         )  # fmt: skip
 
     @cached_property
-    def sets(self):
-        from recipes.an4.corpus import find_sets
+    def num_states(self) -> int:
+        """The number of context-independent states, also before a flat start."""
+        from readers.htk.frame_labels import read_state_list
+        from recipes.an4 import prepare
 
+        if self.alignment.is_given:
+            return len(read_state_list(self.alignment.states))
+        return prepare.count_flat_states(self.alignment.dictionary, [*self.sets["train"], *self.sets["dev"]])
+
+    @cached_property
+    def sets(self):
         return find_sets(self.data)
 
     def variants(self, arguments: argparse.Namespace):
@@ -125,7 +137,7 @@ class Recipe:
             unit="WER",
             data_stage="lists",
         )
-        return Variants.from_arguments(task, arguments, self.workers, self.overrides)
+        return Variants.from_arguments(task, arguments, self.workers, [f"NumStates={self.num_states}", *self.overrides])
 
     def lists(self) -> int:
         from readers.htk.scp import write_pairs
@@ -138,12 +150,34 @@ class Recipe:
             pairs = [(u.audio, self.feature_file(name, u)) for u in utterances]
             write_pairs(self.out / "lists" / f"{name}.hcopy.list", pairs)
         write_pairs(self.out / "lists" / "train.hcopy.list", [(u.audio, self.feature_file("plain", u)) for u in train])
-        prepare.write_states(self.data, train, dev, self.out / "labels", TRANSITION_POWER)
+        prepare.write_pronunciations(self.alignment, self.dictionary)
+        lost = 0 if self.alignment.is_given else self.flat_start([*train, *dev])
+        prepare.write_states(self.alignment, train, dev, self.out / "labels", TRANSITION_POWER)
         for name, utterances in self.sets.items():
             prepare.write_words(utterances, self.out / "labels" / f"{name}.words.mlf")
         prepare.write_text(train, self.out / "lm" / "train.txt")
         prepare.write_text([*train, *dev], self.out / "lm" / "train_and_dev.txt")
-        return 0
+        return lost
+
+    def flat_start(self, utterances: list[Utterance]) -> int:
+        """Make the alignment that the corpus lacks."""
+        from readers.htk.scp import write_pairs
+        from recipes.an4 import prepare
+        from recipes.features import write_feature_list
+
+        home = self.alignment.labels.parent
+        prepare.write_words(utterances, home / "words.mlf")
+        files = [(utterance.name, home / "features" / f"{utterance.name}.mfc") for utterance in utterances]
+        write_pairs(home / "hcopy.list", [(u.audio, file) for u, (_, file) in zip(utterances, files)])
+        lost = command(
+            "hcopy", "-C", CEPSTRA, "-S", home / "hcopy.list",
+            "--report", self.out / "reports" / "features.flat", "-j", self.workers,
+        )  # fmt: skip
+        lost |= account(self.out, write_feature_list(home / "features.scp", files), "lists.flat")
+        return lost | command(
+            "flatstart", "--features", home / "features.scp", "--words", home / "words.mlf",
+            "--dict", self.dictionary, "-j", self.workers, "--out", home,
+        )  # fmt: skip
 
     def features(self) -> int:
         from recipes.an4 import prepare
@@ -190,23 +224,28 @@ class Recipe:
         return labels
 
     def lm(self) -> int:
-        from recipes.an4.corpus import DICTIONARY
+        from recipes.an4 import prepare
 
-        options = ("--order", 4, "--method", "kn", "--dict", self.data / DICTIONARY)
-        return command(
+        options = ("--order", 4, "--method", "kn", "--dict", self.dictionary)
+        lost = 0
+        if self.lm_file("flat").parent == self.out / "lm":  # the corpus has none
+            words = self.out / "lm" / "words.txt"
+            prepare.write_all_words(self.dictionary, words)
+            lost = command(
+                "lm", "estimate", "--text", words, "--order", 1, "--method", "wb", "-o", self.lm_file("flat")
+            )
+        return lost | command(
             "lm", "estimate", "--text", self.out / "lm" / "train.txt", *options, "-o", self.lm_file("tune-trained")
         ) | command(
             "lm", "estimate", "--text", self.out / "lm" / "train_and_dev.txt", *options, "-o", self.lm_file("trained")
         )  # fmt: skip
 
     def graph(self) -> int:
-        from recipes.an4.corpus import DICTIONARY
-
         lost = 0
         for name in ("tune-trained", *LMS):
             lost |= command(
                 "graph", "--state-list", self.out / "labels" / "states.list",
-                "--transitions", self.out / "labels" / "transitions", "--dict", self.data / DICTIONARY,
+                "--transitions", self.out / "labels" / "transitions", "--dict", self.dictionary,
                 "--sil-topology", "any-order", "--lm", self.lm_file(name), "--out", self.graph_folder(name),
             )  # fmt: skip
         return lost
@@ -217,7 +256,7 @@ class Recipe:
     def cntk_arguments(self, acoustic: Acoustic) -> list[str]:
         return [
             f"configFile={CONFIG / acoustic.config}", f"ExpDir={self.out}", f"ScriptDir={CONFIG}",
-            f"randomSeed={self.seed}", "extendTraining=true", *self.overrides,
+            f"randomSeed={self.seed}", "extendTraining=true", f"NumStates={self.num_states}", *self.overrides,
         ]  # fmt: skip
 
     @property
@@ -269,9 +308,8 @@ class Recipe:
         return self.out / "features" / copy / f"{utterance.name}.fbank"
 
     def lm_file(self, name: str) -> Path:
-        from recipes.an4.corpus import FLAT_LM
-
-        return self.data / FLAT_LM if name == "flat" else self.out / "lm" / f"{name}.arpa"
+        given = (self.data / file for file in FLAT_LMS if name == "flat")
+        return next((file for file in given if file.exists()), self.out / "lm" / f"{name}.arpa")
 
     def graph_folder(self, name: str) -> Path:
         return self.out / "graph" / name

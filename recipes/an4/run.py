@@ -1,9 +1,9 @@
-"""AN4 (CMU Census): letters, numbers and dates, recorded with a close-talking microphone, with HTK alignments.
+"""AN4 (CMU Census): letters, numbers and dates, recorded with a close-talking microphone.
 
-worked example:
+worked example, with the corpus as CMU publishes it in ~/corpora/an4 (directories wav and etc):
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4
-ends with the word error rate on the test set, with the flat unigram of the corpus and with a language model trained on
-the transcripts:
+makes alignments by a flat start, unless there is a directory align with those of HTK, and ends with the word error rate
+on the test set, with the flat unigram of the corpus and with a language model trained on the transcripts:
   WER 8.3% (test, 130 utterances, 773 words, flat LM)
   WER 5.0% (test, 130 utterances, 773 words, LM trained on the transcripts)
 

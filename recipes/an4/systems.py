@@ -92,12 +92,10 @@ class Further(Tied):
         )  # fmt: skip
 
     def make_lattices(self) -> int:
-        from recipes.an4.corpus import DICTIONARY
-
         lm, graph = self.lm_file("unigram"), self.graph_folder("unigram")
         return command(
             "lm", "estimate", "--text", self.out / "lm" / "train.txt", "--order", 1, "--method", "kn",
-            "--dict", self.data / DICTIONARY, "-o", lm,
+            "--dict", self.dictionary, "-o", lm,
         ) | self.make_graph("unigram") | command(
             "denominator", "--features", self.copies / "features.scp", "--model", self.start.model,
             "--graph", graph / "graph.dg", "--lm", lm, "--words", self.copies / "words.mlf",

@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -124,6 +125,16 @@ def as_stage() -> Iterator[None]:
 def next_step(line: str) -> str:
     """Return what a command proposes at the end of its summary, nothing for a step of a recipe."""
     return "" if _is_stage.get() else f"; next: {line}"
+
+
+def program_name() -> str:
+    """Return how the shell can call `argonaut`: by its name, or by its path if this environment is not activated."""
+    beside = Path(sys.executable).parent / "argonaut"
+    found = shutil.which("argonaut")
+    if not beside.exists() or (found is not None and Path(found).samefile(beside)):
+        return "argonaut"
+    here = Path.cwd()
+    return str(beside.relative_to(here)) if beside.is_relative_to(here) else str(beside)
 
 
 def is_interrupted(status: int) -> bool:

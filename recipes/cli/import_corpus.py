@@ -21,6 +21,7 @@ review: argonaut g2p trains such models.  Another import keeps the pronunciation
 kinds of corpora:
   folder  recordings with .lab, .txt or .TextGrid files beside them; the folder of a recording names its speaker
   kaldi   a Kaldi data directory: wav.scp, segments, text, utt2spk
+  htk     an SCP of audio files, with --words MLF: their words, or an alignment that has them
   lhotse  a directory with manifests of recordings and supervisions (.jsonl, .jsonl.gz), or that of supervisions
   table   CSV or TSV with the columns path, text and speaker, such as Common Voice's validated.tsv
 Relative paths in manifests begin at the directory of the manifest.  Commands in manifests are never run.
@@ -54,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="read only the headers of audio files; damaged, clipped and silent ones are not found",
     )
     words = parser.add_argument_group("words")
+    words.add_argument(
+        "--words", metavar="MLF", help="of an SCP: the words of its utterances, or an alignment with words"
+    )
     words.add_argument("--case", choices=CASES, default="keep", help="case of the words (keep)")
     words.add_argument(
         "--punctuation",
@@ -73,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="of a folder: the first N characters of a file name are the speaker, not the name of the folder",
+        help="of a folder or an SCP: the first N characters of a file name are the speaker, not the name of the folder",
     )
     add_machine_options(parser.add_argument_group("machines"))
 
@@ -95,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         out / name for name in (directory.AUDIO, directory.WORDS, directory.SPEAKERS, directory.RECORDINGS, *RESULTS)
     ]
     for path in (*owned, out / GUESSED):
-        require_writable(path, [arguments.source, arguments.dict, arguments.g2p])
+        require_writable(path, [arguments.source, arguments.dict, arguments.g2p, arguments.words])
     entries = read_any_dictionary(arguments.dict, arguments.dict_format, None, show_note) if arguments.dict else []
     phones = fewest_phones(entries)
     with progress_display("import") as show:
@@ -106,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             punctuation=arguments.punctuation,
             known=phones,
             speaker_characters=arguments.speaker_characters,
+            words=arguments.words,
             store=out / "audio",
             progress=show,
         )

@@ -19,7 +19,6 @@ end in .argo becomes a directory.
 """
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,8 +29,8 @@ from readers.errors import ConfigError
 class Layout:
     """Where a recipe writes the parts, relative to its output directory.
 
-    dictionary: of the experiment, or below its corpus if it begins with `data:`; features: of the experiment, or below
-    the folder of recipes if it begins with `recipes:`; fold: map of phones for the error rate.
+    features: of the experiment, or below the folder of recipes if it begins with `recipes:`.
+    fold: map of phones for the error rate.
     """
 
     model: str
@@ -53,11 +52,11 @@ LAYOUTS = {
     ),
     "lvcsr": Layout(
         "lvcsr/tied/model/tied.dnn", "lvcsr/tied/graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy",
-        "data:align/an4.dict", "lvcsr/tied/tune/trained.json", "labels/test.words.mlf",
+        "words.dict", "lvcsr/tied/tune/trained.json", "labels/test.words.mlf",
         "lvcsr/tied/decode/trained/test.mlf", "WER",
     ),
     "an4": Layout(
-        "model/an4.dnn", "graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy", "data:align/an4.dict",
+        "model/an4.dnn", "graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy", "words.dict",
         "tune/trained.json", "labels/test.words.mlf", "decode/trained/test.mlf", "WER",
     ),
     "own": Layout(
@@ -156,27 +155,10 @@ def files_of(root: Path, layout: Layout) -> dict[str, Path]:
     """Return the parts of an experiment by their names in BundleParts, and the tuned options."""
     import recipes
 
-    places: dict[str, Callable[[], Path]] = {
-        "data": lambda: corpus_of(root),
-        "recipes": lambda: Path(recipes.__file__).parent,
-    }
-    found = {}
-    for name in ("model", "graph", "lm", "features", "dictionary", "tuned"):
-        place, colon, rest = getattr(layout, name).partition(":")
-        found[name] = places[place]() / rest if colon else root / place
-    return found
-
-
-def corpus_of(root: Path) -> Path:
-    """Return the corpus of an experiment, as its first stage has recorded it."""
-    from readers.common.text import parse_json, read_text
-    from readers.errors import FormatError
-
-    record = root / "stages" / "lists.done"
-    try:
-        return Path(parse_json(read_text(record, exact=True))["settings"]["data"])
-    except (ValueError, KeyError, TypeError) as fault:
-        raise FormatError(f"{record}: {fault}; expected the record of a stage, which names the corpus") from fault
+    names = ("model", "graph", "lm", "dictionary", "tuned")
+    ours = layout.features.removeprefix("recipes:")
+    features = root / ours if ours == layout.features else Path(recipes.__file__).parent / ours
+    return {name: root / getattr(layout, name) for name in names} | {"features": features}
 
 
 def measured_errors(root: Path, layout: Layout) -> tuple:

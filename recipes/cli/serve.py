@@ -8,7 +8,7 @@ answers on this machine, port 2700:
   http://127.0.0.1:2700    a page with a microphone, in a browser
 Other machines can connect with --host 0.0.0.0; then use --token-file, and --tls-cert with --tls-key.
 
-The server needs more packages: pip install 'argonaut-asr[serve]'
+The server needs more packages: pip install '.[serve]'
 SIGTERM and Ctrl-C stop it: open streams get their last result within --grace seconds.
 Exit status: 0 after that, 1 if streams had to be cut off.
 """
@@ -90,7 +90,7 @@ def require_packages() -> None:
     if missing:
         raise ConfigError(
             f"argonaut serve: {', '.join(missing)} not installed; expected the packages of the server; "
-            "pip install 'argonaut-asr[serve]'"
+            "pip install '.[serve]'"
         )
 
 

@@ -162,12 +162,10 @@ class Tied(Recipe):
         return lost
 
     def make_graph(self, name: str) -> int:
-        from recipes.an4.corpus import DICTIONARY
-
         return command(
             "graph", "--mmf", self.hmms / "hmmdefs", "--hmm-list", self.hmms / "tiedlist",
             "--trees", self.hmms / "trees", "--hmms", self.shared / "distilled",
-            "--dict", self.data / DICTIONARY, "--state-list", self.senones,
+            "--dict", self.dictionary, "--state-list", self.senones,
             "--lm", self.lm_file(name), "--out", self.graph_folder(name),
         )  # fmt: skip
 
@@ -198,7 +196,6 @@ class Tied(Recipe):
         """Align the original utterances; the warped copies have the same labels."""
         from readers.htk.mlf import read_mlf, write_mlf
         from readers.htk.scp import read_scp, write_scp
-        from recipes.an4.corpus import ALIGNMENT, DICTIONARY
 
         home = self.out / "lvcsr" / "align"
         entries = [e for name in ("train", "dev") for e in read_scp(self.out / "lists" / f"{name}.scp")]
@@ -209,12 +206,12 @@ class Tied(Recipe):
         write_mlf(home / "words.mlf", ((f"*/{name}.lab", labels) for name, labels in words.items()))
         lost = command(
             "argon", "-graph", self.graph_folder("trained") / "graph.dg", "-alignmlf", home / "words.mlf",
-            "--dict", self.data / DICTIONARY, "-am", self.model, "-dnn_window_size", WINDOW,
+            "--dict", self.dictionary, "-am", self.model, "-dnn_window_size", WINDOW,
             "-cntkmap", self.graph_folder("trained") / "cntkmap", "-infiles", home / "both.scp",
             "-detailed-alignment", "-outmlf", home / "states.mlf",
         )  # fmt: skip
         return lost | command(
-            "score", self.data / ALIGNMENT, home / "states.mlf", "--boundaries", "--level", 1, "-z", "sil"
+            "score", self.alignment.labels, home / "states.mlf", "--boundaries", "--level", 1, "-z", "sil"
         )
 
     @property

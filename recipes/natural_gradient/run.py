@@ -65,6 +65,7 @@ class Task:
     stages: stages of its recipe that produce them.
     decoding: of dev and test.
     train_list: list of the training set; prefix: prefix of the names in it that are used.
+    settings: of the configuration.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Task:
     unit: str
     train_list: Path
     prefix: str = ""
+    settings: Sequence[str] = ()
     fold: Mapping[str, str | None] | None = None
 
 
@@ -95,6 +97,7 @@ def an4_task(arguments: argparse.Namespace) -> Task:
             for name, lm in graphs.items()
         },
         VARIANTS_GRID, "WER", recipe.out / "lists" / "train.scp", prefix="plain/",
+        settings=[f"NumStates={recipe.num_states}"],
     )  # fmt: skip
 
 
@@ -135,7 +138,7 @@ class Comparison:
         self.task = (an4_task if name == "an4" else timit_task)(arguments)
         self.out: Path = arguments.out
         self.home = self.out / "natural_gradient"
-        self.seed, self.overrides = arguments.seed, list(arguments.overrides)
+        self.seed, self.overrides = arguments.seed, [*self.task.settings, *arguments.overrides]
         self.workers = arguments.workers or available_cores()
 
     def stages(self) -> list[Stage]:

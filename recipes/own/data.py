@@ -30,6 +30,8 @@ def is_imported(source: Path) -> bool:
 def guess_kind(source: Path) -> str:
     """Return the kind of a corpus, for `argonaut import`."""
     name = source.name.lower().removesuffix(".gz")
+    if name.endswith(".scp"):
+        return "htk"
     if name.endswith((".csv", ".tsv", ".json")) or (name.endswith(".jsonl") and "supervisions" not in name):
         return "table"
     if name.endswith(".jsonl") or any(source.glob("*recordings*.jsonl*")):

@@ -8,6 +8,7 @@ from pathlib import Path
 from readers.common.files import write_lines
 from readers.common.report import RunReport
 from readers.corpora.directory import feature_pairs, read_corpus, write_corpus
+from readers.dictionaries.phones import change_phones
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.htk.mlf import read_mlf
@@ -32,6 +33,9 @@ def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path
     if not spoken:
         raise FormatError(f"{corpus_directory}: no transcripts; expected words of the utterances")
     entries = open_dictionary(arguments)
+    if arguments.alignments:  # HTK's dictionaries end words with a short pause; silence between words is optional here
+        silences = arguments.silence.split(",")
+        entries, _ = change_phones(entries, lambda phone: () if phone in silences else (phone,))
     sets = divide(spoken, read_names(arguments.dev_speakers), read_names(arguments.test_speakers))
     known = {entry.word for entry in entries}
     text = [] if arguments.text is None else data.sentences_of(arguments.text, known)

@@ -11,9 +11,13 @@ after which
   argonaut transcribe exp/mine/own.argo speech.wav
 prints the words of speech.wav.
 
---data is a folder, a Kaldi data directory, or another corpus that `argonaut import` reads or has written.  A tenth of
-the speakers is held out for tuning, another for the test.  Audio may have any format and any rate of 8 kHz or more.
-The more speech the better; 20 minutes are enough for a small vocabulary.
+  argonaut recipe own --data audio.scp --alignments states.mlf --dict words.dict --out exp/mine
+begins with alignments of HTK instead of a flat start; audio.scp lists the audio files, and the words are those in
+states.mlf or in --words FILE.
+
+--data is a folder, a Kaldi data directory, an SCP of audio files, or another corpus that `argonaut import` reads or
+has written.  A tenth of the speakers is held out for tuning, another for the test.  Audio may have any format and any
+rate of 8 kHz or more.  The more speech the better; 20 minutes are enough for a small vocabulary.
 """
 
 import argparse
@@ -45,6 +49,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from readers.corpora.importing import KINDS
 
     parser.add_argument("--dict", metavar="FILE", help="pronunciation dictionary")
+    parser.add_argument(
+        "--alignments",
+        type=Path,
+        metavar="MLF",
+        help="alignments to begin with, of states or phones, as of HTK's HVite",
+    )
+    parser.add_argument(
+        "--silence", default="sil,sp", metavar="NAMES",
+        help="phones of silence in --alignments, first the one with all states (sil,sp)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--words", type=Path, metavar="MLF", help="of an SCP: the words of its utterances (default: from --alignments)"
+    )
     add_dictionary_options(parser)
     parser.add_argument(
         "--g2p", type=Path, metavar="FILE", help="model of argonaut g2p, for words without a pronunciation"
@@ -94,9 +111,10 @@ class Recipe:
         if arguments.data is None or arguments.dict is None:
             missing = "--data DIR, a corpus" if arguments.data is None else "--dict FILE, a pronunciation dictionary"
             raise ConfigError(f"recipe own: no {missing}; expected --data and --dict")
-        for path in (arguments.data, Path(arguments.dict), arguments.lm, arguments.text, arguments.g2p):
+        files = ("data", "dict", "alignments", "words", "lm", "text", "g2p")
+        for path in (getattr(arguments, name) for name in files):
             if path is not None:
-                path.stat()
+                Path(path).stat()
         self.data, self.out = arguments.data, arguments.out
         self.seed, self.overrides = arguments.seed, arguments.overrides
         self.workers = arguments.workers or available_cores()
@@ -113,7 +131,8 @@ class Recipe:
     def stages(self) -> list[Stage]:
         given = self.arguments
         data = {name: getattr(given, name) for name in ("kind", "speaker_characters")} | {"data": str(self.data)}
-        data |= file_settings(Path(given.dict))
+        data |= file_settings(Path(given.dict), given.words)
+        silences = {"silence": given.silence} if given.alignments else {}
         options = (
             "dict_format",
             "strip_stress",
@@ -124,16 +143,19 @@ class Recipe:
             "rate",
             "min_minutes",
         )
-        lists = {name: getattr(given, name) for name in options}
+        lists = {name: getattr(given, name) for name in options} | silences
         return [
             Stage("import", "recordings, words and speakers of the corpus", self.import_corpus, (), data),
             Stage("lists", "sets, dictionary, transcripts", self.lists, ("import",),
                   lists | file_settings(given.text, given.g2p)),
             Stage("features", "mel channels for the network, of the training set also with warped frequency; cepstra",
                   self.features, ("lists",), file_settings(*sorted(CONFIG.glob("*.hcopy")))),
+            Stage("alignments", "the given alignments", self.take_alignments, ("lists", "features"),
+                  silences | file_settings(given.alignments)) if given.alignments else
             Stage("flatstart", "Gaussian models of phones, from nothing, and their alignment", self.flatstart,
                   ("lists", "features")),
-            Stage("tie", "triphones with states tied by decision trees", self.tie, ("features", "flatstart")),
+            Stage("tie", "triphones with states tied by decision trees", self.tie,
+                  ("features", "alignments" if given.alignments else "flatstart")),
             Stage("lm", "language models of the transcripts, with and without the development set", self.lm,
                   ("lists",), file_settings(self.given_lm)),
             Stage("graph", "cross-word triphone graphs for the language models", self.graph, ("lists", "tie", "lm")),
@@ -171,6 +193,8 @@ class Recipe:
         given = self.arguments
         words: list[object] = ["import", given.kind or guess_kind(self.data), self.data, "--out", self.corpus]
         words += ["--dict", given.dict, "--dict-format", given.dict_format]
+        if words[1] == "htk":
+            words += ["--words", given.words or given.alignments or "words.mlf"]
         words += ["--speaker-characters", given.speaker_characters] if given.speaker_characters else []
         lost = command(*words)
         transcripts = read_mlf(self.corpus / "words.mlf")
@@ -228,6 +252,16 @@ class Recipe:
             "flatstart", "--features", self.out / "lists" / "cepstra.scp", "--words", self.labels("known"),
             "--dict", self.dictionary, "--silence", SILENCE, "-j", self.workers, "--out", self.flat,
         )  # fmt: skip
+
+    def take_alignments(self) -> int:
+        from readers.htk.dictionary import read_dictionary
+        from recipes.own.alignments import write_alignment
+
+        report = write_alignment(
+            self.arguments.alignments, read_dictionary(self.dictionary), self.arguments.silence.split(","),
+            self.out / "lists" / "known.scp", self.flat,
+        )  # fmt: skip
+        return account(self.out, report, "alignments")
 
     def tie(self) -> int:
         return command(

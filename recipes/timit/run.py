@@ -11,6 +11,7 @@ trains the eight example setups of the book (7.1.1-7.1.9) and ends with their fr
 """
 
 import argparse
+import shlex
 from functools import cached_property
 from pathlib import Path
 
@@ -165,7 +166,7 @@ class Recipe:
         )  # fmt: skip
 
     def train(self) -> int:
-        return command("cntk", *self.cntk_arguments())
+        return command("cntk", *self.cntk_arguments(), f"stderr={self.out / 'log' / 'train'}")
 
     def cntk_arguments(self) -> list[str]:
         overrides = DEMO_OVERRIDES if self.synthetic and self.size == "demo" else ()
@@ -227,10 +228,23 @@ class Recipe:
         from recipes.timit.prepare import PHONE_MAP
 
         total = score(read_words(self.references), read_words(self.hypotheses), fold=read_phone_map(PHONE_MAP)).total
+        print("pictures:", f"{self.model}.png", self.picture)
         if is_done(self.out, "pack"):
             print("bundle:", self.bundle)
-        print("pictures:", f"{self.model}.png", self.picture)
+            self.print_next_steps(total.word_error_rate)
         print(f"PER {total.word_error_rate:.1f}%")
+
+    def print_next_steps(self, error_rate: float) -> None:
+        from recipes.cli.console import program_name
+
+        audio, program = self.sets["test"][0].audio, program_name()
+        print(f"The bundle recognises phones, the sounds of English; about {error_rate:.0f} of 100 are wrong.  Try")
+        for command_line in (
+            ("transcribe", self.bundle, audio),
+            ("score", "-t", self.references, self.hypotheses, "--fold", "timit39"),
+            ("plot", "tuning", self.tuned_file, "-o", self.out / "tuning.png"),
+        ):
+            print(" ", shlex.join([program, *map(str, command_line)]))
 
     @property
     def bundle(self) -> Path:

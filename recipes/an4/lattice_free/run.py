@@ -102,12 +102,6 @@ class LatticeFree(Recipe):
     def model(self) -> Path:
         return self.home / "model" / "tdnnf"
 
-    @property
-    def dictionary(self) -> Path:
-        from recipes.an4.corpus import DICTIONARY
-
-        return self.data / DICTIONARY
-
     def graph_folder(self, name: str) -> Path:
         return self.home / "graph" / name
 

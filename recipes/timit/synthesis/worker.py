@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.audio.audio_file import write_sphere
+from readers.audio.audio_file import write_wav
 from readers.errors import ArgonautError
 from readers.tables.timit import Segment, write_segments, write_sentence
 from recipes.timit.synthesis import DATA
@@ -66,7 +66,7 @@ def write_utterance(
     write_segments(stem.with_suffix(".PHN"), segments)
     write_segments(stem.with_suffix(".WRD"), word_segments(phones, segments[1:-1], words_of(text)))
     write_sentence(stem.with_suffix(".TXT"), Segment(0, len(samples), text[0].upper() + text[1:] + "."))
-    write_sphere(stem.with_suffix(".WAV"), samples, SAMPLE_RATE)
+    write_wav(stem.with_suffix(".WAV"), samples, SAMPLE_RATE)
 
 
 def phone_segments(phones: list[Phone], ratio: float, num_samples: int) -> list[Segment]:

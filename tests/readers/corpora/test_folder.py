@@ -159,7 +159,7 @@ def test_broken_files_are_named_and_the_others_imported(break_it, message, folde
 
 
 def test_wrong_sources(tmp_path):
-    with pytest.raises(ConfigError, match="kind of corpus 'x'; expected folder, kaldi, lhotse, table"):
+    with pytest.raises(ConfigError, match="kind of corpus 'x'; expected folder, kaldi, lhotse, htk, table"):
         import_corpus("x", tmp_path)
     with pytest.raises(FormatError, match=r"no utterances; expected recordings with \.lab"):
         import_corpus("folder", tmp_path)

@@ -9,18 +9,21 @@ import pytest
 
 from acoustic.network.model_file import load_model
 from decoder import Recognizer
+from decoder.alignment.boundaries import compare_boundaries
 from decoder.graph import load_defaults
 from features import FeatureConfig
 from readers.config.config import load_config
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import FormatError
+from readers.htk.frame_labels import read_state_list
 from readers.htk.mlf import Label, read_mlf
 from readers.htk.slf import read_slf
+from readers.language.arpa import read_arpa
 from readers.tables.hmm_tables import read_transitions
 from recipes.an4 import corpus, prepare
 from recipes.an4.recipe import CONFIG, NETWORKS
 from recipes.cli.main import main
-from tests.recipes.systems.small_system import STATES, WORDS
+from tests.recipes.systems.small_system import WORDS
 from tests.recipes.systems.toy_an4 import make_corpus
 
 
@@ -51,9 +54,17 @@ def test_find_sets_leaves_sentence_marks_out_and_finds_the_audio(toy_corpus):
 
 def test_find_sets_names_everything_that_is_missing(tmp_path):
     make_corpus(tmp_path / "an4", per_speaker=1)
-    (tmp_path / "an4/etc/an4.lm").unlink()
+    (tmp_path / "an4/etc/an4_test.fileids").unlink()
     (tmp_path / "an4/align/an4.dict").unlink()
-    with pytest.raises(FormatError, match=r"no etc/an4.lm, align/an4.dict; expected AN4"):
+    with pytest.raises(FormatError, match=r"no etc/an4_test.fileids, align/an4.dict; expected AN4 as CMU publishes"):
+        corpus.find_sets(tmp_path / "an4")
+
+
+def test_find_sets_of_a_corpus_without_alignments_needs_its_own_dictionary(tmp_path):
+    make_corpus(tmp_path / "an4", per_speaker=1, published=True)
+    assert {u.audio.suffix for us in corpus.find_sets(tmp_path / "an4").values() for u in us} == {".sph"}
+    (tmp_path / "an4/etc/an4.dic").unlink()
+    with pytest.raises(FormatError, match=r"no etc/an4.dic; expected .*; for another corpus run argonaut recipe own"):
         corpus.find_sets(tmp_path / "an4")
 
 
@@ -85,21 +96,25 @@ def test_a_network_and_variants_are_not_both_trained(toy_corpus, tmp_path, capsy
 # Labels and configurations
 
 
+def given(data: Path) -> corpus.Alignment:
+    return corpus.Alignment.of(data, data / "no flat start")
+
+
 def test_write_states_keeps_states_alone_under_plain_names(toy_corpus, tmp_path):
     sets = corpus.find_sets(toy_corpus)
-    prepare.write_states(toy_corpus, sets["train"], sets["dev"], tmp_path, 1.0)
+    prepare.write_states(given(toy_corpus), sets["train"], sets["dev"], tmp_path, 1.0)
     written = read_mlf(tmp_path / "states.mlf")
-    given = read_mlf(toy_corpus / corpus.ALIGNMENT)
+    alignment = read_mlf(toy_corpus / corpus.ALIGNMENT)
     assert set(written) == {u.name for u in (*sets["train"], *sets["dev"])}
     for name, labels in written.items():
-        assert labels == [Label(l.start, l.end, l.name) for l in given[f"An4/71/71/{name}"]]
+        assert labels == [Label(l.start, l.end, l.name) for l in alignment[f"An4/71/71/{name}"]]
     # A warped copy, whose name has a directory before it, finds the same entry.
     assert written.lookup("warp92/an0-fabc-b.fbank") == written["an0-fabc-b"]
 
 
 def test_write_states_counts_transitions_in_the_training_set_alone(toy_corpus, tmp_path):
     sets = corpus.find_sets(toy_corpus)
-    prepare.write_states(toy_corpus, sets["train"], sets["dev"], tmp_path, 1.0)
+    prepare.write_states(given(toy_corpus), sets["train"], sets["dev"], tmp_path, 1.0)
     runs = frames = 0
     for utterance in sets["train"]:
         for label in read_mlf(toy_corpus / corpus.ALIGNMENT)[f"An4/71/71/{utterance.name}"]:
@@ -114,7 +129,7 @@ def test_write_states_without_an_utterance_names_it(toy_corpus, tmp_path):
     sets = corpus.find_sets(toy_corpus)
     stranger = corpus.Utterance("an7-mnew-b", "mnew", Path("a.flac"), ("AB",))
     with pytest.raises(FormatError, match=r"no an7-mnew-b \(1 are missing\)"):
-        prepare.write_states(toy_corpus, [*sets["train"], stranger], sets["dev"], tmp_path, 1.0)
+        prepare.write_states(given(toy_corpus), [*sets["train"], stranger], sets["dev"], tmp_path, 1.0)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -172,15 +187,14 @@ def test_recurrent_configuration_takes_frames_of_whole_utterances(network):
 # All of it
 
 TOY_TRAINING = (
-    f"AN4_Train=[SimpleNetworkBuilder=[layerSizes=1680:24:{len(STATES)}];"
+    "AN4_Train=[SimpleNetworkBuilder=[layerSizes=1680:24:$NumStates$];"
     "SGD=[maxEpochs=4;epochSize=0;minibatchSize=64;learningRatesPerMB=0.5]]"
 )
-TOY_LABELS = tuple(f"AN4_Train=[{reader}=[labels=[labelDim={len(STATES)}]]]" for reader in ("reader", "cvReader"))
 
 
 def run_toy(data: Path, out: Path, *arguments: str) -> int:
-    settings = [word for setting in (TOY_TRAINING, *TOY_LABELS) for word in ("--set", setting)]
-    return main(["recipe", "an4", "--data", str(data), "--out", str(out), "--workers", "1", *settings, *arguments])
+    settings = ("--workers", "1", "--set", TOY_TRAINING)
+    return main(["recipe", "an4", "--data", str(data), "--out", str(out), *settings, *arguments])
 
 
 @pytest.mark.slow
@@ -220,8 +234,27 @@ def test_recipe_recognises_tones_and_resumes(toy_corpus, tmp_path, capsys):
     assert "train: other settings than before: AN4_Train.SGD.maxEpochs was 4, is 3; the models and chec" in shown
 
 
+@pytest.mark.slow
+def test_corpus_as_published_is_aligned_by_a_flat_start(toy_run, toy_corpus, tmp_path, capsys):
+    data, out = make_corpus(tmp_path / "corpus", published=True), tmp_path / "exp"
+    assert run_toy(data, out, "--to", "score") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert "files: 24 done, 0 skipped, 0 failed" in shown  # cepstra of the training and development set
+    assert shown[-1].startswith("WER ")
+    states = read_state_list(out / "labels/states.list")
+    assert states == [f"{phone}_s{state}" for phone in ("a", "b", "c", "sil") for state in (2, 3, 4)]
+    assert load_model(out / "model/an4.dnn")["W1"].value.shape[0] == len(states)
+    unigrams = read_arpa(out / "lm/flat.arpa")  # the corpus has no flat LM
+    probabilities = dict(zip(unigrams.vocabulary, unigrams.orders[0].logprob))
+    assert len({probabilities[word] for word in WORDS}) == 1
+    known, aligned = read_mlf(toy_corpus / corpus.ALIGNMENT), read_mlf(out / "flat/states.mlf")
+    assert compare_boundaries(known, aligned, 1, {"sil"}).percent_within(30) > 80
+    assert run_toy(data, out, "--to", "score") == 0
+    assert capsys.readouterr().out.count("done before") == 8
+
+
 TOY_BLSTM = (
-    f"NumStates={len(STATES)}", "CellDim=12",
+    "CellDim=12",
     "AN4_Train=[SGD=[maxEpochs=2;epochSize=0;learningRatesPerSample=1e-4;dropoutRate=0]]",
 )  # fmt: skip
 
@@ -254,11 +287,7 @@ def test_recurrent_network_shares_graphs_with_the_other(toy_run, toy_corpus, tmp
 def test_recurrent_layer_on_the_dnn_begins_with_it(toy_run, toy_corpus, tmp_path, capsys):
     out = tmp_path / "exp"
     top = "AN4_TrainTop=[SGD=[maxEpochs=1;epochSize=0;learningRatesPerSample=1e-5]]"
-    settings = [
-        word
-        for setting in (f"NumStates={len(STATES)}", "CellDim=12", "LastHidden=DropH1", top)
-        for word in ("--set", setting)
-    ]
+    settings = [word for setting in ("CellDim=12", "LastHidden=DropH1", top) for word in ("--set", setting)]
     assert run_toy(toy_corpus, out, "--network", "dnn-blstm", *settings) == 0
     shown = capsys.readouterr().out
     assert shown.splitlines()[-1] == "WER 0.0% (test, 8 utterances, 20 words, LM trained on the transcripts)"
@@ -285,7 +314,7 @@ def test_an4_alignments_are_as_long_as_their_audio(an4_dir, tmp_path):
     import soundfile
 
     sets = corpus.find_sets(an4_dir)
-    prepare.write_states(an4_dir, sets["train"], sets["dev"], tmp_path, 0.3)
+    prepare.write_states(given(an4_dir), sets["train"], sets["dev"], tmp_path, 0.3)
     states = read_mlf(tmp_path / "states.mlf")
     for utterance in sets["dev"]:
         num_samples = soundfile.info(utterance.audio).frames

@@ -35,3 +35,18 @@ def test_when_nothing_could_be_done_the_most_frequent_error_is_shown():
     ]
     report.lost.pop()
     assert "first error: a.txt:1: byte 0xf6" in loss_lines(report, None)[0]
+
+
+def test_the_program_is_named_by_its_path_if_the_environment_is_not_activated(monkeypatch, tmp_path):
+    from recipes.cli.console import program_name
+
+    program = tmp_path / ".venv" / "bin" / "argonaut"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(program.with_name("python")))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert program_name() == ".venv/bin/argonaut"
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert program_name() == "argonaut"

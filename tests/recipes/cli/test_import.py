@@ -10,7 +10,7 @@ from recipes.cli.main import main
 from tests.readers.corpora.conftest import audio, folder, kaldi, lhotse, table, tone  # noqa: F401  (fixtures)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "htk"])  # htk: own/test_alignments.py
 def test_a_corpus_is_imported(kind, tmp_path, capsys, request):
     source = request.getfixturevalue(kind)
     assert main(["import", kind, str(source), "--out", str(tmp_path / "out")]) == 0

@@ -26,8 +26,7 @@ def test_without_the_extra(capsys, monkeypatch, bundle):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else object())
     found = fault(capsys, bundle)
     assert found == (
-        "error: argonaut serve: uvicorn not installed; expected the packages of the server; pip install "
-        "'argonaut-asr[serve]'\n"
+        "error: argonaut serve: uvicorn not installed; expected the packages of the server; pip install '.[serve]'\n"
     )
 
 

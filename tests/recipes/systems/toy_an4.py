@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.audio.audio_file import write_sphere
 from readers.htk.mlf import Label, write_mlf
 from tests.recipes.systems.small_system import DICTIONARY, RATE, STATES, WORDS, speak
 
@@ -16,14 +17,16 @@ FLAT_LM = (
 )
 
 
-def make_corpus(root: Path, per_speaker: int = 8, seed: int = 0) -> Path:
-    """A directory of AN4's layout whose HMM states are tones."""
+def make_corpus(root: Path, per_speaker: int = 8, seed: int = 0, published: bool = False) -> Path:
+    """A directory of AN4's layout whose HMM states are tones.
+
+    published: without alignments and language model, with SPHERE files and the dictionary of the corpus.
+    """
     import soundfile
 
     rng = np.random.default_rng(seed)
     alignment = []
     (root / "etc").mkdir(parents=True)
-    (root / "align").mkdir()
     for name, speakers in SPEAKERS.items():
         paths, transcripts = [], []
         for speaker in speakers:
@@ -31,9 +34,12 @@ def make_corpus(root: Path, per_speaker: int = 8, seed: int = 0) -> Path:
                 words = SENTENCES[index % len(SENTENCES)]
                 samples, labels = speak(words, rng)
                 utterance = f"an{index}-{speaker}-b"
-                audio = root / "wav" / name / speaker / f"{utterance}.flac"
+                audio = root / "wav" / name / speaker / f"{utterance}.{'sph' if published else 'flac'}"
                 audio.parent.mkdir(parents=True, exist_ok=True)
-                soundfile.write(audio, samples.astype(np.int16), RATE)
+                if published:
+                    write_sphere(audio, samples, RATE)
+                else:
+                    soundfile.write(audio, samples.astype(np.int16), RATE)
                 paths.append(f"{name}/{speaker}/{utterance}\n")
                 spoken = " ".join(words)
                 if name == "train":  # only there do the transcripts have sentence marks
@@ -43,6 +49,10 @@ def make_corpus(root: Path, per_speaker: int = 8, seed: int = 0) -> Path:
                     alignment.append((f"An4/71/71/{utterance}.lab", [with_levels(label) for label in labels]))
         (root / f"etc/an4_{name}.fileids").write_text("".join(paths))
         (root / f"etc/an4_{name}.transcription").write_text("".join(transcripts))
+    if published:
+        (root / "etc/an4.dic").write_text("".join(f"{word}\t{' '.join(WORDS[word]).upper()}\n" for word in WORDS))
+        return root
+    (root / "align").mkdir()
     write_mlf(root / "align/train.ci_states.mlf", alignment)
     (root / "align/ci_states.list").write_text("".join(f"{state}\n" for state in STATES))
     (root / "align/an4.dict").write_text(DICTIONARY)

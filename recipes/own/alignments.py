@@ -1,0 +1,111 @@
+"""Turns an alignment of another tool into that of a flat start: states of monophones, with the silence `sil`."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from decoder.graph.compiled_graph import model_of_state
+from readers.common.files import write_lines
+from readers.common.report import RunReport
+from readers.corpora.script_file import keys_of_names
+from readers.errors import FormatError
+from readers.htk.dictionary import Pronunciation
+from readers.htk.frame_labels import frame_bounds
+from readers.htk.mlf import Label, read_mlf, write_mlf
+from readers.htk.scp import read_scp
+from readers.htk.trees import split_triphone
+from readers.htk.units import TICKS_PER_FRAME
+
+SILENCE = "sil"
+STATES = (2, 3, 4)  # of a phone whose states the alignment does not name, as HTK counts them
+MAX_DIFFERENCE = 5  # frames between the ends of an alignment and of its features, which depend on the window
+
+
+def write_alignment(
+    path: Path, entries: Collection[Pronunciation], silences: Sequence[str], features: Path, out: Path
+) -> RunReport:
+    """Write states.mlf and states.list, of the utterances of a feature list that the alignment has.
+
+    path: an MLF of states, such as `aa_s2`, `l-aa+r[2]`, or of phones, whose frames are divided among three states.
+    entries: the dictionary; silences: phones of silence, the one with all states first.
+    Raises FormatError if there is no utterance whose alignment can be used.
+    """
+    labels, report = read_mlf(path), RunReport("alignments")
+    keys = keys_of_names(labels)
+    known = {phone for entry in entries for phone in entry.phones}
+    used: dict[tuple[str, int], None] = {}
+
+    def aligned():
+        for entry in read_scp(features):
+            try:
+                if entry.key not in keys:
+                    raise FormatError(f"{path}: no alignment of {entry.key}; expected one of each utterance")
+                key = keys[entry.key]
+                states = states_of(labels[key], labels.where(key), known, silences, entry.num_frames)
+            except FormatError as fault:
+                report.fail(entry.key, str(fault))
+            else:
+                used.update(dict.fromkeys(place for place, _, _ in states))
+                report.done()
+                yield (
+                    f"*/{entry.key}.lab",
+                    [
+                        Label(first * TICKS_PER_FRAME, end * TICKS_PER_FRAME, name_of(place))
+                        for place, first, end in states
+                    ],
+                )
+
+    write_mlf(out / "states.mlf", aligned())
+    if not report.num_done:
+        raise FormatError(
+            f"{path}: none of {len(report.lost)} alignments can be used; first error: {report.lost[0][2]}"
+        )
+    if not any(phone == SILENCE for phone, _ in used):
+        raise FormatError(f"{path}: no {' or '.join(silences)}; expected phones of silence; name them with --silence")
+    write_lines(out / "states.list", map(name_of, sorted(used)))
+    return report
+
+
+def states_of(
+    labels: Sequence[Label], where: str, known: Collection[str], silences: Sequence[str], num_frames: int
+) -> list[tuple[tuple[str, int], int, int]]:
+    """Return ((phone, state), first frame, end) of the states of an utterance.
+
+    Raises FormatError for gaps, for phones that are not in the dictionary, and for another number of frames.
+    """
+    bounds = frame_bounds(labels, where)
+    end = int(bounds[-1, 1]) if len(bounds) else 0
+    if abs(end - num_frames) > MAX_DIFFERENCE:
+        raise FormatError(f"{where}: {end} frames of 10 ms; expected {num_frames}, as the audio has")
+    bounds = np.minimum(bounds, num_frames)
+    bounds[-1, 1] = num_frames
+    names = [model_of_state(label.name) for label in labels]
+    places = []
+    for model, state in names:
+        phone = split_triphone(model)[1]
+        if phone in silences:
+            # Short pauses have the middle state of silence, as in HTK.
+            phone, state = SILENCE, state if phone == silences[0] else state and STATES[1]
+        elif phone not in known:
+            raise FormatError(
+                f"{where}: phone '{phone}'; expected those of the dictionary, or {', '.join(silences)}; name phones of "
+                "silence with --silence"
+            )
+        places.append((phone, state))
+    spans: list[tuple[tuple[str, int], int, int]] = []
+    for place, (first, end) in zip(places, bounds.tolist()):
+        if spans and place[0] == SILENCE and spans[-1][0] == place:
+            first = spans.pop()[1]  # two silences in a row are one
+        spans.append((place, first, end))
+    states = []
+    for (phone, state), first, end in spans:
+        numbers = (state,) if state else STATES
+        cuts = np.linspace(first, end, len(numbers) + 1).round().astype(int).tolist()
+        states += [((phone, number), *span) for number, *span in zip(numbers, cuts, cuts[1:]) if span[0] < span[1]]
+    return states
+
+
+def name_of(place: tuple[str, int]) -> str:
+    phone, state = place
+    return f"{phone}_s{state}"
