@@ -27,7 +27,6 @@ from decoder.search.kernels.tables import SearchGraph
 from decoder.search.kernels.token_store import NODE_LABEL, Trace
 from decoder.search.path import begins_model
 
-
 NEW_SENTENCE = -2  # in place of a word
 
 

@@ -57,8 +57,8 @@ def search_all(graph, scores, lm_cost=None, acweight=1.0, lm_scale=1.0, word_pen
     """word sequence -> Found, for every sequence that a complete path spells.
 
     scores: per frame a dict HMM state -> log likelihood; lm_cost(words, word) -> cost or None for no language model.
-    new_sentence: cost of a new sentence after a complete one; None if none may follow.  only: look at this word sequence
-    alone.
+    new_sentence: cost of a new sentence after a complete one; None if none may follow.
+    only: look at this word sequence alone.
     """
     between, rules = {}, (lm_cost, lm_scale, word_penalty, new_sentence, only)
     cross(graph, {(graph.start, ()): (0.0, ())}, between, *rules)

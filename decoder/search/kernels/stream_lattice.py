@@ -145,7 +145,8 @@ def word_confidences(trace, tokens, count, best, lattice_beam, word_of_arc, sinc
 
     The posterior probability of a link is summed over all paths to tokens within the lattice beam.  A word's confidence
     is the largest sum at one time of all links with the same word (C_max).
-    word_of_arc (W,) i4: word id of each word arc; the beginning of a new sentence is none.  A link ends where its word arc is crossed, before the last phone.
+    word_of_arc (W,) i4: word id of each word arc; the beginning of a new sentence is none of them.
+    A link ends where its word arc is crossed, before the last phone.
     """
     steps, arrivals, num_arrivals = trace.steps, trace.arrivals, trace.counts[ARRIVALS]
     least = _least_costs(trace)
