@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from decoder.recognizer.front_end import FrontEnd
 
 LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
-NEW_SENTENCE_COST = 0.0  # in a recording of several sentences
+NEW_SENTENCE_COST = 5.0  # few more tokens than with one sentence
 MMF, STATES, FEATURES = "hmmdefs", "states.list", "features.json"  # of a flat start
 OUTPUT = "ScaledLogLikelihood"  # node of a network, unless another one is named
 

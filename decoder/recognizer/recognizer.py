@@ -57,7 +57,7 @@ class Recognizer(Variants):
     cntkmap : mapping of str to int, optional
         Network output of each HMM state; by default in the order of the graph's states.
     options : SearchOptions, optional
-        By default with a lattice beam of 9, from which confidences are computed, and new sentences at no cost.
+        By default with a lattice beam of 9, from which confidences are computed, and several sentences in a recording.
     alignment : TranscriptGraphs, optional
         What `align` needs.
     sample_rate : float, optional
