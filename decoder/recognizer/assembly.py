@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from decoder.recognizer.front_end import FrontEnd
 
 LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
+NEW_SENTENCE_COST = 5.0  # few more tokens than with one sentence
 MMF, STATES, FEATURES = "hmmdefs", "states.list", "features.json"  # of a flat start
 OUTPUT = "ScaledLogLikelihood"  # node of a network, unless another one is named
 
@@ -44,7 +45,8 @@ def open_bundle(bundle: Bundle) -> tuple["FrontEnd", Decoder]:
     """Return the two halves of a recogniser from a bundle, whose checksums are not compared again."""
     parts, about, name = bundle.parts, bundle.description, f"{bundle.path}"
     front_end = open_bundle_scores(bundle)
-    options = SearchOptions(**about.options, silence=about.silence, lattice_beam=LATTICE_BEAM)
+    found = {"new_sentence": NEW_SENTENCE_COST} | about.options
+    options = SearchOptions(**found, silence=about.silence, lattice_beam=LATTICE_BEAM)
     lm = load_language_model(parts[LM], verify=False) if LM in parts else None
     decoder = open_decoder(parts[GRAPH], parts[CNTKMAP], lm, options, parts[SEARCH], name, verify=False)
     decoder.check_outputs(front_end.scorer.num_outputs, front_end.scorer.source)

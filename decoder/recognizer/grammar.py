@@ -115,7 +115,7 @@ class Grammar:
     def _loop(self) -> Decoder:
         graphs = self._graphs
         built = build_phone_loop(graphs.models, graphs.dictionary, graphs.options, LOOP_COST)
-        return self._decoder(built, "phone loop").with_options(lattice_beam=None)
+        return self._decoder(built, "phone loop").with_options(lattice_beam=None, new_sentence=None)
 
     def _decoder(self, built: DecodingAcceptor, where: str) -> Decoder:
         models = self._graphs.models

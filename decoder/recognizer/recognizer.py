@@ -12,7 +12,14 @@ from decoder.alignment.aligner import check_outputs
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.language_model import LanguageModel
-from decoder.recognizer.assembly import LATTICE_BEAM, has_tables, open_bundle, read_calibration, transcript_graphs
+from decoder.recognizer.assembly import (
+    LATTICE_BEAM,
+    NEW_SENTENCE_COST,
+    has_tables,
+    open_bundle,
+    read_calibration,
+    transcript_graphs,
+)
 from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.front_end import FrontEnd
@@ -52,7 +59,7 @@ class Recognizer(Variants):
     cntkmap : mapping of str to int, optional
         Network output of each HMM state; by default in the order of the graph's states.
     options : SearchOptions, optional
-        By default with a lattice beam of 9, from which confidences are computed.
+        By default with a lattice beam of 9, from which confidences are computed, and several sentences in a recording.
     alignment : TranscriptGraphs, optional
         What `align` needs.
     sample_rate : float, optional
@@ -96,7 +103,8 @@ class Recognizer(Variants):
         ivectors: IvectorModel | None = None,
     ):
         front_end = FrontEnd(features, model, name, sample_rate, ivectors=ivectors)
-        decoder = Decoder(graph, lm, options or SearchOptions(lattice_beam=LATTICE_BEAM), cntkmap, name)
+        options = options or SearchOptions(lattice_beam=LATTICE_BEAM, new_sentence=NEW_SENTENCE_COST)
+        decoder = Decoder(graph, lm, options, cntkmap, name)
         decoder.check_outputs(model.num_outputs, model.source)
         self._assemble(name, front_end, decoder, alignment)
 

@@ -17,11 +17,11 @@ import numpy as np
 from decoder.alignment.aligner import Alignment
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.search.decoder import Decoder, DecodingResult, SearchOptions
-from decoder.search.lattice import WordLattice
+from decoder.search.lattice import NEW_SENTENCE, WordLattice
 from decoder.search.path import model_instances, word_steps
 from decoder.search.search_graph import silence_models
 from readers.htk.mlf import Label
-from readers.htk.slf import NULL_WORD, QUIET, Lattice, quiet_field
+from readers.htk.slf import NULL_WORD, QUIET, SENT_START, Lattice, quiet_field
 from readers.htk.units import TICKS_PER_FRAME, TICKS_PER_SECOND
 
 SCORE_DECIMALS = 6
@@ -127,9 +127,10 @@ def slf_lattice(
 
     exactly: l is ln P of the n-gram and, divided by lmscale, the bonus of hotwords; a is the acoustic log-likelihood
     together with all other costs of the search (transitions, silence, graph costs beyond the language model), in units
-    of acscale.  The header names the silence states; silence stands before the word that follows it.
+    of acscale.  The header names the silence states; silence stands before the word that follows it.  A link
+    !SENT_START begins a new sentence.
     """
-    word = [NULL_WORD if w < 0 or not graph.outputs[w] else graph.outputs[w] for w in lattice.word.tolist()]
+    word = [_link_word(graph, word) for word in lattice.word.tolist()]
     acoustic_scale = options.acweight if options.acweight > 0 else 1.0
     penalty = -options.word_penalty * np.array([name != NULL_WORD for name in word], dtype=np.float64)
     seconds = period / TICKS_PER_SECOND
@@ -156,6 +157,10 @@ def slf_lattice(
         utterance=utterance,
         header=header,
     )
+
+
+def _link_word(graph: DecodingGraph, word: int) -> str:
+    return SENT_START if word == NEW_SENTENCE else (word >= 0 and graph.outputs[word]) or NULL_WORD
 
 
 def _length(start: int, end: int, period: int, until: float) -> float:

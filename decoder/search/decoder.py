@@ -7,7 +7,8 @@ frame, and at each word arc
 
 because the graph has charged the look-ahead on the way to the word; with hotwords less their bonus
 (`decoder/search/hotwords.py`).  At the end it includes the cost of the final state
-and lm_scale * (-ln P(</s> | history)), unless the path has crossed a word arc </s> already.
+and lm_scale * (-ln P(</s> | history)), unless the path has crossed a word arc </s> already.  With new_sentence, a path
+may go on from there: for these costs and new_sentence, it enters the start state again with the history of <s>.
 
 After each frame a token is kept if cost + ahead - slack <= least (cost + ahead) + beam; for tokens that have just
 crossed a word arc the narrower word-end beam holds.  `ahead` is a lower bound of the cost of the next word after the
@@ -226,12 +227,13 @@ class Decoder:
             max_tokens=int(options.max_tokens),
             lm_scale=float(options.lm_scale),
             slack_decay=float(options.slack_decay),
+            new_sentence=self._tables.new_sentence(options),
             looks_ahead=self._tables.looks_ahead(options),
             lattice_beam=-1.0 if options.lattice_beam is None else float(options.lattice_beam),
             start=int(self.graph.start),
             lm_start=0 if lm is None else lm.start_state,
             lm_end=-1 if lm is None else lm.end_id,
-            max_level=int(self.graph.arrays.word_level.max()),
+            max_level=self._tables.num_levels(options),
             initial_tokens=INITIAL_TOKENS,
         )
         self._hotwords = hotword_arrays(self._phrases, self._tables, options) if self._phrases else None

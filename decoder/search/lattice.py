@@ -27,6 +27,8 @@ from decoder.search.kernels.tables import SearchGraph
 from decoder.search.kernels.token_store import NODE_LABEL, Trace
 from decoder.search.path import begins_model
 
+NEW_SENTENCE = -2  # in place of a word
+
 
 @dataclass(frozen=True)
 class WordLattice:
@@ -39,7 +41,7 @@ class WordLattice:
     start, end : (L,) int32
         Nodes of each link.
     word : (L,) int32
-        Word id of the graph, -1 for none.
+        Word id of the graph, -1 for none, -2 where a new sentence begins.
     cost : (L,) float64
         Complete cost, -ln.
     lm : (L,) float64
@@ -99,7 +101,10 @@ class _Piece:
 
 @dataclass
 class _Arc:
-    """A link as the search recorded it, between steps that are nodes; word_arc: of the graph, or -1."""
+    """A link as the search recorded it, between steps that are nodes.
+
+    word_arc: of the graph, -1 for none; the arc after the last one begins a new sentence.
+    """
 
     source: int
     target: int
@@ -186,6 +191,7 @@ class _WordCutter:
         self.links = _Links()
         self.open: dict[int, list[_OpenWord]] = {}
         self.emitted: set[tuple[int, int]] = set()
+        self.new_sentence = len(arrays.words)  # in place of a word arc
         self.arc_to: dict[int, dict[int, int]] = {}  # of each acceptor state: position -> its first arc there
 
     def cut(self, arcs: list[_Arc], trace: Trace, end: int) -> WordLattice:
@@ -209,6 +215,8 @@ class _WordCutter:
         return self._finish()
 
     def _state_after(self, arc: _Arc, acceptor_state: dict[int, int]) -> int:
+        if arc.word_arc == self.new_sentence:
+            return self.graph.start
         if arc.word_arc >= 0:
             return int(self.arrays.words[arc.word_arc]["target"])
         if arc.piece.states:
@@ -247,8 +255,9 @@ class _WordCutter:
 
     def _emit(self, start: int, arc: _Arc, piece: _Piece, time: int) -> None:
         """Add a link from node `start` of the result, or an open word if the arc has a word."""
-        if arc.word_arc < 0:
-            self.links.add(start, self.links.node((arc.target,), time), -1, piece)
+        if arc.word_arc < 0 or arc.word_arc == self.new_sentence:
+            word = -1 if arc.word_arc < 0 else NEW_SENTENCE
+            self.links.add(start, self.links.node((arc.target,), time), word, piece)
             return
         last = None
         if piece.states:

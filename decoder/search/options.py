@@ -30,6 +30,9 @@ class SearchOptions:
         Cost added per word, except for <s> and </s> (not in the book).
     slack_decay : float
         Factor per frame by which a token's language-model slack shrinks (CNTK book 6.1); 0 turns slack off.
+    new_sentence : float, optional
+        Cost of a new sentence within an utterance: where a sentence has ended, the search may begin again in the start
+        state of the graph, with the history of <s> (not in the book).  None: an utterance is one sentence.
     lm_lookahead : bool
         For pruning, add to each token the lowest n-gram cost of the words that it can reach, given its history.
         Without pruning it does not change the result.
@@ -56,6 +59,7 @@ class SearchOptions:
     lm_scale: float = 1.0
     word_penalty: float = 0.0
     slack_decay: float = 0.8
+    new_sentence: float | None = None
     lm_lookahead: bool = True
     lattice_beam: float | None = None
     widenings: int = 2
@@ -71,6 +75,7 @@ class SearchOptions:
             ("lm_scale", 0.0, 1e30),
             ("word_penalty", -1e30, 1e30),
             ("slack_decay", 0.0, 0.999999),
+            ("new_sentence", 0.0, 1e30),
             ("lattice_beam", 0.0, math.inf),
             ("widenings", 0, 20),
         ):

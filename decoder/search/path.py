@@ -7,7 +7,8 @@ import numpy as np
 
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LMArrays, lm_step
-from decoder.search.kernels.hotwords import Hotwords, held_bonus, hotword_step, pair_of, parts_of
+from decoder.search.kernels.advance import ending_cost
+from decoder.search.kernels.hotwords import Hotwords, hotword_step, pair_of, parts_of
 from decoder.search.kernels.tables import END_SENTENCE, SearchGraph, Settings
 from decoder.search.kernels.token_store import NODE_LABEL, SENTENCE_OVER, Trace
 from readers.common.kernels import njit
@@ -23,7 +24,8 @@ class SearchPath:
     Attributes
     ----------
     label : (n,) int32
-        Position p >= 0, or -2 - a for word arc a, or -1 for the end of the utterance.
+        Position p >= 0, or -2 - a for word arc a, or -1 for the end of the utterance.  The arc after the last one is
+        the beginning of a new sentence.
     start, end : (n,) int32
         Frames, end exclusive; equal for words.
     acoustic : (n,) float64
@@ -121,6 +123,7 @@ def step_costs(graph, lm, hotwords, settings, steps, frames, first_frame, state,
     count = label.shape[0]
     acoustic, ln_lm, cost = np.zeros(count), np.zeros(count), np.zeros(count)
     state, history = np.int64(state), np.int64(history)
+    new_sentence = -2 - graph.words.shape[0]
     for i in range(count):
         if label[i] >= 0:
             position, arc = graph.positions[label[i]], graph.states[state]["first_arc"]
@@ -135,15 +138,11 @@ def step_costs(graph, lm, hotwords, settings, steps, frames, first_frame, state,
                 cost[i] += position["forward_cost"]
             state = np.int64(position["exit"])
         elif label[i] == NODE_LABEL:
-            cost[i] = graph.states[state]["final_cost"]
-            lm_state = history
-            if hotwords is not None:
-                lm_state, _ = parts_of(hotwords, history)
-                cost[i] += held_bonus(hotwords, history)
-            if settings.lm_end >= 0 and history != SENTENCE_OVER:
-                lm_cost, _ = lm_step(lm, lm_state, settings.lm_end)
-                ln_lm[i] = -lm_cost
-                cost[i] += settings.lm_scale * lm_cost
+            cost[i], ln_lm[i], _ = ending_cost(graph, lm, hotwords, settings, state, history)
+        elif label[i] == new_sentence:
+            cost[i], ln_lm[i], _ = ending_cost(graph, lm, hotwords, settings, state, history)
+            cost[i] += settings.new_sentence
+            state, history = np.int64(settings.start), np.int64(settings.lm_start)
         else:
             word = graph.words[-2 - label[i]]
             cost[i] = word["cost"] - word["paid"]
@@ -194,13 +193,15 @@ def model_instances(path: SearchPath, graph: DecodingGraph, silence: np.ndarray)
     """The phone models of a path in order, and for each step the number of its model (for a word arc: the next one)."""
     hmm = graph.arrays.position_state[np.maximum(path.label, 0)]
     rows = zip(path.label.tolist(), graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist())
-    instances, owner, last_index = [], [], 0
+    instances, owner, last_index, new_sentence, begins = [], [], 0, -2 - graph.arrays.word_label.shape[0], True
     for step, (label, model, index) in enumerate(rows):
         if label < 0:
             owner.append(len(instances))
+            begins |= label == new_sentence
             continue
-        if not instances or begins_model(model, index, instances[-1].model, last_index, bool(silence[model])):
+        if begins or begins_model(model, index, instances[-1].model, last_index, bool(silence[model])):
             instances.append(Instance(step, step + 1, model))
+            begins = False
         else:
             instances[-1] = Instance(instances[-1].first, step + 1, model)
         owner.append(len(instances) - 1)
@@ -217,11 +218,12 @@ def word_steps(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> l
     instances, owner = model_instances(path, graph, silence)
     labels = path.label.tolist()
     found, begin, used = [], 0, 0  # steps before `begin` and instances before `used` belong to earlier words
-    for label in (step for step, what in enumerate(labels) if what <= -2):
+    new_sentence = -2 - graph.arrays.word_label.shape[0]
+    for label in (step for step, what in enumerate(labels) if new_sentence < what <= -2):
         following = label + 1
-        while following < len(labels) and labels[following] < 0:
+        while following < len(labels) and new_sentence < labels[following] < 0:
             following += 1
-        end = owner[following] + 1 if following < len(labels) else len(instances)
+        end = owner[following] + (labels[following] >= 0) if following < len(labels) else len(instances)
         own = range(used, max(used, end))
         voiced = [i for i in own if not silence[instances[i].model]]
         last = instances[end - 1].last if end else begin
@@ -255,9 +257,15 @@ def is_written(graph: DecodingGraph, word: int) -> bool:
     return bool(output) and not (name in (SENTENCE_START, SENTENCE_END) and output == name)
 
 
+def word_arcs(label: np.ndarray, graph: DecodingGraph) -> np.ndarray:
+    """The word arcs among the labels of a path, in order."""
+    arcs = -2 - label[label <= -2]
+    return arcs[arcs < graph.arrays.word_label.shape[0]]  # the arc after the last one begins a new sentence
+
+
 def written_words(path: SearchPath, graph: DecodingGraph) -> list[str]:
     """The output of a path's words: the words of `word_times` without their times, which is much faster."""
-    words = graph.arrays.word_label[-2 - path.label[path.label <= -2]].tolist()
+    words = graph.arrays.word_label[word_arcs(path.label, graph)].tolist()
     return [graph.outputs[word] for word in words if is_written(graph, word)]
 
 

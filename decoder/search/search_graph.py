@@ -84,6 +84,34 @@ class SearchTables:
         """Return whether the search uses the look-ahead."""
         return options.lm_lookahead and bool(np.any(self.word_lm >= 0))
 
+    def new_sentence(self, options: SearchOptions) -> float:
+        """Return the cost of a new sentence; inf if none may begin, as in a graph of sentences without HMM states."""
+        if options.new_sentence is None or self._sentence_levels is None:
+            return np.inf
+        return float(options.new_sentence)
+
+    def num_levels(self, options: SearchOptions) -> int:
+        """Return the largest number of word arcs and new sentences in a row."""
+        levels = self.graph.arrays.word_level if self.new_sentence(options) == np.inf else self._sentence_levels
+        return int(levels.max())
+
+    @cached_property
+    def _sentence_levels(self) -> np.ndarray | None:
+        """(S,) i4: levels of the states if the start state follows the final ones; None if they would form a circle."""
+        arrays, start = self.graph.arrays, self.graph.start
+        final, levels = np.isfinite(arrays.final_cost), arrays.word_level.copy()
+        levels[start] = levels[final].max() + 1
+        raised = [start]
+        while raised:
+            state = raised.pop()
+            if final[state]:
+                return None
+            for target in arrays.word_target[arrays.first_word[state] : arrays.first_word[state + 1]].tolist():
+                if levels[target] <= levels[state]:
+                    levels[target] = levels[state] + 1
+                    raised.append(target)
+        return levels
+
     def search_graph(self, options: SearchOptions, silence: np.ndarray) -> SearchGraph:
         """Return the records for some options and silence models (models,), bool.
 
@@ -91,7 +119,11 @@ class SearchTables:
         """
         ahead = self.look_ahead if self.looks_ahead(options) else NO_AHEAD
         costs = float(options.sil_cost), float(options.lm_scale), float(options.word_penalty)
-        keys = record_keys(options.lattice_beam is not None, *costs, silence, len(ahead.sets))
+        lattice = options.lattice_beam is not None
+        keys = record_keys(lattice, *costs, silence, len(ahead.sets))
+        first_word, start = self.graph.arrays.first_word, self.graph.start
+        if self.new_sentence(options) < np.inf and first_word[start] < first_word[start + 1]:
+            keys[2] = ("states", lattice, True)
         return SearchGraph(*self.records(keys, ahead), ahead)
 
     def records(self, keys: Sequence[tuple], ahead: LookAhead) -> list[np.ndarray]:
@@ -140,14 +172,14 @@ class SearchTables:
             word_set=_changed_sets(self.graph, ahead),
         )
 
-    def _states(self, lattice: bool) -> np.ndarray:
+    def _states(self, lattice: bool, sentences: bool = False) -> np.ndarray:
         arrays = self.graph.arrays
         return _table(
             STATE,
             first_arc=arrays.first_emitting,
             first_word=arrays.first_word,
             junction=np.append(self._junction(lattice), 0),
-            level=np.append(arrays.word_level, 0),
+            level=np.append(self._sentence_levels if sentences else arrays.word_level, 0),
             final_cost=np.append(arrays.final_cost, np.inf),
         )
 

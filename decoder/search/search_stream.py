@@ -20,7 +20,7 @@ from decoder.search.kernels.compaction import compact
 from decoder.search.kernels.stream_lattice import drop_dead, prune_trace, shared_path, word_confidences
 from decoder.search.kernels.token_store import ARRIVALS, NODE_LABEL, STEPS, add_step, grow_trace
 from decoder.search.kernels.utterance import advance, end_search, start_search
-from decoder.search.path import SearchPath, WordTimes, is_written, step_costs, steps_back, timed_words
+from decoder.search.path import SearchPath, WordTimes, is_written, step_costs, steps_back, timed_words, word_arcs
 from readers.errors import ShapeError
 
 COMPACT_EVERY = 50  # frames; compaction costs about as much as one frame
@@ -308,7 +308,7 @@ class _StablePath:
         return PartialResult(times, stable_words, num_frames, num_frames - max(heard_until, 0), heard_until >= 0, over)
 
     def _crosses_end(self, label: np.ndarray) -> bool:
-        return bool((self.graph.arrays.word_label[-2 - label[label <= -2]] == self._end).any())
+        return bool((self.graph.arrays.word_label[word_arcs(label, self.graph)] == self._end).any())
 
     def _heard_until(self, label: np.ndarray, end: np.ndarray) -> int:
         arrays = self.graph.arrays

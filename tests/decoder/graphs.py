@@ -1,5 +1,6 @@
 """Random little graphs and language models for the tests of the search, and hand-made ones."""
 
+import dataclasses
 import itertools
 import struct
 import zlib
@@ -125,6 +126,17 @@ def random_graph(rng, reference, integers=False, marks=None, own_states=False):
         transitions,
         lookahead | {"<s>": 0.0, "</s>": price()},
     )
+
+
+def with_an_hmm_state(rng, graph):
+    """The graph with an arc with an HMM state before or after all others, so that no sentence is empty."""
+    label = f"[{rng.choice(list(graph.transitions))}]"
+    if rng.random() < 0.5:
+        arcs = [(0, 1, label, 0.0), *((s + 1, t + 1, *rest) for s, t, *rest in graph.arcs)]
+        return dataclasses.replace(graph, arcs=arcs, finals={state + 1: cost for state, cost in graph.finals.items()})
+    first, final = max(graph.finals), max(max(arc[:2]) for arc in graph.arcs) + 1
+    arcs = [*graph.arcs, (first, final, label, 0.0)]
+    return dataclasses.replace(graph, arcs=arcs, finals={final: graph.finals[first]})
 
 
 def random_scores(rng, graph, num_frames, integers=False):

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 LN_10 = math.log(10.0)
+NEW_SENTENCE = "<new sentence>"  # among the words
 
 
 @dataclass
@@ -52,14 +53,15 @@ def arpa_cost(orders):
     return cost
 
 
-def search_all(graph, scores, lm_cost=None, acweight=1.0, lm_scale=1.0, word_penalty=0.0, only=None):
+def search_all(graph, scores, lm_cost=None, acweight=1.0, lm_scale=1.0, word_penalty=0.0, new_sentence=None, only=None):
     """word sequence -> Found, for every sequence that a complete path spells.
 
     scores: per frame a dict HMM state -> log likelihood; lm_cost(words, word) -> cost or None for no language model.
+    new_sentence: cost of a new sentence after a complete one; None if none may follow.
     only: look at this word sequence alone.
     """
-    between = {}
-    cross(graph, {(graph.start, ()): (0.0, ())}, between, lm_cost, lm_scale, word_penalty, only)
+    between, rules = {}, (lm_cost, lm_scale, word_penalty, new_sentence, only)
+    cross(graph, {(graph.start, ()): (0.0, ())}, between, *rules)
     inside = {}
     for frame in scores:
         after = {}
@@ -78,35 +80,51 @@ def search_all(graph, scores, lm_cost=None, acweight=1.0, lm_scale=1.0, word_pen
             _, target, label, _ = graph.arcs[arc]
             keep(left, (target, words), (cost - graph.transitions[label[1:-1]][1], states))
         between = {}
-        cross(graph, left, between, lm_cost, lm_scale, word_penalty, only)
+        cross(graph, left, between, *rules)
     ended = {}
     for (state, words), (cost, states) in between.items():
         if state in graph.finals:
-            cost += graph.finals[state]
-            if lm_cost and (not words or words[-1] != "</s>"):
-                cost += lm_scale * lm_cost(words, "</s>")
+            cost += end_cost(graph, state, words, lm_cost, lm_scale)
             keep(ended, words, (cost, states))
     return {words: Found(*found) for words, found in ended.items() if found[0] < math.inf}
 
 
-def cross(graph, entering, between, lm_cost, lm_scale, word_penalty, only):
-    """Put hypotheses between frames, and those that word arcs make of them."""
+def cross(graph, entering, between, lm_cost, lm_scale, word_penalty, new_sentence, only):
+    """Put hypotheses between frames, and those that word arcs and new sentences make of them."""
     waiting = list(entering.items())
     while waiting:
         (state, words), (cost, states) = waiting.pop()
         if not keep(between, (state, words), (cost, states)):
             continue
-        for source, target, word, price in graph.arcs:
-            if source != state or word[0] == "[":
-                continue
+        ways = [arc[1:] for arc in graph.arcs if arc[0] == state and arc[2][0] != "["]
+        if state in graph.finals and new_sentence is not None:
+            ways.append((graph.start, NEW_SENTENCE, new_sentence))
+        for target, word, price in ways:
             if only is not None and only[: len(words) + 1] != (*words, word):
                 continue
-            price += word_cost(graph, words, word, lm_cost, lm_scale, word_penalty)
+            if word == NEW_SENTENCE:
+                price += end_cost(graph, state, words, lm_cost, lm_scale)
+            else:
+                price += word_cost(graph, words, word, lm_cost, lm_scale, word_penalty)
             if price < math.inf:
                 waiting.append(((target, (*words, word)), (cost + price, states)))
 
 
+def of_sentence(words):
+    """The words of the last sentence."""
+    begin = max((i + 1 for i, word in enumerate(words) if word == NEW_SENTENCE), default=0)
+    return words[begin:]
+
+
+def end_cost(graph, state, words, lm_cost, lm_scale):
+    words = of_sentence(words)
+    if not lm_cost or words[-1:] == ("</s>",):
+        return graph.finals[state]
+    return graph.finals[state] + lm_scale * lm_cost(words, "</s>")
+
+
 def word_cost(graph, words, word, lm_cost, lm_scale, word_penalty):
+    words = of_sentence(words)
     if words and words[-1] == "</s>" and lm_cost:
         return math.inf
     cost = 0.0 if word in ("<s>", "</s>") else word_penalty

@@ -24,9 +24,11 @@ from decoder.lm.language_model import lm_step
 from decoder.search.kernels.hotwords import (
     OTHER_WORD,
     ROOT,
+    held_bonus,
     hotword_cost_ahead,
     hotword_step,
     pair_of,
+    parts_of,
     room_for_pairs,
 )
 from decoder.search.kernels.lookahead import cache_slot, cost_ahead, plain_cost_ahead
@@ -37,6 +39,7 @@ from decoder.search.kernels.token_store import (
     NODE_LABEL,
     SENTENCE_OVER,
     STEPS,
+    TokenTable,
     add,
     add_arrival,
     add_step,
@@ -172,6 +175,7 @@ def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, token
     single = graph.ahead.mixed.shape[0] + graph.ahead.unknown.shape[0] == 0
     room = min(trace.steps.shape[0] - trace.counts[STEPS], trace.arrivals.shape[0] - trace.counts[ARRIVALS])
     room = min(room, tokens.shape[0] - count, room_for_pairs(hotwords))
+    goes_on = settings.new_sentence < np.inf
     if hotwords is not None:
         symbol_of, nodes, pairs, first_pair = hotwords.symbol, hotwords.nodes, hotwords.pairs, hotwords.first_pair
     for i in range(begin, end):
@@ -196,9 +200,9 @@ def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, token
             if graph.states[state]["level"] != level:
                 continue
         first, stop = graph.states[state]["first_word"], graph.states[state + 1]["first_word"]
-        room -= stop - first + 2
+        room -= stop - first + 3
         if room < 0:
-            return i, count, 2 * (stop - first + 2)
+            return i, count, 2 * (stop - first + 3)
         step = np.int64(token["step"])
         if step < 0:
             step = add_step(trace, ~step, place, frame)
@@ -291,4 +295,74 @@ def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, token
             if better:
                 set_token(tokens, index, after, more_slack, reached)
                 count = max(count, index + 1)
+        if goes_on and level >= 0 and graph.states[state]["final_cost"] < np.inf:
+            count = begin_sentence(
+                graph,
+                lm,
+                hotwords,
+                settings,
+                frame,
+                cutoffs.word,
+                token,
+                TokenTable(tokens, count, table, stamp),
+                trace,
+            )
     return end, count, 0
+
+
+@njit(**UNCOUNTED)
+def begin_sentence(graph, lm, hotwords, settings, frame, cutoff, token, tokens, trace):
+    """Let a token in a final state begin a new sentence, in the start state; returns the number of tokens.
+
+    There must be room for a token, a step and an arrival.
+    """
+    tokens, count, table, stamp = tokens
+    num_positions = graph.positions.shape[0]
+    history, step = token["key"] & LOW_32, np.int64(token["step"])
+    more, ln_lm, bonus = ending_cost(graph, lm, hotwords, settings, (token["key"] >> 32) - num_positions, history)
+    more += settings.new_sentence
+    after = token["cost"] + more
+    slack = token["slack"] + max(0.0, more - token["ahead"])
+    if not after - slack <= cutoff:
+        return count
+    key = (num_positions + settings.start) << 32 | settings.lm_start
+    index = find(table, stamp, tokens, key)
+    better = index < 0 or after < tokens[index]["cost"]
+    label = np.int64(-2 - graph.words.shape[0])
+    reached = step
+    if index < 0:
+        add(table, stamp, tokens, count, ~index, key, np.float32(0.0))
+        index, count = count, count + 1
+        reached = add_step(trace, step, label, frame + 1)
+    elif settings.lattice_beam >= 0:
+        reached = np.int64(tokens[index]["step"])
+        if better:
+            trace.steps[reached]["previous"], trace.steps[reached]["label"] = step, label
+        elif after > tokens[index]["cost"] + settings.lattice_beam:
+            return count
+    elif better:
+        reached = add_step(trace, step, label, frame + 1)
+    if settings.lattice_beam >= 0:
+        add_arrival(trace, reached, step, label, after, ln_lm, bonus)
+    if better:
+        set_token(tokens, index, after, slack, reached)
+    return count
+
+
+@njit(**UNCOUNTED)
+def ending_cost(graph, lm, hotwords, settings, state, history):
+    """(cost, ln P of </s>, bonus of hotwords that is taken back, negative) of ending a sentence in final state `state`.
+
+    NaN or inf where the sentence cannot end.
+    """
+    ln_lm, bonus, lm_state = 0.0, 0.0, history
+    cost = np.float64(graph.states[state]["final_cost"])
+    if hotwords is not None:
+        lm_state, _ = parts_of(hotwords, history)
+        bonus = -held_bonus(hotwords, history)
+        cost -= bonus
+    if settings.lm_end >= 0 and history != SENTENCE_OVER:
+        lm_cost, _ = lm_step(lm, lm_state, settings.lm_end)
+        ln_lm = -lm_cost
+        cost += settings.lm_scale * lm_cost
+    return cost, ln_lm, bonus

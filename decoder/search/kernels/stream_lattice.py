@@ -145,7 +145,8 @@ def word_confidences(trace, tokens, count, best, lattice_beam, word_of_arc, sinc
 
     The posterior probability of a link is summed over all paths to tokens within the lattice beam.  A word's confidence
     is the largest sum at one time of all links with the same word (C_max).
-    word_of_arc (W,) i4: word id of each word arc.  A link ends where its word arc is crossed, before the last phone.
+    word_of_arc (W,) i4: word id of each word arc; the beginning of a new sentence is none of them.
+    A link ends where its word arc is crossed, before the last phone.
     """
     steps, arrivals, num_arrivals = trace.steps, trace.arrivals, trace.counts[ARRIVALS]
     least = _least_costs(trace)
@@ -168,16 +169,16 @@ def word_confidences(trace, tokens, count, best, lattice_beam, word_of_arc, sinc
     for i in range(num_arrivals - 1, -1, -1):
         begin, cost = origin[i], arrivals[i]["cost"] - least[origin[i]]
         backward[begin] = np.logaddexp(backward[begin], backward[arrivals[i]["node"]] - cost)
-    step, number = np.int64(tokens[best]["step"]), 0
+    step, number, new_sentence = np.int64(tokens[best]["step"]), 0, -2 - word_of_arc.shape[0]
     last = ~step if step < 0 else step
     step = last
     while step >= 0:
-        number += steps[step]["label"] < NODE_LABEL
+        number += new_sentence < steps[step]["label"] < NODE_LABEL
         step = np.int64(steps[step]["previous"])
     arcs, confidence, step = np.empty(number, np.int64), np.zeros(number), last
     earliest = num_arrivals  # the arrivals are in order of their time
     while step >= 0:
-        if steps[step]["label"] < NODE_LABEL:
+        if new_sentence < steps[step]["label"] < NODE_LABEL:
             number -= 1
             arcs[number] = -2 - steps[step]["label"]
             if steps[step]["frame"] < since:
@@ -194,7 +195,7 @@ def word_confidences(trace, tokens, count, best, lattice_beam, word_of_arc, sinc
                 earliest -= 1
             for i in range(earliest, num_arrivals):
                 label = arrivals[i]["label"]
-                if label >= NODE_LABEL or word_of_arc[-2 - label] != word_of_arc[arcs[number]]:
+                if not new_sentence < label < NODE_LABEL or word_of_arc[-2 - label] != word_of_arc[arcs[number]]:
                     continue
                 node, link_begin = arrivals[i]["node"], np.int64(steps[origin[i]]["frame"])
                 link_end = max(np.int64(steps[node]["frame"]), link_begin + 1)

@@ -43,7 +43,10 @@ class SearchGraph(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Scalars of a search, see SearchOptions.  word_beam is absolute; lm_end is the LM's id of </s>, or -1."""
+    """Scalars of a search, see SearchOptions.
+
+    word_beam is absolute; lm_end is the LM's id of </s>, or -1; new_sentence is inf if an utterance is one sentence.
+    """
 
     acweight: float
     beam: float
@@ -51,6 +54,7 @@ class Settings(NamedTuple):
     max_tokens: int
     lm_scale: float
     slack_decay: float
+    new_sentence: float
     lattice_beam: float  # negative: no lattice
     looks_ahead: bool
     start: int

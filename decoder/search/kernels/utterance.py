@@ -6,9 +6,8 @@ so that threads decode utterances in parallel.
 
 import numpy as np
 
-from decoder.lm.language_model import lm_step
-from decoder.search.kernels.advance import cheapest_step, process_emitting, process_word_arcs
-from decoder.search.kernels.hotwords import Hotwords, grow_pairs, held_bonus, parts_of, with_own_pairs
+from decoder.search.kernels.advance import cheapest_step, ending_cost, process_emitting, process_word_arcs
+from decoder.search.kernels.hotwords import Hotwords, grow_pairs, with_own_pairs
 from decoder.search.kernels.lookahead import CACHE_ENTRY, CACHE_SIZE
 from decoder.search.kernels.stream_lattice import drop_dead
 from decoder.search.kernels.tables import (
@@ -26,7 +25,6 @@ from decoder.search.kernels.token_store import (
     ARRIVAL,
     LOW_32,
     NODE_LABEL,
-    SENTENCE_OVER,
     STEP,
     STEPS,
     TOKEN,
@@ -196,23 +194,14 @@ def end_utterance(graph, lm, hotwords, settings, frame, tokens, num_emitted, cou
     for i in range(num_emitted, count):
         token = tokens[i]
         history, state = token["key"] & LOW_32, (token["key"] >> 32) - num_positions
-        cost = token["cost"] + graph.states[state]["final_cost"]
-        lm_cost, taken_back, lm_state = 0.0, 0.0, history
-        if hotwords is not None:
-            lm_state, _ = parts_of(hotwords, history)
-            taken_back = held_bonus(hotwords, history)
-            cost += taken_back
-        if settings.lm_end >= 0 and history != SENTENCE_OVER:
-            lm_cost, _ = lm_step(lm, lm_state, settings.lm_end)
-            if not lm_cost < np.inf:
-                continue
-            cost += settings.lm_scale * lm_cost
+        more, ln_lm, bonus = ending_cost(graph, lm, hotwords, settings, state, history)
+        cost = token["cost"] + more
         if not cost < np.inf:
             continue
         if end < 0:
             end = add_step(trace, np.int64(token["step"]), label, frame)
         if settings.lattice_beam >= 0:
-            add_arrival(trace, end, np.int64(token["step"]), label, cost, -lm_cost, -taken_back)
+            add_arrival(trace, end, np.int64(token["step"]), label, cost, ln_lm, bonus)
         if cost < best_cost:
             best_cost, best = cost, i
     if end >= 0:

@@ -210,6 +210,12 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         action="store_false",
         help="use only the look-ahead scores of the graph",
     )
+    searching.add_argument(
+        "--no-new-sentence",
+        dest="new_sentence",
+        action="store_false",
+        help="an utterance is one sentence (default: another may begin where one has ended)",
+    )
     add_hotword_options(searching)
     searching.add_argument(
         "--lattice-beam",

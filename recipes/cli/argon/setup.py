@@ -85,6 +85,7 @@ def search_options(arguments: argparse.Namespace):
     the values, too.
     """
     from decoder.graph.graph_file import TUNED_OPTIONS, load_defaults
+    from decoder.recognizer.assembly import NEW_SENTENCE_COST
     from decoder.search.options import SearchOptions
 
     given, defaults = given_options(arguments), load_defaults(arguments.graph)
@@ -113,6 +114,7 @@ def search_options(arguments: argparse.Namespace):
         **given,
         silence=None if arguments.silence is None else tuple(filter(None, arguments.silence.split(","))),
         lm_lookahead=arguments.lm_lookahead,
+        new_sentence=NEW_SENTENCE_COST if arguments.new_sentence else None,
         lattice_beam=arguments.lattice_beam if arguments.lattice_prefix else None,
         widenings=arguments.widenings,
         partial=not arguments.no_partial,

@@ -31,7 +31,8 @@ def frame_states(result, decoder):
 
 def path_words(result, decoder):
     """The words on the path, sentence marks included."""
-    return tuple(decoder.graph.words[decoder.graph.arrays.word_label[-2 - l]] for l in result.path.label if l < -1)
+    of_arc = [*(decoder.graph.words[i] for i in decoder.graph.arrays.word_label), reference.NEW_SENTENCE]
+    return tuple(of_arc[-2 - label] for label in result.path.label if label < -1)
 
 
 @dataclass
@@ -56,10 +57,15 @@ class Case:
         return min(self.expected.items(), key=lambda item: item[1].cost)
 
 
-def random_case(seed, integers=False, own_states=False):
+def random_case(seed, integers=False, own_states=False, sentences=False):
+    """sentences: whether another sentence may follow one that has ended."""
     rng = np.random.default_rng(seed)
-    graph = graphs.random_graph(rng, reference, integers, own_states=own_states)
-    scores = graphs.random_scores(rng, graph, int(rng.integers(1, 8)), integers)
+    graph = graphs.random_graph(rng, reference, integers, own_states=own_states or (sentences and seed % 4 > 0))
+    if sentences:
+        graph = graphs.with_an_hmm_state(rng, graph)
+    scores = graphs.random_scores(rng, graph, int(rng.integers(5 if sentences else 1, 8)), integers) * np.float32(
+        1 + 9 * sentences
+    )
     weights = {"acweight": 1.0, "lm_scale": 1.0, "word_penalty": 0.0}
     words = sorted(word for word in graph.lookahead if word not in ("<s>", "</s>"))
     lm, lm_cost = None, None
@@ -69,13 +75,16 @@ def random_case(seed, integers=False, own_states=False):
         vocabulary, orders = graphs.random_orders(rng, words, int(rng.integers(1, 4)))
         lm, lm_cost = LanguageModel.from_arpa(graphs.make_arpa(vocabulary, orders)), reference.arpa_cost(orders)
         weights = {"acweight": float(rng.uniform(0.1, 1)), "lm_scale": float(rng.uniform(0.5, 2)), "word_penalty": 0.3}
+    if sentences:
+        weights["new_sentence"] = float(rng.integers(0, 2)) if integers else float(rng.uniform(0, 1))
     decoder = Decoder(graphs.compiled(graph), lm, SearchOptions(**{**UNPRUNED, **weights}))
     return Case(decoder, scores, graph, lm_cost, weights)
 
 
+@pytest.mark.parametrize("sentences", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", range(200))
-def test_search_without_pruning_finds_the_best_path_of_the_definition(seed):
-    case = random_case(seed)
+def test_search_without_pruning_finds_the_best_path_of_the_definition(seed, sentences):
+    case = random_case(seed, sentences=sentences)
     result = case.decoder.decode(case.scores)
     if not case.expected:
         assert result.reason == "no token reached a final state"
@@ -88,9 +97,10 @@ def test_search_without_pruning_finds_the_best_path_of_the_definition(seed):
     assert result.path.cost.sum() == pytest.approx(result.cost, abs=1e-9)
 
 
+@pytest.mark.parametrize("sentences", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", range(100))
-def test_search_with_ties_has_exactly_the_cost_of_the_definition(seed):
-    case = random_case(seed, integers=True)
+def test_search_with_ties_has_exactly_the_cost_of_the_definition(seed, sentences):
+    case = random_case(seed, integers=True, sentences=sentences)
     result = case.decoder.decode(case.scores)
     if not case.expected:
         assert result.reason == "no token reached a final state"
@@ -105,3 +115,5 @@ def test_random_cases_are_not_trivial():
     cases = [random_case(seed) for seed in range(200)]
     assert sum(bool(case.expected) for case in cases) > 180
     assert sum(len(case.best[0]) >= 2 for case in cases if case.expected) > 80
+    cases = [random_case(seed, sentences=True) for seed in range(200)]
+    assert sum(reference.NEW_SENTENCE in case.best[0] for case in cases if case.expected) > 20

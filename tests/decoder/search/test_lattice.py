@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.decoder import graphs
+from tests.decoder import graphs, reference
 from tests.decoder.search.test_decoder import frame_states, path_words, random_case
 
 
@@ -24,15 +24,25 @@ def paths(lattice, limit=300):
 
 def spelled(lattice, links, decoder):
     """(words, HMM state of every frame) of a path."""
-    words = tuple(decoder.graph.words[w] for w in lattice.word[links] if w >= 0)
+    of_link = [*decoder.graph.words, reference.NEW_SENTENCE, None]
+    words = tuple(of_link[word] for word in lattice.word[links] if word != -1)
     steps = [step for link in links for step in lattice.states[link]]
     assert [step[1] for step in steps] == [0, *(step[2] for step in steps[:-1])][: len(steps)]  # they tile the frames
     return words, tuple(decoder.graph.states[s] for s, start, end in steps for _ in range(start, end))
 
 
+def sentences_of(words):
+    """The words of each sentence."""
+    if reference.NEW_SENTENCE not in words:
+        return [words]
+    end = words.index(reference.NEW_SENTENCE)
+    return [words[:end], *sentences_of(words[end + 1 :])]
+
+
+@pytest.mark.parametrize("sentences", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", range(200))
-def test_lattice_holds_the_best_path_with_its_cost(seed):
-    case = random_case(seed, integers=seed % 2 == 1)
+def test_lattice_holds_the_best_path_with_its_cost(seed, sentences):
+    case = random_case(seed, integers=seed % 2 == 1, sentences=sentences)
     result = case.decoder.with_options(lattice_beam=1e9).decode(case.scores)
     if not case.expected:
         assert result.lattice is None
@@ -47,10 +57,11 @@ def test_lattice_holds_the_best_path_with_its_cost(seed):
 
 
 @pytest.mark.slow
-def test_every_lattice_path_is_a_path_of_the_graph_with_its_cost():
+@pytest.mark.parametrize("sentences", [False, True])
+def test_every_lattice_path_is_a_path_of_the_graph_with_its_cost(sentences):
     num_paths = num_equal = 0
     for seed in range(100):
-        case = random_case(seed, own_states=True)
+        case = random_case(seed, own_states=True, sentences=sentences)
         result = case.decoder.with_options(lattice_beam=1e9).decode(case.scores)
         for links in paths(result.lattice, 50) if case.expected else ():
             words, states = spelled(result.lattice, links, case.decoder)
@@ -65,8 +76,10 @@ def test_every_lattice_path_is_a_path_of_the_graph_with_its_cost():
             assert cost > expected - 1e-5, seed
             num_paths, num_equal = num_paths + 1, num_equal + (cost < expected + 1e-5)
             if case.lm_cost:
-                end = [] if words[-1:] == ("</s>",) else ["</s>"]
-                ln_p = -sum(case.lm_cost(words[:i], word) for i, word in enumerate([*words, *end]))
+                ln_p = 0.0
+                for sentence in sentences_of(words):
+                    end = [] if sentence[-1:] == ("</s>",) else ["</s>"]
+                    ln_p -= sum(case.lm_cost(sentence[:i], word) for i, word in enumerate([*sentence, *end]))
                 assert result.lattice.lm[links].sum() == pytest.approx(ln_p, abs=1e-5), seed
     assert num_paths > 1000
     assert num_equal > 0.98 * num_paths
