@@ -170,7 +170,8 @@ class Recognition:
     ):
         if block < 1:
             raise ConfigError(f"blocks of {block} frames; expected at least 1 frame")
-        self.decoder = decoder if decoder.options.partial else decoder.with_options(partial=True)
+        # An utterance of a stream ends with its sentence: the next one begins with a search of its own.
+        self.decoder = decoder.with_options(partial=True, new_sentence=None)
         self.stages, self.endpoint, self.block = stages, endpoint, block
         self._period, self._calibrate = period, calibrate
         self._waiting: list[np.ndarray] = []  # scores of an incomplete block

@@ -17,6 +17,7 @@ from readers.errors import ConfigError, FormatError
 
 MOST_SECONDS = 1e9
 CHANNEL = "1"
+LETTERS = {"A": "1", "B": "2"}  # other names of channels
 SPEAKER = "unknown"
 CUE_SECONDS, CUE_CHARACTERS, PAUSE = (
     6.0,
@@ -59,8 +60,9 @@ def ctm_lines(name: str, words: Iterable[Word], channel: str = CHANNEL) -> Itera
     """Yield the lines of an utterance in a CTM file."""
     for word in words:
         confidence = "" if word.confidence is None else f" {word.confidence:.4f}"
-        duration = word.end - word.start
-        yield f"{_field(name)} {channel} {word.start:.3f} {duration:.3f} {_field(word.text)}{confidence}"
+        # The duration is that of the rounded times, so that neighbours do not overlap by a millisecond.
+        start, end = round(word.start, 3), round(word.end, 3)
+        yield f"{_field(name)} {channel} {start:.3f} {end - start:.3f} {_field(word.text)}{confidence}"
 
 
 def is_ctm(lines: Iterable[str]) -> bool:
@@ -81,7 +83,8 @@ def read_ctm(path: str | os.PathLike) -> dict[str, list[Word]]:
     Returns
     -------
     dict of str to list of Word
-        Words of each utterance by time, of all channels.
+        Words of each utterance by time.  A record belongs to a file and a channel: those of the first channel (1 or A)
+        are named as the file, those of another `FILE:CHANNEL`, such as `call:2` for 2 and B.
 
     Raises
     ------
@@ -98,7 +101,7 @@ def read_ctm(path: str | os.PathLike) -> dict[str, list[Word]]:
         if not fields:
             continue
         try:
-            name, _, start, duration, word, *rest = fields
+            name, channel, start, duration, word, *rest = fields
             numbers = to_numbers((start, duration, *rest[:1]))
             known = all(map(math.isfinite, numbers)) and all(0 <= time < MOST_SECONDS for time in numbers[:2])
             if len(rest) > 1 or not known:
@@ -108,7 +111,8 @@ def read_ctm(path: str | os.PathLike) -> dict[str, list[Word]]:
                 f"{path}:{number}: {line.strip()[:60]!r}; expected utterance channel start duration word [confidence]"
             ) from None
         timed = Word(word, numbers[0], numbers[0] + numbers[1], numbers[2] if rest else None)
-        utterances.setdefault(name, []).append(timed)
+        channel = LETTERS.get(channel.upper(), channel)
+        utterances.setdefault(name if channel == CHANNEL else f"{name}:{channel}", []).append(timed)
     return {name: sorted(words, key=lambda word: word.start) for name, words in utterances.items()}
 
 

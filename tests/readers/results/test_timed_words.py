@@ -131,3 +131,14 @@ def test_tiers_end_with_the_audio(tmp_path):
     tiers = read_textgrid(tmp_path / "a.TextGrid")
     assert [(one.start, one.end, one.text) for one in tiers[0].intervals] == [(0.0, 0.5, "A"), (0.5, 1.0, "B")]
     assert tiers[1].intervals[-1].end == 1.0
+
+
+def test_words_of_another_channel_are_another_record(tmp_path):
+    (tmp_path / "two.ctm").write_text("call A 0 1 one\ncall B 0.5 1 two\ncall 2 1.5 1 three\ncall 1 2 1 four\n")
+    found = {name: [word.text for word in words] for name, words in read_ctm(tmp_path / "two.ctm").items()}
+    assert found == {"call": ["one", "four"], "call:2": ["two", "three"]}
+
+
+def test_neighbours_do_not_overlap_in_a_ctm_file(tmp_path):
+    write_ctm(tmp_path / "w.ctm", {"u": [Word("a", 0.0006, 1.0004), Word("b", 1.0004, 2.00051)]})
+    assert (tmp_path / "w.ctm").read_text() == "u 1 0.001 0.999 a\nu 1 1.000 1.001 b\n"

@@ -195,3 +195,11 @@ def test_equivalent_letters_of_unicode_are_equal(reference, hypothesis, tmp_path
         (tmp_path / name).write_text(contents[form].replace("X", word), encoding="utf-8")
     assert main(["score", str(tmp_path / "ref"), str(tmp_path / "hyp")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "WER 0.0% (1 utterances, 2 words)"
+
+
+def test_entries_with_wildcards_are_references_of_what_they_match(mlf, tmp_path, capsys):
+    (tmp_path / "ref").write_text('#!MLF!#\n"*/one.*.lab"\nX\nY\n.\n"*/two.lab"\nZ\n.\n')
+    (tmp_path / "hyp").write_text('#!MLF!#\n"*/one.1.rec"\nX\nY\n.\n"*/one.2.rec"\nX\n.\n"*/two.rec"\nZ\n.\n')
+    assert main(["score", "ref", "hyp"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[-2:] == ["utterances: 3 done, 0 skipped, 0 failed", "WER 20.0% (3 utterances, 5 words)"]
