@@ -1,9 +1,8 @@
 """Streams against whole utterances on AN4: whether the words agree, their delay, and the memory for an hour of audio.
 
-    python -m benchmarks.streaming [exp/an4-live] [--hour]
+    python -m benchmarks.streaming [exp/an4] [--hour]
 
-uses the output of `argonaut recipe an4 --live --out exp/an4-live` (without --live the mean of each utterance is
-subtracted from its features; a stream uses a running mean).  Every test utterance passes through features, network and
+uses the output of `argonaut recipe an4 --out exp/an4`.  Every test utterance passes through features, network and
 search in blocks of 100 ms on one thread.  --hour: the test set is repeated in a file of one hour and decoded by
 `argon --stream`, which finds the utterances by their pauses.
 """
@@ -27,11 +26,11 @@ HOUR = 3600.0
 def main(argv: list[str] | None = None) -> int:
     """Print one line per figure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.streaming", description=__doc__)
-    parser.add_argument("directory", nargs="?", type=Path, default=Path("exp/an4-live"))
+    parser.add_argument("directory", nargs="?", type=Path, default=Path("exp/an4"))
     parser.add_argument("--hour", action="store_true", help="one hour in one file, too")
     arguments = parser.parse_args(argv)
     if not (arguments.directory / "stages" / "tune.done").exists():
-        print(f"streaming: {arguments.directory}: not there; run argonaut recipe an4 --live first", file=sys.stderr)
+        print(f"streaming: {arguments.directory}: not there; run argonaut recipe an4 first", file=sys.stderr)
         return 2
     os.environ.update(ONE_THREAD)
     task = Task(arguments.directory)

@@ -357,5 +357,5 @@ class ForcedAligner:
             if unit.output
         ]
         return replace(
-            aligned, spoken=tuple(replace(word, text=text) for word, text in zip(aligned.spoken, texts, strict=True))
+            aligned, spoken=tuple(word._replace(text=text) for word, text in zip(aligned.spoken, texts, strict=True))
         )

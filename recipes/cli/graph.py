@@ -32,6 +32,7 @@ A --states file with names of triphones (l-c+r) can replace the model set.
 """
 
 import argparse
+import codecs
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -298,7 +299,6 @@ def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[
     from decoder.graph.transitions import estimate_transitions, labels_of_classes
     from readers.htk.frame_labels import read_state_list
     from readers.htk.mlf import read_mlf
-    from readers.htk.storage.label_fields import is_mlf
     from readers.kaldi.alignments import read_alignments
     from readers.tables.hmm_tables import read_transitions
 
@@ -309,7 +309,7 @@ def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[
         return read_transitions(arguments.transitions)
     senones = list(dict.fromkeys(models.senones.values()))
     shown = " ".join(arguments.alignment)
-    if not any(map(is_mlf, arguments.alignment)):
+    if all(map(is_archive, arguments.alignment)):
         numbered = read_state_list(arguments.state_list) if arguments.state_list else senones
         alignment = (
             (f"{path}: {key}", labels_of_classes(classes, numbered, f"{path}: {key}"))
@@ -324,6 +324,16 @@ def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[
     if arguments.verbose and estimate.unseen:
         print(f"{shown}: no frames of {', '.join(estimate.unseen)}; self-loop probability set to 0.5")
     return estimate.transitions
+
+
+def is_archive(path: str) -> bool:
+    """Whether a file with an alignment is an archive of Kaldi: it has content, and not that of a label file."""
+    from readers.htk.mlf import HEADER
+
+    with Path(path).open("rb") as file:
+        begin = file.read(64).removeprefix(codecs.BOM_UTF8).lstrip()
+    others = (HEADER.encode(), codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"\x1f\x8b")  # the last is gzip
+    return bool(begin) and not begin.startswith(others)
 
 
 def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None, topology: str) -> RunReport:

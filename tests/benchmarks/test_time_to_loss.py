@@ -85,7 +85,8 @@ def experiment(tmp_path):
         (tmp_path / folder).mkdir()
     for name, lines in lists.items():
         (tmp_path / "lists" / f"{name}.scp").write_text("\n".join(lines) + "\n")
-    write_mlf(tmp_path / "labels" / "states.mlf", labels)
+    for name in ("states", "training"):
+        write_mlf(tmp_path / "labels" / f"{name}.mlf", labels)
     (tmp_path / "labels" / "states.list").write_text("".join(f"s{k}\n" for k in range(STATES)))
     return tmp_path
 

@@ -141,7 +141,11 @@ BINARIES = {
 }
 
 
+READ_TO_THE_END = ("wav", "sphere")  # audio that ends early is read as far as it goes, with a note
+
+
 @pytest.mark.parametrize("name", BINARIES)
+@pytest.mark.filterwarnings("ignore::readers.errors.AudioWarning")
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value", "ignore:overflow")
 def test_damaged_binaries(tmp_path, name):
     reader, writer = BINARIES[name]
@@ -152,4 +156,5 @@ def test_damaged_binaries(tmp_path, name):
     for _ in range(ROUNDS):
         read_or_refuse(reader, tmp_path / "f", damage_bytes(raw, rng))
     for length in range(0, len(raw), max(1, len(raw) // 60)):
-        assert not read_or_refuse(reader, tmp_path / "f", raw[:length])
+        accepted = read_or_refuse(reader, tmp_path / "f", raw[:length])
+        assert not accepted or name in READ_TO_THE_END

@@ -290,7 +290,7 @@ SAID = ["sil[2]"] * 3 + ["x_s2"] * 4 + ["sil[2]"] * 6 + ["y_s2"] * 4 + ["sil[2]"
 def test_the_words_of_both_sentences_are_found_in_files():
     decoder = one_word(new_sentence=1.0, lattice_beam=5.0)
     result = decoder.decode(spoken(decoder, SAID))
-    assert [(word.word, word.start, word.end) for word in result.words] == [("x", 3, 7), ("y", 13, 17)]
+    assert [(word.text, word.start, word.end) for word in result.words] == [("x", 3, 7), ("y", 13, 17)]
     assert result.cost == 1.0
     assert -2 in result.lattice.word
 

@@ -70,7 +70,7 @@ DOORS = {
     "mlf": ('#!MLF!#\n"*/u.lab"\n0 10 X -1\n.\n', lambda path: read_mlf(path)["u"][0].name),
     "mlf quotes": ('#!MLF!#\n"*/u.lab"\n"X"\n.\n', lambda path: read_mlf(path)["u"][0].name),
     "mlf key": ('#!MLF!#\n"*/X.lab"\ny\n.\n', lambda path: next(iter(read_mlf(path)))),
-    "ctm": ("u 1 0 1 X\n", lambda path: read_ctm(path)["u"][0].word),
+    "ctm": ("u 1 0 1 X\n", lambda path: read_ctm(path)["u"][0].text),
     "trn": ("X (u)\n", lambda path: read_trn(path)["u"][0]),
     "named lines": ("u X\n", lambda path: read_named_lines(path)["u"][0]),
     "slf": (slf("X"), lambda path: read_slf(path).word[0]),
@@ -114,7 +114,7 @@ def test_words_of_a_program():
     tables = SimpleNamespace(word_symbols=({WORD: 1, "au": 2}, None))
     assert open_phrases({"cafe\u0301 au\u200c": 2.0}, 1.0, tables) == {(WORD, "au"): 2.0}
     assert open_phrases(["cafe\u0301"], 1.0, tables) == {(WORD,): 1.0}
-    aligner = SimpleNamespace(name="aligner")
+    aligner = SimpleNamespace(name="aligner", _known=lambda words: ())
     assert ForcedAligner._words(aligner, "cafe\u0301 au\u200c") == [WORD, "au"]
     assert ForcedAligner._words(aligner, ("cafe\u0301", "au\u200c")) == [WORD, "au"]
     record = {"inputs": ["x"], "words": ["cafe\u0301"]}

@@ -18,7 +18,7 @@ def test_words_are_looked_up_in_the_case_of_the_dictionary_and_written_as_in_the
         assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
         assert done.out[0] == f"{source}: words are looked up in upper case, of which the dictionary has more"
     assert spoken(grid(phonetician, "anna/one").tiers[0]) == ["Ab", "c"]
-    assert [one.word for one in read_ctm("aligned/words.ctm")["otto/three"]] == ["Ba", "ba", "c"]
+    assert [one.text for one in read_ctm("aligned/words.ctm")["otto/three"]] == ["Ba", "ba", "c"]
     assert read_mlf("aligned/alignment.mlf").lookup("two.lab")[0].aux[0][0] == "Cab"
     files = [phonetician.root / out / "anna/one.TextGrid" for out in ("aligned", "other")]
     assert files[0].read_bytes() == files[1].read_bytes()

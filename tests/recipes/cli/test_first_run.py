@@ -62,7 +62,7 @@ def test_a_command_that_fails_ends_with_its_error(compiled, capsys):
 
 
 def test_a_program_logs_that_kernels_are_compiled(compiled, caplog):
-    compiled.observer = CompilationNotes(compiled, environment.compilation.observer.tell)
+    compiled.observer = CompilationNotes(compiled, environment._log_note)
     for seconds in (0.4, 0.7, 0.1, 5.0):
         compiled.kernel(seconds)
     assert [(one.name, one.levelname, one.getMessage()) for one in caplog.records] == [

@@ -150,7 +150,7 @@ def test_the_form_of_a_dictionary_can_be_given(task, capsys):
 def test_all_faults_of_a_dictionary_are_printed(task, capsys):
     assert estimate(task) == 0
     path = task / "dict"
-    path.write_text("X 1.5 a\nY a\nY a\nZ b 0.5\n")
+    path.write_text("X 1.5 a\nY a\nY 0.5 a\nZ b 0.5\n")
     capsys.readouterr()
     assert main(graph_arguments(task)) == 2
     lines = capsys.readouterr().err.splitlines()

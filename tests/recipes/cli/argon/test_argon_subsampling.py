@@ -51,6 +51,21 @@ def ends():
     }
 
 
+def assert_alike(found, expected):
+    """Compare labels; the last digits of scores depend on the widths of products."""
+
+    def without_scores(label):
+        return label._replace(score=None, aux=tuple(name for name, _ in label.aux))
+
+    def scores(labels):
+        return [score or 0.0 for label in labels for score in (label.score, *(score for _, score in label.aux))]
+
+    assert found.keys() == expected.keys()
+    for name, labels in found.items():
+        assert list(map(without_scores, labels)) == list(map(without_scores, expected[name]))
+        np.testing.assert_allclose(scores(labels), scores(expected[name]), atol=1e-4)
+
+
 def cut(rows):
     """Labels of every second column, which may end after the last frame, with the times that argon writes."""
     last = ends()
@@ -71,12 +86,13 @@ def test_words_states_and_lattices(slow, more):
     lattices = lattices_in("a")
     outcome = slow.decode(*more, "--words", "hyp.ctm", "-lattice-prefix", "a/")
     assert (outcome.status, outcome.err) == (0, [])
-    assert rows_of("hyp.mlf") == expected
+    assert_alike(rows_of("hyp.mlf"), expected)
     assert read_ctm("hyp.ctm") == timed
     for name, found in lattices_in("a").items():
         plain, end = lattices[name], ends()[name] / 1e7
         np.testing.assert_allclose(found.time, np.minimum(plain.time, end), atol=1e-6)
-        assert (found.word, found.acoustic.tolist()) == (plain.word, plain.acoustic.tolist())
+        assert found.word == plain.word
+        np.testing.assert_allclose(found.acoustic, plain.acoustic, atol=1e-4)
         for link, segments in enumerate(found.div):
             length = found.time[found.end[link]] - found.time[found.start[link]]
             assert sum(seconds for _, seconds, _ in segments or [(None, length, None)]) == pytest.approx(
@@ -93,7 +109,7 @@ def test_alignments(slow):
     expected = cut(rows_of("aligned.mlf"))
     decode = [text for text in DECODE if text not in ("-lm", "lm.arpa", "-acweight", "0.5")]
     assert slow.run("argon", *decode, *options, "-infiles", "test.scp").status == 0
-    assert rows_of("aligned.mlf") == expected
+    assert_alike(rows_of("aligned.mlf"), expected)
     assert {name: labels[-1].end for name, labels in expected.items()} == ends()
 
 
