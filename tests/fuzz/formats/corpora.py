@@ -36,7 +36,7 @@ LHOTSE = {
 TABLES = {
     "t.csv": 'path,text,speaker,start,end\na.wav,"one, ""two""",ann,,\nb.wav,three,bob,0.1,0.25\n',
     "semicolons.csv": "path;text;begin;dur;stop_ms\na.wav;one;0;0.1;7\nb.wav;three;;0.25;\n",
-    "t.json": '{"audio_filepath": "a.wav", "text": "one", "offset": 0.1, "duration": 0.2}\n{"audio_filepath": "b.wav"}\n',
+    "t.json": '{"audio_filepath": "a.wav", "text": "x", "offset": 0.1, "duration": 0.2}\n{"audio_filepath": "b.wav"}\n',
     "t.tsv": 'client_id\tpath\tsentence\nann\ta.wav\t"Say ""one"" two"\nbob\tb.wav\tthree\n',
 }
 FOLDER = {"a.lab": "One, two - [noise] don’t\n", "b.txt": "three\n"}
