@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
@@ -26,15 +25,15 @@ def described_network(config: Config) -> tuple[Any, Callable[..., Network]]:
     return read_options(config.block(name)), build
 
 
-def model_or_description(config: Config) -> tuple[Path | None, Callable[..., Network] | None]:
-    """Return modelPath, or else the function that builds the described network from precision, device and seed.
+def description_without_model(config: Config) -> Callable[..., Network] | None:
+    """Return the function that builds the described network from precision, device and seed; None with modelPath.
 
-    Raises ArgonautError for a block with neither.
+    Raises ArgonautError for a description that is faulty.
     """
     if config.has("modelPath") or not any(config.has(name) for name in (*BUILDERS, *BUILDERS_NOT_BUILT)):
-        return config.path("modelPath"), None
+        return None
     options, build = described_network(config)
-    return None, partial(build, options)
+    return partial(build, options)
 
 
 def _builder_of(config: Config) -> str:

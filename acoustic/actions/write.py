@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from acoustic.actions.base import Action, CommonSettings, check_reader
-from acoustic.actions.described import BUILDERS, model_or_description
+from acoustic.actions.described import BUILDERS, description_without_model
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
@@ -35,7 +35,8 @@ class Write(Action):
     one_of = tuple(BUILDERS)
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, *model_or_description(config))
+        build = description_without_model(config)
+        super().__init__(config, common, None if build else config.path("modelPath"), build)
         self.names = config.array("outputNodeNames", [])
         self.minibatch_size = config.ints("minibatchSize", "2048")[0]
         if self.minibatch_size < 1:

@@ -373,7 +373,7 @@ def _topology(
         if not phone or set(phone) & set("-+" + BLANKS):
             raise FormatError(
                 f"dictionary: phone '{phone}'; expected names without - and +, which separate the phones of a "
-                "triphone (l-c+r), and without blanks; rename it with --map-phones"
+                "triphone (l-c+r), and without blanks; the option map-phones renames it"
             )
     models = {phone: tuple(f"{phone}_s{state}" for state in STATES) for phone in phones}
     return Topology(models, silence, options.silence_topology == "any-order")

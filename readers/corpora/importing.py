@@ -20,7 +20,7 @@ KINDS = {
     "speakers, or one such recording",
     "kaldi": "a Kaldi data directory: wav.scp, segments, text, utt2spk",
     "lhotse": "manifests of lhotse: recordings.jsonl.gz and supervisions.jsonl.gz, or the path of the second",
-    "htk": "an SCP of audio files, with their words in an MLF (--words)",
+    "htk": "an SCP of audio files, with their words in an MLF",
     "table": "a CSV or TSV file, or JSON lines, with the columns path, text and speaker, such as those of Common Voice",
 }
 PUNCTUATION = {

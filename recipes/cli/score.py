@@ -94,8 +94,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.boundaries:
         return compare(arguments)
     reference_level, hypothesis_level = levels(arguments)
+    references = read_words(arguments.reference, reference_level, arguments.text)
     hypotheses = read_words(arguments.hypothesis, hypothesis_level, arguments.text)
-    references = read_words(arguments.reference, reference_level, arguments.text, hypotheses)
+    if isinstance(references, MLFWords):
+        references = references.applied_to(hypotheses)
     fold = fold_map(arguments.fold)
     ignore = scoring.SENTENCE_MARKS | frozenset(arguments.ignore)
     if arguments.present:
@@ -281,6 +283,17 @@ class MLFWords(Mapping):
             return [label.name for label in labels]
         return [label.aux[self._level - 1][0] for label in labels if len(label.aux) >= self._level]
 
+    def applied_to(self, others: Mapping[str, list[str]]) -> Mapping[str, list[str]]:
+        """Return these words, those of entries with wildcards, `*/one.*.lab`, under the names that they match."""
+        from decoder.scoring.error_counts import match_names
+
+        if not self._labels.patterns:
+            return self
+        unmatched = others.keys() - set(match_names(self, others).values())
+        entries = {name: self._labels.lookup(f"/{name}.lab") for name in others if name in unmatched}
+        matched = {name: labels for name, labels in entries.items() if labels is not None}
+        return {**self, **MLFWords(matched, self._level)}
+
     def __contains__(self, name: object) -> bool:
         return name in self._labels
 
@@ -291,9 +304,7 @@ class MLFWords(Mapping):
         return len(self._labels)
 
 
-def read_words(
-    path: str | Path, level: int = 0, named_lines: bool = False, others: Mapping[str, list[str]] | None = None
-) -> Mapping[str, list[str]]:
+def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> Mapping[str, list[str]]:
     """Read the words of each utterance from an MLF, trn or CTM file; the content decides which.
 
     Parameters
@@ -304,8 +315,6 @@ def read_words(
         Level of an MLF: 0 is the label itself, 1 and above the columns after it.
     named_lines : bool
         Whether to read any other file as lines `utterance words`.
-    others : mapping of str to list of str, optional
-        Utterances to which entries of an MLF with wildcards, such as `*/one.*.lab`, are applied.
 
     Returns
     -------
@@ -319,7 +328,6 @@ def read_words(
     FormatError
         If no label has this level, or the file is in none of the formats.
     """
-    from decoder.scoring.error_counts import match_names
     from readers.common.text import read_lines
     from readers.htk.mlf import HEADER, read_mlf
     from readers.htk.storage.label_fields import is_mlf
@@ -342,11 +350,7 @@ def read_words(
                 "for lines `utterance words` use --text"
             )
     labels = read_mlf(path)
-    words = MLFWords(labels, level) if labels.is_large else dict(MLFWords(labels, level))
-    if labels.patterns and others:
-        unmatched = others.keys() - set(match_names(words, others).values())
-        matched = {name: entry for name in others if name in unmatched and (entry := labels.lookup(name)) is not None}
-        words = {**words, **MLFWords(matched, level)}
+    words = MLFWords(labels, level) if labels.is_large or labels.patterns else dict(MLFWords(labels, level))
     if level and words and not any(words.values()):
         raise FormatError(f"{path}: no label has a level {level}; expected --level with words, such as 0")
     return words

@@ -60,10 +60,9 @@ def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(drawn, tmp_pat
     assert status in (0, 1), shown.err  # 1: the sentences have not all of the 61 phones
 
     pictures = (out / "model" / "cntkSpeech.dnn.png", out / "decode" / "confusions.png")
-    closing = shown.out.splitlines()[-3:]
-    assert closing[0] == f"bundle: {out / 'timit.argo'}"
-    assert closing[1] == f"pictures: {pictures[0]} {pictures[1]}"
-    figure = re.fullmatch(r"PER (\d+\.\d)%", closing[2])[1]
+    assert f"bundle: {out / 'timit.argo'}" in shown.out
+    assert all(str(picture) in shown.out for picture in pictures)
+    figure = re.fullmatch(r"PER (\d+\.\d)%", shown.out.splitlines()[-1])[1]
     assert re.search(rf"^PER {figure}% \(8 utterances, \d+ phones\)$", shown.out, re.M)  # from argonaut score
     assert float(figure) < 40  # measured: 14; guessing the commonest phone gives 90
     reference, hypothesis = read_mlf(out / "labels" / "test.phones.mlf"), read_mlf(out / "decode" / "test.mlf")
@@ -89,9 +88,8 @@ def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(drawn, tmp_pat
     with one_thread():
         assert main(recipe) == 0
     again = capsys.readouterr().out.splitlines()
-    assert len(again) == 13
     assert all(line.endswith(": done before") for line in again[:10])
-    assert again[10:] == closing
+    assert again[-1] == shown.out.splitlines()[-1]
 
 
 def test_the_small_system_makes_no_error(user):

@@ -13,6 +13,7 @@ EXCEPTIONS = {
     "acoustic/actions/plot.py",  # actions of a configuration, which only a command reads
     "readers/common/extensions.py",
     "readers/common/jobs/dask_cluster.py",  # of `dask scheduler`
+    "readers/corpora/pipes.py",  # of sph2pipe, ffmpeg and sox
     "readers/corpora/examination.py",  # the report of `argonaut import`
 }
 

@@ -208,7 +208,9 @@ def layer_types(builder: Config) -> tuple[str, ...]:
         raise ConfigError(f"{builder.where('layerType')}: layerType is given beside layerTypes; expected one of them")
     if builder.has_own("layerType"):
         return tuple(builder.array("layerType")) or ("",)
-    return tuple(builder.array("layerTypes", builder.array("nodeType", ["Sigmoid"]))) or ("",)
+    if builder.has("nodeType") and not builder.has("layerTypes"):
+        return tuple(builder.array("nodeType")) or ("",)
+    return tuple(builder.array("layerTypes", ["Sigmoid"])) or ("",)
 
 
 def add_input(network: Network, options: BuilderOptions) -> Node:

@@ -78,7 +78,7 @@ def _open_lattices(
         raise ConfigError(f"{where} truncated=false")
     if options.excerpts.subsampling > 1 or options.excerpts.num_columns:
         raise ConfigError(f"{where} neither frameSubsampling nor chunkFrames")
-    denominators, numerators = (_tables(block, name) for name in TABLE_NAMES)
+    denominators, numerators = (_tables(block, name) for name in ("denLatTocFile", "numLatTocFile"))
     num_senones, read_slf = labels[0].num_classes if len(labels) == 1 else None, None
     numbers = labels[0].state_ids if len(labels) == 1 else None
     if hmms is not None:

@@ -9,7 +9,7 @@ from recipes.cli.file_kinds.figures import Figures
 
 ENTRY = re.compile(r"\S+\s+\S+(:\d+(\[[\d:,]+\])?|\.ark)")
 CONTENTS = re.compile(r"[^=]+=.*\[\d+\]")
-TEXT_MATRIX = re.compile(r"\S+\s+\[\s*(\]|[-+.\d]\S*(\s|$))")
+TEXT_MATRIX = re.compile(r"\S+\s+\[\s*(\]\s*($|\S+\s+\[)|[-+.\d]\S*(\s|$))")
 _BINARY = re.compile(rb"\S{1,4096} \0B")
 _INDEXED = re.compile(rb'ARGOREC\n.{12}\{"kind":"([\w -]+)"', re.DOTALL)
 _VECTOR = re.compile(rb"\S{1,4096} \0B\x04")

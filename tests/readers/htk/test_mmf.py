@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from readers.common.text import canonical
 from readers.errors import ArgonautError, FormatError
 from readers.htk.hmm_list import read_hmm_list, write_hmm_list
 from readers.htk.hmm_set import (
@@ -207,7 +208,11 @@ def test_damaged_files_give_one_clear_line_or_a_set(tmp_path_factory, data):
     assert "\n" not in message
 
 
-names = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=8)
+names = (
+    st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=8)
+    .map(canonical)
+    .filter(bool)
+)
 values = st.floats(-1e6, 1e6, width=32)
 positive = st.floats(2**-20, 1e6, width=32)
 

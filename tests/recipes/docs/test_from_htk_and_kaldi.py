@@ -3,16 +3,9 @@
 import re
 from pathlib import Path
 
-import kaldiio
-import numpy as np
-
-from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
-from acoustic.network.model_file import save_model
 from readers.dictionaries import read_any_dictionary
 from readers.htk.slf import write_slf
-from readers.kaldi.ark import read_ark_scp, read_matrix_header
 from readers.results.nbest import read_nbest
-from recipes.cli import cntk
 from recipes.cli.argon.options import canonical, make_parser
 from recipes.cli.main import COMMANDS, main
 from tests.decoder.lattices.small_lattices import random_lattice
@@ -47,19 +40,3 @@ def test_lattices_of_htk_are_read_as_they_stand(tmp_path, monkeypatch, capsys):
         assert main(line.split()[1:]) == 0
         assert "lattices: 2 done, 0 skipped, 0 failed" in capsys.readouterr().out
     assert set(read_nbest("lists.nbest")) == {"u4", "u5"}
-
-
-def test_scores_of_archives_are_written_to_archives(tmp_path, monkeypatch):
-    (block,) = re.findall(r"^```\n(Scores=.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    monkeypatch.chdir(tmp_path)
-    kaldiio.save_ark("feats.ark", {"u1": np.ones((3, 440), np.float32)}, scp="feats.scp")
-    network = build_simple_network(SimpleNetworkOptions((440, 4, 2), with_prior=True))
-    for node in network.nodes.values():
-        if node.type_name == "Mean":
-            node.value = np.full((2, 1), 0.5, np.float32)
-    save_model(network, "exp_net")
-    Path("s.cntk").write_text("command=Scores\ndeviceId=-1\n" + block.replace("exp/net", "exp_net"))
-    assert cntk.main(["configFile=s.cntk"]) == 0
-    (entry,) = read_ark_scp("scores.scp")
-    header = read_matrix_header(entry.path, entry.offset)
-    assert (entry.key, header.num_frames, header.dim) == ("u1", 3, 2)
