@@ -4,6 +4,7 @@ Importing this module registers the types in the order of the book's section 2.4
 """
 
 from collections.abc import Iterator
+from types import ModuleType
 
 from acoustic.nodes import leaves  # noqa: F401  isort: skip
 from acoustic.nodes import elementwise  # noqa: F401  isort: skip
@@ -78,6 +79,9 @@ def node_class(name: str) -> type[Node]:
 
 
 def registered_nodes() -> Iterator[type[Node]]:
-    """Yield every node type once, in order of registration; those of other packages come last."""
+    """Yield every node type once, in the order of the imports above; those of other packages come last."""
     extension_modules()
-    yield from dict.fromkeys(REGISTRY.values())
+    # A module may have been imported, and its types registered, before this one.
+    modules = [module.__name__ for module in globals().values() if isinstance(module, ModuleType)]
+    places = {name: place for place, name in enumerate(modules)}
+    yield from sorted(dict.fromkeys(REGISTRY.values()), key=lambda kind: places.get(kind.__module__, len(places)))
