@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from readers.common.report import RunReport
-from readers.common.text import parse_json, read_lines
+from readers.common.text import read_lines
 from readers.corpora.drafts import Draft, audio_path
+from readers.corpora.json_lines import json_objects
 from readers.errors import FormatError
 
 ENDINGS = (".jsonl", ".jsonl.gz")
@@ -92,16 +93,7 @@ def _pair(source: Path) -> tuple[Path, Path]:
 def _objects(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield (id, place, object) of each line.  Raises FormatError for other lines, and a repeated id."""
     places: dict[str, str] = {}
-    for number, line in enumerate(read_lines(path, exact=True), 1):
-        where = f"{path}:{number}"
-        if not line.strip():
-            continue
-        try:
-            item = parse_json(line)
-        except ValueError as fault:
-            raise FormatError(f"{where}: {fault}; expected a JSON object") from fault
-        if not isinstance(item, dict):
-            raise FormatError(f"{where}: {line[:60]!r}; expected a JSON object")
+    for where, item in json_objects(read_lines(path, exact=True), path):
         identity = _text(item, "id", where)
         if identity in places:
             raise FormatError(f"{where}: id {identity[:60]!r} is already at {places[identity]}; expected each id once")

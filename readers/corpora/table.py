@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from readers.common.report import RunReport
-from readers.common.text import is_number, parse_json, read_text, to_number
+from readers.common.text import is_number, read_text, to_number
 from readers.corpora.drafts import Draft, audio_path, part_name, plain_names
+from readers.corpora.json_lines import json_objects
 from readers.errors import FormatError
 
 COLUMNS = {
@@ -102,18 +103,10 @@ def _looks_like_a_time(name: str) -> bool:
 
 def _json_rows(text: str, path: Path) -> tuple[list[str], list[Row]]:
     """Return the names in JSON objects, one object on each line, and their values, empty where a name is missing."""
-    objects = []
-    for number, line in enumerate(text.split("\n"), 1):
-        where = f"{path}:{number}"
-        if not line.strip():
-            continue
-        try:
-            item = parse_json(line)
-        except ValueError as fault:
-            raise FormatError(f"{where}: {fault}; expected a JSON object on each line") from fault
-        if not isinstance(item, dict):
-            raise FormatError(f"{where}: {line[:60]!r}; expected a JSON object")
-        objects.append((where, {name: _json_cell(value, name, where) for name, value in item.items()}))
+    objects = [
+        (where, {name: _json_cell(value, name, where) for name, value in item.items()})
+        for where, item in json_objects(text.split("\n"), path)
+    ]
     names = list(dict.fromkeys(name for _, item in objects for name in item))
     return names, [(where, [item.get(name, "") for name in names]) for where, item in objects]
 
