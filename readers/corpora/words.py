@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 
 from readers.common.text import canonical
 from readers.dictionaries.case import CASES
@@ -52,7 +52,8 @@ class WordForms:
         if punctuation not in PUNCTUATION:
             raise ConfigError(f"punctuation {punctuation!r}; expected {', '.join(PUNCTUATION)}")
         self.case, self.punctuation = case, punctuation
-        self.known = known if all(map(str.isascii, known)) else frozenset(map(canonical, known))
+        # Sets are those of dictionaries, whose words are canonical; they may answer for more words than they list (InCase).
+        self.known = known if isinstance(known, Set) else frozenset(map(canonical, known))
 
     def split(self, text: str) -> tuple[str, ...]:
         """Return the words of a text; control characters separate words."""
