@@ -12,7 +12,7 @@ Kaldi's online cepstral mean normalisation with global statistics has the same p
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -67,8 +67,8 @@ class SpeechMean:
     def of(cls, config: FeatureConfig) -> "SpeechMean":
         """Return that of a configuration with SPEECHMEAN."""
         scale, level_rows = level_of(config)
-        made = cls(np.array(config.speech_mean), scale, level_rows)
-        return replace(made, mute=scale * made.prior[level_rows].mean() - MUTE)
+        prior = np.array(config.speech_mean)
+        return cls(prior, scale, level_rows, mute=scale * prior[level_rows].mean() - MUTE)
 
     def subtract(self, static: np.ndarray) -> None:
         """Subtract the means from frames (rows or more, T) float32, which follow the earlier ones, in place.

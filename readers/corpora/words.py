@@ -52,7 +52,7 @@ class WordForms:
         if punctuation not in PUNCTUATION:
             raise ConfigError(f"punctuation {punctuation!r}; expected {', '.join(PUNCTUATION)}")
         self.case, self.punctuation = case, punctuation
-        # Sets are those of dictionaries, whose words are canonical; they may answer for more words than they list (InCase).
+        # Sets have the words of dictionaries, which are canonical, and may answer for more than they list (InCase).
         self.known = known if isinstance(known, Set) else frozenset(map(canonical, known))
 
     def split(self, text: str) -> tuple[str, ...]:

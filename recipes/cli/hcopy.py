@@ -133,14 +133,14 @@ def write_speech_mean(arguments: argparse.Namespace, config, pairs: Sequence[tup
 
     try:
         with progress_display("hcopy", "files", runner) as progress:
-            found = estimate_speech_mean((source for source, _ in pairs), config, runner, progress)
+            with_mean = estimate_speech_mean((source for source, _ in pairs), config, runner, progress)
     finally:
         runner.close()
     earlier = re.compile(r"\s*(\w+\s*:)?\s*SPEECHMEAN\s*=", re.IGNORECASE)
     lines = [line for line in read_lines(arguments.config) if not earlier.match(line)]
-    mean = " ".join(f"{value:g}" for value in found.speech_mean)
+    mean = " ".join(f"{value:g}" for value in with_mean.speech_mean)
     write_lines(arguments.speech_mean, [*lines, "# of the speech in the training set", f"SPEECHMEAN = {mean}"])
-    print(f"speech mean: {len(found.speech_mean)} values, in {arguments.speech_mean}")
+    print(f"speech mean: {len(with_mean.speech_mean)} values, in {arguments.speech_mean}")
     return 0
 
 
