@@ -41,8 +41,6 @@ class SpeechMean:
         dB per unit of the mean of `level_rows`.
     level_rows : slice
         Rows of the static features whose mean is the level of a frame.
-    weight : float
-        Frames as which the prior counts.
     memory : float
         Frames of speech, see MEMORY; inf weighs all frames equally.
     mute : float
@@ -52,7 +50,6 @@ class SpeechMean:
     prior: np.ndarray
     scale: float
     level_rows: slice
-    weight: float = PRIOR
     memory: float = MEMORY
     mute: float = -math.inf
 
@@ -78,17 +75,17 @@ class SpeechMean:
         rows = static[: len(self.prior)]
         levels = self.scale * static[self.level_rows].mean(axis=0, dtype=np.float64)
         follow_speech(
-            *(rows, levels, self.prior, self.weight, math.exp(-1 / self.memory), self.mute),
+            *(rows, levels, self.prior, math.exp(-1 / self.memory), self.mute),
             *(self.sums, self._levels, self._backgrounds, self._counts),
         )
 
 
 @njit(cache=True, nogil=True)
-def follow_speech(rows, levels, prior, weight, decay, mute, sums, recent, backgrounds, counts):
+def follow_speech(rows, levels, prior, decay, mute, sums, recent, backgrounds, counts):
     """Subtract the mean of the speech so far from each frame, frame by frame.
 
-    rows (R, T) f4, changed; levels (T,) f8 in dB; prior (R,) f8; weight: frames as which it counts; decay: factor of
-    what earlier frames weigh, for each frame of speech.  The rest is the state between calls: sums (R + 1,) f8, the
+    rows (R, T) f4, changed; levels (T,) f8 in dB; prior (R,) f8; decay: factor of what earlier
+    frames weigh, for each frame of speech.  The rest is the state between calls: sums (R + 1,) f8, the
     last recent.size levels, the last backgrounds.size levels that were no mute, smoothed, and counts, see SpeechMean.
     """
     num_rows, num_frames = rows.shape
@@ -106,7 +103,7 @@ def follow_speech(rows, levels, prior, weight, decay, mute, sums, recent, backgr
                 sums[r] = decay * sums[r] + (np.float64(rows[r, t]) - prior[r])
             sums[num_rows] = decay * sums[num_rows] + 1.0
         for r in range(num_rows):
-            rows[r, t] -= np.float32(prior[r] + sums[r] / (weight + sums[num_rows]))
+            rows[r, t] -= np.float32(prior[r] + sums[r] / (PRIOR + sums[num_rows]))
 
 
 def level_of(config: FeatureConfig) -> tuple[float, slice]:
