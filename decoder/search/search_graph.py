@@ -100,7 +100,7 @@ class SearchTables:
         """(S,) i4: levels of the states if the start state follows the final ones; None if they would form a circle."""
         arrays, start = self.graph.arrays, self.graph.start
         final, levels = np.isfinite(arrays.final_cost), arrays.word_level.copy()
-        levels[start] = levels[final].max() + 1
+        levels[start] = max(levels[start], levels[final].max() + 1)  # word arcs may lead back to the start state, too
         raised = [start]
         while raised:
             state = raised.pop()

@@ -117,3 +117,17 @@ def test_random_cases_are_not_trivial():
     assert sum(len(case.best[0]) >= 2 for case in cases if case.expected) > 80
     cases = [random_case(seed, sentences=True) for seed in range(200)]
     assert sum(reference.NEW_SENTENCE in case.best[0] for case in cases if case.expected) > 20
+
+
+def test_sentences_in_a_graph_whose_words_lead_back_to_the_start():
+    """A token that comes to the start state over two word arcs is there after one that begins a sentence."""
+    arcs = [(0, 3, "[s0]", 0.5), (0, 2, "[s1]", 0.1), (2, 3, "[s2]", 0.2), (3, 4, "z", 0.3), (4, 0, "y", 0.4)]
+    transitions = {f"s{i}": (math.log(0.6), math.log(0.4)) for i in range(3)}
+    graph = reference.Graph(arcs, {2: 0.7}, 0, transitions, {"y": 0.0, "z": 0.0})
+    decoder = Decoder(graphs.compiled(graph), None, SearchOptions(**UNPRUNED, new_sentence=0.2))
+    for seed in range(40):
+        scores = 5 * graphs.random_scores(np.random.default_rng(seed), graph, 5, False)
+        frames = graphs.as_frames(scores, graph)
+        best = min(found.cost for found in reference.search_all(graph, frames, None, new_sentence=0.2).values())
+        for lattice_beam in (None, 1e9):
+            assert decoder.with_options(lattice_beam=lattice_beam).decode(scores).cost == pytest.approx(best, abs=1e-5)
