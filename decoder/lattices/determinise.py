@@ -91,17 +91,21 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
 
 
 def _by_node(links: ScoredLinks) -> tuple[list[list], list[list]]:
-    """Possible links that leave each node as (end, word, scores): those without a word, and the others."""
+    """Possible links that leave each node as (end, word, scores): those without a word, and the others.
+
+    The beginning of another sentence stays, like a word, since what follows has another history.
+    """
     lattice, scale = links.lattice, links.lattice.scale("acscale", 1.0)
     silent: list[list] = [[] for _ in range(lattice.num_nodes)]
     spoken: list[list] = [[] for _ in range(lattice.num_nodes)]
     for link in np.flatnonzero(links.possible).tolist():
         segments = () if lattice.div is None else lattice.div[link] or ()
         word, acoustic = lattice.word[link], float(lattice.acoustic[link])
-        if word in SENTENCE_MARKS and scale:  # the mark's word penalty is removed with it, its score kept
+        is_mark = word in SENTENCE_MARKS and not links.begins_sentence[link]
+        if is_mark and scale:  # the mark's word penalty is removed with it, its score kept
             acoustic = float(links.acoustic[link]) / scale
         has = Residual(float(links.total[link]), acoustic, float(lattice.lm[link]), segments)
-        where = silent if word in SENTENCE_MARKS else spoken
+        where = silent if is_mark else spoken
         where[int(lattice.start[link])].append((int(lattice.end[link]), word, has))
     return silent, spoken
 

@@ -6,8 +6,9 @@ from functools import cached_property
 import numpy as np
 
 from readers.errors import GraphError
-from readers.htk.slf import NULL_WORD, Lattice
+from readers.htk.slf import NULL_WORD, SENT_START, Lattice
 
+STARTS = frozenset({NULL_WORD, SENT_START, "<s>"})  # what comes before the first word
 MOST = 1e30  # sums of so large scores stay finite in float32
 
 
@@ -69,6 +70,18 @@ class ScoredLinks:
         if self.last not in reached:
             raise self.no_path()
         return finite & [a in reached and b in leads_on for a, b in zip(start, end)]
+
+    @cached_property
+    def begins_sentence(self) -> np.ndarray:
+        """(L,) bool, whether a link begins another sentence: it bears !SENT_START, and words or time lie before it."""
+        lattice = self.lattice
+        marked = np.array([word == SENT_START for word in lattice.word], bool)
+        if not marked.any():
+            return marked
+        said = np.zeros(lattice.num_nodes, bool)
+        for link in self.in_order.tolist():
+            said[lattice.end[link]] |= said[lattice.start[link]] or lattice.word[link] not in STARTS
+        return marked & (said | (lattice.time > lattice.time[self.first]))[lattice.start]
 
     def no_path(self) -> GraphError:
         """The error for a lattice without a path."""

@@ -6,7 +6,8 @@ the rule of the ARPA format.
 
 As in the search, a sentence begins with the history of <s>.  Words of SENTENCE_MARKS, and words of silence only that
 the model lacks (the output symbol of <s>), leave the history unchanged.  </s> is scored once: on its own link if there
-is one, otherwise on the link after which no word can come, or on !SENT_START, which begins a new sentence.
+is one, otherwise on the link after which no word can come, or on !SENT_START after the start of the
+lattice, which begins a new sentence.
 
 References
 ----------
@@ -23,11 +24,12 @@ from decoder.lattices.times import silence_words
 from decoder.lm.language_model import SENTENCE_END, LanguageModel
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
-from readers.htk.slf import SENT_START, Lattice
+from readers.htk.slf import Lattice
 
 MAX_NODES = 500_000
 END_MARKS = frozenset({SENTENCE_END, "!SENT_END"})
 SENTENCE_OVER = -1  # in place of a history, after </s>
+NEW_SENTENCE = "\n"  # in place of a word, where another sentence begins
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ def _expanded(
     for node in links.nodes:
         for history in histories[node]:
             for link in links.leaving[node]:
-                lm, following = scores.after(history, lattice.word[link])
+                word = NEW_SENTENCE if links.begins_sentence[link] else lattice.word[link]
+                lm, following = scores.after(history, word)
                 end = int(lattice.end[link])
                 if silent_after[end]:
                     last, following = scores.after(following, SENTENCE_END)
@@ -174,7 +177,7 @@ class _Scores:
             if history == SENTENCE_OVER or self.model.end_id < 0:
                 return 0.0, SENTENCE_OVER
             return -self.model.step(history, self.model.end_id)[0], SENTENCE_OVER
-        if word == SENT_START and history != self.model.start_state:
+        if word == NEW_SENTENCE:
             return self._step(history, SENTENCE_END)[0], self.model.start_state
         if word in self.marks:
             return 0.0, history

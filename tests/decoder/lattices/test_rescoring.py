@@ -8,14 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoder.lattices.posteriors import posteriors
+from decoder.lattices.determinise import determinise
+from decoder.lattices.links import weigh
+from decoder.lattices.posteriors import best_path, posteriors
 from decoder.lattices.rescoring import rescore_lattice
 from decoder.lm.collection import interpolated
 from decoder.lm.language_model import LN_10, LanguageModel
+from decoder.results.outputs import slf_lattice
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
+from readers.htk.slf import SENT_START
 from tests.decoder.lattices.small_lattices import HEADER, lattice_of, paths, random_lattice
 from tests.decoder.lm.test_language_model import make_arpa, twin_log10
+from tests.decoder.search.test_decoder import random_case
 
 SEEDS = range(30)
 
@@ -227,3 +232,28 @@ def test_faults(links, message):
 def test_more_nodes_than_wanted():
     with pytest.raises(GraphError, match="more than 7 nodes after rescoring; expected a prun"):
         rescore_lattice(random_lattice(5), _model(*random_orders(5, 3)), max_nodes=7)
+
+
+def test_sentences_of_a_lattice_keep_their_scores_with_the_same_model():
+    """Also with a model without histories, and after a sentence without words; determinised where there is none."""
+    rescored = determinised = 0
+    for seed in range(200):
+        case = random_case(seed, sentences=True)
+        decoder = case.decoder.with_options(lattice_beam=3.0)
+        result = decoder.decode(case.scores)
+        if decoder.lm is None or result.lattice is None or -2 not in result.lattice.word:
+            continue
+        lattice = slf_lattice(result.lattice, decoder.graph, decoder.options)
+        total = best_total(lattice)
+        assert best_total(rescore_lattice(lattice, decoder.lm)) == pytest.approx(total, abs=1e-4)
+        rescored += 1
+        reduced = determinise(lattice)
+        if all(reduced.word[link] != SENT_START for link in np.flatnonzero(reduced.start == 0)):
+            assert best_total(rescore_lattice(reduced, decoder.lm)) == pytest.approx(total, abs=1e-4)
+            determinised += 1
+    assert min(rescored, determinised) >= 5
+
+
+def best_total(lattice):
+    links = weigh(lattice)
+    return sum(links.total[link] for link in best_path(links))
