@@ -33,7 +33,8 @@ class SettingError(ConfigError):
     """An invalid value; `setting` is its HTK name, so that callers can add file and line."""
 
     def __init__(self, setting: str, found: object, expected: str):
-        super().__init__(f"{setting} = {found}; expected {expected}")
+        shown = " ".join(f"{value:g}" for value in found[:3]) + " ..." if isinstance(found, tuple) else found
+        super().__init__(f"{setting} = {shown}; expected {expected}")
         self.setting = setting
 
 
@@ -152,6 +153,7 @@ class FeatureConfig:
         return abs(self.source_rate * rate / TICKS_PER_SECOND - 1.0) <= SOURCE_RATE_TOLERANCE
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "speech_mean", tuple(map(float, self.speech_mean)))  # any sequence, also an array
         check_kinds(self)
         check_numbers(self)
 
@@ -252,6 +254,7 @@ def check_kinds(config: FeatureConfig) -> None:
         raise SettingError("TARGETFORMAT", config.target_format, "HTK")
 
 
+MAX_MEAN = 1e6  # of logarithms and cepstra
 MAX_PERIOD = 2**31 - 1  # of a frame, in the header of an HTK file
 
 
@@ -302,6 +305,8 @@ def check_speech_mean(config: FeatureConfig, expect) -> None:
         return
     rows = config.num_static - config.has("E")
     expect(config.has("Z"), "SPEECHMEAN", "_Z in TARGETKIND, which subtracts it")
+    in_range = all(abs(value) <= MAX_MEAN for value in config.speech_mean)
+    expect(in_range, "SPEECHMEAN", f"numbers from {-MAX_MEAN:g} to {MAX_MEAN:g}")
     expect(len(config.speech_mean) == rows, "SPEECHMEAN", f"{rows} numbers, one for each coefficient of a frame")
     tells_level = config.base_kind == "FBANK" or config.has("0")
     expect(tells_level, "SPEECHMEAN", "FBANK, or cepstra with _0, which tell the level of a frame")

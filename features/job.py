@@ -22,7 +22,7 @@ from readers.common.jobs.runner import Runner, process_runner, thread_runner
 from readers.common.jobs.worker import reason_of
 from readers.common.names import hashes_of, several
 from readers.common.report import IRREGULAR, Log, RunReport
-from readers.errors import ArgonautError, FormatError
+from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -133,7 +133,7 @@ def estimate_speech_mean(
     config: FeatureConfig,
     runner: Runner,
     progress: Callable[..., None] | None = None,
-) -> FeatureConfig:
+) -> tuple[FeatureConfig, RunReport]:
     """Return a configuration with the mean of the speech in audio files, which _Z then subtracts (SPEECHMEAN).
 
     Parameters
@@ -148,33 +148,40 @@ def estimate_speech_mean(
 
     Returns
     -------
-    FeatureConfig
+    config : FeatureConfig
+    report : RunReport
+        Files that cannot be read are failures; the mean is that of the others.
 
     Raises
     ------
     ConfigError
         For another kind of features.
     FormatError
-        If no file can be read, with the reason of the first one.
+        If no file has any sound, with the reason of the first one that cannot be read.
     """
-    rows = config.num_static - config.has("E")
-    replace(config, speech_mean=(0.0,) * rows)  # refuses kinds of features that cannot have one
+    if not config.has("Z") or not (config.base_kind == "FBANK" or config.has("0")):
+        raise ConfigError(
+            f"TARGETKIND = {config.target_kind}; expected _Z, which subtracts the mean of speech, and FBANK or "
+            "cepstra with _0, which tell the level of a frame"
+        )
     kind = "_".join(part for part in config.target_kind.split("_") if part not in "ZDATN")
     static = replace(config, target_kind=kind, speech_mean=())
-    todo = [str(source) for source in sources]
-    totals, reason = np.zeros((2, rows + 1)), ""
-    for number, (_, outcome) in enumerate(runner.each(sums_of_speech, todo, static), 1):
+    todo, report = [str(source) for source in sources], RunReport("files")
+    totals = np.zeros((2, config.num_static - config.has("E") + 1))
+    for number, (source, outcome) in enumerate(runner.each(sums_of_speech, todo, static), 1):
         if isinstance(outcome, np.ndarray):
             totals += outcome
+            report.done()
         else:
-            reason = reason or (outcome if isinstance(outcome, str) else reason_of(outcome))
+            report.fail(source, outcome if isinstance(outcome, str) else reason_of(outcome))
         if progress:
             progress(number, len(todo))
     # Sound whose level nowhere rises, such as tones without pauses, is taken for speech if there is nothing else.
     speech = totals[0] if totals[0, -1] > 0 else totals[1]
     if not speech[-1] > 0:
-        raise FormatError(f"no audio in {len(todo)} files; expected some for SPEECHMEAN{reason and '; ' + reason}")
-    return replace(config, speech_mean=tuple(float(f"{mean:.5g}") for mean in speech[:-1] / speech[-1]))
+        reasons = [f"; {reason}" for _, _, reason in report.lost[:1]]
+        raise FormatError(f"no sound in the {len(todo)} audio files; expected speech{''.join(reasons)}")
+    return replace(config, speech_mean=tuple(float(f"{mean:.5g}") for mean in speech[:-1] / speech[-1])), report
 
 
 def sums_of_speech(sources: Sequence[str], config: FeatureConfig) -> list[np.ndarray | str]:
@@ -186,7 +193,8 @@ def _sum_of_speech(source: str, config: FeatureConfig) -> np.ndarray:
     from features.speech_mean import sum_of_speech  # loads numba, which other features do not need
 
     samples, sample_rate = read_samples(source, config, [])
-    return sum_of_speech(extract(samples, config, sample_rate), config)
+    sums = sum_of_speech(extract(samples, config, sample_rate), config)
+    return sums if samples.any() else 0 * sums  # of digital zeros only the dither would count
 
 
 def copy_file(source: str, target: str, config: FeatureConfig) -> tuple[float, list[str]]:

@@ -59,7 +59,7 @@ def label_background(folder: Path, alignment: Path, silence: str) -> Path:
 def join_mlfs(target: Path, first: Path, *others: Path) -> None:
     """Write the entries of several master label files to one."""
     with atomic_write(target) as file:
-        file.write(first.read_bytes())
+        file.write(first.read_bytes().rstrip() + b"\n")
         for other in others:
             file.write(other.read_bytes().split(b"\n", 1)[1])  # without the header
 

@@ -110,7 +110,7 @@ class FeatureRecord:
                 expected = {
                     str: "a kind of features",
                     bool: "true or false",
-                    tuple: f"1 to {MAX_ROWS} numbers",
+                    tuple: f"at most {MAX_ROWS} numbers from -1e9 to 1e9",
                 }
                 refuse(name, value, expected.get(TYPES[name], "a number"))
         settings = {name: tuple(value) if TYPES[name] is tuple else value for name, value in settings.items()}
@@ -172,7 +172,8 @@ class FeatureRecord:
     def mismatch(self, where: str, other: "FeatureRecord", why: str) -> str | None:
         """Compare with the features that are expected, as far as both are known.
 
-        Sample rates may differ if HIFREQ is below half of each and _Z removes the factor between the spectra.
+        Sample rates may differ if HIFREQ is below half of each and _Z without SPEECHMEAN removes the factor between the
+        spectra.
 
         Parameters
         ----------
@@ -196,8 +197,11 @@ class FeatureRecord:
             found, expected = [f"i-vectors of model {self.extractor}"], [f"those of {other.extractor}"]
         for name in TYPES:
             if name in self.settings and name in other.settings and not self._agrees(other, name):
-                found.append(_text(name, self.settings[name]))
-                expected.append(_text(name, other.settings[name]))
+                values = self.settings[name], other.settings[name]
+                at = _first_difference(*values) if TYPES[name] is tuple else None
+                texts = [_text(name, value) if at is None else f"{name}[{at}] {value[at]:g}" for value in values]
+                found.append(texts[0])
+                expected.append(texts[1])
         if self.context and other.context and self.context != other.context:
             found.append("context {}+{}".format(*self.context))
             expected.append("{}+{}".format(*other.context))
@@ -234,10 +238,23 @@ class FeatureRecord:
             return self.rates[0] / 2 if len(self.rates) == 1 else None
         return limit
 
+    @property
+    def _removes_level(self) -> bool:
+        """Whether the mean of the utterance is subtracted, and with it the factor between spectra."""
+        kind = str(self.settings.get("TARGETKIND"))
+        return "Z" in kind.split("_") and not self.settings.get("SPEECHMEAN")
+
     def _same_band(self, other: "FeatureRecord") -> bool:
         limits = {record.settings.get("HIFREQ", -1) for record in (self, other)}
-        removed = all("Z" in str(record.settings.get("TARGETKIND")).split("_") for record in (self, other))
+        removed = all(record._removes_level for record in (self, other))
         return removed and len(limits) == 1 and 0 <= limits.pop() <= min(*self.rates, *other.rates) / 2
+
+
+def _first_difference(one: tuple[float, ...], other: tuple[float, ...]) -> int | None:
+    """Return the first place where two rows of numbers of one length differ; None for other lengths."""
+    if len(one) != len(other):
+        return None
+    return next((at for at, (a, b) in enumerate(zip(one, other)) if a != b), None)
 
 
 def plain_kind(kind: str) -> str:
@@ -253,7 +270,7 @@ def _fits(value: object, kind: type) -> bool:
     if kind is bool:
         return isinstance(value, bool)
     if kind is tuple:
-        return isinstance(value, list) and 0 < len(value) <= MAX_ROWS and all(_fits(number, float) for number in value)
+        return isinstance(value, list) and len(value) <= MAX_ROWS and all(_fits(number, float) for number in value)
     if isinstance(value, bool) or not isinstance(value, int if kind is int else (int, float)):
         return False
     return -1e9 <= value <= 1e9  # not NaN either
@@ -265,5 +282,5 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return f"{name} {'T' if value else 'F'}"
     if isinstance(value, tuple):
-        return f"{name} {value[0]:g} ... ({len(value)} values)"
+        return f"{name} {value[0]:g} ... ({len(value)} values)" if value else f"{name} none"
     return f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"

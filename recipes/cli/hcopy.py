@@ -36,9 +36,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from readers.common.names import repeated
-from readers.errors import ConfigError
+from readers.errors import ConfigError, FormatError
 from recipes.cli.machines import add_machine_options, check_machines, open_cluster, print_line
 from recipes.cli.raw_audio import add_audio_options, add_raw_options, channel_of, raw_format
+
+MEAN_OF = "# of the speech in the training set"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from features import FeatureConfig, hcopy
     from features.job import own_runner
+    from readers.audio.parts import audio_part
     from readers.common.files import require_writable
     from readers.config.hcopy import read_hcopy_config
     from recipes.cli.console import progress_display, show_losses
@@ -94,8 +97,13 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{where}: {module}: {name} = {value} is for another module; not used", file=sys.stderr)
         if arguments.verbose > 1:
             print(config, file=sys.stderr)
-    report_path = arguments.report or default_report_path(target for _, target in pairs)
-    require_writable(arguments.speech_mean or report_path)
+    targets = [arguments.speech_mean] if arguments.speech_mean else (target for _, target in pairs)
+    report_path = arguments.report or default_report_path(targets)
+    require_writable(report_path)
+    if arguments.speech_mean:
+        if arguments.scp:
+            raise ConfigError("command line: --scp with --speech-mean; expected it with features")
+        require_writable(arguments.speech_mean, [audio_part(source).path for source, _ in pairs])
     if arguments.scp:
         require_writable(arguments.scp)
         refuse_equal_names(pairs)
@@ -103,12 +111,13 @@ def run(arguments: argparse.Namespace) -> int:
     own = arguments.workers, len(pairs), print_line
     runner = open_cluster(arguments.scheduler) if arguments.scheduler else own_runner(*own)
     if arguments.speech_mean:
-        return write_speech_mean(arguments, config, pairs, runner)
-    try:
-        with progress_display("hcopy", "files", runner) as progress:
-            report = hcopy(pairs, config, progress=progress, runner=runner)
-    finally:
-        runner.close()
+        report = write_speech_mean(arguments, config, [source for source, _ in pairs], runner)
+    else:
+        try:
+            with progress_display("hcopy", "files", runner) as progress:
+                report = hcopy(pairs, config, progress=progress, runner=runner)
+        finally:
+            runner.close()
     if arguments.verbose:
         print(f"{time.monotonic() - started:.1f} seconds", file=sys.stderr)
 
@@ -124,8 +133,8 @@ def run(arguments: argparse.Namespace) -> int:
     return report.exit_status
 
 
-def write_speech_mean(arguments: argparse.Namespace, config, pairs: Sequence[tuple[str, str]], runner) -> int:
-    """Write the configuration with the mean of the speech in the sources of the pairs."""
+def write_speech_mean(arguments: argparse.Namespace, config, sources: Sequence[str], runner):
+    """Write the configuration with the mean of the speech in audio files; return the report of these."""
     from features.job import estimate_speech_mean
     from readers.common.files import write_lines
     from readers.common.text import read_lines
@@ -133,15 +142,17 @@ def write_speech_mean(arguments: argparse.Namespace, config, pairs: Sequence[tup
 
     try:
         with progress_display("hcopy", "files", runner) as progress:
-            with_mean = estimate_speech_mean((source for source, _ in pairs), config, runner, progress)
+            with_mean, report = estimate_speech_mean(sources, config, runner, progress)
+    except (ConfigError, FormatError) as fault:
+        raise type(fault)(f"{arguments.config}: {fault}") from fault
     finally:
         runner.close()
-    earlier = re.compile(r"\s*(\w+\s*:)?\s*SPEECHMEAN\s*=", re.IGNORECASE)
+    earlier = re.compile(rf"\s*(\w+\s*:)?\s*SPEECHMEAN\s*=|{re.escape(MEAN_OF)}", re.IGNORECASE)
     lines = [line for line in read_lines(arguments.config) if not earlier.match(line)]
     mean = " ".join(f"{value:g}" for value in with_mean.speech_mean)
-    write_lines(arguments.speech_mean, [*lines, "# of the speech in the training set", f"SPEECHMEAN = {mean}"])
+    write_lines(arguments.speech_mean, [*lines, MEAN_OF, f"SPEECHMEAN = {mean}"])
     print(f"speech mean: {len(with_mean.speech_mean)} values, in {arguments.speech_mean}")
-    return 0
+    return report
 
 
 def show_settings_without_effect(settings, verbose: int) -> None:

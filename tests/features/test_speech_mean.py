@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from features import FeatureConfig, FeatureStream, extract
+from features import FeatureConfig, FeatureStream, extract, feature_record
 from features.job import estimate_speech_mean
 from features.speech_mean import BACKGROUND, MEMORY, MUTE, PRIOR, RISE, SMOOTHED, SpeechMean, level_of
 from readers.audio.audio_file import write_flac
@@ -121,7 +121,7 @@ def test_the_estimate_is_the_mean_of_the_loud_parts(tmp_path):
     for name, samples in (("plain", said), ("padded", np.concatenate([np.zeros(3 * RATE, np.float32), said]))):
         write_flac(tmp_path / f"{name}.flac", np.rint(samples), RATE)
     runner = thread_runner(1)
-    means = [estimate_speech_mean([tmp_path / f"{name}.flac"], config, runner) for name in ("plain", "padded")]
+    means = [estimate_speech_mean([tmp_path / f"{name}.flac"], config, runner)[0] for name in ("plain", "padded")]
     static = extract(said, without_mean(config), RATE)
     loud = static[:, static.mean(axis=0) > np.quantile(static.mean(axis=0), 0.3)].mean(axis=1)
     assert means[0].speech_mean == means[1].speech_mean
@@ -132,12 +132,12 @@ def test_sound_that_never_rises_is_taken_for_speech_if_there_is_nothing_else(tmp
     tone = np.rint(3000 * np.sin(np.arange(RATE) / 5))
     write_flac(tmp_path / "tone.flac", tone, RATE)
     config = made("FBANK_Z_D")
-    found = estimate_speech_mean([tmp_path / "tone.flac"], config, thread_runner(1)).speech_mean
+    found = estimate_speech_mean([tmp_path / "tone.flac"], config, thread_runner(1))[0].speech_mean
     np.testing.assert_allclose(found, extract(tone, without_mean(config), RATE).mean(axis=1), atol=0.5)
 
 
 def test_without_audio_there_is_no_mean(tmp_path):
-    with pytest.raises(FormatError, match=r"no audio in 1 files; expected some for SPEECHMEAN; .*missing\.flac"):
+    with pytest.raises(FormatError, match=r"no sound in the 1 audio files; expected speech; .*missing\.flac"):
         estimate_speech_mean([tmp_path / "missing.flac"], made("FBANK_Z_D"), thread_runner(1))
 
 
@@ -158,3 +158,52 @@ def test_the_state_is_that_of_one_utterance():
     config = with_mean("FBANK_Z_D")
     extract(speech(2, 9000, 11), config, RATE)
     assert not SpeechMean.of(config).sums.any()
+
+
+def test_digital_zeros_are_no_speech(tmp_path):
+    write_flac(tmp_path / "zeros.flac", np.zeros(RATE), RATE)
+    with pytest.raises(FormatError, match="no sound in the 1 audio files; expected speech"):
+        estimate_speech_mean([tmp_path / "zeros.flac"], made("FBANK_Z_D", dither=-1.0), thread_runner(1))
+
+
+def test_a_file_that_cannot_be_read_is_reported(tmp_path):
+    write_flac(tmp_path / "a.flac", np.rint(speech(2, 1000, 12)), RATE)
+    files = [tmp_path / "missing.flac", tmp_path / "a.flac"]
+    config, report = estimate_speech_mean(files, made("FBANK_Z_D"), thread_runner(1))
+    assert len(config.speech_mean) == 20
+    assert report.summary() == "files: 1 done, 0 skipped, 1 failed"
+
+
+@pytest.mark.parametrize("kind", ["FBANK_D", "MFCC_E_Z"])
+def test_kinds_without_a_mean_of_speech_are_named(kind):
+    with pytest.raises(ConfigError, match=f"TARGETKIND = {kind}; expected _Z"):
+        estimate_speech_mean(["a.wav"], FeatureConfig(target_kind=kind), thread_runner(1))
+
+
+@pytest.mark.parametrize("value", [float("nan"), 1e308, -2e6])
+def test_values_out_of_range_are_refused(value):
+    with pytest.raises(ConfigError, match=r"SPEECHMEAN = .*; expected numbers from -1e\+06 to 1e\+06"):
+        FeatureConfig(target_kind="FBANK_Z", num_channels=2, speech_mean=(1.0, value))
+
+
+def test_a_mean_may_be_an_array():
+    config = FeatureConfig(target_kind="FBANK_Z", num_channels=2, speech_mean=np.ones(2, np.float32))
+    assert config.speech_mean == (1.0, 1.0)
+    assert extract(speech(1, 100, 1), config, RATE).shape[0] == 2
+
+
+def test_records_with_and_without_a_mean_of_speech_differ():
+    plain, with_mean = (FeatureConfig(target_kind="FBANK_Z", num_channels=2, speech_mean=m) for m in ((), (1.0, 2.0)))
+    other = feature_record(FeatureConfig(target_kind="FBANK_Z", num_channels=2, speech_mean=(1.0, 3.0)))
+    first, second = feature_record(plain), feature_record(with_mean)
+    assert first.mismatch("a", second, "why") == "a: SPEECHMEAN none; expected SPEECHMEAN 1 ... (2 values), why"
+    assert second.mismatch("a", other, "why") == "a: SPEECHMEAN[1] 2; expected SPEECHMEAN[1] 3, why"
+    assert second.updated(first).mismatch("a", first, "why") is None
+
+
+def test_sample_rates_differ_if_the_level_is_not_removed():
+    """_Z removes the factor between spectra of different rates only if it subtracts the mean of the utterance."""
+    for mean, is_same in (((), True), ((1.0, 2.0), False)):
+        config = FeatureConfig(target_kind="FBANK_Z", num_channels=2, high_frequency=3800, speech_mean=mean)
+        fault = feature_record(config, (16000,)).mismatch("a", feature_record(config, (8000,)), "why")
+        assert (fault is None) == is_same

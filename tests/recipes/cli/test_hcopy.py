@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from readers.audio.audio_file import write_wav
 from readers.htk.parameter_file import read_htk, read_htk_header
 from readers.htk.scp import read_scp
+from recipes.cli.main import main
 
 
 def test_scp_lists_what_was_written_and_nothing_else(user):
@@ -66,3 +68,21 @@ def test_settings_without_effect_are_named_once_and_explained_on_request(user):
         "foreign.config:7: MEASURESIL = T has no effect: it belongs to the silence detector, which USESILDET = T would "
         "switch on",
     ]
+
+
+def test_the_speech_mean_needs_places_of_its_own(tmp_path, capsys):
+    (tmp_path / "c").write_text("TARGETKIND = FBANK_Z\nTARGETRATE = 100000\nWINDOWSIZE = 250000\nNUMCHANS = 20\n")
+    rng = np.random.default_rng(0)
+    write_wav(tmp_path / "a.wav", np.rint(rng.standard_normal(16000) * np.repeat([10, 1000] * 5, 1600)), 16000)
+    audio = (tmp_path / "a.wav").read_bytes()
+    command = ["hcopy", "-C", str(tmp_path / "c"), str(tmp_path / "a.wav"), str(tmp_path / "a.fb"), "--speech-mean"]
+    assert main([*command, str(tmp_path / "a.wav")]) == 2
+    assert (tmp_path / "a.wav").read_bytes() == audio
+    assert main([*command, str(tmp_path / "m"), "--scp", str(tmp_path / "scp")]) == 2
+    assert "--scp with --speech-mean" in capsys.readouterr().err
+    for config in ("c", "m"):  # a second time on its own result
+        command[2] = str(tmp_path / config)
+        assert main([*command, str(tmp_path / "m"), "--report", str(tmp_path / "r")]) == 0
+    lines = (tmp_path / "m").read_text().splitlines()
+    assert [line.split(" = ")[0] for line in lines[4:]] == ["# of the speech in the training set", "SPEECHMEAN"]
+    assert not (tmp_path / "a.fb").exists()
