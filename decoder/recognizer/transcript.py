@@ -190,7 +190,8 @@ class Transcript:
             write_mlf(path, [(f"*/{name}.rec", labels)])
         elif form == "slf":
             if self.lattice is None:
-                why = self._why() or ", as the recording is long; recognised as a whole, it has one"
+                long = ", as the recording is long; recognised as a whole, it has one"
+                why = ", as its words were aligned" if self.phones else self._why() or long
                 raise ConfigError(f"{path.name}: no lattice{why}; expected one")
             write_slf(path, self.lattice)
         elif form == "textgrid":

@@ -38,14 +38,22 @@ class Selection(NamedTuple):
     last: int | None = None
     channel: int | None = None
 
-    def numbers(self, header: AudioHeader) -> str:
-        """Return the form of lists, `[first,last]` or `[first,last,channel]`, in samples of a file with this header."""
+    def numbers(self, header: AudioHeader) -> str | None:
+        """Return the form of lists, `[first,last]` or `[first,last,channel]`, in samples of a file with this header.
+
+        None if the file does not have what is selected.
+        """
         first, last = self.first or 0, header.num_samples - 1
         if self.start is not None:
             first = round(self.start * header.rate)
         if self.last is not None or self.end is not None:
             last = min(last, round(self.end * header.rate) - 1 if self.last is None else self.last)
+        if first > last or (self.channel or 0) >= header.channels:
+            return None
         return f"[{first},{last}]" if self.channel is None else f"[{first},{last},{self.channel}]"
+
+
+STORE = "store its output in a file and name that"
 
 
 def way_without(command: str, key: str, base: Path) -> str:
@@ -68,16 +76,18 @@ def way_without(command: str, key: str, base: Path) -> str:
     files = _AUDIO_WORD.findall(command)
     selection = _selection(command)
     if len(files) != 1 or selection is None:
-        return "store its output in a file and name that"
+        return STORE
     if selection == Selection():
         return f"name the file itself, `{key} {files[0]}`"
     try:
-        line = (
-            f"`{key} {files[0]}{selection.numbers(read_audio_header(audio_path(files[0], base, key, also_here=True)))}`"
-        )
+        numbers = selection.numbers(read_audio_header(audio_path(files[0], base, key, also_here=True)))
+        line = f"`{key} {files[0]}{numbers}`"
     except (ArgonautError, OSError):
         channel = "" if selection.channel is None else f",{selection.channel}"
-        line = f"`{key} {files[0]}[first,last{channel}]`, in samples counted from 0"
+        numbers = f"[first,last{channel}]"
+        line = f"`{key} {files[0]}{numbers}`, in samples counted from 0"
+    if numbers is None:
+        return STORE
     return f"name the {'channel' if selection == Selection(channel=selection.channel) else 'part'} of the file, {line}"
 
 

@@ -20,7 +20,7 @@ Ogg and MP3; the format is detected from each file, not taken from SOURCEFORMAT.
 Audio without a header needs --rate and, unless its samples are 16-bit little-endian integers, --encoding.
 A source can be a part of a file, in samples: long.wav[16000,47999], or long.wav[16000,47999,1] of the second channel.
 With --speech-mean mean.config it writes only a configuration, for features whose _Z subtracts a mean that follows
-speech and not silence, the same in files and in streams.
+speech and not silence, the same in files and in streams; the targets of the list do not matter.
 With SOURCERATE in the configuration (625 for 16 kHz), audio of higher rates is resampled, and lower ones need
 --upsample.  Audio of several channels needs --channel.
 """

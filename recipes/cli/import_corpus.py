@@ -11,6 +11,7 @@ writes to exp/corpus
   hcopy.list    list for `argonaut hcopy -S`, with feature files in exp/corpus/features
   report.txt    durations, sample rates, speakers, and utterances that are lost, silent, clipped or too short
   report.json   the same for programs
+  recordings    the names of the recordings of Kaldi and lhotse
   audio         audio that was in archives of Kaldi
 and ends with
   utterances: 948 done, 0 skipped, 0 failed
@@ -23,7 +24,8 @@ kinds of corpora:
   kaldi   a Kaldi data directory: wav.scp, segments, text, utt2spk
   htk     an SCP of audio files, with --words MLF: their words, or an alignment that has them
   lhotse  a directory with manifests of recordings and supervisions (.jsonl, .jsonl.gz), or that of supervisions
-  table   CSV or TSV with the columns path, text and speaker, such as Common Voice's validated.tsv
+  table   CSV, TSV or JSON lines with the columns path, text and speaker, such as Common Voice's validated.tsv;
+          LJSpeech's metadata.csv
 Relative paths in manifests begin at the directory of the manifest.  Commands in manifests are never run.
 """
 
@@ -62,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words.add_argument(
         "--punctuation",
         choices=PUNCTUATION,
-        help="strip or keep punctuation marks at both ends of words (keep for kaldi and lhotse, else strip)",
+        help="strip or keep punctuation marks at both ends of words (keep for kaldi, lhotse and htk, else strip)",
     )
     words.add_argument(
         "--dict", metavar="FILE", help="pronunciation dictionary of any form; lists the words that it lacks"

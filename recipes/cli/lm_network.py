@@ -103,7 +103,12 @@ def read_index(path: str) -> list[tuple[str, Path]]:
         lattices = sorted(one for one in Path(path).iterdir() if one.name.endswith(SUFFIXES))
         if not lattices:
             raise FormatError(f"{path}: no files *{', *'.join(SUFFIXES)}; expected lattices")
-        return [(name_of(lattice), lattice) for lattice in lattices]
+        named: dict[str, Path] = {}
+        for lattice in lattices:
+            other = named.setdefault(name_of(lattice), lattice)
+            if other is not lattice:
+                raise FormatError(f"{path}: {other.name} and {lattice.name} are of one utterance; expected one of them")
+        return list(named.items())
     if Path(path).name.endswith(SUFFIXES):
         return [(name_of(Path(path)), Path(path))]
     prefix = path.removesuffix(".index")

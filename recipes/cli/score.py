@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--confusions", metavar="FILE", help="file for all errors with their counts")
     parser.add_argument("--picture", metavar="PNG", help="file for a drawing of the confusion matrix")
-    parser.add_argument("--json", action="store_true", help="print a JSON object instead of the tables")
+    parser.add_argument("--json", action="store_true", help="print a JSON object; the tables go to standard error")
     parser.add_argument("--report", metavar="FILE", help="file that lists utterances present in only one of the files")
     add_process_options(parser)
 
@@ -98,6 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
     hypotheses = read_words(arguments.hypothesis, hypothesis_level, arguments.text)
     if isinstance(references, MLFWords):
         references = references.applied_to(hypotheses)
+    if not references:
+        raise FormatError(f"{arguments.reference}: no utterances; expected at least one")
     fold = fold_map(arguments.fold)
     ignore = scoring.SENTENCE_MARKS | frozenset(arguments.ignore)
     if arguments.present:

@@ -35,34 +35,28 @@ def write_alignment(
     keys = keys_of_names(labels)
     known = {phone for entry in entries for phone in entry.phones}
     used: dict[tuple[str, int], None] = {}
-
-    def aligned():
-        for entry in read_scp(features):
-            try:
-                if entry.key not in keys:
-                    raise FormatError(f"{path}: no alignment of {entry.key}; expected one of each utterance")
-                key = keys[entry.key]
-                states = states_of(labels[key], labels.where(key), known, silences, entry.num_frames)
-            except FormatError as fault:
-                report.fail(entry.key, str(fault))
-            else:
-                used.update(dict.fromkeys(place for place, _, _ in states))
-                report.done()
-                yield (
-                    f"*/{entry.key}.lab",
-                    [
-                        Label(first * TICKS_PER_FRAME, end * TICKS_PER_FRAME, name_of(place))
-                        for place, first, end in states
-                    ],
-                )
-
-    write_mlf(out / "states.mlf", aligned())
+    aligned: dict[str, list[Label]] = {}
+    for entry in read_scp(features):
+        try:
+            if entry.key not in keys:
+                raise FormatError(f"{path}: no alignment of {entry.key}; expected one of each utterance")
+            key = keys[entry.key]
+            states = states_of(labels[key], labels.where(key), known, silences, entry.num_frames)
+        except FormatError as fault:
+            report.fail(entry.key, str(fault))
+            continue
+        used.update(dict.fromkeys(place for place, _, _ in states))
+        report.done()
+        aligned[f"*/{entry.key}.lab"] = [
+            Label(first * TICKS_PER_FRAME, end * TICKS_PER_FRAME, name_of(place)) for place, first, end in states
+        ]
     if not report.num_done:
         raise FormatError(
             f"{path}: none of {len(report.lost)} alignments can be used; first error: {report.lost[0][2]}"
         )
     if not any(phone == SILENCE for phone, _ in used):
         raise FormatError(f"{path}: no {' or '.join(silences)}; expected phones of silence; name them with --silence")
+    write_mlf(out / "states.mlf", aligned.items())
     write_lines(out / "states.list", map(name_of, sorted(used)))
     return report
 
@@ -92,6 +86,8 @@ def states_of(
                 f"{where}: phone '{phone}'; expected those of the dictionary, or {', '.join(silences)}; name phones of "
                 "silence with --silence"
             )
+        if state and state not in STATES:
+            raise FormatError(f"{where}: state {state} of {model}; expected {STATES[0]} to {STATES[-1]}")
         places.append((phone, state))
     spans: list[tuple[tuple[str, int], int, int]] = []
     for place, (first, end) in zip(places, bounds.tolist()):

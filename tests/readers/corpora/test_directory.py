@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readers.audio.header import AudioHeader
+from readers.common.text import canonical
 from readers.corpora import KINDS, Corpus, Utterance, feature_pairs, import_corpus, read_corpus, write_corpus
 from readers.corpora.corpus import by_name, usable_name
 from readers.errors import FormatError
@@ -19,7 +20,8 @@ HEADER = AudioHeader(RATE, 2, 50000)
 @st.composite
 def utterances(draw):
     """An utterance of /audio.wav, which has 50000 samples in two channels."""
-    text = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=6)
+    characters = st.characters(codec="utf-8", exclude_categories=("C", "Z"))
+    text = st.text(characters, min_size=1, max_size=6).map(canonical)
     name, speaker = usable_name(draw(text), ""), usable_name(draw(text), "")
     words = draw(st.none() | st.lists(text, max_size=3).map(tuple))
     recording = draw(st.just("") | text.map(lambda name: usable_name(name, "")))

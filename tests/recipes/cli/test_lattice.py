@@ -351,3 +351,10 @@ def test_every_name_that_lattices_bear_is_read(place, capsys, suffix, tmp_path):
 
 def lattices_of(files, suffix):
     return [read_slf(files / f"{name}{suffix}") for name in NAMES]
+
+
+def test_two_lattices_of_one_utterance_are_refused(tmp_path, capsys):
+    for suffix in ("lat", "slf"):
+        (tmp_path / f"u.{suffix}").write_text("VERSION=1.0\nN=2 L=1\nI=0 t=0\nI=1 t=1\nJ=0 S=0 E=1 W=a a=0 l=0\n")
+    assert main(["lattice", "words", "--lattices", str(tmp_path), "-o", str(tmp_path / "w.mlf")]) == 2
+    assert "u.lat and u.slf are of one utterance; expected one of them" in capsys.readouterr().err

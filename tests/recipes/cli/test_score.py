@@ -203,3 +203,9 @@ def test_entries_with_wildcards_are_references_of_what_they_match(mlf, tmp_path,
     assert main(["score", "ref", "hyp"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[-2:] == ["utterances: 3 done, 0 skipped, 0 failed", "WER 20.0% (3 utterances, 5 words)"]
+
+
+def test_a_reference_without_utterances_is_refused(mlf, tmp_path, capsys):
+    mlf("ref")
+    assert main(["score", "ref", "ref"]) == 2
+    assert capsys.readouterr().err == "error: ref: no utterances; expected at least one\n"

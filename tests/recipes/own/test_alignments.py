@@ -56,6 +56,7 @@ def test_labels_become_states_of_monophones(given, expected):
     ("given", "fault"),
     [
         ("a[2]:5 pau[2]:5", "here: phone 'pau'; expected those of the dictionary, or sil, sp; name phones of silence"),
+        ("a[2]:5 a[9]:5", "here: state 9 of a; expected 2 to 4"),
         ("a[2]:16", "here: 16 frames of 10 ms; expected 10, as the audio has"),
     ],
 )
