@@ -203,7 +203,6 @@ COMMANDS = [  # of a file of 2 s with 8,000 samples in a second
             "sox a.wav -t wav - remix 1 2 |",
             "sox a.wav -t wav - trim 0 =1 |",
             "sox a.wav -t wav - trim 10 5 |",  # the file has 2 s
-            "sph2pipe -c 3 a.wav |",
             "sox a.wav -t wav - trim 0 1 trim 0 0.5 |",
             "sph2pipe -c 2 a.wav | sox -t wav - -t wav - remix 2 |",
             "flac -cds --skip=0:01 a.wav |",
