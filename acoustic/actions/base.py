@@ -14,7 +14,7 @@ from acoustic.network.network import Network
 from acoustic.nodes.noise_contrastive import NoiseContrastiveEstimation
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.option_check import idle_notes
+from readers.config.options import idle_notes
 from readers.config.syntax import Source
 from readers.config.values import did_you_mean
 from readers.minibatches.base import Reader, open_reader, reader_class

@@ -12,7 +12,7 @@ from acoustic.network.network import Network
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.option_check import located_faults
+from readers.config.options import located_faults
 from readers.errors import ConfigError
 from readers.sources.frames.streams import describe
 from readers.tables.dbn import LINEAR_LAYER, OUTPUT_LAYER, DbnModel, read_dbn

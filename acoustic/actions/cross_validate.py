@@ -12,7 +12,7 @@ from acoustic.network.network import Network
 from acoustic.training.evaluation import check_inputs
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.option_check import at_least
+from readers.config.options.names import at_least
 from readers.errors import ConfigError, ModelError
 
 

@@ -15,7 +15,7 @@ from acoustic.scoring.beam_search import BeamSearch, Hypothesis
 from acoustic.training.evaluation import check_inputs, check_vocabularies, evaluate
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.option_check import at_least
+from readers.config.options.names import at_least
 from readers.errors import ConfigError, ModelError
 from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Utterance, open_writer, writer_class

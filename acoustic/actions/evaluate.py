@@ -11,7 +11,7 @@ from acoustic.training.evaluation import EvaluationTotals, check_inputs, evaluat
 from acoustic.training.reporting.log import figures_text
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.option_check import at_least
+from readers.config.options.names import at_least
 from readers.minibatches.base import Reader
 
 PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy", "ClassBasedCrossEntropyWithSoftmax")

@@ -12,7 +12,7 @@ from acoustic.training.procedures.gradient_test import check_elements, report_li
 from acoustic.training.procedures.precompute import frames_alone, precompute
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.option_check import at_least
+from readers.config.options.names import at_least
 from readers.errors import ModelError
 
 MINIBATCH = 64  # frames, enough to find an error in a formula

@@ -7,7 +7,7 @@ from acoustic.actions.base import Action, CommonSettings, check_reader, reader_r
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.option_check import at_least
+from readers.config.options.names import at_least
 from readers.errors import ConfigError
 from readers.sources.examples.example_archive import ExampleArchive
 from readers.sources.examples.example_reader import ExampleSet

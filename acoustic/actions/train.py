@@ -30,7 +30,7 @@ from acoustic.training.trainer import watched_nodes
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.option_check import OptionFault, idle_notes
+from readers.config.options import OptionFault, idle_notes
 from readers.config.render import render
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Reader, open_reader, reader_class

@@ -8,7 +8,7 @@ from readers.common.files import require_writable, write_lines
 from readers.common.report import Log, Progress, RunReport
 from readers.common.text import read_lines
 from readers.config.config import Config
-from readers.config.option_check import at_least
+from readers.config.options.names import at_least
 from readers.errors import ConfigError, FormatError
 from readers.language.vocabulary import all_words, classed_words, count_words, first_words, num_above, write_vocabulary
 from readers.sources.frames.streams import describe

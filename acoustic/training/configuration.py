@@ -7,7 +7,8 @@ from acoustic.training.control.options import MODES, AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES, AdaGrad, Momentum, Rule
 from readers.config.config import Config
-from readers.config.option_check import READ_BY, OptionFault, check_keys, located_faults
+from readers.config.options import OptionFault, check_keys, located_faults
+from readers.config.options.options import READ_BY
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError, ModelError
 
@@ -18,7 +19,6 @@ OTHER = (
     "gradUpdateType",
     "useAdagrad",
     "adaptationRegType",
-    "adaptationRegWeight",
     "autoAdjust",
     "autoAdjustLR",
     "numPrevLearnRate",
@@ -36,7 +36,7 @@ WITHOUT_EFFECT = {
 # Options of the node SequenceWithSoftmax that the block may set, by name.
 SEQUENCE_OPTIONS = {option.name: option for option in SequenceWithSoftmax.options}
 NO_ADAPTATION = ("none", "")
-CONTROL_KEYS = tuple(key for key, _ in AutoAdjust.keys.values())
+CONTROL_KEYS = tuple(AutoAdjust.option_keys())
 # The keys that switch a control on; the others have no effect without one of these.
 CONTROL_SWITCHES = ("autoAdjustLR", "autoAdjustMinibatch")
 
@@ -59,21 +59,24 @@ def training_options(sgd: Config) -> TrainingOptions:
         With file and line, for an unknown name (suggesting the nearest), an option that is not built, and a value
         out of range.
     """
-    own = [key for key, _ in TrainingOptions.keys.values()]
-    check_keys(sgd, [*own, *OTHER, *WITHOUT_EFFECT, *SEQUENCE_OPTIONS, *rule_keys(), *CONTROL_KEYS], {})
+    check_keys(
+        sgd,
+        [*TrainingOptions.option_keys(), *OTHER, *WITHOUT_EFFECT, *SEQUENCE_OPTIONS, *rule_keys(), *CONTROL_KEYS],
+        {},
+    )
     if sgd.has("hogwildThreads") and sgd.int("hogwildThreads") != 1:
         raise ConfigError(
             f"{sgd.where('hogwildThreads')}: hogwildThreads is {sgd.int('hogwildThreads')}; expected 1: threads share "
             "every minibatch instead, which is as fast (numCPUThreads sets their number)"
         )
     values = TrainingOptions.values_in(sgd)
-    values["max_epochs"] = sgd.int("maxEpochs")  # required: raises ConfigError if it is missing
     if sgd.has("learningRatePerSample") and not sgd.has("learningRatesPerSample"):
         values["learning_rates_per_sample"] = sgd.floats("learningRatePerSample")
     with located_faults(sgd):
         values["auto_adjust"] = auto_adjust_options(sgd)
         values["sequence"] = _sequence_options(sgd)
-        return TrainingOptions(**values, rule=_rule(sgd), adaptation_weight=_adaptation_weight(sgd))
+        values["adaptation_weight"] = _adaptation_weight(sgd)
+        return TrainingOptions(**values, rule=_rule(sgd))
 
 
 def _sequence_options(sgd: Config) -> tuple[tuple[str, Any], ...]:
@@ -85,7 +88,7 @@ def _sequence_options(sgd: Config) -> tuple[tuple[str, Any], ...]:
             try:
                 found[name] = option.convert(value, "")
             except ModelError:  # text that is none of the choices
-                raise OptionFault(name, f"{value}; expected one of {', '.join(option.choices)}") from None
+                raise OptionFault(name, f"is {value}; expected one of {', '.join(option.choices)}") from None
     if fault := range_fault(found):
         raise OptionFault(*fault)
     return tuple(found.items())
@@ -93,7 +96,7 @@ def _sequence_options(sgd: Config) -> tuple[tuple[str, Any], ...]:
 
 def rule_keys() -> list[str]:
     """Return the option names of all update rules."""
-    return list(dict.fromkeys(key for rule in RULES.values() for key, _ in rule.keys.values()))
+    return list(dict.fromkeys(key for rule in RULES.values() for key in rule.option_keys()))
 
 
 def idle_keys(sgd: Config) -> list[str]:
@@ -103,8 +106,9 @@ def idle_keys(sgd: Config) -> list[str]:
     switched on. Section 7.2.1 of the book lists the latter in SGD itself, but the tool reads them only in autoAdjust.
     """
     rule = _rule(sgd)
-    mine = [key for key, _ in rule.keys.values()]
-    idle = {key: f"with gradUpdateType={rule.names[0]}" for key in rule_keys() if key not in mine and key != "useNAG"}
+    idle = {
+        key: f"with gradUpdateType={rule.names[0]}" for key in rule_keys() if key not in (*rule.option_keys(), "useNAG")
+    }
     if _auto_adjust_block(sgd) is None:
         idle |= dict.fromkeys((*CONTROL_KEYS, "numPrevLearnRate"), "outside a block autoAdjust=[autoAdjustLR=...]")
     if sgd.text("adaptationRegType", "none").lower() in NO_ADAPTATION:
@@ -125,10 +129,10 @@ def _rule(sgd: Config) -> Rule:
     rule = RULES[name.lower()]
     if sgd.bool("useAdagrad", False):  # the older name
         if rule not in (Momentum, AdaGrad):
-            raise OptionFault("useAdagrad", f"given beside gradUpdateType={name}; expected one of them")
+            raise OptionFault("useAdagrad", f"is given beside gradUpdateType={name}; expected one of them")
         rule = AdaGrad
     if rule is not Momentum and sgd.bool("useNAG", False):
-        raise OptionFault("useNAG", f"given beside {rule.names[0]}; expected gradUpdateType=None with it")
+        raise OptionFault("useNAG", f"is given beside {rule.names[0]}; expected gradUpdateType=None with it")
     return rule(**rule.values_in(sgd))
 
 
@@ -147,7 +151,7 @@ def auto_adjust_options(sgd: Config) -> AutoAdjust:
     if block.has("numPrevLearnRate"):  # the book's spelling
         values["previous_rates"] = block.int("numPrevLearnRate")
     with located_faults(block):
-        return AutoAdjust(MODES[name.lower()], **values)
+        return AutoAdjust(mode=MODES[name.lower()], **values)
 
 
 def _auto_adjust_block(sgd: Config) -> Config | None:

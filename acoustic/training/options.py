@@ -7,23 +7,19 @@ the 2016 tool.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from acoustic.training.control.options import BEFORE, NONE, AutoAdjust
 from acoustic.training.rules import Momentum, Rule
-from readers.config.option_check import KeyedOptions, OptionFault, not_negative, option, positive
+from readers.config.options import OptionFault, Options, given, option
 from readers.config.values import Schedule
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
 DECAY_STEPS = 16  # of the learning rate, in an epoch
-ENGINES = SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forward pass
+SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forward pass
 # Fields of TrainingOptions that give the learning rate or the momentum in different units.
 RATES = ("learning_rates_per_minibatch", "learning_rates_per_sample")
 MOMENTA = ("momentum_per_minibatch", "momentum_per_sample", "momentum_time_constant")
-
-
-def is_momentum(value: float) -> bool:
-    return 0 <= value < 1
 
 
 @dataclass(frozen=True)
@@ -68,81 +64,12 @@ class EpochOptions:
 
 
 @dataclass(frozen=True)
-class TrainingOptions(KeyedOptions):
+class TrainingOptions(Options):
     """Options of stochastic gradient descent.
 
     A schedule has one value per epoch, and its last value repeats; a single number is a schedule of one value.
     Exactly one kind of learning rate must be given (none if the rate is searched for), and at most one kind of
     momentum. The default momentum is 0.9 per minibatch.
-
-    Parameters
-    ----------
-    max_epochs : int
-    learning_rates_per_minibatch, learning_rates_per_sample : schedule of float
-        Learning rate per minibatch, or per frame.
-    final_learning_rate : float
-        Learning rate at the end of the training, in the unit of the given one, reached by exponential decay; 0 for no
-        decay.
-    minibatch_size : schedule of int
-        Frames.
-    momentum_per_minibatch, momentum_per_sample : schedule of float
-        Momentum per minibatch, or per frame.
-    momentum_time_constant : schedule of float
-        Frames after which the weight of a gradient has fallen to 1/e.
-    dropout_rate : schedule of float
-        Probability that a unit is set to zero.
-    parallel : schedule of int
-        Number of sequences side by side, as the reader gives them.
-    truncated : bool
-        Whether `minibatch_size` is the number of steps of each of the sequences side by side.
-    epoch_size : int
-        Frames of an epoch; 0 for all the data once.
-    clipping_threshold : float
-        Limit of the gradient, per frame of the minibatch.
-    clip_by_truncation : bool
-        Whether the elements of a gradient are clipped, instead of its Frobenius norm.
-    l2_weight, l1_weight : float
-        Weights of the regularisation.
-    sequence : tuple of (str, value)
-        Options of the criterion SequenceWithSoftmax that are set before training.
-    rule : Rule
-        The update rule.
-    noise_deviation : float
-        Standard deviation of the noise added to weights after every update.
-    min_learning_rate : float
-        Per frame; there are no updates at 1/100 of it and below.
-    auto_adjust : AutoAdjust
-        Automatic control of the learning rate.
-    adaptation_weight : float
-        Weight of a reference model's posteriors in the labels.
-    check_gradients : bool
-        Whether gradients are checked before the first update of every epoch.
-    gradient_digits : int
-        Digits in which computed and numeric gradients must agree.
-    seed : int
-        Seed of the dropout masks and of the noise added to weights.
-    make_mode : bool
-        Whether to continue after the newest model, instead of removing the models of an earlier training.
-    extend : bool
-        With make_mode, whether to continue a finished training that had fewer epochs than `max_epochs`.
-    keep_checkpoints : bool
-        Whether the checkpoints of all epochs are kept, not only the newest.
-    keep_models : bool
-        Whether the models of all epochs are kept, not only the initial one, the best and the last.
-    train_criterion, eval_criterion : str
-        Names of nodes; "" for the network's first criterion, and for all its evaluation nodes.
-    precompute_all_data : bool
-        Whether statistics are computed from all data, instead of one epoch.
-    packed_samples : int
-        Images that a convolution packs at a time; 0 for the fastest number.
-    execution_engine : {"synchronous", "asynchronous"}
-        Whether branches of the network run at the same time (asynchronous).
-    trace_level : int
-        0 for few, 1 for more lines in the log.
-    show_every : int
-        Minibatches between two lines of the log.
-    show_first : int
-        Number of minibatches at the start of an epoch with a line each.
 
     Raises
     ------
@@ -150,78 +77,141 @@ class TrainingOptions(KeyedOptions):
         If a value is out of range or two options contradict each other.
     """
 
-    max_epochs: int = option("maxEpochs", fits=positive, expected="a number of epochs > 0")
-    learning_rates_per_minibatch: Sequence[float] = option("learningRatesPerMB", (), not_negative, "a rate >= 0")
-    learning_rates_per_sample: Sequence[float] = option("learningRatesPerSample", (), not_negative, "a rate >= 0")
-    final_learning_rate: float = option("finalLearningRate", 0.0, not_negative, "a rate > 0, or 0 for none")
-    minibatch_size: Sequence[int] = option("minibatchSize", (256,), positive, "a number of frames > 0")
-    momentum_per_minibatch: Sequence[float] = option("momentumPerMB", (), is_momentum, "0 <= momentum < 1")
-    momentum_per_sample: Sequence[float] = option("momentumPerSample", (), is_momentum, "0 <= momentum < 1")
-    momentum_time_constant: Sequence[float] = option("momentumAsTimeConstant", (), not_negative, "a number >= 0")
-    dropout_rate: Sequence[float] = option("dropoutRate", (0.0,), lambda v: 0 <= v < 1, "0 <= rate < 1")
-    parallel: Sequence[int] = (1,)
-    truncated: bool = option("truncated", False)
-    epoch_size: int = option("epochSize", 0, not_negative, "a number of frames, or 0 for all the data")
-    clipping_threshold: float = option("clippingThresholdPerSample", math.inf, lambda v: v > 0, "a threshold > 0")
-    clip_by_truncation: bool = option("gradientClippingWithTruncation", True)
-    l2_weight: float = option("L2RegWeight", 0.0, not_negative, "a weight >= 0")
-    l1_weight: float = option("L1RegWeight", 0.0, not_negative, "a weight >= 0")
-    sequence: tuple[tuple[str, Any], ...] = ()
-    rule: Rule = Momentum()  # noqa: RUF009 (frozen)
-    noise_deviation: float = option("gaussianNoiseInjectStd", 0.0, not_negative, "a deviation >= 0")
-    min_learning_rate: float = option("minLearningRatePerSample", 1e-9)
-    auto_adjust: AutoAdjust = AutoAdjust()  # noqa: RUF009 (frozen)
-    adaptation_weight: float = 0.0
-    check_gradients: bool = option("gradientcheck", False)
-    gradient_digits: int = option("sigFigs", 6, lambda v: 0 < v <= 15, "1 to 15 digits")
-    seed: int = 0
-    make_mode: bool = True
-    extend: bool = False
-    keep_checkpoints: bool = option("keepCheckPointFiles", False)
-    keep_models: bool = option("keepModelFiles", True)
-    train_criterion: str = option("trainCriterionNodeName", "")
-    eval_criterion: str = option("evalCriterionNodeName", "")
-    precompute_all_data: bool = option("useAllDataForPreComputedNode", True)
-    packed_samples: int = option("maxTempMemSizeInSamplesForCNN", 0, not_negative, "a number >= 0")
-    execution_engine: str = option("executionEngine", SYNCHRONOUS, ENGINES.__contains__, " or ".join(ENGINES))
-    trace_level: int = option("traceLevel", 0)
-    show_every: int = option("numMBsToShowResult", 10, positive, "a number of minibatches > 0")
-    show_first: int = option("firstMBsToShowResult", 0)
+    max_epochs: int = option(help="epochs of the training", least=1)
+    learning_rates_per_minibatch: Sequence[float] = option(
+        (), "learning rate per minibatch", least=0, cntk="learningRatesPerMB"
+    )
+    learning_rates_per_sample: Sequence[float] = option((), "learning rate per frame", least=0)
+    final_learning_rate: float = option(
+        0.0,
+        "learning rate at the end of the training, in the unit of the given one, reached by exponential decay; 0: no "
+        "decay",
+        least=0,
+    )
+    minibatch_size: Sequence[int] = option((256,), "frames of a minibatch", unit="frames", least=1)
+    momentum_per_minibatch: Sequence[float] = option(
+        (), "momentum per minibatch; 0.9 if no momentum is given", least=0, below=1, cntk="momentumPerMB"
+    )
+    momentum_per_sample: Sequence[float] = option((), "momentum per frame", least=0, below=1)
+    momentum_time_constant: Sequence[float] = option(
+        (),
+        "frames after which the weight of a gradient has fallen to 1/e",
+        unit="frames",
+        least=0,
+        cntk="momentumAsTimeConstant",
+    )
+    dropout_rate: Sequence[float] = option((0.0,), "probability that a unit is set to zero", least=0, below=1)
+    parallel: Sequence[int] = given((1,), "number of sequences side by side, as the reader gives them")
+    truncated: bool = option(
+        False, "whether minibatchSize is the number of steps of each of the sequences side by side"
+    )
+    epoch_size: int = option(0, "frames of an epoch; 0: all the data once", unit="frames", least=0)
+    clipping_threshold: float = option(
+        math.inf, "limit of the gradient, per frame of the minibatch", above=0, cntk="clippingThresholdPerSample"
+    )
+    clip_by_truncation: bool = option(
+        True, "clip the elements of a gradient, not its Frobenius norm", cntk="gradientClippingWithTruncation"
+    )
+    l2_weight: float = option(0.0, "weight of the L2 regularisation", least=0, cntk="L2RegWeight")
+    l1_weight: float = option(0.0, "weight of the L1 regularisation", least=0, cntk="L1RegWeight")
+    sequence: tuple[tuple[str, Any], ...] = given(
+        (), "(name, value) of options of the criterion SequenceWithSoftmax that are set before training"
+    )
+    rule: Rule = given(Momentum(), "the update rule")
+    noise_deviation: float = option(
+        0.0,
+        "standard deviation of the noise added to weights after every update",
+        least=0,
+        cntk="gaussianNoiseInjectStd",
+    )
+    min_learning_rate: float = option(
+        1e-9, "rate per frame; there are no updates at 1/100 of it and below", cntk="minLearningRatePerSample"
+    )
+    auto_adjust: AutoAdjust = given(AutoAdjust(), "automatic control of the learning rate")
+    adaptation_weight: float = option(
+        0.0,
+        "weight of a reference model's posteriors in the labels, with adaptationRegType=KL",
+        least=0,
+        most=1,
+        cntk="adaptationRegWeight",
+    )
+    check_gradients: bool = option(
+        False, "check gradients before the first update of every epoch", cntk="gradientcheck"
+    )
+    gradient_digits: int = option(
+        6, "digits in which computed and numeric gradients must agree", least=1, most=15, cntk="sigFigs"
+    )
+    seed: int = given(0, "seed of the dropout masks and of the noise added to weights")
+    make_mode: bool = given(
+        True, "whether to continue after the newest model, instead of removing the models of an earlier training"
+    )
+    extend: bool = given(
+        False, "with make_mode, whether to continue a finished training that had fewer epochs than `max_epochs`"
+    )
+    keep_checkpoints: bool = option(
+        False, "keep the checkpoints of all epochs, not only the newest", cntk="keepCheckPointFiles"
+    )
+    keep_models: bool = option(
+        True, "keep the models of all epochs, not only the initial one, the best and the last", cntk="keepModelFiles"
+    )
+    train_criterion: str = option(
+        "", "node that is minimised; empty: the network's first criterion", cntk="trainCriterionNodeName"
+    )
+    eval_criterion: str = option(
+        "", "node that is shown beside it; empty: all evaluation nodes of the network", cntk="evalCriterionNodeName"
+    )
+    precompute_all_data: bool = option(
+        True, "compute statistics from all data, not from one epoch", cntk="useAllDataForPreComputedNode"
+    )
+    packed_samples: int = option(
+        0,
+        "images that a convolution packs at a time; 0: the fastest number",
+        least=0,
+        cntk="maxTempMemSizeInSamplesForCNN",
+    )
+    execution_engine: Literal["synchronous", "asynchronous"] = option(
+        SYNCHRONOUS, "asynchronous: branches of the network run at the same time"
+    )
+    trace_level: int = option(0, "0: few lines in the log, 1: more")
+    show_every: int = option(10, "minibatches between two lines of the log", least=1, cntk="numMBsToShowResult")
+    show_first: int = option(0, "minibatches at the start of an epoch with a line each", cntk="firstMBsToShowResult")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "execution_engine", self.execution_engine.lower())
         super().__post_init__()
         self._check_rates()
         for field, neutral in (("clipping_threshold", math.inf), ("l1_weight", 0.0), ("noise_deviation", 0.0)):
-            if self.keys[field][0] in self.rule.refuses and getattr(self, field) != neutral:
-                self._refuse(field, f"given; expected none beside gradUpdateType={self.rule.names[0]}")
-        if not 0 <= self.adaptation_weight <= 1:
-            raise OptionFault("adaptationRegWeight", f"{self.adaptation_weight}; expected 0 <= weight <= 1")
+            if self.declaration(field).key in self.rule.refuses and getattr(self, field) != neutral:
+                self._refuse(field, f"is given; expected none beside gradUpdateType={self.rule.names[0]}")
         if 0 < self.epoch_size < max(self.minibatch_size):
-            self._refuse("epoch_size", f"{self.epoch_size}; expected at least minibatchSize {max(self.minibatch_size)}")
+            self._refuse(
+                "epoch_size", f"is {self.epoch_size}; expected at least minibatchSize {max(self.minibatch_size)}"
+            )
 
     def _refuse(self, field: str, text: str) -> None:
-        raise OptionFault(self.keys[field][0], text)
+        raise OptionFault(self.declaration(field), text)
 
     def _check_rates(self) -> None:
         """Check that one kind of learning rate and at most one of momentum are given."""
         rates = [field for field in RATES if getattr(self, field)]
         if len(rates) != 1 and (rates or self.auto_adjust.mode != BEFORE):
-            found = f"given beside {self.keys[rates[0]][0]}" if rates else "missing"
-            expected = " or ".join(self.keys[field][0] for field in RATES)
+            found = f"is given beside {self.declaration(rates[0]).key}" if rates else "is missing"
+            expected = " or ".join(self.declaration(field).key for field in RATES)
             self._refuse((rates or RATES[:1])[-1], f"{found}; expected either {expected}")
         self._check_final_rate()
         momenta = [field for field in MOMENTA if getattr(self, field)]
         if len(momenta) > 1:
-            self._refuse(momenta[1], f"given beside {self.keys[momenta[0]][0]}; expected one kind of momentum")
+            self._refuse(
+                momenta[1], f"is given beside {self.declaration(momenta[0]).key}; expected one kind of momentum"
+            )
 
     def _check_final_rate(self) -> None:
         final, field = self.final_learning_rate, "final_learning_rate"
         if final:
-            given = [rate for rates in RATES for rate in getattr(self, rates)]
-            self.require(field, len(given) == 1 and given[0] > 0, "one learning rate > 0 beside it, that of the start")
+            rates = [rate for unit in RATES for rate in getattr(self, unit)]
+            one_rate = len(rates) == 1 and rates[0] > 0
+            self.require(field, one_rate, f"is {final}; expected one learning rate > 0 beside it, that of the start")
             mode = self.auto_adjust.mode
-            self.require(field, mode == NONE, f"none beside autoAdjustLR={mode}")
+            self.require(field, mode == NONE, f"is {final}; expected none beside autoAdjustLR={mode}")
 
     @property
     def fixed_epochs(self) -> bool:

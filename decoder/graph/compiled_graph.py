@@ -9,7 +9,6 @@ A *junction* is an acceptor state where several paths meet, or where an utteranc
 before they fan out, so that each (junction, LM history) is expanded once.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -20,9 +19,9 @@ from decoder.storage.array_checks import check_costs, check_offsets, check_range
 from readers.errors import GraphError
 from readers.htk.trees import phone_of
 from readers.language.att import EPSILON, Acceptor
+from readers.tables.state_names import model_of_state
 
 EPSILON_NAMES = (EPSILON, "<epsilon>", "0")
-_STATE_NAME = re.compile(r"(.+?)(?:_s([0-9]{1,9})(?:_.*)?|\[([0-9]{1,9})\])")
 _MAX_COUNT = 2**31 - 1  # positions, states and arcs are numbered with 32 bits
 
 
@@ -381,15 +380,3 @@ def _models(states: list[str], state_map: Mapping[str, Sequence[str]] | None):
     number = {model: i for i, model in enumerate(models)}
     state_model = np.array([number[model] for model, _ in pairs], dtype=np.int32)
     return models, state_model, np.array([index for _, index in pairs], dtype=np.int32)
-
-
-def model_of_state(name: str) -> tuple[str, int]:
-    """(phone model, index in it) from the name of an HMM state; index 0 when the name has none.
-
-    >>> model_of_state("aa_s2"), model_of_state("eh_s3_1"), model_of_state("sil[4]"), model_of_state("noise")
-    (('aa', 2), ('eh', 3), ('sil', 4), ('noise', 0))
-    """
-    match = _STATE_NAME.fullmatch(name)
-    if match is None:
-        return name, 0
-    return match.group(1), int(match.group(2) or match.group(3))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from decoder.graph.compiled_graph import model_of_state
 from decoder.graph.openfst import EPSILON, ArcArrays
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.errors import GraphError
@@ -121,36 +120,6 @@ def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphO
         raise GraphError("graph: no silence model for optional silence; expected its name, or no optional silence")
     outputs = {word: output for word, output in outputs.items() if output != word}
     return Lexicon(words, marks[SENTENCE_START], marks[SENTENCE_END], silence, optional, outputs)
-
-
-def state_map_of(states: Sequence[str]) -> dict[str, list[str]]:
-    """The state map that the names of states imply, such as `aa_s2`, `eh_s2_1` and `sil[2]`.
-
-    Parameters
-    ----------
-    states : sequence of str
-        A state list.
-
-    Returns
-    -------
-    dict of str to list of str
-        Phone model -> its states, left to right.
-
-    Raises
-    ------
-    GraphError
-        When two states claim one place in a model.
-    """
-    places: dict[str, dict[int, str]] = {}
-    for state in states:
-        model, place = model_of_state(state)
-        other = places.setdefault(model, {}).setdefault(place, state)
-        if other != state:
-            raise GraphError(
-                f"state list: '{other}' and '{state}' are both state {place} of '{model}'; expected one; "
-                "give a model state map instead"
-            )
-    return {model: [names[place] for place in sorted(names)] for model, names in places.items()}
 
 
 def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions, vocabulary: Collection[str]) -> Lexicon:

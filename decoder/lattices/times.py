@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from decoder.graph.compiled_graph import model_of_state
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.htk.slf import Division, Lattice
+from readers.tables.state_names import model_of_state
 
 USUAL_SILENCES = ("sil", "sp")  # for lattices without a silence header: the defaults of the search
 

@@ -1,7 +1,7 @@
 """State tying: from state alignments and features to tied triphone states, as decision trees and HTK models.
 
-Open system.py first; runs.py reads alignments as triphones, statistics.py collects Gaussians, questions.py makes
-questions from them, trees.py grows the trees.
+Open job.py, and system.py first; runs.py reads alignments as triphones, statistics.py collects Gaussians,
+questions.py makes questions from them, trees.py grows the trees.
 """
 
 from readers.common.lazy import face
@@ -13,6 +13,8 @@ __all__, __getattr__ = face(
         "runs": ["StateRun", "TransitionCounts", "places_of", "state_runs"],
         "statistics": ["Statistics"],
         "system": ["TiedSystem", "tie_states"],
+        "job": ["TieOptions", "TieResult", "tie"],
+        "state_files": ["StateFiles"],
         "trees": ["TreeOptions"],
     },
 )

@@ -16,46 +16,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from decoder.tying.statistics import log_likelihood
-from readers.errors import ConfigError
+from readers.config.options import Options, option
 from readers.htk.trees import DecisionTree, Question
 
 EQUAL_GAIN = 1e-10  # of the log-likelihood: gains of equal splits differ by rounding errors
 
 
 @dataclass(frozen=True)
-class TreeOptions:
+class TreeOptions(Options):
     """Options of the decision trees.
-
-    Parameters
-    ----------
-    threshold : float
-        Least gain of a split in log-likelihood (natural log).
-    min_frames : float
-        Least number of frames of a leaf.
-    variance_floor : float
-        Least variance, as a fraction of the variance of all frames.
-    merge : bool
-        Merge leaves of one tree while that costs less than the threshold.
 
     Raises
     ------
-    ConfigError
+    OptionFault
         For a value out of range.
     """
 
-    threshold: float = 200.0
-    min_frames: float = 100.0
-    variance_floor: float = 0.01
-    merge: bool = True
-
-    def __post_init__(self):
-        for name, value, least in (
-            ("threshold", self.threshold, 0.0),
-            ("min_frames", self.min_frames, 0.0),
-            ("variance_floor", self.variance_floor, 1e-9),
-        ):
-            if not least <= value < np.inf:
-                raise ConfigError(f"tying: {name} {value}; expected a number of at least {least:g}")
+    threshold: float = option(200.0, "minimum gain of a split in ln likelihood", least=0)
+    min_frames: float = option(100.0, "minimum frames of a leaf", least=0, metavar="N")
+    variance_floor: float = option(
+        0.01, "least variance, as a fraction of the variance of all frames", least=1e-9, flag=None
+    )
+    merge: bool = option(True, "do not merge similar leaves")
 
 
 @dataclass

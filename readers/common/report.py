@@ -95,3 +95,7 @@ class RunReport:
                 file.write(f"# {name}: {text}\n")
             for name, outcome, reason in (*self.lost, *self.marked):
                 file.write(f"{name}\t{outcome}\t{reason}\n")
+
+
+def silent(*values: object, **figures: object) -> None:
+    """Show nothing: the Log and Progress of a job that is called without them."""

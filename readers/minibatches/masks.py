@@ -8,13 +8,13 @@ Source: Park et al., SpecAugment: A simple data augmentation method for automati
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
 from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
-from readers.config.option_check import KeyedOptions, check_keys, located_faults, option
+from readers.config.options import Options, check_keys, given, option
 from readers.errors import ConfigError
 
 SPECTRA = ("FBANK", "MELSPEC")  # kinds whose rows are channels
@@ -22,30 +22,19 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class MaskOptions(KeyedOptions):
-    """The block specAugment of a feature stream.
+class MaskOptions(Options):
+    """The block specAugment of a feature stream."""
 
-    Attributes
-    ----------
-    time_masks, frequency_masks : int
-        Number of masks of each utterance.
-    time_width, frequency_width : int
-        Largest width in frames and in channels; the width is drawn uniformly from 0 to this.
-    time_fraction : float
-        Largest width of a time mask as a fraction of the utterance.
-    where : str
-        "file:line" of the block.
-    """
-
-    count: ClassVar = (lambda value: 0 <= value <= 100, "0 to 100")
-    width: ClassVar = (lambda value: 0 <= value <= 10_000, "0 to 10000")
-
-    time_masks: int = option("timeMasks", 2, *count)
-    time_width: int = option("timeWidth", 20, *width)
-    time_fraction: float = option("timeFraction", 0.2, lambda value: 0 < value <= 1, "above 0, to 1")
-    frequency_masks: int = option("frequencyMasks", 2, *count)
-    frequency_width: int = option("frequencyWidth", 8, *width)
-    where: str = ""
+    time_masks: int = option(2, "masks over frames of each utterance", least=0, most=100)
+    time_width: int = option(
+        20, "largest width of these masks; it is drawn uniformly from 0 to this", unit="frames", least=0, most=10_000
+    )
+    time_fraction: float = option(0.2, "largest width of these masks as a fraction of the utterance", above=0, most=1)
+    frequency_masks: int = option(2, "masks over channels of each utterance", least=0, most=100)
+    frequency_width: int = option(
+        8, "largest width of these masks; it is drawn uniformly from 0 to this", unit="channels", least=0, most=10_000
+    )
+    where: str = given("", '"file:line" of the block')
 
     @classmethod
     def from_config(cls, stream: Config) -> Self | None:
@@ -53,9 +42,8 @@ class MaskOptions(KeyedOptions):
         if not stream.has_own("specAugment"):
             return None
         block = stream.block("specAugment")
-        check_keys(block, [name for name, _ in cls.keys.values()], {})
-        with located_faults(block):
-            return cls(**cls.values_in(block), where=stream.where("specAugment"))
+        check_keys(block, cls.option_keys(), {})
+        return cls.from_block(block, where=stream.where("specAugment"))
 
 
 def channels_of(record: FeatureRecord | None, dim: int) -> np.ndarray | None:

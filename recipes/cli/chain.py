@@ -148,11 +148,12 @@ class _Alignments:
     """Numerators from a state alignment."""
 
     def __init__(self, arguments: argparse.Namespace, timing):
+        from decoder.tying import StateFiles
         from readers.htk.mlf import read_mlf
-        from recipes.cli.tie import read_places
 
         self.arguments, self.timing = arguments, timing
-        self.places, self.state_map = read_places(arguments)
+        files = StateFiles(states=arguments.states, state_list=arguments.state_list, trees=arguments.trees)
+        self.places, self.state_map = files.read()
         if arguments.silence not in self.state_map:
             file = arguments.states or arguments.state_list
             raise ConfigError(f"{file}: no model '{arguments.silence}'; expected the states of silence (--silence)")

@@ -19,6 +19,7 @@ from readers.common.environment import CompilationNotes, compilation
 from readers.common.faults import os_reason
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
+from readers.config.options import OptionFault
 from readers.errors import ArgonautError, AudioWarning, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
@@ -85,6 +86,9 @@ def _guarded(function: Callable[..., int], *arguments) -> int:
             print(f"error: {one_line(message)}", file=sys.stderr)
         if len(fault.faults) > SHOWN_FAULTS:
             print(f"error: and {len(fault.faults) - SHOWN_FAULTS} more faults", file=sys.stderr)
+        return 2
+    except OptionFault as fault:
+        print(f"error: command line: {fault.message('flag')}", file=sys.stderr)
         return 2
     except (ArgonautError, OSError) as fault:
         print(f"error: {one_line(fault)}", file=sys.stderr)

@@ -248,7 +248,7 @@ def show_dropped(dropped: list[tuple[str, str]], what: str, verbose: int) -> Non
 
 def phone_models(arguments: argparse.Namespace):
     """Run stage one, or read the tables that replace it."""
-    from decoder.graph import PhoneModels, distil, from_trees, state_map_of
+    from decoder.graph import PhoneModels, distil, from_trees
     from readers.htk.frame_labels import read_state_list
     from readers.htk.hmm_list import read_hmm_list
     from readers.htk.mmf import read_mmf
@@ -275,6 +275,8 @@ def phone_models(arguments: argparse.Namespace):
     elif arguments.states:
         models = PhoneModels(read_state_map(arguments.states))
     else:
+        from readers.tables.state_names import state_map_of
+
         models = PhoneModels({m: tuple(s) for m, s in state_map_of(read_state_list(arguments.state_list)).items()})
     wanted = not (arguments.mmf or arguments.hmms or arguments.trees)
     if arguments.transitions or arguments.alignment or wanted:

@@ -32,7 +32,7 @@ def add_scheduler_option(parser) -> None:
 def scheduler_address(text: str) -> str:
     """Return the value of --scheduler, which an unset variable of a script would make empty."""
     if not text:
-        raise argparse.ArgumentTypeError("empty; expected tcp://HOST:PORT or a file")
+        raise ConfigError("empty; expected tcp://HOST:PORT or a file")
     return text
 
 

@@ -59,10 +59,10 @@ def run(argv: list[str]) -> int:
             return module.main(argv[1:])
         parser = command_parser(argv[0], module)
         # These commands allow options between positional arguments, which a parser with subcommands does not support.
-        parse = parser.parse_intermixed_args if getattr(module, "MIXED", False) else parser.parse_args
+        parse = parser.parse_intermixed_args if is_mixed(module) else parser.parse_args
         arguments = parse(argv[1:])
         with quietly(arguments.quiet):
-            return module.run(arguments)
+            return (module.COMMAND if hasattr(module, "COMMAND") else module.run)(arguments)
     if argv[:1] == ["help"] and len(argv) > 1:  # `argonaut help lm estimate`
         return run([*argv[1:], "--help"])
     if argv and argv != ["help"]:
@@ -71,13 +71,17 @@ def run(argv: list[str]) -> int:
     return 0 if argv else 2
 
 
+def is_mixed(module) -> bool:
+    return module.COMMAND.mixed if hasattr(module, "COMMAND") else getattr(module, "MIXED", False)
+
+
 def command_parser(name: str, module) -> argparse.ArgumentParser:
     parser = Parser(
         prog=f"argonaut {name}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    module.add_arguments(parser)
+    getattr(module, "COMMAND", module).add_arguments(parser)
     for each in parser.with_actions():
         default = False if each is parser else argparse.SUPPRESS  # that of an action would replace what is before it
         each.add_argument("-q", "--quiet", action="store_true", default=default, help="print no progress")

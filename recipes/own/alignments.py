@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.graph.compiled_graph import model_of_state
 from readers.common.files import write_lines
 from readers.common.report import RunReport
 from readers.corpora.script_file import keys_of_names
@@ -16,6 +15,7 @@ from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.scp import read_scp
 from readers.htk.trees import split_triphone
 from readers.htk.units import TICKS_PER_FRAME
+from readers.tables.state_names import model_of_state
 
 SILENCE = "sil"
 STATES = (2, 3, 4)  # of a phone whose states the alignment does not name, as HTK counts them

@@ -291,8 +291,8 @@ class Variants:
 
     def draw_confusions(self) -> None:
         """Draw the phone confusions after the first and after the last epoch (Fig. 1.4 of the book)."""
-        from decoder.graph.lexicon import state_map_of
         from readers.htk.frame_labels import read_state_list
+        from readers.tables.state_names import state_map_of
         from recipes.variants.frames import classified_frames, draw_confusions, phone_confusions
 
         states = read_state_list(self.task.states)

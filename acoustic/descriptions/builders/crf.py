@@ -23,7 +23,7 @@ from acoustic.descriptions.builders.recurrent import (
 )
 from acoustic.network.network import Network
 from readers.config.config import Config
-from readers.config.option_check import OptionFault
+from readers.config.options import OptionFault
 
 CRF_KEYS = LSTM_KEYS
 
@@ -42,7 +42,7 @@ class CrfOptions(LstmOptions):
         super().__post_init__()
         if self.with_prior:
             raise OptionFault(
-                "needPrior", "true; expected false: a conditional random field has no prior of the labels"
+                "needPrior", "is true; expected false: a conditional random field has no prior of the labels"
             )
 
     def build(self, precision: str, device: str, seed: int) -> Network:

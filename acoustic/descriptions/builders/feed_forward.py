@@ -21,7 +21,7 @@ from acoustic.descriptions.builders.parts import (
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from readers.config.config import Config
-from readers.config.option_check import OptionFault
+from readers.config.options import OptionFault
 
 FEED_FORWARD_KEYS = (
     *("pNormGroupSize", "pNormPower", "zeroOutputInit", "classScalePower"),
@@ -73,16 +73,18 @@ class SimpleNetworkOptions(BuilderOptions):
         if self.words > 1:
             self.check_lookup()
         if self.group_size < 1:
-            raise OptionFault("pNormGroupSize", f"{self.group_size}; expected a number of units > 0")
+            raise OptionFault("pNormGroupSize", f"is {self.group_size}; expected a number of units > 0")
         if not 1 <= self.power < float("inf"):
-            raise OptionFault("pNormPower", f"{self.power:g}; expected a power >= 1")
+            raise OptionFault("pNormPower", f"is {self.power:g}; expected a power >= 1")
         if not -1 <= self.class_scale <= 1:
-            raise OptionFault("classScalePower", f"{self.class_scale:g}; expected a power from -1 to 1, usually -0.25")
+            raise OptionFault(
+                "classScalePower", f"is {self.class_scale:g}; expected a power from -1 to 1, usually -0.25"
+            )
         if self.transform_features and (self.normalise_features or self.words):
             other = "applyMeanVarNorm" if self.normalise_features else "lookupTableOrder"
-            raise OptionFault("applyLDATransform", f"given with {other}; expected one of them")
+            raise OptionFault("applyLDATransform", f"is given with {other}; expected one of them")
         if not 0 <= self.within_class <= 1:
-            raise OptionFault("ldaWithinClass", f"{self.within_class:g}; expected a variance from 0 to 1")
+            raise OptionFault("ldaWithinClass", f"is {self.within_class:g}; expected a variance from 0 to 1")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         return _build(self, Network(precision=precision, device=device, seed=seed))

@@ -24,7 +24,7 @@ from acoustic.descriptions.builders.recurrent import (
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from readers.config.config import Config
-from readers.config.option_check import OptionFault
+from readers.config.options import OptionFault
 
 PROBABILISTIC_KEYS = RECURRENT_KEYS
 NUM_PAST = 4  # previous words besides the current one
@@ -44,7 +44,7 @@ class ProbabilisticOptions(RecurrentOptions):
         super().__post_init__()
         if self.num_hidden <= self.first_layer:
             where = " above the lookup table" if self.words else ""
-            raise OptionFault("layerSizes", f"{self.sizes}; expected at least one hidden layer{where}")
+            raise OptionFault("layerSizes", f"is {self.sizes}; expected at least one hidden layer{where}")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)

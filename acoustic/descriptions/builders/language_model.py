@@ -34,7 +34,7 @@ from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.nodes.class_criterion import LABEL_ROWS
 from readers.config.config import Config
-from readers.config.option_check import OptionFault
+from readers.config.options import OptionFault
 
 CLASS_CRITERION = "ClassBasedCrossEntropyWithSoftmax"
 CLASS_CRITERIA = {name.lower(): CLASS_CRITERION for name in (CLASS_CRITERION, "classCrossEntropyWithSoftmax")}
@@ -64,15 +64,17 @@ class ClassOptions(RecurrentOptions):
     def __post_init__(self):
         super().__post_init__()
         if not self.num_hidden:
-            raise OptionFault("layerSizes", f"{self.sizes}; expected at least one hidden layer")
+            raise OptionFault("layerSizes", f"is {self.sizes}; expected at least one hidden layer")
         if self.vocabulary != self.layer_sizes[-1]:
             raise OptionFault(
-                "vocabSize", f"{self.vocabulary}; expected {self.layer_sizes[-1]}, the last of layerSizes"
+                "vocabSize", f"is {self.vocabulary}; expected {self.layer_sizes[-1]}, the last of layerSizes"
             )
         if not 1 <= self.num_classes <= self.vocabulary:
-            raise OptionFault("nbrClass", f"{self.num_classes}; expected 1 to {self.vocabulary}, the number of words")
+            raise OptionFault(
+                "nbrClass", f"is {self.num_classes}; expected 1 to {self.vocabulary}, the number of words"
+            )
         if self.with_prior:
-            raise OptionFault("needPrior", "true; expected false: labels of class-based models have no prior")
+            raise OptionFault("needPrior", "is true; expected false: labels of class-based models have no prior")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -109,7 +111,7 @@ class ConditionalLstmOptions(ClassLstmOptions):
     def __post_init__(self):
         super().__post_init__()
         if self.condition_size < 1:
-            raise OptionFault("auxfeatdim", f"{self.condition_size}; expected at least 1")
+            raise OptionFault("auxfeatdim", f"is {self.condition_size}; expected at least 1")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -130,7 +132,7 @@ class LogBilinearOptions(RecurrentOptions):
     def __post_init__(self):
         super().__post_init__()
         if self.order < 0:
-            raise OptionFault("maOrder", f"{self.order}; expected 0 or more")
+            raise OptionFault("maOrder", f"is {self.order}; expected 0 or more")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)

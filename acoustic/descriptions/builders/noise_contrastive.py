@@ -27,7 +27,7 @@ from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.nodes.noise_contrastive import MODES, SOFTMAX
 from readers.config.config import Config
-from readers.config.option_check import OptionFault
+from readers.config.options import OptionFault
 
 CRITERION = "NoiseContrastiveEstimation"
 CRITERIA = {name.lower(): CRITERION for name in (CRITERION, f"{CRITERION}Node", "NCECrossEntropyWithSoftmax")}
@@ -57,23 +57,23 @@ class NoiseContrastiveOptions(LstmOptions):
     def __post_init__(self):
         super().__post_init__()
         if not self.num_hidden:
-            raise OptionFault("layerSizes", f"{self.sizes}; expected at least one hidden layer")
+            raise OptionFault("layerSizes", f"is {self.sizes}; expected at least one hidden layer")
         if self.vocabulary not in (-1, self.layer_sizes[-1]):
             raise OptionFault(
-                "vocabSize", f"{self.vocabulary}; expected {self.layer_sizes[-1]}, the last of layerSizes"
+                "vocabSize", f"is {self.vocabulary}; expected {self.layer_sizes[-1]}, the last of layerSizes"
             )
         if not 1 <= self.num_noise <= self.layer_sizes[-1]:
             raise OptionFault(
-                "noise_number", f"{self.num_noise}; expected 1 to {self.layer_sizes[-1]}, the number of words"
+                "noise_number", f"is {self.num_noise}; expected 1 to {self.layer_sizes[-1]}, the number of words"
             )
         for layer in self.direct:
             if not 1 <= layer <= self.num_hidden or self.direct.count(layer) > 1:
                 raise OptionFault(
-                    "directConnect", f"{layer}, layerSizes {self.sizes}; expected hidden layers, 1 to "
+                    "directConnect", f"is {layer}, layerSizes {self.sizes}; expected hidden layers, 1 to "
                     f"{self.num_hidden}, each once"
                 )  # fmt: skip
         if self.with_prior:
-            raise OptionFault("needPrior", "true; expected false: labels with noise words have no prior")
+            raise OptionFault("needPrior", "is true; expected false: labels with noise words have no prior")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)

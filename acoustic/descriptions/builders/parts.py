@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from readers.config.config import Config
-from readers.config.option_check import OptionFault, located_faults
+from readers.config.options import OptionFault, located_faults
 from readers.errors import ConfigError
 
 LAYER_TYPES = {
@@ -116,7 +116,7 @@ class BuilderOptions:
 
     def __post_init__(self):
         if len(self.layer_sizes) < 2 or min(self.layer_sizes) < 1:
-            raise OptionFault("layerSizes", f"{self.sizes}; expected at least an input and an output size, all > 0")
+            raise OptionFault("layerSizes", f"is {self.sizes}; expected at least an input and an output size, all > 0")
         for name in self.layer_types:
             _known("layerTypes", name, self.layer_kinds)
         _known("trainingCriterion", self.training_criterion, self.criteria)
@@ -149,7 +149,7 @@ class BuilderOptions:
         """Raise OptionFault unless the sizes permit a lookup table for each of the words."""
         if len(self.layer_sizes) < 3 or self.layer_sizes[0] % self.words:
             needed = f"layerSizes with a multiple of {self.words} first and the dimension of the table second"
-            raise OptionFault("lookupTableOrder", f"{self.words}, layerSizes {self.sizes}; expected {needed}")
+            raise OptionFault("lookupTableOrder", f"is {self.words}, layerSizes {self.sizes}; expected {needed}")
 
 
 def _known(key: str, name: str, table: Mapping[str, str]) -> None:
@@ -161,7 +161,7 @@ def _known(key: str, name: str, table: Mapping[str, str]) -> None:
     elif name.lower() in CRITERIA:
         reason = "is for another rnnType"
     names = ", ".join(dict.fromkeys(filter(None, table.values())))
-    raise OptionFault(key, f"{name} {reason}; expected one of {names}")
+    raise OptionFault(key, f"is {name} {reason}; expected one of {names}")
 
 
 Options = TypeVar("Options", bound=BuilderOptions)

@@ -19,7 +19,7 @@ from acoustic.descriptions.builders.parts import (
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from readers.config.config import Config
-from readers.config.option_check import OptionFault
+from readers.config.options import OptionFault
 
 RECURRENT_KEYS = ("recurrentLayer", "defaultHiddenActivity", "sparseinput")
 GATE_KEYS = (
@@ -58,9 +58,9 @@ class RecurrentOptions(BuilderOptions):
                 table = "; layer 1 is the lookup table" if self.words and layer == 1 else ""
                 first, last = self.first_layer + 1, self.num_hidden
                 some = f"a hidden layer, {first} to {last}" if first <= last else "none, there is no such hidden layer"
-                raise OptionFault("recurrentLayer", f"{layer}, layerSizes {self.sizes}{table}; expected {some}")
+                raise OptionFault("recurrentLayer", f"is {layer}, layerSizes {self.sizes}{table}; expected {some}")
         if not abs(self.default_activity) < float("inf"):
-            raise OptionFault("defaultHiddenActivity", f"{self.default_activity}; expected a finite number")
+            raise OptionFault("defaultHiddenActivity", f"is {self.default_activity}; expected a finite number")
 
     @property
     def first_layer(self) -> int:
@@ -96,7 +96,7 @@ class LstmOptions(RecurrentOptions):
         super().__post_init__()
         for gate, value in zip(("input", "forget", "output"), self.initial_gates):
             if not abs(value) < float("inf"):
-                raise OptionFault(f"{gate}GateInitVal", f"{value}; expected a finite number")
+                raise OptionFault(f"{gate}GateInitVal", f"is {value}; expected a finite number")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -117,7 +117,7 @@ class EncoderOptions(LstmOptions):
     def __post_init__(self):
         super().__post_init__()
         if self.with_prior:
-            raise OptionFault("needPrior", "true; expected false: an encoder has no labels")
+            raise OptionFault("needPrior", "is true; expected false: an encoder has no labels")
 
     @property
     def num_hidden(self) -> int:

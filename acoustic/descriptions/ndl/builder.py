@@ -12,7 +12,7 @@ from acoustic.descriptions.ndl.syntax import Name, NdlScript
 from acoustic.network.network import Network
 from readers.common.files import atomic_write
 from readers.config.config import Config
-from readers.config.option_check import check_keys
+from readers.config.options import check_keys
 from readers.errors import ConfigError
 
 KEYS = ("networkDescription", "run", "load", "ndlMacros", "randomSeedOffset", "dumpFileName")

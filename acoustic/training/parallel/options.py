@@ -9,16 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from readers.config.config import Config
-from readers.config.option_check import (
-    KeyedOptions,
-    at_least,
-    check_keys,
-    idle_notes,
-    located_faults,
-    not_negative,
-    option,
-    positive,
-)
+from readers.config.options import Options, check_keys, given, idle_notes, option
+from readers.config.options.names import at_least
 from readers.config.values import did_you_mean, parse_bool
 from readers.errors import ConfigError
 from readers.minibatches.base import Reader
@@ -50,34 +42,8 @@ KEPT = 20  # averaged models, P of the paper's C.4
 
 
 @dataclass(frozen=True)
-class ParallelOptions(KeyedOptions):
+class ParallelOptions(Options):
     """Options of training by several jobs.
-
-    Parameters
-    ----------
-    num_jobs : int
-        Number of jobs, N in the paper.
-    samples : int
-        Frames that each job learns from between two averagings, K in the paper.
-    threads : int
-        Threads per job.
-    processes : int
-        Jobs that run at a time on this machine; 0: the number of processors.
-    retries : int
-        How often a lost job is run again.
-    keep : int
-        Number of averaged models to keep; 0: see `kept`.
-    best_first : bool
-        Take the best job's model instead of the average after the first outer iteration.
-    scheduler : str
-        Address of a Dask scheduler, or a file with the address; "" for this machine.
-    source : callable, optional
-        Opens the training reader in each job. It must be picklable, like functools.partial(open_reader, block, seed),
-        and `train` requires it.
-    start_epoch : int
-        First epoch, counted from 1, that the jobs train; one process trains those before.
-    averages : bool
-        Whether the jobs train copies of the network, which are averaged, instead of sharing every minibatch.
 
     Raises
     ------
@@ -85,17 +51,47 @@ class ParallelOptions(KeyedOptions):
         If a value is out of range.
     """
 
-    num_jobs: int = option("numJobs", fits=positive, expected="1 or more")
-    samples: int = option("samplesPerIteration", 400_000, positive, "1 or more")
-    threads: int = option("threadsPerJob", 1, positive, "1 or more")
-    processes: int = option("maxProcesses", 0, not_negative, "0 or more")
-    retries: int = option("jobRetries", 3, not_negative, "0 or more")
-    keep: int = option("keepIterations", 0, not_negative, "0 or more")
-    best_first: bool = option("bestOfFirstIteration", True)
-    scheduler: str = ""
-    source: Callable[[], Reader] | None = None
-    start_epoch: int = option("parallelizationStartEpoch", 1, positive, "1 or more")
-    averages: bool = True
+    num_jobs: int = option(help="number of jobs, N in the paper", least=1)
+    samples: int = option(
+        400_000,
+        "frames that each job learns from between two averagings, K in the paper",
+        least=1,
+        cntk="samplesPerIteration",
+    )
+    threads: int = option(1, "threads of each job", least=1, cntk="threadsPerJob")
+    processes: int = option(
+        0,
+        "jobs that run at a time on this machine; 0: the number of processors",
+        least=0,
+        cntk="maxProcesses",
+    )
+    retries: int = option(3, "how often a lost job is run again", least=0, cntk="jobRetries")
+    keep: int = option(
+        0,
+        "averaged models that are kept; 0: at least 20, and those of an epoch",
+        least=0,
+        cntk="keepIterations",
+    )
+    best_first: bool = option(
+        True,
+        "take the best job's model instead of the average after the first outer iteration",
+        cntk="bestOfFirstIteration",
+    )
+    scheduler: str = option("", "address of a Dask scheduler, or a file with the address; empty: this machine")
+    source: Callable[[], Reader] | None = given(
+        None,
+        "opens the training reader in each job; picklable, like functools.partial(open_reader, block, seed), and "
+        "required by `train`",
+    )
+    start_epoch: int = option(
+        1,
+        "first epoch, counted from 1, that the jobs train; one process trains those before",
+        least=1,
+        cntk="parallelizationStartEpoch",
+    )
+    averages: bool = given(
+        True, "whether the jobs train copies of the network, which are averaged, instead of sharing every minibatch"
+    )
 
     def plan(self, num_frames: int) -> tuple[int, int]:
         """Return the outer iterations of an epoch and the frames of each job in each of them.
@@ -143,7 +139,7 @@ def parallel_options(sgd: Config, new: bool = True, bits: int = 32) -> ParallelO
         )
     if block is None or not block.has("numJobs"):
         return None
-    check_keys(block, [*(key for key, _ in ParallelOptions.keys.values()), *KEYS], {})
+    check_keys(block, [*ParallelOptions.option_keys(), *KEYS], {})
     method = _method(block)
     if method == NONE:
         return None
@@ -154,9 +150,7 @@ def parallel_options(sgd: Config, new: bool = True, bits: int = 32) -> ParallelO
     else:
         _check_gradients(block, bits)
     values.setdefault("best_first", new)
-    with located_faults(block):
-        averages = method == AVERAGING
-        return ParallelOptions(**values, averages=averages, scheduler=block.text("scheduler", ""))
+    return ParallelOptions.from_block(block, **values, averages=method == AVERAGING)
 
 
 def parallel_notes(sgd: Config) -> list[str]:

@@ -14,21 +14,14 @@ from acoustic.training.control.options import AutoAdjust
 from acoustic.training.options import TrainingOptions
 from readers.common.report import Log
 from readers.config.config import Config
-from readers.config.option_check import KeyedOptions, located_faults, not_negative, option
+from readers.config.options import Options, option
 
 
 @dataclass(frozen=True)
-class LayerwiseOptions(KeyedOptions):
+class LayerwiseOptions(Options):
     """Options of layer-wise training.
 
     The smaller networks are trained with the first epoch's learning rate, minibatch size and momentum.
-
-    Parameters
-    ----------
-    epochs : int
-        Epochs of each smaller network; 0: no layer-wise training.
-    epoch_size : int
-        Frames of these epochs; 0: as in the rest of the training.
 
     Raises
     ------
@@ -36,8 +29,12 @@ class LayerwiseOptions(KeyedOptions):
         If a value is negative.
     """
 
-    epochs: int = option("layerwiseEpochs", 0, not_negative, "a number >= 0")
-    epoch_size: int = option("layerwiseEpochSize", 0, not_negative, "a number >= 0")
+    epochs: int = option(
+        0, "epochs of each smaller network; 0: no layer-wise training", least=0, cntk="layerwiseEpochs"
+    )
+    epoch_size: int = option(
+        0, "frames of these epochs; 0: as in the rest of the training", least=0, cntk="layerwiseEpochSize"
+    )
 
     def stage(self, options: TrainingOptions) -> TrainingOptions:
         """Return the options for training a smaller network before a training with the given options."""
@@ -55,8 +52,7 @@ class LayerwiseOptions(KeyedOptions):
 
 def layerwise_options(sgd: Config) -> LayerwiseOptions:
     """Read the options of layer-wise training from an SGD block. Raises ConfigError."""
-    with located_faults(sgd):
-        return LayerwiseOptions(**LayerwiseOptions.values_in(sgd))
+    return LayerwiseOptions.from_block(sgd)
 
 
 def smaller_networks(options: SimpleNetworkOptions) -> Iterator[SimpleNetworkOptions]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from acoustic.training.rules.base import Rule, Step
-from readers.config.option_check import option
+from readers.config.options import option
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,6 @@ class AdaGrad(Rule):
     c is the mean of u over the elements of the parameter, which keeps the scale of the learning rate, or 1 without
     `normalise`. Elements with a = 0, which have never had a gradient, are left out of the mean because their u of 1e8
     would dominate it. Momentum is not applied.
-
-    Parameters
-    ----------
-    normalise : bool
-        Divide by the mean c.
     """
 
     names: ClassVar = ("AdaGrad",)
@@ -27,7 +22,7 @@ class AdaGrad(Rule):
     repeats: ClassVar = True
     by_columns: ClassVar = True
 
-    normalise: bool = option("normWithAveMultiplier", True)
+    normalise: bool = option(True, "divide by the mean c", cntk="normWithAveMultiplier")
 
     @property
     def by_parts(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from acoustic.training.rules.arrays import AdamSettings
 from acoustic.training.rules.base import Rule, Step
-from readers.config.option_check import not_negative, option, positive
+from readers.config.options import option
 
 
 @dataclass(frozen=True)
@@ -19,24 +19,15 @@ class AdamW(Rule):
 
     with p' = p / (1 - b1^k) and q' = q / (1 - b2^k) after k updates. For a full minibatch n l equals
     learningRatesPerMB, which is therefore the learning rate of Adam in other toolkits. b1 replaces momentum.
-
-    Parameters
-    ----------
-    beta1, beta2 : float
-        Decay of the averages of the gradient and of its square.
-    epsilon : float
-        Added to the root of the averaged square.
-    decay : float
-        Weight decay.
     """
 
     names: ClassVar = ("AdamW",)
     state: ClassVar = {"mean": 0.0, "squares": 0.0}
 
-    beta1: float = option("adamBeta1", 0.9, lambda v: 0 <= v < 1, "0 <= beta < 1")
-    beta2: float = option("adamBeta2", 0.999, lambda v: 0 <= v < 1, "0 <= beta < 1")
-    epsilon: float = option("adamEpsilon", 1e-8, positive, "a small number > 0")
-    decay: float = option("adamWeightDecay", 0.01, not_negative, "a weight >= 0")
+    beta1: float = option(0.9, "decay of the average of the gradient", least=0, below=1, cntk="adamBeta1")
+    beta2: float = option(0.999, "decay of the average of its square", least=0, below=1, cntk="adamBeta2")
+    epsilon: float = option(1e-8, "added to the root of the averaged square", above=0, cntk="adamEpsilon")
+    decay: float = option(0.01, "weight decay", least=0, cntk="adamWeightDecay")
 
     def update(
         self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step

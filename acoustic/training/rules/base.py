@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from readers.config.option_check import KeyedOptions
+from readers.config.options import Options
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Rule(KeyedOptions):
+class Rule(Options):
     """Base class of update rules: a frozen dataclass whose fields are the options of the rule.
 
     Attributes

@@ -5,18 +5,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from acoustic.training.rules.base import Rule, Step
-from readers.config.option_check import option
+from readers.config.options import option
 
 
 @dataclass(frozen=True)
 class Momentum(Rule):
-    """Momentum: v <- m v + (1 - m) l g;  w <- w - v.
-
-    Parameters
-    ----------
-    nesterov : bool
-        Use w <- w - m v - (1 - m) l g with the new v.
-    """
+    """Momentum: v <- m v + (1 - m) l g;  w <- w - v."""
 
     names: ClassVar = ("none", "normal", "simple")
     state: ClassVar = {"velocity": 0.0}
@@ -24,7 +18,7 @@ class Momentum(Rule):
     uses_momentum: ClassVar = True
     repeats: ClassVar = True
 
-    nesterov: bool = option("useNAG", False)
+    nesterov: bool = option(False, "Nesterov's momentum: use w <- w - m v - (1 - m) l g with the new v", cntk="useNAG")
 
     def update(
         self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step

@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from acoustic.training.rules.base import Rule
-from readers.config.option_check import not_negative, option, positive
+from readers.config.options import option
 
 METHODS = ONLINE, SIMPLE, PLAIN = "online", "simple", "plain"
 FIRST_UPDATES = 10  # minibatches that all update the estimates
@@ -18,22 +18,6 @@ class NaturalGradient(Rule):
     A is the Fisher factor of the derivatives with respect to the layer's outputs, B that of its inputs. Parameters that
     are not weights of a layer are updated by plain gradient descent.
 
-    Parameters
-    ----------
-    method : str
-        "online" estimates A and B from all previous minibatches, "simple" from the other frames of the minibatch;
-        "plain" uses neither.
-    alpha : float
-        Smoothing with the unit matrix.
-    rank_in, rank_out : int
-        Ranks of B and A.
-    history : float
-        Number of frames that the estimates remember.
-    period : int
-        Minibatches between two updates of the estimates.
-    max_change : float
-        Limit of the change of a layer's parameters per frame of the minibatch (Frobenius norm).
-
     References
     ----------
     Povey, Zhang and Khudanpur (2015), section 4, appendices A, B and C.3.
@@ -42,17 +26,28 @@ class NaturalGradient(Rule):
     names: ClassVar = ("NaturalGradient",)
     refuses: ClassVar = ("clippingThresholdPerSample", "L1RegWeight", "gaussianNoiseInjectStd")
 
-    method: str = option("naturalGradientMethod", ONLINE, METHODS.__contains__, "online, simple or plain")
-    alpha: float = option("naturalGradientAlpha", 4.0, positive, "a number > 0")
-    rank_in: int = option("naturalGradientRankIn", 20, not_negative, "a rank >= 0")
-    rank_out: int = option("naturalGradientRankOut", 80, not_negative, "a rank >= 0")
-    history: float = option("naturalGradientHistory", 2000.0, positive, "a number of frames > 0")
-    period: int = option("naturalGradientUpdatePeriod", 4, positive, "a number of minibatches > 0")
-    max_change: float = option("maxChangePerSample", 0.075, lambda v: v > 0, "a number > 0; inf: no limit")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "method", self.method.lower())
-        super().__post_init__()
+    method: Literal["online", "simple", "plain"] = option(
+        ONLINE,
+        "what estimates A and B: online, all previous minibatches; simple, the other frames of the minibatch; plain, "
+        "nothing",
+        cntk="naturalGradientMethod",
+    )
+    alpha: float = option(4.0, "smoothing with the unit matrix", above=0, cntk="naturalGradientAlpha")
+    rank_in: int = option(20, "rank of B, of a layer's inputs", least=0, cntk="naturalGradientRankIn")
+    rank_out: int = option(80, "rank of A, of the derivatives of its outputs", least=0, cntk="naturalGradientRankOut")
+    history: float = option(
+        2000.0, "frames that the estimates remember", unit="frames", above=0, cntk="naturalGradientHistory"
+    )
+    period: int = option(
+        4, "minibatches between two updates of the estimates", least=1, cntk="naturalGradientUpdatePeriod"
+    )
+    max_change: float = option(
+        0.075,
+        "limit of the change of a layer's parameters per frame of the minibatch (Frobenius norm)",
+        above=0,
+        most=math.inf,
+        cntk="maxChangePerSample",
+    )
 
     @property
     def by_parts(self) -> bool:

@@ -1,13 +1,12 @@
 """RmsProp of the 2016 tool: moving average of squares, steps that grow while the sign stays (CNTK book 3.3.1.3)."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from acoustic.training.rules.arrays import RmsSettings
 from acoustic.training.rules.base import Rule, Step
-from readers.config.option_check import option, positive
+from readers.config.options import option
 
 
 @dataclass(frozen=True)
@@ -20,32 +19,22 @@ class RmsProp(Rule):
 
     The first r is the first g^2, s starts at 0.02, and a zero gradient has no sign. c is the mean of u over the
     elements that have had a gradient, or 1 without `normalise`. Momentum is not applied.
-
-    Parameters
-    ----------
-    gamma : float
-        Decay of the moving average of squares.
-    increase, decrease : float
-        Factors of the step size.
-    largest, smallest : float
-        Bounds of the step size.
-    normalise : bool
-        Divide by the mean c.
     """
 
     names: ClassVar = ("RmsProp",)
     state: ClassVar = {"squares": 0.0, "step": 0.02, "sign": 0.0}
 
-    gamma: float = option("rms_gamma", 0.99, lambda v: 0 <= v < 1, "0 <= gamma < 1")
-    increase: float = option("rms_wgt_inc", 1.2, lambda v: 1 <= v < math.inf, "a factor >= 1")
-    decrease: float = option("rms_wgt_dec", 0.75, lambda v: 0 < v <= 1, "a factor above 0, at most 1")
-    largest: float = option("rms_wgt_max", 10.0)
-    smallest: float = option("rms_wgt_min", 0.1, positive, "a scale > 0")
-    normalise: bool = option("normWithAveMultiplier", True)
+    gamma: float = option(0.99, "decay of the moving average of squares", least=0, below=1, cntk="rms_gamma")
+    increase: float = option(1.2, "factor that increases the step size", least=1, cntk="rms_wgt_inc")
+    decrease: float = option(0.75, "factor that decreases the step size", above=0, most=1, cntk="rms_wgt_dec")
+    largest: float = option(10.0, "largest step size", cntk="rms_wgt_max")
+    smallest: float = option(0.1, "smallest step size", above=0, cntk="rms_wgt_min")
+    normalise: bool = option(True, "divide by the mean c", cntk="normWithAveMultiplier")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require("largest", self.smallest <= self.largest < math.inf, f"a scale >= rms_wgt_min {self.smallest:g}")
+        expected = f"is {self.largest:g}; expected at least rms_wgt_min {self.smallest:g}"
+        self.require("largest", self.smallest <= self.largest, expected)
 
     @property
     def by_parts(self) -> bool:

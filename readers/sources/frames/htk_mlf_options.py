@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from readers.config.config import Config
-from readers.config.option_check import at_least
+from readers.config.options.names import at_least
 from readers.config.values import Schedule, did_you_mean
 from readers.errors import ConfigError
 from readers.minibatches.excerpts import EXCERPT_NAMES, ExcerptOptions

@@ -11,7 +11,7 @@ import numpy as np
 
 from readers.common.files import write_lines
 from readers.config.config import Config
-from readers.config.option_check import at_least
+from readers.config.options.names import at_least
 from readers.errors import ConfigError, FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.sources.frames.streams import naming

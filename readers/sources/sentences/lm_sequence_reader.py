@@ -23,7 +23,7 @@ import numpy as np
 from readers.common.report import Progress
 from readers.common.text import read_lines
 from readers.config.config import Config
-from readers.config.option_check import at_least
+from readers.config.options.names import at_least
 from readers.errors import ConfigError, FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.language.vocabulary import VocabularyWord

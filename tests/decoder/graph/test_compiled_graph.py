@@ -8,9 +8,10 @@ import struct
 import numpy as np
 import pytest
 
-from decoder.graph.compiled_graph import freeze, model_of_state, precompile
+from decoder.graph.compiled_graph import freeze, precompile
 from decoder.graph.graph_file import MAGIC, load_graph, save_graph
 from readers.errors import FormatError, GraphError
+from readers.tables.state_names import model_of_state
 from tests.decoder.graphs import make_acceptor, sealed
 
 # Word w is [a_s2] w [b_s2]; silence may follow; two ways lead from 0 to 1, the dearer of them is of no use.

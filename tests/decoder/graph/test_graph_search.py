@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decoder.graph import GraphOptions, build_monophone_graph, state_map_of
+from decoder.graph import GraphOptions, build_monophone_graph
 from decoder.graph.compiled_graph import precompile
 from decoder.graph.transitions import estimate_transitions
 from decoder.lm.estimation import estimate
@@ -13,6 +13,7 @@ from readers.htk.dictionary import Pronunciation, read_dictionary
 from readers.htk.frame_labels import frame_labels, read_state_list
 from readers.htk.mlf import read_mlf
 from readers.results.trn import read_trn
+from readers.tables.state_names import state_map_of
 
 WIDE = SearchOptions(acweight=1.0, beam=60.0, word_end_beam_frac=1.0, sil_cost=0.0)
 SENTENCES = [["NO", "A"], ["ONE", "OH"], ["O", "NO"], ["TWO", "OH", "A"]]  # OH and O differ by their neighbours only

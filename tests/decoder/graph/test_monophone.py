@@ -7,12 +7,13 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from decoder.graph import GraphOptions, build_monophone_graph, state_map_of
-from readers.errors import GraphError
+from decoder.graph import GraphOptions, build_monophone_graph
+from readers.errors import FormatError, GraphError
 from readers.htk.dictionary import Pronunciation, read_dictionary
 from readers.htk.frame_labels import read_state_list
 from readers.language.arpa import Arpa, ArpaOrder, read_arpa
 from readers.language.att import read_acceptor, write_acceptor
+from readers.tables.state_names import state_map_of
 
 MARKS = ("<s>", "</s>")
 
@@ -394,5 +395,5 @@ def test_state_map_follows_from_state_names():
         "eh": ["eh_s2_1", "eh_s3_7"],
         "h#": ["h#_s2"],
     }
-    with pytest.raises(GraphError, match="'eh_s2_1' and 'eh_s2_2' are both state 2 of 'eh'"):
+    with pytest.raises(FormatError, match="'eh_s2_1' and 'eh_s2_2' are both state 2 of 'eh'"):
         state_map_of(["eh_s2_1", "eh_s2_2"])

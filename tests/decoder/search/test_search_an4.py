@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from decoder.graph import GraphOptions, build_monophone_graph, state_map_of
+from decoder.graph import GraphOptions, build_monophone_graph
 from decoder.graph.compiled_graph import precompile
 from decoder.graph.transitions import estimate_transitions
 from decoder.lm.estimation import estimate
@@ -14,6 +14,7 @@ from decoder.search.decoder import Decoder, SearchOptions
 from readers.htk.dictionary import read_dictionary
 from readers.htk.frame_labels import frame_labels, read_state_list
 from readers.htk.mlf import read_mlf
+from readers.tables.state_names import state_map_of
 
 NUM_UTTERANCES = 40
 

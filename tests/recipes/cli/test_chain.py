@@ -206,7 +206,7 @@ def test_utterances_that_cannot_be_used_are_reported(user):
         ((*CHAIN, *FLAT[1:], "--out", "x"), "--alignment and --words; expected one of them"),
         (
             ("chain", "--alignment", "train.mlf", "--out", "x"),
-            "neither --states nor --state-list; expected one of them",
+            "command line: --states is missing; expected it or --state-list",
         ),
         (("chain", "--words", "words.mlf", "--out", "x"), "--words without --dict and --features; expected both"),
         ((*CHAIN, "--silence", "none", "--out", "x"), "states.list: no model 'none'; expected the states of silence"),

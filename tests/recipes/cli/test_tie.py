@@ -142,9 +142,12 @@ def test_an_utterance_that_does_not_fit_is_named_and_the_others_go_on(tying):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--threshold", "-1"), "tying: threshold -1.0; expected a number of at least 0"),
-        (("--transition-power", "nan"), "command line: --transition-power nan; expected at least 0"),
-        (("--states", "states.map"), "command line: --states and --state-list; expected one of them"),
+        (("--threshold", "-1"), "command line: --threshold is -1; expected at least 0"),
+        (
+            ("--transition-power", "nan"),
+            "command line: --transition-power is nan; expected a finite number, at least 0",
+        ),
+        (("--states", "states.map"), "command line: --states is given beside --state-list; expected one"),
         (("--silence", "h#"), "states.list: no model 'h#'; expected its states"),
         (("--context-free", "noise"), "states.list: no model 'noise'; expected its states"),
         (("--questions", "dict"), "dict:1: command '<s>'; expected QS, TB"),

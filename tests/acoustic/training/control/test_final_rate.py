@@ -4,7 +4,7 @@ import pytest
 
 from acoustic.training.control.options import AFTER, AutoAdjust
 from acoustic.training.options import TrainingOptions
-from readers.config.option_check import OptionFault
+from readers.config.options import OptionFault
 
 
 @pytest.mark.parametrize("kind", ["learning_rates_per_sample", "learning_rates_per_minibatch"])

@@ -17,7 +17,7 @@ from acoustic.training.natural_gradient.simple import precondition
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
 from acoustic.training.update import Updater
-from readers.config.option_check import OptionFault
+from readers.config.options import OptionFault
 from readers.errors import ModelError
 from readers.minibatches.indicators import Indicators
 from readers.minibatches.sequence_layout import SequenceLayout

@@ -1,0 +1,267 @@
+"""The declaration of an option: name, type, default, unit, range and meaning."""
+
+import math
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, Field, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from readers.config.config import REQUIRED
+from readers.errors import ConfigError
+
+SCHEDULE, LIST = "schedule", "list"  # kinds of options with several values: one for each epoch, or any number
+METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
+MOST_INTEGER = 2**31 - 1  # of an option without a bound of its own: kernels count in 32 bits
+Way = Literal["name", "key", "flag"]  # into a job: Python, a configuration, the command line
+DECLARED = "option"  # key of the metadata of a field
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that an option may be; None: no bound on that side."""
+
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+
+    def __contains__(self, value: float) -> bool:
+        return (
+            (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+        )
+
+    def __str__(self) -> str:
+        if self.least is not None and self.most is not None and math.isfinite(self.most):
+            return f"{self.least:g} to {self.most:g}"
+        bounds = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
+        return ", ".join(f"{words} {bound:g}" for words, bound in bounds.items() if bound is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """The declaration of an option, as `option` makes it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the field: that of the parameter in Python.
+    help : str
+        What it means.
+    type : type
+        int, float, bool, str, Path, or what `parse` returns.
+    default : object
+        REQUIRED if it has none.
+    several : str
+        SCHEDULE or LIST if it has several values, else "".
+    unit : str
+    range : Range
+    choices : tuple of str
+    check : callable or None
+        Whether a value is in range, where no Range says it; `expected` describes it.
+    expected : str
+    key : str
+        Name in a configuration.
+    flags : tuple of str
+        Names on the command line; one without a dash is a positional argument.
+    metavar : str
+        What stands for the value in the help of the command line.
+    heading : str
+        Title of the group of options that begins with this one, "" if the group goes on.
+    parse : callable or None
+        Converts text to the value.
+    in_blocks, on_command_line : bool
+        Whether a configuration and the command line can set it.
+    """
+
+    name: str
+    help: str
+    type: Any = str
+    default: Any = REQUIRED
+    several: str = ""
+    unit: str = ""
+    range: Range = Range()
+    choices: tuple[str, ...] = ()
+    check: Callable[[Any], bool] | None = None
+    expected: str = ""
+    key: str = ""
+    flags: tuple[str, ...] = ()
+    metavar: str = ""
+    heading: str = ""
+    parse: Callable[[str], Any] | None = None
+    in_blocks: bool = True
+    on_command_line: bool = True
+
+    @property
+    def flag(self) -> str:
+        """The long flag, for messages."""
+        return next((flag for flag in self.flags if flag.startswith("--")), self.flags[0])
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is REQUIRED
+
+    def describe(self) -> str:
+        """Return the values that it may have, such as "at least 0 frames"; "" for any."""
+        return self.expected or " or ".join(self.choices) or f"{self.range} {self.unit}".strip()
+
+    def fault_of(self, value: Any) -> str | None:
+        """Return what is wrong with a value, or with each value of several, None if it is in range."""
+        if self.several and self.default and not value:
+            return f"is empty; expected {self.describe() or 'a value'}"
+        for single in value if self.several else (value,):
+            if single is None and self.default is None:
+                continue
+            if self.choices and single not in self.choices:
+                return f"is {single!r}; expected {self.describe()}"
+            if self.type in (int, float) and (text := self._fault_of_number(single)):
+                return text
+            if self.check is not None and not self.check(single):
+                return f"is {_text(single)}; expected {self.expected}"
+        return None
+
+    def _fault_of_number(self, number: float) -> str | None:
+        if self.type is float and not math.isfinite(number) and number not in (self.default, self.range.most):
+            bounds = self.describe()
+            return f"is {number}; expected a finite number{bounds and f', {bounds}'}"
+        if self.type is int and self.range.most is None and number > MOST_INTEGER:
+            return f"is {number}; expected at most {MOST_INTEGER}"
+        return None if number in self.range else f"is {_text(number)}; expected {self.describe()}"
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def option(  # noqa: PLR0913 (the keywords are what a declaration says)
+    default: Any = MISSING,
+    help: str = "",
+    *,
+    unit: str = "",
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    check: Callable[[Any], bool] | None = None,
+    expected: str = "",
+    cntk: str | None = "",
+    flag: str | None = "",
+    metavar: str = "",
+    heading: str = "",
+    parse: Callable[[str], Any] | None = None,
+) -> Any:
+    """Declare a field of Options.
+
+    Parameters
+    ----------
+    default : optional
+        Its default; without one the option is required.
+    help : str
+        What it means, without its default and range.
+    unit : str
+        Of its value, in the plural.
+    least, above, most, below : float, optional
+        Its range, of each value if it has several.
+    check, expected
+        A range that no bounds describe, and its description.
+    cntk : str or None
+        Name in a configuration, if it is not that of the field in camel case; None: no configuration sets it.
+    flag : str or None
+        Names on the command line separated by blanks, if they are not that of the field with dashes; None: none.
+    metavar : str
+        What stands for the value in the help, such as FILE.
+    heading : str
+        Title of the group of options that this one begins.
+    parse : callable, optional
+        Converts the text of the command line or of a configuration to the value; raises ConfigError.
+    """
+    bounds = Range(least, above, most, below)
+    declared = Option(
+        name="", help=help, unit=unit, range=bounds, check=check, expected=expected, key=cntk or "", metavar=metavar,
+        flags=tuple((flag or "").split()), heading=heading, parse=parse, in_blocks=cntk is not None,
+        on_command_line=flag is not None,
+    )  # fmt: skip
+    return field(default=default, metadata={DECLARED: declared})
+
+
+def given(default: Any = MISSING, help: str = "") -> Any:
+    """Declare a field of Options that the program sets, neither a configuration nor a command line.
+
+    Parameters
+    ----------
+    default : optional
+    help : str
+        What it means.
+    """
+    return option(default, help, cntk=None, flag=None)
+
+
+class OptionFault(ConfigError):
+    """The value of an option is out of range, or contradicts others.
+
+    Attributes
+    ----------
+    key : str
+        Name in a configuration.
+    """
+
+    def __init__(self, option: Option | str, text: str, options: Iterable[Option] = ()):
+        """Describe what is wrong with an option: "is -1; expected at least 0 frames".
+
+        options: the options whose names the text contains in braces, "is given beside {state_list}".
+        """
+        self._option, self._text, self._options = option, text, tuple(options)
+        self.key = option.key if isinstance(option, Option) else option
+        super().__init__(self.message("name"))
+
+    def message(self, way: Way, prefix: str = "") -> str:
+        """Return the message for a way in; prefix: the names of the blocks around, before that of the option."""
+        name = getattr(self._option, way) if isinstance(self._option, Option) else self._option
+        return f"{prefix}{name} {with_names(self._text, self._options, way)}"
+
+
+def with_names(text: str, options: Iterable[Option], way: Way) -> str:
+    """Return a text with the names of options, for a way in, in place of those of their fields in braces."""
+    names = {declared.name: getattr(declared, way) for declared in options}
+    return re.sub(r"\{(\w+)\}", lambda match: names.get(match[1], match[0]), text) if "{" in text else text
+
+
+def complete(declared: Option, of: "Field[Any]", hint: Any) -> Option:
+    """Return a declaration with what name, default and type hint of its field tell."""
+    first, *others = of.name.split("_")
+    single, several, choices = _type_of(hint)
+    required = of.default is MISSING and of.default_factory is MISSING
+    default = REQUIRED if required else None if of.default is MISSING else of.default  # None: that of a group
+    no_switch = single is bool and default is True
+    return replace(
+        declared,
+        name=of.name,
+        type=single,
+        several=several,
+        choices=choices,
+        default=default,
+        key=declared.key or first + "".join(word.capitalize() for word in others),
+        flags=declared.flags or ("--" + no_switch * "no-" + of.name.replace("_", "-"),),
+        metavar=declared.metavar or ("" if choices else METAVARS.get(single, "")),
+    )
+
+
+def _type_of(hint: Any) -> tuple[Any, str, tuple[str, ...]]:
+    """Return the type of one value, whether there are several, and the choices, of a type hint."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        inner = [argument for argument in arguments if argument is not types.NoneType]
+        return _type_of(Path if Path in inner else inner[0])
+    if origin is Literal:
+        return str, "", arguments
+    if origin is Sequence:
+        return arguments[0], SCHEDULE, ()
+    if origin is tuple:
+        return _type_of(arguments[0])[0], LIST, _type_of(arguments[0])[2]
+    return hint, "", ()

@@ -1,0 +1,209 @@
+"""The base class of options, and how a block of a configuration or a command line gives them."""
+
+import inspect
+import re
+import textwrap
+import typing
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import Field, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from readers.config.config import Config
+from readers.config.options.declaration import DECLARED, LIST, SCHEDULE, Option, OptionFault, complete, option
+from readers.config.values import Schedule
+from readers.errors import ConfigError
+
+READ_BY = {int: "int", float: "float", bool: "bool", str: "text", Path: "path"}  # the method of Config for a type
+
+
+def group(options: "type[Options]", help: str = "", **others: Any) -> Any:
+    """Declare a field of Options that is a group of other options: a block, or flags among those of the command.
+
+    Parameters
+    ----------
+    options : type of Options
+        Its options.
+    help : str
+        What the group is for.
+    **others : object
+        Further keywords of `option`.
+    """
+    return field(default_factory=options, metadata=option(help=help, **others).metadata)
+
+
+class Options:
+    """Base class of dataclasses whose fields are options, as far as `option`, `group` or `given` declare them.
+
+    A subclass is a frozen dataclass.  The section Parameters of its docstring is made from the declarations.
+
+    Raises
+    ------
+    OptionFault
+        For a value out of range.
+    """
+
+    _documented: ClassVar[dict[str, tuple[Option, Any]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        hints = vars(cls).get("__annotations__", {})
+        cls._documented = cls._documented | {
+            name: (value.metadata[DECLARED], hints[name])
+            for name, value in vars(cls).items()
+            if isinstance(value, Field) and value.metadata
+        }
+        if cls.__doc__ and cls._documented:
+            cls.__doc__ = _with_parameters(cls.__doc__, cls._documented)
+
+    def __post_init__(self) -> None:
+        """Make schedules of numbers and tuples, and check the range of each option."""
+        for declared in self.declared():
+            value = getattr(self, declared.name)
+            if isinstance(value, Options):
+                continue
+            if declared.several == SCHEDULE:
+                value = Schedule(value if isinstance(value, Sequence) else (value,))
+                object.__setattr__(self, declared.name, value)
+            elif declared.several == LIST and not isinstance(value, tuple):
+                value = tuple(value)
+                object.__setattr__(self, declared.name, value)
+            elif declared.type is Path and isinstance(value, str):
+                object.__setattr__(self, declared.name, Path(value))
+            if text := declared.fault_of(value):
+                raise OptionFault(declared, text)
+
+    @classmethod
+    def declared(cls) -> tuple[Option, ...]:
+        """Return the declarations of the options, in order; that of a group has the type of its options."""
+        return _declared(cls)
+
+    @classmethod
+    def declaration(cls, name: str) -> Option:
+        """Return the declaration of the field `name`."""
+        return next(declared for declared in cls.declared() if declared.name == name)
+
+    @classmethod
+    def option_keys(cls) -> list[str]:
+        """Return the names of the options in a configuration."""
+        return [declared.key for declared in cls.declared() if declared.in_blocks]
+
+    @classmethod
+    def values_in(cls, block: Config, without: Collection[str] = ()) -> dict[str, Any]:
+        """Return field -> value for the options that a block sets, except for the fields in `without`.
+
+        Raises ConfigError for a value that cannot be converted, and for a required option that is not set.
+        """
+        values = {}
+        for declared in cls.declared():
+            if declared.in_blocks and declared.name not in without and (declared.required or block.has(declared.key)):
+                values[declared.name] = _value_in(block, declared)
+        return values
+
+    @classmethod
+    def from_block(cls, block: Config, **values: Any) -> Self:
+        """Return the options that a block of a configuration sets, and those given as `values`.
+
+        Raises ConfigError with file, line and full name of an option that is missing or out of range.
+        """
+        values = cls.values_in(block, values) | values
+        with located_faults(block):
+            return cls(**values)
+
+    def to_flags(self) -> list[str]:
+        """Return the words of the command line for the options that differ from their defaults."""
+        words: list[str] = []
+        for declared in self.declared():
+            value = getattr(self, declared.name)
+            if not declared.on_command_line:
+                continue
+            if isinstance(value, Options):
+                words += value.to_flags()
+            elif declared.required or value != declared.default:
+                words += _words_of(declared, value)
+        return words
+
+    def changed(self) -> Iterator[tuple[Option, Any]]:
+        """Yield (declaration, value) of the options that differ from their defaults, those of groups too."""
+        for declared in self.declared():
+            value = getattr(self, declared.name)
+            if isinstance(value, Options):
+                yield from value.changed()
+            elif value != declared.default:
+                yield declared, value
+
+    def require(self, name: str, fine: bool, text: str) -> None:
+        """Raise OptionFault for the field `name` unless `fine`; text: what is wrong and what was expected."""
+        if not fine:
+            raise OptionFault(self.declaration(name), text, self.declared())
+
+
+@contextmanager
+def located_faults(block: Config) -> Iterator[None]:
+    """Turn an OptionFault into a ConfigError that names file, line and full name of the option.
+
+    Parameters
+    ----------
+    block : Config
+        The block that the options come from.
+    """
+    try:
+        yield
+    except OptionFault as fault:
+        full = block.full_name(fault.key)
+        raise ConfigError(f"{block.where(fault.key)}: {fault.message('key', full.removesuffix(fault.key))}") from None
+
+
+@cache
+def _declared(options: type[Options]) -> tuple[Option, ...]:
+    hints = typing.get_type_hints(options)
+    return tuple(complete(each.metadata[DECLARED], each, hints[each.name]) for each in fields(options) if each.metadata)
+
+
+def _value_in(block: Config, declared: Option) -> Any:
+    """Return the value of an option in a block. Raises ConfigError."""
+    if isinstance(declared.type, type) and issubclass(declared.type, Options):
+        return declared.type.from_block(block.block(declared.key))
+    if declared.choices and not declared.several:
+        return block.choice(declared.key, declared.choices)
+    if declared.several == SCHEDULE:
+        return getattr(block, f"{READ_BY[declared.type]}s")(declared.key)
+    if declared.several == LIST:
+        return tuple(map(declared.type, block.array(declared.key)))
+    if declared.parse is None:
+        return getattr(block, READ_BY[declared.type])(declared.key)
+    try:
+        return declared.parse(block.text(declared.key))
+    except ConfigError as fault:
+        raise OptionFault(declared, f"is {block.text(declared.key)!r}: {fault}") from None
+
+
+def _words_of(declared: Option, value: Any) -> list[str]:
+    """Return the words of the command line that give an option a value."""
+    if declared.type is bool:
+        return [declared.flag]
+    values = [str(single) for single in value] if declared.several else [str(value)]
+    if not declared.flag.startswith("-"):
+        return values
+    return [word for text in values for word in (declared.flag, text)]
+
+
+def _with_parameters(text: str, documented: Mapping[str, tuple[Option, Any]]) -> str:
+    """Return a docstring with the options in its section Parameters, after what that has, before the other sections."""
+    entries = "\n".join(_entry(name, *declaration) for name, declaration in documented.items())
+    summary, title, others = inspect.cleandoc(text).partition("\n\nRaises\n")
+    begin = "\n" if "\nParameters\n" in summary else "\n\nParameters\n----------\n"
+    return f"{summary}{begin}{entries}{title}{others}\n"
+
+
+def _entry(name: str, declared: Option, hint: Any) -> str:
+    """Return the entry of an option in a docstring."""
+    kind = hint if isinstance(hint, str) else hint.__name__ if isinstance(hint, type) else str(hint)
+    values = declared.describe()
+    text = re.sub(r"\{(\w+)\}", r"`\1`", declared.help)
+    text = text[:1].upper() + text[1:] + (f" ({values})" if values else "")
+    kind = re.sub(r"\w+\.(?=\w)", "", kind)  # without modules
+    body = textwrap.fill(f"{text}.", 116, initial_indent="    ", subsequent_indent="    ") if text else ""
+    return f"{name} : {kind}\n{body}".rstrip()

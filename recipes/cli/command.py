@@ -1,0 +1,148 @@
+"""Commands made from declared options: their flags, and what they share while they run."""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from readers.common.report import Progress, RunReport
+from readers.config.options import Options, given, option
+from recipes.cli.console import progress_display, show_losses
+from recipes.cli.flags import add_flags, options_from
+from recipes.cli.machines import check_machines, open_cluster, open_process_runner, open_runner, scheduler_address
+
+Machines = Literal["", "threads", "processes"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineOptions(Options):
+    """Where a command works: in threads, in processes or on a Dask cluster."""
+
+    workers: int | None = option(None, "number of threads (default: one per core)", flag="-j --workers")
+    scheduler: str | None = option(
+        None,
+        "divide the work among the workers of a Dask scheduler: tcp://HOST:PORT, or the file that `dask scheduler "
+        "--scheduler-file` wrote; the workers must see the same files",
+        metavar="ADDRESS",
+        parse=scheduler_address,
+    )
+    unit: str = given("threads")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessOptions(MachineOptions):
+    """Where a command works: in processes, one by default, or on a Dask cluster."""
+
+    workers: int | None = option(None, "number of processes (default: 1)", flag="-j --workers")
+    unit: str = given("processes")
+
+
+MACHINES: Mapping[str, type[MachineOptions]] = {"threads": MachineOptions, "processes": ProcessOptions}
+
+
+@dataclass(frozen=True)
+class Console:
+    """What a command shows, and where its work is done.
+
+    Parameters
+    ----------
+    title : str
+        Name of the command, for progress.
+    verbose : int
+        How often -v was given.
+    machines : MachineOptions
+    """
+
+    title: str
+    verbose: int = 0
+    machines: MachineOptions = field(default_factory=MachineOptions)
+
+    @contextlib.contextmanager
+    def runner(self) -> Iterator[Any]:
+        """Yield the Runner that -j and --scheduler ask for, and close it."""
+        machines = self.machines
+        check_machines(machines, machines.unit.removesuffix("es" if machines.unit == "processes" else "s"))
+        if machines.scheduler:
+            runner = open_cluster(machines.scheduler)
+        else:
+            runner = (open_process_runner if machines.unit == "processes" else open_runner)(machines)
+        with contextlib.closing(runner):
+            yield runner
+
+    @contextlib.contextmanager
+    def progress(self, unit: str = "utterances", runner: Any = None) -> Iterator[Progress]:
+        """Yield a function `progress(done, total, stage="", **figures)` for a job; each stage has its own display."""
+        with contextlib.ExitStack() as display:
+            shown: dict[str, Progress] = {}  # the display of the stage that runs
+
+            def progress(done: int, total: int | None, *, stage: str = "", **figures: Any) -> None:
+                if stage not in shown:
+                    display.close()
+                    shown.clear()
+                    shown[stage] = display.enter_context(progress_display(stage or self.title, unit, runner))
+                shown[stage](done, total, **figures)
+
+            yield progress
+
+    def log(self, line: str) -> None:
+        """Print a line about the work."""
+        print(line, flush=True)
+
+    def note(self, line: str) -> None:
+        """Print a note on standard error."""
+        print(f"note: {line}", file=sys.stderr, flush=True)
+
+    def finish(self, report: RunReport, path: str | Path, *lines: str, where: object = "") -> int:
+        """Write the report, show what was lost, print the summary and the closing lines; return the exit status.
+
+        where: the input that the run was about.  If nothing at all could be done, there is no summary.
+        """
+        report.write(path)
+        show_losses(report, path, self.verbose, where)
+        if report.num_done or not report.lost:
+            for line in (report.summary(), *lines):
+                print(line)
+        return report.exit_status
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: its options, and the function that calls the job.
+
+    Parameters
+    ----------
+    name : str
+    options : type of Options
+    run : callable
+        Takes the options and a Console, and returns the exit status.
+    machines : str
+        What -j counts, threads or processes; "" without -j and --scheduler.
+    mixed : bool
+        Whether options may stand between positional arguments.
+    """
+
+    name: str
+    options: type[Options]
+    run: Callable[[Any, Console], int]
+    machines: Machines = ""
+    mixed: bool = False
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the flags of the command to a parser."""
+        add_flags(parser, self.options)
+        if self.machines:
+            add_flags(parser.add_argument_group("machines"), MACHINES[self.machines], "machines.")
+
+    def __call__(self, arguments: argparse.Namespace) -> int:
+        """Run the command with parsed arguments, and return the exit status."""
+        kind = MACHINES.get(self.machines, MachineOptions)
+        console = Console(self.name, arguments.verbose, options_from(arguments, kind, "machines."))
+        options = options_from(arguments, self.options)
+        if arguments.verbose:
+            for declared, value in options.changed():
+                if not declared.required:
+                    print(f"{declared.flag} is {value}, not {declared.default!r}: command line", file=sys.stderr)
+        return self.run(options, console)

@@ -1,0 +1,89 @@
+"""Flags of the command line from declared options, and options from the command line."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from readers.config.options import Option, Options
+from readers.config.options.declaration import LIST, with_names
+from readers.errors import ConfigError
+
+T = TypeVar("T", bound=Options)
+
+
+def add_flags(parser: argparse.ArgumentParser, options: type[Options], prefix: str = "") -> None:
+    """Add the flags of options to a parser; prefix: the names of the groups around, before those in the namespace."""
+    section: Any = parser
+    for declared in options.declared():
+        if not declared.on_command_line:
+            continue
+        if declared.heading:
+            section = parser.add_argument_group(declared.heading)
+        name = prefix + declared.name
+        if is_group(declared):
+            add_flags(section, declared.type, f"{name}.")
+        elif declared.flags[0].startswith("-"):
+            section.add_argument(*declared.flags, dest=name, required=declared.required, **_keywords(declared, options))
+        else:
+            shown = declared.metavar or declared.flags[0].upper()
+            section.add_argument(name, nargs=_count(declared), **_keywords(declared, options) | {"metavar": shown})
+
+
+def options_from(arguments: argparse.Namespace, options: type[T], prefix: str = "") -> T:
+    """Return the options that a command line gives.  Raises OptionFault for a value out of range."""
+    values = {}
+    for declared in options.declared():
+        name = prefix + declared.name
+        if is_group(declared):
+            values[declared.name] = options_from(arguments, declared.type, f"{name}.")
+        elif hasattr(arguments, name):
+            values[declared.name] = getattr(arguments, name)
+    return options(**values)
+
+
+def is_group(declared: Option) -> bool:
+    """Whether an option is a group of others."""
+    return isinstance(declared.type, type) and issubclass(declared.type, Options)
+
+
+def _keywords(declared: Option, options: type[Options]) -> dict[str, Any]:
+    """Return the keywords of argparse.  An option that is not given does not appear in the namespace."""
+    common = {"default": argparse.SUPPRESS, "help": _help(declared, options)}
+    if declared.type is bool:
+        return common | {"action": "store_false" if declared.default is True else "store_true"}
+    if declared.choices:
+        common["choices"] = declared.choices
+    elif declared.flags[0].startswith("-"):
+        common["metavar"] = declared.metavar
+    if declared.several == LIST and declared.flags[0].startswith("-"):
+        common["action"] = "append"
+    return common | {"type": _converter(declared)}
+
+
+def _converter(declared: Option) -> Callable[[str], Any]:
+    if declared.parse is None:
+        return declared.type if declared.type in (int, float, Path) else str
+    parse = declared.parse
+
+    def convert(text: str) -> Any:
+        try:
+            return parse(text)
+        except ConfigError as fault:
+            raise argparse.ArgumentTypeError(str(fault)) from None
+
+    return convert
+
+
+def _count(declared: Option) -> str | None:
+    if declared.several == LIST:
+        return "+" if declared.required else "*"
+    return None if declared.required else "?"
+
+
+def _help(declared: Option, options: type[Options]) -> str:
+    """Return the help of a flag, with the default unless it says nothing."""
+    text, default = with_names(declared.help, options.declared(), "flag").replace("%", "%%"), declared.default
+    if declared.required or default is None or isinstance(default, bool) or default in ("", ()) or "default" in text:
+        return text
+    return f"{text} ({f'{default:g}' if isinstance(default, float) else default})"
