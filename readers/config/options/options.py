@@ -34,6 +34,20 @@ def group(options: "type[Options]", help: str = "", **others: Any) -> Any:
     return field(default_factory=options, metadata=option(help=help, **others).metadata)
 
 
+def like(options: "type[Options]", name: str) -> Any:
+    """Declare a field of Options that is an option of another class, too.
+
+    Parameters
+    ----------
+    options : type of Options
+        The other class.
+    name : str
+        Its field, and this one.
+    """
+    declared = {each.name: each for each in fields(options)}[name]
+    return field(default=declared.default, metadata=declared.metadata)
+
+
 class Options:
     """Base class of dataclasses whose fields are options, as far as `option`, `group` or `given` declare them.
 
@@ -111,9 +125,8 @@ class Options:
 
         Raises ConfigError with file, line and full name of an option that is missing or out of range.
         """
-        values = cls.values_in(block, values) | values
         with located_faults(block):
-            return cls(**values)
+            return cls(**(cls.values_in(block, values) | values))
 
     def to_flags(self) -> list[str]:
         """Return the words of the command line for the options that differ from their defaults."""
@@ -175,14 +188,15 @@ def _value_in(block: Config, declared: Option, key: str) -> Any:
         if declared.type in (int, float):
             return tuple(getattr(block, f"{READ_BY[declared.type]}s")(key, *default))
         return tuple(map(declared.type, block.array(key, *default)))
+    if declared.parse is not None:
+        text = block.text(key, *default)
+        try:
+            return declared.parse(text) if text else declared.default
+        except ConfigError as fault:
+            raise OptionFault(declared, f"is {text!r}: {fault}") from None
     if declared.choices:
         return block.choice(key, declared.choices, *default)
-    if declared.parse is None:
-        return getattr(block, READ_BY[declared.type])(key, *default)
-    try:
-        return declared.parse(block.text(key))
-    except ConfigError as fault:
-        raise OptionFault(declared, f"is {block.text(key)!r}: {fault}") from None
+    return getattr(block, READ_BY[declared.type])(key, *default)
 
 
 def _words_of(declared: Option, value: Any) -> list[str]:
