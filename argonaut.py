@@ -29,7 +29,7 @@ _HOMES = {
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = sorted([*_HOME_OF, "load"])  # noqa: PLE0605 (a list of names)
+__all__ = sorted([*_HOME_OF, "load"])
 
 
 def load(path: str, verify: bool = True) -> Any:
