@@ -7,8 +7,8 @@ import pytest
 from tests.structure.test_imports import ROOMS, ROOT
 
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PAGES += sorted((ROOT / "recipes").rglob("*.md"))
+PAGES = [README, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "tests/README.md"))]
+PAGES += sorted((ROOT / "docs").rglob("*.md")) + sorted((ROOT / "recipes").rglob("*.md"))
 NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
