@@ -223,9 +223,10 @@ def compare(arguments: argparse.Namespace) -> int:
         name = split_triphone(name)[1]
         return fold.get(name, name) or ""
 
+    hypotheses = read_mlf(arguments.hypothesis)
     result = compare_boundaries(
-        read_mlf(arguments.reference),
-        read_mlf(arguments.hypothesis),
+        expanded(read_mlf(arguments.reference), hypotheses),
+        hypotheses,
         reference_level,
         {"", *arguments.ignore},
         rename,
@@ -273,6 +274,17 @@ def scoring_report(results) -> RunReport:
     return report
 
 
+def expanded(labels, others: Mapping[str, Any]) -> Mapping[str, list]:
+    """Return the labels of an MLF, those of entries with wildcards, `*/one.*.lab`, under the names that they match."""
+    from decoder.scoring.error_counts import match_names
+
+    if not labels.patterns:
+        return labels
+    unmatched = others.keys() - set(match_names(labels, others).values())
+    entries = {name: labels.lookup(f"/{name}.lab") for name in others if name in unmatched}
+    return {**labels, **{name: entry for name, entry in entries.items() if entry is not None}}
+
+
 class MLFWords(Mapping):
     """The words of each utterance of an MLF, at one level of its labels."""
 
@@ -285,16 +297,9 @@ class MLFWords(Mapping):
             return [label.name for label in labels]
         return [label.aux[self._level - 1][0] for label in labels if len(label.aux) >= self._level]
 
-    def applied_to(self, others: Mapping[str, list[str]]) -> Mapping[str, list[str]]:
-        """Return these words, those of entries with wildcards, `*/one.*.lab`, under the names that they match."""
-        from decoder.scoring.error_counts import match_names
-
-        if not self._labels.patterns:
-            return self
-        unmatched = others.keys() - set(match_names(self, others).values())
-        entries = {name: self._labels.lookup(f"/{name}.lab") for name in others if name in unmatched}
-        matched = {name: labels for name, labels in entries.items() if labels is not None}
-        return {**self, **MLFWords(matched, self._level)}
+    def applied_to(self, others: Mapping[str, list[str]]) -> "MLFWords":
+        """Return these words, those of entries with wildcards under the names that they match."""
+        return MLFWords(expanded(self._labels, others), self._level)
 
     def __contains__(self, name: object) -> bool:
         return name in self._labels

@@ -197,6 +197,15 @@ def test_equivalent_letters_of_unicode_are_equal(reference, hypothesis, tmp_path
     assert capsys.readouterr().out.splitlines()[-1] == "WER 0.0% (1 utterances, 2 words)"
 
 
+def test_boundaries_are_compared_with_those_of_entries_with_wildcards(tmp_path, capsys):
+    labels = "0 10 x\n10 30 y\n.\n"
+    (tmp_path / "ref").write_text(f'#!MLF!#\n"*/one.*.lab"\n{labels}"*/two.lab"\n{labels}')
+    hypotheses = "".join(f'"*/{name}.rec"\n{labels}' for name in ("one.1", "one.2", "two"))
+    (tmp_path / "hyp").write_text(f"#!MLF!#\n{hypotheses}")
+    assert main(["score", str(tmp_path / "ref"), str(tmp_path / "hyp"), "--boundaries"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("30 ms 100.0% (3 utterances, 9 boundaries)")
+
+
 def test_entries_with_wildcards_are_references_of_what_they_match(mlf, tmp_path, capsys):
     (tmp_path / "ref").write_text('#!MLF!#\n"*/one.*.lab"\nX\nY\n.\n"*/two.lab"\nZ\n.\n')
     (tmp_path / "hyp").write_text('#!MLF!#\n"*/one.1.rec"\nX\nY\n.\n"*/one.2.rec"\nX\n.\n"*/two.rec"\nZ\n.\n')
