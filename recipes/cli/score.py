@@ -27,7 +27,7 @@ import functools
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -94,8 +94,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.boundaries:
         return compare(arguments)
     reference_level, hypothesis_level = levels(arguments)
-    references = read_words(arguments.reference, reference_level, arguments.text)
-    hypotheses = read_words(arguments.hypothesis, hypothesis_level, arguments.text)
+    files = [path for path in (arguments.reference, arguments.hypothesis, arguments.compare) if path]
+    references = read_words(arguments.reference, reference_level, arguments.text, files)
+    hypotheses = read_words(arguments.hypothesis, hypothesis_level, arguments.text, files)
     if isinstance(references, MLFWords):
         references = references.applied_to(hypotheses)
     if not references:
@@ -112,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
         tell(f"left out: {len(references) - len(there)} utterances that are not in {arguments.hypothesis}")
         references = {name: words for name, words in references.items() if name in there}
     options = scoring.PENALTIES[arguments.penalties], fold, ignore
-    others = read_words(arguments.compare, hypothesis_level, arguments.text) if arguments.compare else None
+    others = read_words(arguments.compare, hypothesis_level, arguments.text, files) if arguments.compare else None
     runner = open_process_runner(arguments)
     try:
         with progress_display("score", runner=runner) as show:
@@ -311,7 +312,9 @@ class MLFWords(Mapping):
         return len(self._labels)
 
 
-def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> Mapping[str, list[str]]:
+def read_words(
+    path: str | Path, level: int = 0, named_lines: bool = False, beside: Iterable[str | Path] = ()
+) -> Mapping[str, list[str]]:
     """Read the words of each utterance from an MLF, trn or CTM file; the content decides which.
 
     Parameters
@@ -322,6 +325,8 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> M
         Level of an MLF: 0 is the label itself, 1 and above the columns after it.
     named_lines : bool
         Whether to read any other file as lines `utterance words`.
+    beside : iterable of path
+        Files with which it is compared; the channels of CTM files are those that any of them has.
 
     Returns
     -------
@@ -347,7 +352,8 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> M
         if is_trn(lines):
             return read_trn(path)
         if is_ctm(lines):
-            return {name: [word.text for word in words] for name, words in read_ctm(path).items()}
+            others = [other for other in beside if not is_mlf(other) and is_ctm(read_lines(other))]
+            return {name: [word.text for word in words] for name, words in read_ctm(path, others).items()}
         if named_lines:
             return read_named_lines(path)
         first = lines[0].strip() if lines else ""

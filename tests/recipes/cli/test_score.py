@@ -197,6 +197,17 @@ def test_equivalent_letters_of_unicode_are_equal(reference, hypothesis, tmp_path
     assert capsys.readouterr().out.splitlines()[-1] == "WER 0.0% (1 utterances, 2 words)"
 
 
+def test_words_of_one_channel_are_not_those_of_another(tmp_path, capsys):
+    """A file without words in the first channel, and one with words in both."""
+    (tmp_path / "ref").write_text("call A 0 1 one\ncall B 0 1 two\n")
+    (tmp_path / "hyp").write_text("call B 0 1 two\n")
+    assert main(["score", str(tmp_path / "ref"), str(tmp_path / "hyp")]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "WER 50.0% (2 utterances, 2 words)"
+    (tmp_path / "ref").write_text('#!MLF!#\n"*/call.lab"\ntwo\n.\n')
+    assert main(["score", str(tmp_path / "ref"), str(tmp_path / "hyp")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "WER 0.0% (1 utterances, 1 words)"
+
+
 def test_boundaries_are_compared_with_those_of_entries_with_wildcards(tmp_path, capsys):
     labels = "0 10 x\n10 30 y\n.\n"
     (tmp_path / "ref").write_text(f'#!MLF!#\n"*/one.*.lab"\n{labels}"*/two.lab"\n{labels}')
