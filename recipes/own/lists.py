@@ -1,12 +1,13 @@
 """The lists that the stages of the recipe read."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from readers.common.files import write_lines
 from readers.common.report import RunReport
+from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import feature_pairs, read_corpus, write_corpus
 from readers.dictionaries.phones import change_phones
 from readers.errors import FormatError
@@ -19,6 +20,7 @@ from recipes.cli.console import show_losses
 from recipes.cli.dictionaries import open_dictionary
 from recipes.features import write_feature_list
 from recipes.own import data
+from recipes.own.alignments import read_alignment
 from recipes.own.sets import Sets, divide, read_names
 from recipes.own.sizes import SPEEDS
 
@@ -60,6 +62,8 @@ def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path
     print(f"{sets.by}; features of audio at {rate} Hz", flush=True)
 
     used = data.usable_entries(entries, Path(arguments.dict), None if arguments.lm else words)
+    if arguments.alignments:  # before the features, which take much longer
+        check_alignments(arguments.alignments, used, silences, corpus, (*sets.train, *sets.dev), out)
     write_dictionary(out / "words.dict", used)
     write_lines(out / "lm" / "vocabulary", dict.fromkeys(entry.word for entry in used))
     known_sets = {"train": sets.train, "known": (*sets.train, *sets.dev)}
@@ -76,6 +80,21 @@ def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path
     show_losses(report, out / "reports" / "lists", 0)
     print(report.summary())
     return report.exit_status
+
+
+def check_alignments(
+    path: Path,
+    entries: list[Pronunciation],
+    silences: list[str],
+    corpus: Corpus,
+    utterances: Iterable[Utterance],
+    out: Path,
+) -> None:
+    """Report which given alignments cannot be used; raise FormatError if none can."""
+    lengths = {one.name: round(corpus.seconds(one) * data.FRAMES_PER_SECOND) for one in utterances}
+    _, report = read_alignment(path, entries, silences, lengths)
+    report.write(out / "reports" / "lists.alignments")
+    show_losses(report, out / "reports" / "lists.alignments", 0)
 
 
 def guessed_entries(model: Path, entries: list[Pronunciation], words: set[str], path: Path) -> list[Pronunciation]:
