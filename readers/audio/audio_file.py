@@ -142,8 +142,8 @@ def choose_channel(samples: np.ndarray, channel: Channel, where: object) -> np.n
     if channel is None:
         if count > 1:
             raise FormatError(
-                f"{where}: {count} channels; expected one; choose it by the option channel (0, 1 or mix), or by "
-                "STEREOMODE = LEFT or RIGHT in the configuration of the features"
+                f"{where}: {count} channels; expected one; choose it by --channel (in Python, channel=) 0, 1 or mix, "
+                "or by STEREOMODE = LEFT or RIGHT in the configuration of the features"
             )
         channel = 0
     if channel == MIX:
@@ -159,7 +159,7 @@ def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
     except FormatError as fault:
         raise FormatError(
             f"{path}: audio of no known format; expected WAV, FLAC, MP3, NIST SPHERE or an HTK waveform; raw samples "
-            "need the option rate"
+            "need --rate (in Python, a RawFormat)"
         ) from fault
     if header.base_kind != WAVEFORM or header.dim != 1:
         raise FormatError(f"{path}: an HTK feature file; expected audio")
@@ -250,5 +250,6 @@ def write_flac(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -
             soundfile.write(raw, data, sample_rate, format="FLAC", subtype="PCM_16")
         except soundfile.LibsndfileError as fault:
             raise FormatError(
-                f"{path}: {fault}; expected a sample rate that FLAC supports, not {sample_rate}"
+                f"{path}: {fault.error_string.rstrip('. ')}; expected a sample rate that FLAC supports, not "
+                f"{sample_rate}"
             ) from fault

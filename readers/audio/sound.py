@@ -212,7 +212,7 @@ def part_stop(path: str | os.PathLike, num_samples: int, first: int, last: int |
 
 def _reason(fault: Exception) -> str:
     """Return what libsndfile says, without the name of the file."""
-    return getattr(fault, "error_string", str(fault))
+    return getattr(fault, "error_string", str(fault)).rstrip(". ")
 
 
 @functools.cache

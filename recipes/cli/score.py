@@ -32,6 +32,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from readers.common.faults import counted
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
 from recipes.cli.console import progress_display, show_losses
@@ -110,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{arguments.hypothesis}: none of the {len(references)} utterances of {arguments.reference}; "
                 "expected at least one"
             )
-        tell(f"left out: {len(references) - len(there)} utterances that are not in {arguments.hypothesis}")
+        tell(f"left out: {counted(len(references) - len(there), 'utterance')} not in {arguments.hypothesis}")
         references = {name: words for name, words in references.items() if name in there}
     options = scoring.PENALTIES[arguments.penalties], fold, ignore
     others = read_words(arguments.compare, hypothesis_level, arguments.text, files) if arguments.compare else None
@@ -145,8 +146,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(as_object(results, other, speaker_of)))
         return report.exit_status
-    name, unit = ("PER", "phones") if arguments.per else ("WER", "words")
-    print(f"{name} {total.word_error_rate:.1f}% ({total.num_sentences} utterances, {total.num_words} {unit})")
+    name, unit = ("PER", "phone") if arguments.per else ("WER", "word")
+    size = f"{counted(total.num_sentences, 'utterance')}, {counted(total.num_words, unit)}"
+    print(f"{name} {total.word_error_rate:.1f}% ({size})")
     return report.exit_status
 
 
@@ -180,7 +182,7 @@ def comparison(results, other, name: str) -> str:
     if len(other.missing) == len(other.utterances):
         raise FormatError(f"{name}: none of the {len(other.utterances)} utterances; expected those of the reference")
     found = compare_systems(results, other)
-    lost = f" ({len(other.missing)} utterances without words)" if other.missing else ""
+    lost = f" ({counted(len(other.missing), 'utterance')} without words)" if other.missing else ""
     return (
         f"{results.total.word_error_rate:.1f}% and {other.total.word_error_rate:.1f}% of {name}{lost}: difference "
         f"{found.difference:+.1f}% absolute, 95% interval {found.low:+.1f}% to {found.high:+.1f}%, better in "
@@ -250,7 +252,8 @@ def compare(arguments: argparse.Namespace) -> int:
         )
     print(report.summary())
     within = ", ".join(f"{ms} ms {result.percent_within(ms):.1f}%" for ms in (10, 20, 30))
-    print(f"boundaries within {within} ({result.num_utterances} utterances, {result.total} boundaries)")
+    boundaries = f"{result.total} boundar{'y' if result.total == 1 else 'ies'}"
+    print(f"boundaries within {within} ({counted(result.num_utterances, 'utterance')}, {boundaries})")
     return report.exit_status
 
 

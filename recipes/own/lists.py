@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from readers.common.faults import counted
 from readers.common.files import write_lines
 from readers.common.report import RunReport
 from readers.corpora.corpus import Corpus, Utterance
@@ -58,7 +59,7 @@ def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path
     seconds = {name: sum(map(corpus.seconds, utterances)) for name, utterances in sets.items()}
     check_amount(corpus_directory, seconds, sets, arguments.min_minutes)
     for name, utterances in sets.items():
-        print(f"{name}: {len(utterances)} utterances, {seconds[name] / 60:.1f} minutes")
+        print(f"{name}: {counted(len(utterances), 'utterance')}, {seconds[name] / 60:.1f} minutes")
     print(f"{sets.by}; features of audio at {rate} Hz", flush=True)
 
     used = data.usable_entries(entries, Path(arguments.dict), None if arguments.lm else words)

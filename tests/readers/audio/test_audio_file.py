@@ -57,6 +57,11 @@ def test_the_content_of_a_file_may_be_given(tmp_path, write, form):
         assert read_audio(file)[0].tolist() == RAMP.tolist()
 
 
+def test_messages_of_libsndfile_end_without_a_stop():
+    with pytest.raises(FormatError, match=r"No 'data' chunk marker; expected audio that libsndfile can decode"):
+        read_audio(b"RIFF\x0c\0\0\0WAVEjunk\0\0\0\0")
+
+
 def test_faults_of_content_name_it_and_not_its_copy(tmp_path):
     with pytest.raises(FormatError, match=r"^bytes: empty file; expected audio"):
         read_audio(b"")
@@ -152,7 +157,8 @@ def test_writers_round(tmp_path):
 def test_several_channels_need_a_choice(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.stack([RAMP, RAMP // 2], axis=1), 16000)
     with pytest.raises(
-        FormatError, match=r"a.wav: 2 channels; expected one; choose it by the option channel \(0, 1 or mix\)"
+        FormatError,
+        match=r"a.wav: 2 channels; expected one; choose it by --channel",
     ):
         read_audio(tmp_path / "a.wav")
     assert read_audio(tmp_path / "a.wav", channel=1)[0].tolist() == (RAMP // 2).tolist()
@@ -196,9 +202,7 @@ def test_a_damaged_flac_file(tmp_path, cut):
 
 def test_a_file_of_no_known_format(tmp_path):
     (tmp_path / "a.txt").write_text("hello, this is text\n")
-    message = (
-        r"a.txt: audio of no known format; expected WAV, FLAC, MP3, .* HTK waveform; raw samples need the option rate$"
-    )
+    message = r"a.txt: audio of no known format; expected WAV, FLAC, MP3, .* HTK waveform; raw samples need --rate"
     with pytest.raises(FormatError, match=message):
         read_audio(tmp_path / "a.txt")
 

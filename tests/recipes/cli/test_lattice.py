@@ -172,7 +172,7 @@ def test_without_a_good_lattice_nothing_is_written_nor_said_to_be(place, capsys,
     before = set(place.iterdir())
     code, shown = run(place, capsys, action, *arguments)
     assert code == 2
-    assert shown.out.startswith("nothing")
+    assert shown.out.startswith("nothing; ")
     assert set(place.iterdir()) == before
 
 
