@@ -19,7 +19,7 @@ SOURCE_FORMATS = ("WAV", "WAVE", "FLAC", "NIST", "HTK", "AIFF", "SUNAU8")
 OTHER_FORMATS = {
     **dict.fromkeys(
         ("ALIEN", "NOHEAD"),
-        "is audio without a known header; leave SOURCEFORMAT out and use --rate",
+        "is audio without a known header; leave SOURCEFORMAT out and use the option rate",
     ),
     **dict.fromkeys(("TIMIT", "SCRIBE", "SDES1", "OGI", "ESIG"), "is a format that cannot be read; convert it to WAV"),
     "AUDIO": "is live audio; features are computed from files",

@@ -114,7 +114,7 @@ def _each(names: str, reason: str) -> dict[str, str]:
 WITHOUT_EFFECT: dict[str, str] = {
     "BYTEORDER": _HEADER,
     "NATURALREADORDER": _HEADER,
-    "HEADERSIZE": "audio files without a header are read from their first byte, and only with --rate",
+    "HEADERSIZE": "audio files without a header are read from their first byte, and only with the option rate",
     "NSAMPLES": _HEADER,
     **_each("AUDIOSIG LINEIN MICIN LINEOUT PHONESOUT SPEAKEROUT", _LIVE),
     **_each("MEASURESIL OUTSILWARN SELFCALSILDET SILENERGY SILMEAN SILSTD SILDISCARD SPEECHTHRESH", _SILENCE),

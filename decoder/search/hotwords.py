@@ -52,7 +52,7 @@ def open_phrases(
         line = f":{lines[missing[0]]}" if lines else ""
         fault = GraphError(
             f"{where}{line}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was "
-            "made with, or a model that guesses pronunciations (--g2p, in Python g2p=)"
+            "made with; new words need a new graph"
         )
         known, _ = tables.word_symbols
         found = {words: bonus for words, bonus in found.items() if known.keys() >= set(words)}

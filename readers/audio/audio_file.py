@@ -142,7 +142,7 @@ def choose_channel(samples: np.ndarray, channel: Channel, where: object) -> np.n
     if channel is None:
         if count > 1:
             raise FormatError(
-                f"{where}: {count} channels; expected one; choose it by --channel (in Python, channel=) 0, 1 or mix, "
+                f"{where}: {count} channels; expected one; choose it by the option channel (0, 1 or mix), "
                 "or by STEREOMODE = LEFT or RIGHT in the configuration of the features"
             )
         channel = 0
@@ -159,7 +159,7 @@ def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
     except FormatError as fault:
         raise FormatError(
             f"{path}: audio of no known format; expected WAV, FLAC, MP3, NIST SPHERE or an HTK waveform; raw samples "
-            "need --rate (in Python, a RawFormat)"
+            "need the option rate"
         ) from fault
     if header.base_kind != WAVEFORM or header.dim != 1:
         raise FormatError(f"{path}: an HTK feature file; expected audio")

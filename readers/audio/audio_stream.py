@@ -157,7 +157,7 @@ def _from_pipe(file: BinaryIO, where: str, block: int, raw: RawFormat | None) ->
     if audio_format(begin):
         return _from_copy(file, where, block, begin)
     if raw is None:
-        raise ConfigError(f"{where}: raw samples; expected audio with a header, or --rate (in Python, a RawFormat)")
+        raise ConfigError(f"{where}: raw samples; expected audio with a header, or the option rate")
     return _Channels(raw.rate, raw.channels, _raw_blocks(file, where, block, begin, raw), None, notes)
 
 

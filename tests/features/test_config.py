@@ -138,7 +138,7 @@ def test_stereo_mode_is_the_channel():
         (
             "SOURCEFORMAT",
             "NOHEAD",
-            "NOHEAD is audio without a known header; leave SOURCEFORMAT out and use --rate",
+            "NOHEAD is audio without a known header; leave SOURCEFORMAT out and use the option rate",
         ),
         ("SOURCEFORMAT", "TIMIT", "TIMIT is a format that cannot be read; convert it to WAV"),
         ("SOURCEFORMAT", "AUDIO", "AUDIO is live audio; features are computed from files"),

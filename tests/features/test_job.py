@@ -80,7 +80,7 @@ def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
         "short.wav": (b"", "100 samples; expected at least 204, one window"),
         "rate.wav": (
             b"",
-            "sample rate 7000 Hz; expected at least 8000 Hz, from SOURCERATE = 1250; --upsample",
+            "sample rate 7000 Hz; expected at least 8000 Hz, from SOURCERATE = 1250; the option upsample",
         ),
         "missing.wav": (b"", "No such file"),
     }

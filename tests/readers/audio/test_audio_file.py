@@ -158,7 +158,7 @@ def test_several_channels_need_a_choice(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.stack([RAMP, RAMP // 2], axis=1), 16000)
     with pytest.raises(
         FormatError,
-        match=r"a.wav: 2 channels; expected one; choose it by --channel",
+        match=r"a.wav: 2 channels; expected one; choose it by the option channel",
     ):
         read_audio(tmp_path / "a.wav")
     assert read_audio(tmp_path / "a.wav", channel=1)[0].tolist() == (RAMP // 2).tolist()
@@ -202,7 +202,9 @@ def test_a_damaged_flac_file(tmp_path, cut):
 
 def test_a_file_of_no_known_format(tmp_path):
     (tmp_path / "a.txt").write_text("hello, this is text\n")
-    message = r"a.txt: audio of no known format; expected WAV, FLAC, MP3, .* HTK waveform; raw samples need --rate"
+    message = (
+        r"a.txt: audio of no known format; expected WAV, FLAC, MP3, .* HTK waveform; raw samples need the option rate"
+    )
     with pytest.raises(FormatError, match=message):
         read_audio(tmp_path / "a.txt")
 

@@ -148,7 +148,7 @@ def test_blocks_of_a_named_pipe_come_as_they_are_written(tmp_path):
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        (wav(samples_of(10), channels=2), "standard input: 2 channels; expected one; choose it by --channel"),
+        (wav(samples_of(10), channels=2), "standard input: 2 channels; expected one; choose it by the option channel"),
         (wav(samples_of(10), channels=0), "WAV of format 1, 0 channels"),
         (wav(samples_of(10), channels=4000), "standard input: 4000 channels; expected 1 to 1024"),
         (wav(samples_of(10), tag=2, bits=4), "WAV of format 2, 1 channels, 4 bits, 16000 samples per second; expected"),
@@ -169,7 +169,9 @@ def test_faults_of_a_pipe_are_named(feed, content, fault):
 
 def test_bare_samples_need_a_rate(feed):
     feed(b"\0\0" * 10)
-    with pytest.raises(ConfigError, match="standard input: raw samples; expected audio with a header, or --rate"):
+    with pytest.raises(
+        ConfigError, match="standard input: raw samples; expected audio with a header, or the option rate"
+    ):
         open_audio("-", 100)
 
 

@@ -68,7 +68,9 @@ def test_a_stream_at_another_rate_does_not_depend_on_its_blocks(recognizer, samp
 
 def test_a_lower_rate_needs_upsample(recognizer, samples, tmp_path):
     write_wav(tmp_path / "narrow.wav", 32000 * resample(samples, RATE, 8000), 8000)
-    message = r"narrow\.wav: sample rate 8000 Hz; expected at least 16000 Hz, with which .* was trained; --upsample"
+    message = (
+        r"narrow\.wav: sample rate 8000 Hz; expected at least 16000 Hz, with which .* was trained; the option upsample"
+    )
     with pytest.raises(ConfigError, match=message):
         recognizer.transcribe(tmp_path / "narrow.wav")
     with pytest.raises(ConfigError, match="stream: sample rate 8000 Hz; expected at least 16000 Hz"):
@@ -302,7 +304,7 @@ def test_bytes_and_open_files_that_are_no_audio(recognizer, tmp_path):
         (
             b"no audio at all",
             None,
-            "bytes: raw samples; expected audio with a header, or --rate",
+            "bytes: raw samples; expected audio with a header, or the option rate",
         ),
         (b"RIFF", RATE, "bytes: a sample rate beside a file; expected that of its header"),
         (io.StringIO("text"), None, "bytes: open as text; expected a file that is open in binary mode"),
