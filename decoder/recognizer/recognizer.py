@@ -73,6 +73,8 @@ class Recognizer(Variants):
     ----------
     calibration : Calibration or None
         From posterior probabilities of words to their confidences; None without one, and after `with_grammar`.
+    guessed : tuple of Pronunciation
+        The pronunciations of hotwords that were guessed, see `with_hotwords`.
 
     Raises
     ------

@@ -147,7 +147,7 @@ class Recipe:
         return [
             Stage("import", "recordings, words and speakers of the corpus", self.import_corpus, (), data),
             Stage("lists", "sets, dictionary, transcripts", self.lists, ("import",),
-                  lists | file_settings(given.text, given.g2p)),
+                  lists | file_settings(given.text, given.g2p, given.alignments)),
             Stage("features", "mel channels for the network, of the training set also with warped frequency; cepstra",
                   self.features, ("lists",), file_settings(*sorted(CONFIG.glob("*.hcopy")))),
             Stage("alignments", "the given alignments", self.take_alignments, ("lists", "features"),

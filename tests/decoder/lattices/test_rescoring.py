@@ -206,14 +206,14 @@ def test_words_of_silence_cost_nothing_unless_the_model_has_them():
 def test_a_word_that_is_silence_on_some_links_only_is_a_word():
     lattice = with_silence(["h#"])
     lattice.div[1] = (("a[2]", 0.5, None),)
-    with pytest.raises(GraphError, match="1 words are not in the language model: h#;"):
+    with pytest.raises(GraphError, match="1 word not in the language model: h#;"):
         rescore_lattice(lattice, _model(["<s>", "</s>", "a", "b"], [UNIGRAMS]))
 
 
 @pytest.mark.parametrize(
     ("links", "message"),
     [
-        ([(0, 1, "a", 0, 0), (0, 1, "x", 0, 0), (0, 1, "y", 0, 0)], "2 words are not in the language model: x, y;"),
+        ([(0, 1, "a", 0, 0), (0, 1, "x", 0, 0), (0, 1, "y", 0, 0)], "2 words not in the language model: x, y;"),
         ([(0, 1, "b", 0, 0)], "no path from start to end; expected one"),
         ([(0, 1, "a", -math.inf, 0)], "no path from start to end; expected one"),
         ([(0, 1, "</s>", 0, 0), (1, 2, "a", 0, 0)], "'a' comes after the end of the sentence; expected no word there"),
