@@ -50,7 +50,8 @@ class Options:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         hints = vars(cls).get("__annotations__", {})
-        cls._documented = cls._documented | {
+        inherited = [base._documented for base in reversed(cls.__bases__) if issubclass(base, Options)]
+        cls._documented = {name: entry for entries in inherited for name, entry in entries.items()} | {
             name: (value.metadata[DECLARED], hints[name])
             for name, value in vars(cls).items()
             if isinstance(value, Field) and value.metadata
@@ -88,7 +89,7 @@ class Options:
     @classmethod
     def option_keys(cls) -> list[str]:
         """Return the names of the options in a configuration."""
-        return [declared.key for declared in cls.declared() if declared.in_blocks]
+        return [key for option in cls.declared() if option.in_blocks for key in (option.key, *option.other_keys)]
 
     @classmethod
     def values_in(cls, block: Config, without: Collection[str] = ()) -> dict[str, Any]:
@@ -98,8 +99,10 @@ class Options:
         """
         values = {}
         for declared in cls.declared():
-            if declared.in_blocks and declared.name not in without and (declared.required or block.has(declared.key)):
-                values[declared.name] = _value_in(block, declared)
+            if not declared.in_blocks or declared.name in without:
+                continue
+            if (key := declared.set_by(block)) or declared.required:
+                values[declared.name] = _value_in(block, declared, key or declared.key)
         return values
 
     @classmethod
@@ -152,8 +155,7 @@ def located_faults(block: Config) -> Iterator[None]:
     try:
         yield
     except OptionFault as fault:
-        full = block.full_name(fault.key)
-        raise ConfigError(f"{block.where(fault.key)}: {fault.message('key', full.removesuffix(fault.key))}") from None
+        raise fault.located(block) from None
 
 
 @cache
@@ -162,22 +164,25 @@ def _declared(options: type[Options]) -> tuple[Option, ...]:
     return tuple(complete(each.metadata[DECLARED], each, hints[each.name]) for each in fields(options) if each.metadata)
 
 
-def _value_in(block: Config, declared: Option) -> Any:
-    """Return the value of an option in a block. Raises ConfigError."""
+def _value_in(block: Config, declared: Option, key: str) -> Any:
+    """Return the value of an option in a block; an empty text is the default if there is one.  Raises ConfigError."""
+    default = () if declared.required else (declared.default,)
     if isinstance(declared.type, type) and issubclass(declared.type, Options):
-        return declared.type.from_block(block.block(declared.key))
-    if declared.choices and not declared.several:
-        return block.choice(declared.key, declared.choices)
+        return declared.type.from_block(block.block(key))
     if declared.several == SCHEDULE:
-        return getattr(block, f"{READ_BY[declared.type]}s")(declared.key)
+        return getattr(block, f"{READ_BY[declared.type]}s")(key)
     if declared.several == LIST:
-        return tuple(map(declared.type, block.array(declared.key)))
+        if declared.type in (int, float):
+            return tuple(getattr(block, f"{READ_BY[declared.type]}s")(key, *default))
+        return tuple(map(declared.type, block.array(key, *default)))
+    if declared.choices:
+        return block.choice(key, declared.choices, *default)
     if declared.parse is None:
-        return getattr(block, READ_BY[declared.type])(declared.key)
+        return getattr(block, READ_BY[declared.type])(key, *default)
     try:
-        return declared.parse(block.text(declared.key))
+        return declared.parse(block.text(key))
     except ConfigError as fault:
-        raise OptionFault(declared, f"is {block.text(declared.key)!r}: {fault}") from None
+        raise OptionFault(declared, f"is {block.text(key)!r}: {fault}") from None
 
 
 def _words_of(declared: Option, value: Any) -> list[str]:
