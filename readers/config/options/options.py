@@ -179,10 +179,11 @@ def _value_in(block: Config, declared: Option, key: str) -> Any:
         return block.choice(key, declared.choices, *default)
     if declared.parse is None:
         return getattr(block, READ_BY[declared.type])(key, *default)
+    text = block.text(key) if declared.required else block.text(key, "")
     try:
-        return declared.parse(block.text(key))
+        return declared.parse(text)
     except ConfigError as fault:
-        raise OptionFault(declared, f"is {block.text(key)!r}: {fault}") from None
+        raise OptionFault(declared, f"is {text!r}: {fault}") from None
 
 
 def _words_of(declared: Option, value: Any) -> list[str]:
