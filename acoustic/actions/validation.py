@@ -228,7 +228,7 @@ class Validation:
         for warning in writer.warnings:
             self.findings.add(warning)
         outputs = getattr(writer, "outputs", {})
-        called = spelling(roots, [*getattr(writer, "nodes", []), *action.names])
+        called = spelling(roots, [*getattr(writer, "nodes", []), *action.settings.names])
         dims = {called[name]: network.shapes[name].rows for name in roots}
         with self.findings.catch():
             writer.check(dims, len(reader.keys) if reader else 0)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from readers.config.config import REQUIRED, Config
+from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
 SCHEDULE, LIST = "schedule", "list"  # kinds of options with several values: one for each epoch, or any number
@@ -40,7 +41,7 @@ class Range:
         if self.least is not None and self.most is not None and math.isfinite(self.most):
             return f"{self.least:g} to {self.most:g}"
         bounds = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
-        return ", ".join(f"{words} {bound:g}" for words, bound in bounds.items() if bound is not None)
+        return ", ".join(f"{words} {bound:g}" for words, bound in bounds.items() if bound not in (None, math.inf))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,13 +115,14 @@ class Option:
         return self.default is REQUIRED
 
     def set_by(self, block: Config) -> str:
-        """Return the name under which a block, or one around it, sets the option; "" if none does."""
-        keys = (self.key, *self.other_keys)
+        """Return the name under which a block, or else one around it, sets the option; "" if none does."""
+        keys = sorted((self.key, *self.other_keys), key=lambda key: not block.has_own(key))
         return next((key for key in keys if block.has(key) and (not self.own or block.has_own(key))), "")
 
     def describe(self) -> str:
         """Return the values that it may have, such as "at least 0 frames"; "" for any."""
-        return self.expected or " or ".join(self.choices) or f"{self.range} {self.unit}".strip()
+        unit = self.unit.removesuffix("s") if self.range == Range(least=1) else self.unit
+        return self.expected or " or ".join(self.choices) or f"{self.range} {unit}".strip()
 
     def fault_of(self, value: Any) -> str | None:
         """Return what is wrong with a value, or with each value of several, None if it is in range."""
@@ -130,7 +132,7 @@ class Option:
             if single is None and self.default is None:
                 continue
             if self.choices and single not in self.choices:
-                return f"is {single!r}; expected {self.describe()}"
+                return f"is {single!r}; expected {self.describe()}{did_you_mean(str(single), self.choices)}"
             if self.type in (int, float) and (text := self._fault_of_number(single)):
                 return text
             if self.check is not None and not self.check(single):

@@ -34,6 +34,20 @@ def group(options: "type[Options]", help: str = "", **others: Any) -> Any:
     return field(default_factory=options, metadata=option(help=help, **others).metadata)
 
 
+def like(options: "type[Options]", name: str) -> Any:
+    """Declare a field of Options that is an option of another class, too.
+
+    Parameters
+    ----------
+    options : type of Options
+        The other class.
+    name : str
+        Its field, and this one.
+    """
+    declared = {each.name: each for each in fields(options)}[name]
+    return field(default=declared.default, metadata=declared.metadata)
+
+
 class Options:
     """Base class of dataclasses whose fields are options, as far as `option`, `group` or `given` declare them.
 
@@ -112,9 +126,8 @@ class Options:
 
         Raises ConfigError with file, line and full name of an option that is missing or out of range.
         """
-        values = cls.values_in(block, values) | values
         with located_faults(block):
-            return cls(**values)
+            return cls(**(cls.values_in(block, values) | values))
 
     def to_flags(self) -> list[str]:
         """Return the words of the command line for the options that differ from their defaults."""
@@ -176,11 +189,13 @@ def _value_in(block: Config, declared: Option, key: str) -> Any:
         if declared.type in (int, float):
             return tuple(getattr(block, f"{READ_BY[declared.type]}s")(key, *default))
         return tuple(map(_converter(declared), block.array(key, *default)))
+    if declared.parse is not None:
+        text = block.text(key, *default)
+        is_free = declared.type is str and not declared.choices  # the only kind of value that a text may be empty for
+        return _converter(declared)(text) if text or is_free else declared.default
     if declared.choices:
         return block.choice(key, declared.choices, *default)
-    if declared.parse is None:
-        return getattr(block, READ_BY[declared.type])(key, *default)
-    return _converter(declared)(block.text(key) if declared.required else block.text(key, ""))
+    return getattr(block, READ_BY[declared.type])(key, *default)
 
 
 def _converter(declared: Option) -> Callable[[str], Any]:

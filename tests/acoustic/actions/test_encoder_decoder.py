@@ -269,9 +269,9 @@ def test_readers_of_frames_cannot_be_paired(here):
 def test_faults_of_decoding(here):
     here.run("trainEncoderDecoder", here.training(sgd="maxEpochs=1"))
     cases = [
-        (here.decoding(extra="beamWidth=-1"), r"p.cntk:\d+: beamWidth is -1.0; expected a number >= 0"),
-        (here.decoding(extra="maxHypotheses=0"), r"maxHypotheses is 0; expected at least 1"),
-        (here.decoding(extra="maxHypotheses=1001"), r"p.cntk:\d+: maxHypotheses is 1001; expected at most 1000"),
+        (here.decoding(extra="beamWidth=-1"), r"p.cntk:\d+: beamWidth is -1; expected at least 0"),
+        (here.decoding(extra="maxHypotheses=0"), r"maxHypotheses is 0; expected 1 to 1000 hypotheses"),
+        (here.decoding(extra="maxHypotheses=1001"), r"maxHypotheses is 1001; expected 1 to 1000 hypotheses"),
         (here.decoding(extra="outputNodeNames=Out:CE"), r"output nodes Out, CE; expected outputNodeNames with the one"),
         (here.decoding(extra="outputNodeNames=encoder.Cell.h"), r"takes nothing from an encoder"),
         (here.decoding(extra="encoderModelPath=a\ndecoderModelPath=b"), r"expected one file"),

@@ -117,7 +117,7 @@ def test_names_are_those_of_the_field():
         ({"below": 1}, "below 1", [0.99], [1]),
         ({"least": 1, "most": 9}, "1 to 9", [1, 9], [0, 10]),
         ({"above": 0, "most": 1}, "above 0, at most 1", [1], [0, 2]),
-        ({"least": 0, "most": math.inf}, "at least 0, at most inf", [math.inf], [-1]),
+        ({"least": 0, "most": math.inf}, "at least 0", [math.inf], [-1]),
         ({}, "", [-math.inf, 3], []),
     ],
 )
@@ -130,9 +130,9 @@ def test_ranges(bounds, text, inside, outside):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"sizes": 0}, "sizes is 0; expected at least 1 frames"),
-        ({"sizes": (4, 0)}, "sizes is 0; expected at least 1 frames"),
-        ({"sizes": ()}, "sizes is empty; expected at least 1 frames"),
+        ({"sizes": 0}, "sizes is 0; expected at least 1 frame"),
+        ({"sizes": (4, 0)}, "sizes is 0; expected at least 1 frame"),
+        ({"sizes": ()}, "sizes is empty; expected at least 1 frame"),
         ({"sizes": 2**31}, "sizes is 2147483648; expected at most 2147483647"),
         ({"rate": 0.0}, "rate is 0; expected above 0"),
         ({"rate": math.nan}, "rate is nan; expected a finite number, above 0"),
@@ -194,7 +194,7 @@ def test_an_older_name_is_read_and_named_in_faults():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sizes=4\nsizes=0", "s.config:5: sample.sizes is 0; expected at least 1 frames"),
+        ("sizes=4\nsizes=0", "s.config:5: sample.sizes is 0; expected at least 1 frame"),
         ("limits=0:x", "s.config:4: sample.limits is 'x'; expected a number"),
         ("even=1.5", "s.config:4: sample.even is '1.5'; expected an integer"),
         ("even=3", "s.config:4: sample.even is 3; expected an even number"),
@@ -320,7 +320,7 @@ def test_docstrings_are_made_of_the_declarations():
     text = inspect.getdoc(SampleOptions)
     begin, end = text.index("Parameters\n----------\n"), text.index("\n\nRaises\n------")
     assert 0 < begin < end
-    assert "sizes : Sequence[int]\n    Frames of a minibatch (at least 1 frames).\n" in text
+    assert "sizes : Sequence[int]\n    Frames of a minibatch (at least 1 frame).\n" in text
     assert "context : Literal['both', 'left']\n    Neighbours that count.\n" in text
     assert "name : str\n    Its name, of `context`.\n" in text
     assert "seed : int\n    Seed of the program." in text
