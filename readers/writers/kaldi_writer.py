@@ -27,12 +27,13 @@ from readers.kaldi.specifiers import parse_specifier
 from readers.minibatches.base import Utterance, WriterBlock
 from readers.writers.node_files import NodeFilesWriter, refuse_absent
 
-# With Kaldicmd, all without effect: of a node, lists of utterances, and of the writer, options of its reader.
-LISTS = ("scpFile", "file")
-READER_NAMES = (
-    *("readMethod", "frameMode", "miniBatchMode", "randomize"),
-    *("verbosity", "overflowValue", "maxNumOverflowWarning"),
-)
+# With Kaldicmd: of a node, and of the writer.
+LISTS = dict.fromkeys(("scpFile", "file"), "archives need no list of utterances")
+OF_READER = dict.fromkeys(("readMethod", "frameMode", "miniBatchMode", "randomize"), "it is for the reader") | {
+    "verbosity": "the program has one log for everything",
+    **dict.fromkeys(("overflowValue", "maxNumOverflowWarning"), "numbers do not overflow"),
+}
+WITHOUT_EFFECT = LISTS | OF_READER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +178,7 @@ def _writing(output: ArkOutput) -> Iterator[IO]:
 class Kaldi2Writer(KaldiWriter):
     """Writes Kaldi archives that the block of a node names as CNTK's Kaldi2Reader does; see KaldiWriter."""
 
-    idle_names = READER_NAMES
+    idle_names = tuple(OF_READER)
 
     @staticmethod
     def _open_output(name: str, block: Config) -> ArkOutput:
