@@ -115,7 +115,7 @@ SETTINGS: dict[str, Setting] = {
     "SPEECHMEAN": Setting(
         "speech_mean",
         parse_floats,
-        "mean of the static features over the speech of the training; then `_Z` subtracts a mean that follows speech; an extension",
+        "mean of the static features over the speech of the training; then `_Z` subtracts one that follows speech",
     ),
 }
 VALUES: dict[Callable[[str], Any], str] = {  # what a parser takes, for the reference page

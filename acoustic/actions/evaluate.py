@@ -31,7 +31,9 @@ class EvaluateOptions(ModelOptions):
         least=1,
     )  # fmt: skip
     epoch_size: int = option(0, "frames that are evaluated; 0: all", unit="frames", least=0)
-    show_every: int = option(100, "minibatches between two lines of the log", least=1, cntk="numMBsToShowResult")
+    show_every: int = option(
+        100, "minibatches between two lines of the log", unit="minibatches", least=1, cntk="numMBsToShowResult"
+    )
     names: tuple[str, ...] = option(
         (), "nodes that are evaluated; by default the criteria and evaluation nodes", cntk="evalNodeNames"
     )

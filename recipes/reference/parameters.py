@@ -141,6 +141,8 @@ BLOCKS = {
     "SGD": "the training",
     "autoAdjust": "automatic control of learning rate and minibatch size, with the names from `autoAdjustLR` on",
     "parallelTrain": "training by several jobs",
+    "ModelAveragingSGD": "options of this method",
+    "DataParallelSGD": "options of this method",
     "reader": "the data",
     "cvReader": "data on which every epoch is validated",
     "encoderReader": "sentences of the source",
@@ -156,6 +158,8 @@ BLOCKS = {
 
 
 # Network builders and training
+
+MODEL = Parameter("modelPath", "required", "file", "the model: every epoch writes MODEL.1, MODEL.2 and so on")
 
 
 def _simple_builder() -> Place:
@@ -175,6 +179,7 @@ def _ndl_builder() -> Place:
 
 def _sgd() -> Place:
     from acoustic.actions.train import TrainOptions
+    from acoustic.descriptions.builders.encoder_decoder import PairNames
     from acoustic.nodes.sequence_criterion import SequenceOptions
     from acoustic.training import configuration
     from acoustic.training.control.options import AutoAdjust
@@ -183,26 +188,34 @@ def _sgd() -> Place:
     from acoustic.training.rules import RULES
 
     rules = dict.fromkeys(RULES.values())
-    kinds = (TrainingOptions, configuration.SgdOptions, LayerwiseOptions, SequenceOptions, *rules, AutoAdjust)
+    kinds = (
+        TrainingOptions,
+        configuration.SgdOptions,
+        LayerwiseOptions,
+        SequenceOptions,
+        *rules,
+        AutoAdjust,
+        PairNames,
+    )
     rows = (
-        Parameter("modelPath", "required", "file", "the model: every epoch writes MODEL.1, MODEL.2 and so on"),
+        MODEL,
         *(row for row in rows_of(TrainOptions) if row.name == "makeMode"),
         *_blocks("autoAdjust", "parallelTrain"),
-        *rows_of(*kinds),
-        Parameter("encoderNodes", "", "text", "nodes of the encoder whose values the decoder gets"),
-        Parameter("decoderNodes", "", "text", "nodes of the decoder that get them"),
+        *(row for row in rows_of(*kinds) if row.name not in configuration.WITHOUT_EFFECT),
     )
-    idle = {row.name.lower() for row in rows}
-    others = {name: why for name, why in configuration.WITHOUT_EFFECT.items() if name.lower() not in idle}
-    return Place("3.3.1", "SGD", {"": rows}, _without_effect(others))
+    return Place("3.3.1", "SGD", {"": rows}, _without_effect(configuration.WITHOUT_EFFECT))
 
 
 def _parallel() -> Place:
     from acoustic.training.parallel import options
 
-    return Place(
-        "", "parallelTrain in SGD", {"": rows_of(options.ParallelOptions)}, _without_effect(options.WITHOUT_EFFECT)
-    )
+    tables = {
+        "": rows_of(options.ParallelOptions, options.MethodOptions) + _blocks(options.AVERAGING, options.DATA_PARALLEL),
+        f"In {options.AVERAGING}:": rows_of(options.AveragingOptions),
+        f"In {options.DATA_PARALLEL}:": rows_of(options.GradientOptions),
+    }
+    idle = options.WITHOUT_EFFECT | options.AVERAGING_IDLE | options.GRADIENT_IDLE
+    return Place("", "parallelTrain in SGD", tables, _without_effect(idle) + _refused(options.NOT_BUILT))
 
 
 # Readers and writers
@@ -358,7 +371,9 @@ OUR_ACTIONS = ("export", "exportDBN", "makeExamples", "mixUp", "combine")
 
 def _actions() -> Iterator[Place]:
     from acoustic.actions import ACTIONS
+    from acoustic.actions.decode_pairs import ModelHalves
 
+    others = {"testEncoderDecoder": (ModelHalves,)}
     for section, action in (*ACTION_SECTIONS.items(), *(("", action) for action in OUR_ACTIONS)):
         target = ACTIONS.get(action.lower())
         if target is None:
@@ -366,7 +381,8 @@ def _actions() -> Iterator[Place]:
             continue
         module, _, name = target.partition(":")
         kind: Any = getattr(importlib.import_module(f"acoustic.actions.{module}"), name)
-        rows = _blocks(*kind.blocks) + rows_of(kind.options, *kind.other_options)
+        model = (MODEL,) if "SGD" in kind.blocks else ()
+        rows = _blocks(*kind.blocks) + model + rows_of(kind.options, *others.get(action, ()))
         yield Place(section, f"action {action}", {"": rows}, _without_effect(kind.without_effect))
 
 

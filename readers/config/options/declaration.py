@@ -121,7 +121,7 @@ class Option:
 
     def describe(self) -> str:
         """Return the values that it may have, such as "at least 0 frames"; "" for any."""
-        unit = self.unit.removesuffix("s") if self.range == Range(least=1) else self.unit
+        unit = re.sub(r"(?<=ch)es$|s$", "", self.unit) if self.range == Range(least=1) else self.unit
         return self.expected or " or ".join(self.choices) or f"{self.range} {unit}".strip()
 
     def fault_of(self, value: Any) -> str | None:

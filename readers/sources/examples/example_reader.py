@@ -41,7 +41,7 @@ WITHOUT_EFFECT = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExampleReaderOptions(MinibatchOptions, MismatchOptions):
+class ExampleReaderOptions(MismatchOptions, MinibatchOptions):
     """The block of ExampleReader."""
 
     file: Path = option(help="archives of examples, FILE.1, FILE.2 and so on, as action makeExamples writes them")

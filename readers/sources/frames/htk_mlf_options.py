@@ -69,7 +69,7 @@ SUPERVISIONS: dict[str, type[Options]] = {  # role -> options of such a block
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaderOptions(VisitOptions, MismatchOptions):
+class ReaderOptions(MismatchOptions, VisitOptions):
     """The block of a reader of frames."""
 
     method: Literal["blockRandomize", "rollingWindow"] = option(

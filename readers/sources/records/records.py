@@ -94,8 +94,7 @@ class SelectionOptions(Options):
 
     def check(self, block: Config, size: int, is_label: bool, source: str | Path) -> str:
         """Return the name of the size of a stream.  Raises ConfigError if the block has another size."""
-        name = "label_dim" if is_label else "dim"
-        given = getattr(self, name)
+        name, given = ("label_dim", self.label_dim) if is_label else ("dim", self.dim)
         with located_faults(block):
             self.require(name, given in (None, size), f"is {given}; expected {size}, as in {source}")
         return self.declaration(name).key

@@ -125,7 +125,7 @@ class LMSequenceReader(SentenceReader):
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
-        options = LMSequenceOptions.from_block(config)
+        options = LMSequenceOptions.from_block(config, **({} if self.needs_text else {"file": None}))
         mode = options.mode
         inner, outer, features, conditions = self._find_blocks(config)
         output = "labels" if outer is inner else outer.name
