@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from decoder.lattices.determinise import determinise
 from decoder.lattices.links import weigh
+from decoder.lattices.nbest import nbest
+from decoder.lattices.nbest_rescoring import sentence_logs
 from decoder.lattices.posteriors import best_path, posteriors
 from decoder.lattices.rescoring import rescore_lattice
 from decoder.lm.collection import interpolated
@@ -247,6 +249,9 @@ def test_sentences_of_a_lattice_keep_their_scores_with_the_same_model():
         total = best_total(lattice)
         assert best_total(rescore_lattice(lattice, decoder.lm)) == pytest.approx(total, abs=1e-4)
         rescored += 1
+        for one in nbest(lattice, 3):
+            logs = sentence_logs(decoder.lm, one.sentences)
+            assert sum(log.sum() for log in logs) == pytest.approx(one.lm, abs=1e-4)
         reduced = determinise(lattice)
         assert best_total(reduced) == pytest.approx(total, abs=1e-4)
         for again in (reduced, determinise(reduced)):
