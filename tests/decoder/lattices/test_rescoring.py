@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from decoder.lattices.determinise import determinise
 from decoder.lattices.links import weigh
+from decoder.lattices.nbest import nbest
+from decoder.lattices.nbest_rescoring import sentence_logs
 from decoder.lattices.posteriors import best_path, posteriors
 from decoder.lattices.rescoring import rescore_lattice
 from decoder.lm.collection import interpolated
@@ -17,7 +19,7 @@ from decoder.lm.language_model import LN_10, LanguageModel
 from decoder.results.outputs import slf_lattice
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
-from readers.htk.slf import SENT_START
+from readers.htk.slf import SENT_END
 from tests.decoder.lattices.small_lattices import HEADER, lattice_of, paths, random_lattice
 from tests.decoder.lm.test_language_model import make_arpa, twin_log10
 from tests.decoder.search.test_decoder import random_case
@@ -235,8 +237,8 @@ def test_more_nodes_than_wanted():
 
 
 def test_sentences_of_a_lattice_keep_their_scores_with_the_same_model():
-    """Also with a model without histories, and after a sentence without words; determinised where there is none."""
-    rescored = determinised = 0
+    """Also with a model without histories, and after a sentence without words; determinised, too."""
+    rescored = empty = 0
     for seed in range(200):
         case = random_case(seed, sentences=True)
         decoder = case.decoder.with_options(lattice_beam=3.0)
@@ -247,11 +249,16 @@ def test_sentences_of_a_lattice_keep_their_scores_with_the_same_model():
         total = best_total(lattice)
         assert best_total(rescore_lattice(lattice, decoder.lm)) == pytest.approx(total, abs=1e-4)
         rescored += 1
+        for one in nbest(lattice, 3):
+            logs = sentence_logs(decoder.lm, one.sentences)
+            assert sum(log.sum() for log in logs) == pytest.approx(one.lm, abs=1e-4)
         reduced = determinise(lattice)
-        if all(reduced.word[link] != SENT_START for link in np.flatnonzero(reduced.start == 0)):
-            assert best_total(rescore_lattice(reduced, decoder.lm)) == pytest.approx(total, abs=1e-4)
-            determinised += 1
-    assert min(rescored, determinised) >= 5
+        assert best_total(reduced) == pytest.approx(total, abs=1e-4)
+        for again in (reduced, determinise(reduced)):
+            assert best_total(rescore_lattice(again, decoder.lm)) == pytest.approx(total, abs=1e-4)
+        empty += any(reduced.word[link] == SENT_END for link in np.flatnonzero(reduced.start == 0))
+    assert rescored >= 5
+    assert empty >= 2
 
 
 def best_total(lattice):
