@@ -105,6 +105,7 @@ def make_demo(directory: Path) -> None:
         patch.setattr(synthesise, "plan_corpus", few)
         patch.setattr(timit, "DEMO_OVERRIDES", TRAINING)
         patch.setattr(grid, "GRID", TUNING)
+        patch.setattr(grid, "WORD_GRID", TUNING)
         assert main(["recipe", "timit", "--out", "exp/demo", "--size", "demo", "--workers", "2"]) == 0
 
 
