@@ -124,10 +124,10 @@ def check_amount(where: Path, seconds: dict[str, float], sets: Sets, least: floa
 
 
 def write_configs(configs: Path, rate: int, out: Path) -> None:
-    """Write the configurations of features for a sample rate: cepstra, and mel channels without the mean of speech."""
+    """Write the configurations of features for a sample rate, cepstra and mel channels without the mean of speech."""
     kind = f"{rate // 1000}k.hcopy"
     write_warped_config(configs / f"fbank{kind}", 1.0, out / f"{CHANNELS}.hcopy")
-    write_warped_config(configs / f"mfcc{kind}", 1.0, out / f"{CEPSTRA}.hcopy")
+    write_warped_config(configs / f"mfcc{kind}", 1.0, out / "static.hcopy")
 
 
 def write_hcopy_lists(sets: Sets, out: Path) -> None:

@@ -231,10 +231,12 @@ class Recipe:
         from recipes.own.lists import write_feature_lists
 
         config = self.out / "config"
-        lost = command(
-            "hcopy", "-C", config / "channels.hcopy", "-S", self.out / "lists" / "speech.list",
-            "--speech-mean", config / "mean.hcopy", "-j", self.workers,
-        )  # fmt: skip
+        lost = 0
+        for static, with_mean in (("channels.hcopy", "mean.hcopy"), ("static.hcopy", "cepstra.hcopy")):
+            lost |= command(
+                "hcopy", "-C", config / static, "-S", self.out / "lists" / "speech.list",
+                "--speech-mean", config / with_mean, "-j", self.workers,
+            )  # fmt: skip
         for warp in WARPS:
             write_warped_config(config / "mean.hcopy", warp, config / f"{warp_name(warp)}.hcopy")
         for path in sorted((self.out / "lists").glob("*.hcopy.list")):
