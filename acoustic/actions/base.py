@@ -53,6 +53,15 @@ class CommonSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CommandOptions(Options):
+    """What a command block does."""
+
+    actions: tuple[str, ...] = option(
+        ("train",), "what the command does: one action, or several in this order", cntk="action", expected="an action"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ActionOptions(Options):
     """Options of every action."""
 

@@ -80,7 +80,8 @@ class BuilderOptions(Options):
         "deviation 0.2 initValueScale / sqrt(columns), as CNTK computes (the book has sqrt(fanout))",
     )
     fan_in_init: bool = option(
-        False, "draw them from a normal distribution with standard deviation initValueScale / sqrt(columns) instead"
+        False,
+        "draw initial weights from a normal distribution of standard deviation initValueScale / sqrt(columns) instead",
     )
     normalise_features: bool = option(
         False, "normalise mean and variance of the input, computed on the training data", cntk="applyMeanVarNorm"

@@ -4,7 +4,7 @@ import inspect
 import re
 import textwrap
 import typing
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, field, fields
 from functools import cache
@@ -82,8 +82,8 @@ class Options:
             if declared.several == SCHEDULE:
                 value = Schedule(value if isinstance(value, Sequence) else (value,))
                 object.__setattr__(self, declared.name, value)
-            elif declared.several == LIST and not isinstance(value, tuple):
-                value = tuple(value)
+            elif declared.several == LIST:
+                value = tuple(map(Path, value) if declared.type is Path else value)
                 object.__setattr__(self, declared.name, value)
             elif declared.type is Path and isinstance(value, str):
                 object.__setattr__(self, declared.name, Path(value))
@@ -116,7 +116,8 @@ class Options:
             if not declared.in_blocks or declared.name in without:
                 continue
             if (key := declared.set_by(block)) or declared.required:
-                values[declared.name] = _value_in(block, declared, key or declared.key)
+                with located_faults(block):
+                    values[declared.name] = _value_in(block, declared, key or declared.key)
         return values
 
     @classmethod
@@ -187,16 +188,26 @@ def _value_in(block: Config, declared: Option, key: str) -> Any:
     if declared.several == LIST:
         if declared.type in (int, float):
             return tuple(getattr(block, f"{READ_BY[declared.type]}s")(key, *default))
-        return tuple(map(declared.type, block.array(key, *default)))
+        return tuple(map(_converter(declared), block.array(key, *default)))
     if declared.parse is not None:
         text = block.text(key, *default)
-        try:
-            return declared.parse(text) if text else declared.default
-        except ConfigError as fault:
-            raise OptionFault(declared, f"is {text!r}: {fault}") from None
+        is_free = declared.type is str and not declared.choices  # the only kind of value that a text may be empty for
+        return _converter(declared)(text) if text or is_free else declared.default
     if declared.choices:
         return block.choice(key, declared.choices, *default)
     return getattr(block, READ_BY[declared.type])(key, *default)
+
+
+def _converter(declared: Option) -> Callable[[str], Any]:
+    """Return what converts a text to a value of an option, and raises OptionFault."""
+
+    def convert(text: str) -> Any:
+        try:
+            return (declared.parse or declared.type)(text)
+        except ConfigError as fault:
+            raise OptionFault(declared, f"is {text!r}: {fault}") from None
+
+    return convert
 
 
 def _words_of(declared: Option, value: Any) -> list[str]:
@@ -206,7 +217,8 @@ def _words_of(declared: Option, value: Any) -> list[str]:
     values = [str(single) for single in value] if declared.several else [str(value)]
     if not declared.flag.startswith("-"):
         return values
-    return [word for text in values for word in (declared.flag, text)]
+    flag = declared.flag
+    return [word for text in values for word in ([f"{flag}={text}"] if text.startswith("-") else [flag, text])]
 
 
 def _with_parameters(text: str, documented: Mapping[str, tuple[Option, Any]]) -> str:
