@@ -29,7 +29,7 @@ from pathlib import Path
 from readers.errors import ArgonautError, ConfigError, FormatError
 from recipes.cli.console import one_line, progress_display, show_losses
 from recipes.cli.machines import add_machine_options, check_machines, open_runner
-from recipes.cli.raw_audio import channel_of
+from recipes.cli.raw_audio import audio_options
 
 AUDIO, WORDS, SPEAKERS, STATES = "audio.scp", "words.mlf", "speakers", "states.mlf"
 RESULTS = (AUDIO, WORDS, SPEAKERS, STATES, "hcopy.list", "report")
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.common.files import held, holder, require_writable
 
     out = Path(arguments.out)
-    recordings = read_recordings(arguments.source, channel_of(arguments.channel))
+    recordings = read_recordings(arguments.source, audio_options(arguments).channel)
     settings = settings_of(arguments)
     check_machines(arguments)
     if arguments.states and settings.speeds and not arguments.config:
@@ -125,7 +125,7 @@ def settings_of(arguments: argparse.Namespace):
     if not (fewest.is_integer() and most.is_integer()):
         raise ConfigError(f"--talkers {fewest:g}:{most:g}; expected whole numbers")
     files = {
-        name: read_recordings(source, channel_of(arguments.channel)) if source else ()
+        name: read_recordings(source, audio_options(arguments).channel) if source else ()
         for name, source in (
             ("noises", arguments.noise), ("foreground", arguments.foreground), ("talkers", arguments.babble),
             ("responses", arguments.reverb),
