@@ -14,13 +14,24 @@ def is_channel(channel: int | str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AudioFileOptions(Options):
-    """How audio files are read."""
+class ChannelOptions(Options):
+    """Which channel of audio files is read."""
 
     channel: str | int | None = option(
         None, "channel of audio with several, counted from 0, or mix, the mean of all", check=is_channel,
         expected=f"a number from 0, or {MIX}", metavar="N",
     )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if isinstance(self.channel, str) and is_count(self.channel):
+            object.__setattr__(self, "channel", int(self.channel))
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AudioFileOptions(ChannelOptions):
+    """How audio files are read."""
+
     upsample: bool = option(False, "accept audio of a lower sample rate than that of the training")
     rate: int | None = option(
         None, "sampling rate of audio without a header (default: from the header)", unit="Hz", least=1, metavar="HZ"
@@ -34,8 +45,6 @@ class AudioFileOptions(Options):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.channel, str) and is_count(self.channel):
-            object.__setattr__(self, "channel", int(self.channel))
         super().__post_init__()
         for name in ("encoding", "channels"):
             is_alone = self.rate is None and getattr(self, name) is not None

@@ -8,6 +8,7 @@ import pytest
 from tests.structure.test_imports import ROOT
 
 OUTPUT = {  # last line of each example
+    "augment": "copies: 6 done, 0 skipped, 0 failed",
     "extract_features": "files: 1 done, 0 skipped, 0 failed (48, 98)",
 }
 

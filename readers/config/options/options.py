@@ -67,7 +67,7 @@ class Options:
             if declared.several == SCHEDULE:
                 value = Schedule(value if isinstance(value, Sequence) else (value,))
                 object.__setattr__(self, declared.name, value)
-            elif declared.several == LIST and not isinstance(value, tuple):
+            elif declared.several == LIST and not isinstance(value, tuple | None):
                 value = tuple(value)
                 object.__setattr__(self, declared.name, value)
             elif declared.type is Path and isinstance(value, str):
@@ -185,6 +185,8 @@ def _words_of(declared: Option, value: Any) -> list[str]:
     if declared.type is bool:
         return [declared.flag]
     values = [str(single) for single in value] if declared.several else [str(value)]
+    if declared.separator:
+        values = [declared.separator.join(values)]
     if not declared.flag.startswith("-"):
         return values
     return [word for text in values for word in (declared.flag, text)]
