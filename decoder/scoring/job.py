@@ -28,9 +28,9 @@ class ComparedFiles(Options):
     """
 
     reference: Path = option(
-        help="MLF, trn or CTM with the reference transcripts", flag="reference", metavar="REFERENCE"
+        help="MLF, trn or CTM with the reference transcripts", flag="reference", metavar="reference"
     )
-    hypothesis: Path = option(help="MLF, trn or CTM with the recognised words", flag="hypothesis", metavar="HYPOTHESIS")
+    hypothesis: Path = option(help="MLF, trn or CTM with the recognised words", flag="hypothesis", metavar="hypothesis")
     ignore: tuple[str, ...] = option((), "ignore WORD (repeatable)", flag="-z --ignore", metavar="WORD")
     fold: Path | None = option(None, "phone map: a file that maps its first column to its last", metavar="MAP")
     level: int = option(
