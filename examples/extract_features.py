@@ -1,6 +1,6 @@
-"""Extract HTK feature files from audio files, and a list of them: python examples/extract_features.py DIRECTORY"""
+"""Extract an HTK feature file from audio, and list it for the training of a network."""
 
-import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +9,10 @@ from features import HcopyOptions, hcopy
 from readers.audio.audio_file import write_wav
 from readers.htk import read_htk
 
-CONFIG = "TARGETKIND = FBANK_D\nTARGETRATE = 100000\nWINDOWSIZE = 250000\nNUMCHANS = 24\n"
-
-
-def main(directory: Path) -> None:
-    """Extract the features of a second of noise."""
-    directory.mkdir(exist_ok=True)
-    write_wav(directory / "noise.wav", np.random.default_rng(0).integers(-3000, 3000, 16000), 16000)
-    (directory / "hcopy.config").write_text(CONFIG)
-    files = (f"{directory}/noise.wav", f"{directory}/noise.fbank")
-    result = hcopy(HcopyOptions(config=directory / "hcopy.config", files=files, scp=directory / "noise.scp"))
-    print(result.report.summary(), read_htk(files[1]).frames.shape)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+with tempfile.TemporaryDirectory() as directory:
+    config, audio, target = (f"{directory}/{name}" for name in ("hcopy.config", "noise.wav", "noise.fbank"))
+    Path(config).write_text("TARGETKIND = FBANK_D\nTARGETRATE = 100000\nWINDOWSIZE = 250000\nNUMCHANS = 24\n")
+    write_wav(audio, np.random.default_rng(0).integers(-3000, 3000, 16000), 16000)
+    result = hcopy(HcopyOptions(config=config, files=(audio, target), scp=f"{directory}/train.scp"))
+    print(result.report.summary(), read_htk(target).frames.shape)
+    print(Path(f"{directory}/train.scp").read_text(), end="")

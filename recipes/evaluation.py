@@ -67,7 +67,7 @@ class Evaluation:
     ivectors: Callable[[str], Path] | None = None
 
     def tune(self) -> int:
-        from recipes.cli.score import read_words
+        from decoder.scoring.words import read_words
         from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
         from recipes.tuning import Development
 
@@ -113,7 +113,7 @@ class Evaluation:
     def total(self, name: str):
         """Return the word errors on the test set with one of the language models."""
         from decoder.scoring.error_counts import score
-        from recipes.cli.score import read_words
+        from decoder.scoring.words import read_words
 
         return score(read_words(self.references), read_words(self.hypotheses(name))).total
 

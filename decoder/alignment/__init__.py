@@ -10,6 +10,7 @@ __all__, __getattr__ = face(
     {
         "aligner": ["AlignedSpan", "Aligner", "Alignment"],
         "boundaries": ["BoundaryComparison", "compare_boundaries"],
+        "boundary_job": ["BoundaryResult", "score_boundaries"],
         "goodness": ["PhoneGoodness"],
     },
 )

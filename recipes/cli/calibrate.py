@@ -107,7 +107,9 @@ def recognised_words(recognizer, path: str, audio: Mapping[str, str], arguments:
     """Recognise the recordings whose words a file has; return the words with posteriors and whether they are right."""
     from decoder.scoring import judge_words
     from decoder.scoring.error_counts import match_names
-    from recipes.cli.score import fold_map, read_words
+    from decoder.scoring.words import read_words
+    from readers.tables.timit import read_phone_map
+    from recipes.cli.score import fold_file
 
     references = read_words(path)
     wanted = sorted(match_names(references, audio).values())
@@ -124,4 +126,5 @@ def recognised_words(recognizer, path: str, audio: Mapping[str, str], arguments:
                 found[name] = [(word.text, word.confidence) for word in transcript.words]
                 report.done()
             show(number, len(wanted))
-    return judge_words(references, found, fold_map(arguments.fold))
+    fold = read_phone_map(fold_file(arguments.fold), -1) if arguments.fold else None
+    return judge_words(references, found, fold)

@@ -187,8 +187,8 @@ def run_consensus(arguments: argparse.Namespace) -> int:
 def run_oracle(arguments: argparse.Namespace) -> int:
     from decoder.lattices.posteriors import oracle
     from decoder.scoring.error_counts import SENTENCE_MARKS
+    from decoder.scoring.words import read_words
     from readers.htk.mlf import Label, write_mlf
-    from recipes.cli.score import read_words
 
     check_outputs(arguments, arguments.mlf)
     references = read_words(arguments.reference, arguments.level)

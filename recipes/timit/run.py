@@ -176,8 +176,8 @@ class Recipe:
         ]  # fmt: skip
 
     def tune(self) -> int:
+        from decoder.scoring.words import read_words
         from readers.tables.timit import read_phone_map
-        from recipes.cli.score import read_words
         from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
         from recipes.timit.grid import GRID
         from recipes.timit.prepare import PHONE_MAP
@@ -223,8 +223,8 @@ class Recipe:
 
     def closing(self) -> None:
         from decoder.scoring.error_counts import score
+        from decoder.scoring.words import read_words
         from readers.tables.timit import read_phone_map
-        from recipes.cli.score import read_words
         from recipes.timit.prepare import PHONE_MAP
 
         total = score(read_words(self.references), read_words(self.hypotheses), fold=read_phone_map(PHONE_MAP)).total

@@ -1,21 +1,21 @@
-"""The examples run as they are."""
+"""The scripts of examples/, which need no arguments, run and print something."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.structure.test_imports import ROOT
-
-OUTPUT = {  # last line of each example
-    "augment": "copies: 6 done, 0 skipped, 0 failed",
-    "extract_features": "files: 1 done, 0 skipped, 0 failed (48, 98)",
-}
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OUTPUT)
-def test_example(name, tmp_path):
-    command = [sys.executable, str(ROOT / "examples" / f"{name}.py"), str(tmp_path / "out")]
-    done = subprocess.run(command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == OUTPUT[name]
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
+def test_an_example_runs(example, tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, example], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+    assert list(tmp_path.iterdir()) == []

@@ -292,7 +292,7 @@ def test_options_that_change_phones_need_a_dictionary(task, capsys, options):
     arguments = graph_arguments(task, "--silence", "sil", *options)
     at = arguments.index("--dict")
     assert main(arguments[:at] + arguments[at + 2 :]) == 2
-    assert capsys.readouterr().err == f"error: command line: {options[0]} without --dict; expected both\n"
+    assert capsys.readouterr().err == f"error: command line: {options[0]} is given without --dict; expected both\n"
 
 
 @pytest.fixture

@@ -311,7 +311,7 @@ def test_a_broken_lattice_does_not_take_the_others_along(place, capsys):
         (["words"], "no output file; expected -o or --mlf"),
         (["words", "-o", "w.doc"], "w.doc: unknown format of words; expected a name that ends in .ctm"),
         (["words", "-o", "w.ctm", "--scale", "0"], "--scale 0; expected a number above 0"),
-        (["oracle", "--reference", "ref.mlf", "--level", "-1"], "--level -1; expected 0 or more"),
+        (["oracle", "--reference", "ref.mlf", "--level", "-1"], "level -1 of an MLF; expected at least 0"),
     ],
 )
 def test_faults_are_one_line(place, capsys, monkeypatch, arguments, message):
