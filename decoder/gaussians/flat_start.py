@@ -43,7 +43,7 @@ from decoder.gaussians.statistics import (
     targets,
 )
 from decoder.gaussians.transitions import Topology, Transitions
-from decoder.graph.lexicon import SILENCE_TOPOLOGIES
+from decoder.graph.options import SILENCE_TOPOLOGIES
 from decoder.graph.phone_models import distil
 from decoder.lm.language_model import SENTENCE_START
 from readers.common.jobs.runner import Runner

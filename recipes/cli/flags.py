@@ -50,6 +50,8 @@ def is_group(declared: Option) -> bool:
 def _keywords(declared: Option, options: type[Options]) -> dict[str, Any]:
     """Return the keywords of argparse.  An option that is not given does not appear in the namespace."""
     common = {"default": argparse.SUPPRESS, "help": _help(declared, options)}
+    if declared.type is bool and declared.default is None:
+        return common | {"action": argparse.BooleanOptionalAction}
     if declared.type is bool:
         return common | {"action": "store_false" if declared.default is True else "store_true"}
     if declared.choices:
@@ -57,7 +59,7 @@ def _keywords(declared: Option, options: type[Options]) -> dict[str, Any]:
     elif declared.flags[0].startswith("-"):
         common["metavar"] = declared.metavar
     if declared.several == LIST and declared.flags[0].startswith("-"):
-        common["action"] = "append"
+        common |= {"action": "extend", "nargs": "+"} if declared.greedy else {"action": "append"}
     return common | {"type": _converter(declared)}
 
 
@@ -83,7 +85,7 @@ def _count(declared: Option) -> str | None:
 
 def _help(declared: Option, options: type[Options]) -> str:
     """Return the help of a flag, with the default unless it says nothing."""
-    text, default = with_names(declared.help, options.declared(), "flag").replace("%", "%%"), declared.default
+    text, default = with_names(declared.help, options.with_groups(), "flag").replace("%", "%%"), declared.default
     if declared.required or default is None or isinstance(default, bool) or default in ("", ()) or "default" in text:
         return text
     return f"{text} ({f'{default:g}' if isinstance(default, float) else default})"

@@ -156,7 +156,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def note_short_pause(topology) -> None:
     """Print a note if pronunciations contain a short pause, which would be a phone like any other."""
-    from decoder.graph.lexicon import SHORT_PAUSE
+    from decoder.graph.options import SHORT_PAUSE
 
     if SHORT_PAUSE in topology.models and topology.silence != SHORT_PAUSE:
         print(

@@ -19,11 +19,12 @@ EXCEPTIONS = {
 
 
 def texts(tree: ast.AST) -> Iterator[ast.Constant]:
-    """Yield the texts of a module that are no docstrings."""
+    """Yield the texts of a module that are no docstrings, nor the flags that declare an option."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docstrings = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and _has_text(node)}
+    others = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and _has_text(node)}
+    others |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "flag"}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in others:
             yield node
 
 

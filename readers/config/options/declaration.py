@@ -75,6 +75,8 @@ class Option:
         Title of the group of options that begins with this one, "" if the group goes on.
     parse : callable or None
         Converts text to the value.
+    greedy : bool
+        Whether its flag takes all words up to the next flag, if it has several values.
     in_blocks, on_command_line : bool
         Whether a configuration and the command line can set it.
     """
@@ -94,6 +96,7 @@ class Option:
     metavar: str = ""
     heading: str = ""
     parse: Callable[[str], Any] | None = None
+    greedy: bool = False
     in_blocks: bool = True
     on_command_line: bool = True
 
@@ -155,6 +158,7 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
     metavar: str = "",
     heading: str = "",
     parse: Callable[[str], Any] | None = None,
+    greedy: bool = False,
 ) -> Any:
     """Declare a field of Options.
 
@@ -180,12 +184,14 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
         Title of the group of options that this one begins.
     parse : callable, optional
         Converts the text of the command line or of a configuration to the value; raises ConfigError.
+    greedy : bool
+        Whether its flag takes all words up to the next flag: `--mmf macros hmmdefs`.
     """
     bounds = Range(least, above, most, below)
     declared = Option(
         name="", help=help, unit=unit, range=bounds, check=check, expected=expected, key=cntk or "", metavar=metavar,
-        flags=tuple((flag or "").split()), heading=heading, parse=parse, in_blocks=cntk is not None,
-        on_command_line=flag is not None,
+        flags=tuple((flag or "").split()), heading=heading, parse=parse, greedy=greedy,
+        in_blocks=cntk is not None, on_command_line=flag is not None,
     )  # fmt: skip
     return field(default=default, metadata={DECLARED: declared})
 
