@@ -40,7 +40,7 @@ class GraphFiles(Options):
         (),
         "estimate the transitions from this state alignment instead: an MLF, or archives of Kaldi that contain the "
         "line numbers of {state_list}, from 0",
-        greedy=True,
+        separator=" ",
     )
     dictionary: GraphDictionary = group(GraphDictionary)
     lm: Path | None = option(None, "ARPA language model, plain or .gz")
@@ -53,7 +53,7 @@ class GraphFiles(Options):
     mmf: tuple[Path, ...] = option(
         (),
         "HTK model definitions (text), read in this order",
-        greedy=True,
+        separator=" ",
         heading="triphones: an HTK model set, or the tables extracted from one",
     )
     hmm_list: Path | None = option(None, "lines `logical physical` (default: the models of {mmf})")

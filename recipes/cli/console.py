@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from readers.common.environment import CompilationNotes, compilation
-from readers.common.faults import os_reason
+from readers.common.faults import one_line
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
 from readers.config.options import OptionFault
@@ -144,24 +144,6 @@ def program_name() -> str:
 def is_interrupted(status: int) -> bool:
     """Whether a command with this exit status was stopped by a signal."""
     return status - SIGNAL_BASE in STOPPING
-
-
-def one_line(fault: Exception) -> str:
-    """Return the message without line breaks; for an OSError with a file name, `file: reason`."""
-    if isinstance(fault, OSError) and fault.filename is not None:
-        return f"{fault.filename}: {os_reason(fault)}"
-    if isinstance(fault, FileNotFoundError) and not _in_a_directory():
-        return "the current directory has been deleted; expected one that exists; change to another directory"
-    return " ".join(str(fault).split())
-
-
-def _in_a_directory() -> bool:
-    """Whether the current directory exists."""
-    try:
-        Path.cwd()
-    except OSError:
-        return False
-    return True
 
 
 def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object = "") -> list[str]:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,12 +59,14 @@ def _keywords(declared: Option, options: type[Options]) -> dict[str, Any]:
         common["choices"] = declared.choices
     elif declared.flags[0].startswith("-"):
         common["metavar"] = declared.metavar
-    if declared.several == LIST and declared.flags[0].startswith("-"):
-        common |= {"action": "extend", "nargs": "+"} if declared.greedy else {"action": "append"}
+    if declared.several == LIST and declared.flags[0].startswith("-") and declared.separator in ("", " "):
+        common |= {"action": "extend", "nargs": "+"} if declared.separator else {"action": "append"}
     return common | {"type": _converter(declared)}
 
 
 def _converter(declared: Option) -> Callable[[str], Any]:
+    if declared.separator.strip():
+        return partial(_separated, declared)
     if declared.parse is None:
         return declared.type if declared.type in (int, float, Path) else str
     parse = declared.parse
@@ -77,6 +80,16 @@ def _converter(declared: Option) -> Callable[[str], Any]:
     return convert
 
 
+def _separated(declared: Option, text: str) -> tuple[Any, ...]:
+    """Return the values of a text such as `0.9,1.1`."""
+    parts = filter(None, map(str.strip, text.split(declared.separator)))
+    try:
+        return tuple(map(declared.type, parts))
+    except ValueError:
+        what = {int: "whole numbers", float: "numbers"}[declared.type]
+        raise argparse.ArgumentTypeError(f"{text!r}; expected {what} separated by {declared.separator!r}") from None
+
+
 def _count(declared: Option) -> str | None:
     if declared.several == LIST:
         return "+" if declared.required else "*"
@@ -88,4 +101,6 @@ def _help(declared: Option, options: type[Options]) -> str:
     text, default = with_names(declared.help, options.with_groups(), "flag").replace("%", "%%"), declared.default
     if declared.required or default is None or isinstance(default, bool) or default in ("", ()) or "default" in text:
         return text
-    return f"{text} ({f'{default:g}' if isinstance(default, float) else default})"
+    defaults = default if declared.separator else (default,)
+    shown = declared.separator.join(f"{value:g}" if isinstance(value, float) else str(value) for value in defaults)
+    return f"{text} ({shown})"

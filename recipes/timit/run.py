@@ -135,7 +135,7 @@ class Recipe:
         )  # fmt: skip
 
     def labels(self) -> int:
-        from recipes.features import write_feature_list
+        from readers.htk.scp import write_feature_list
         from recipes.timit import prepare
 
         labels = self.out / "labels"

@@ -75,8 +75,8 @@ class Option:
         Title of the group of options that begins with this one, "" if the group goes on.
     parse : callable or None
         Converts text to the value.
-    greedy : bool
-        Whether its flag takes all words up to the next flag, if it has several values.
+    separator : str
+        What stands between several values on the command line; "": each has a flag.
     in_blocks, on_command_line : bool
         Whether a configuration and the command line can set it.
     """
@@ -96,7 +96,7 @@ class Option:
     metavar: str = ""
     heading: str = ""
     parse: Callable[[str], Any] | None = None
-    greedy: bool = False
+    separator: str = ""
     in_blocks: bool = True
     on_command_line: bool = True
 
@@ -116,11 +116,11 @@ class Option:
 
     def fault_of(self, value: Any) -> str | None:
         """Return what is wrong with a value, or with each value of several, None if it is in range."""
+        if value is None and self.default is None:
+            return None
         if self.several and self.default and not value:
             return f"is empty; expected {self.describe() or 'a value'}"
         for single in value if self.several else (value,):
-            if single is None and self.default is None:
-                continue
             if self.choices and single not in self.choices:
                 return f"is {single!r}; expected {self.describe()}"
             if self.type in (int, float) and (text := self._fault_of_number(single)):
@@ -158,7 +158,7 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
     metavar: str = "",
     heading: str = "",
     parse: Callable[[str], Any] | None = None,
-    greedy: bool = False,
+    separator: str = "",
 ) -> Any:
     """Declare a field of Options.
 
@@ -184,13 +184,13 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
         Title of the group of options that this one begins.
     parse : callable, optional
         Converts the text of the command line or of a configuration to the value; raises ConfigError.
-    greedy : bool
-        Whether its flag takes all words up to the next flag: `--mmf macros hmmdefs`.
+    separator : str
+        What stands between several values on the command line, such as a comma, or a blank: `--mmf macros hmmdefs`.
     """
     bounds = Range(least, above, most, below)
     declared = Option(
         name="", help=help, unit=unit, range=bounds, check=check, expected=expected, key=cntk or "", metavar=metavar,
-        flags=tuple((flag or "").split()), heading=heading, parse=parse, greedy=greedy,
+        flags=tuple((flag or "").split()), heading=heading, parse=parse, separator=separator,
         in_blocks=cntk is not None, on_command_line=flag is not None,
     )  # fmt: skip
     return field(default=default, metadata={DECLARED: declared})

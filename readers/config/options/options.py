@@ -67,7 +67,7 @@ class Options:
             if declared.several == SCHEDULE:
                 value = Schedule(value if isinstance(value, Sequence) else (value,))
                 object.__setattr__(self, declared.name, value)
-            elif declared.several == LIST:
+            elif declared.several == LIST and value is not None:
                 values = (value,) if isinstance(value, str | Path) else value
                 value = tuple(map(Path, values)) if declared.type is Path else tuple(values)
                 object.__setattr__(self, declared.name, value)
@@ -195,10 +195,12 @@ def _words_of(declared: Option, value: Any) -> list[str]:
         refused = declared.default is None and not value
         return ["--" + "no-" * refused + declared.flag[2:]]
     values = [str(single) for single in value] if declared.several else [str(value)]
+    if declared.separator == " ":
+        return [declared.flag, *values]
+    if declared.separator:
+        values = [declared.separator.join(values)]
     if not declared.flag.startswith("-"):
         return values
-    if declared.greedy:
-        return [declared.flag, *values]
     return [word for text in values for word in (declared.flag, text)]
 
 

@@ -21,7 +21,7 @@ class Inner(Options):
 class Outer(Options):
     """Options with all kinds of flags."""
 
-    models: tuple[Path, ...] = option((), "models, instead of {words}", greedy=True)
+    models: tuple[Path, ...] = option((), "models, instead of {words}", separator=" ")
     silence: bool | None = option(None, "allow silence")
     inner: Inner = group(Inner)
     loop: bool = option(False, "a loop")
