@@ -250,7 +250,7 @@ def test_words_outside_the_vocabulary_name_its_file_and_the_way_out(task, capsys
     [
         (
             '#!MLF!#\n"*/u1.lab"\nX\n.\n',
-            "text:1: a master label file; expected sentences, one per line, or this file as",
+            "text:1: a master label file; expected sentences, one per line",
         ),
         ("\n\\data\\\nngram 1=2\n", "text: an ARPA language model; expected sentences, one per line"),
     ],
