@@ -10,7 +10,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "combination": ["combine"],
-        "consensus": ["Consensus"],
+        "consensus": ["Consensus", "Slot"],
         "posteriors": ["best_path", "confident_words", "oracle"],
         "rescoring": ["rescore_lattice"],
         "nbest_rescoring": ["RescoringOptions", "rescore"],
