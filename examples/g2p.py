@@ -3,8 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from decoder.g2p import G2PApplyOptions, G2PTrainOptions, apply_g2p, train_g2p
-from decoder.g2p.options import TrainingDictionary
+from decoder.g2p import G2PApplyOptions, G2PTrainOptions, TrainingDictionary, apply_g2p, train_g2p
 
 LETTERS = {"b": "B", "a": "AH", "t": "T", "i": "IH", "m": "M"}
 WORDS = [first + vowel + last for first in "btm" for vowel in "ai" for last in "btm"]

@@ -13,7 +13,14 @@ __all__, __getattr__ = face(
         "model": ["G2P"],
         "completion": ["Guesses", "complete_dictionary"],
         "job": ["G2PApplyResult", "G2PTrainResult", "apply_g2p", "measure_g2p", "train_g2p"],
-        "options": ["CompletedDictionary", "G2PApplyOptions", "G2PMeasureOptions", "G2PTrainOptions"],
+        "options": [
+            "CompletedDictionary",
+            "G2PApplyOptions",
+            "G2PMeasureOptions",
+            "G2PTrainOptions",
+            "HeldOutDictionary",
+            "TrainingDictionary",
+        ],
         "evaluation": ["count_errors", "hold_out"],
     },
 )

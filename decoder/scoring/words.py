@@ -80,10 +80,10 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> M
         if first != HEADER:
             raise FormatError(
                 f"{path}:1: first line {first[:40]!r}; expected {HEADER}, or all lines as in trn or CTM; "
-                "for lines `utterance words` use --text"
+                "lines `utterance words` have to be allowed (text)"
             )
     labels = read_mlf(path)
     words = MLFWords(labels, level) if labels.is_large or labels.patterns else dict(MLFWords(labels, level))
     if level and words and not any(words.values()):
-        raise FormatError(f"{path}: no label has a level {level}; expected --level with words, such as 0")
+        raise FormatError(f"{path}: no label has a level {level}; expected a level with words, such as 0")
     return words

@@ -55,19 +55,21 @@ def is_group(declared: Option) -> bool:
 def _keywords(declared: Option, options: type[Options]) -> dict[str, Any]:
     """Return the keywords of argparse.  An option that is not given does not appear in the namespace."""
     common = {"default": argparse.SUPPRESS, "help": _help(declared, options)}
+    if declared.type is bool and declared.default is None:
+        return common | {"action": argparse.BooleanOptionalAction}
     if declared.type is bool:
         return common | {"action": "store_false" if declared.default is True else "store_true"}
     if declared.choices:
         common["choices"] = declared.choices
     elif declared.flags[0].startswith("-"):
         common["metavar"] = declared.metavar
-    if declared.several == LIST and declared.flags[0].startswith("-") and not declared.separator:
-        common["action"] = "append"
+    if declared.several == LIST and declared.flags[0].startswith("-") and declared.separator in ("", " "):
+        common |= {"action": "extend", "nargs": "+"} if declared.separator else {"action": "append"}
     return common | {"type": _converter(declared)}
 
 
 def _converter(declared: Option) -> Callable[[str], Any]:
-    if declared.separator:
+    if declared.separator.strip():
         return partial(_separated, declared)
     if declared.parse is None:
         return declared.type if declared.type in (int, float, Path) else str
@@ -100,7 +102,7 @@ def _count(declared: Option) -> str | None:
 
 def _help(declared: Option, options: type[Options]) -> str:
     """Return the help of a flag, with the default unless it says nothing."""
-    text, default = with_names(declared.help, options.declared(), "flag").replace("%", "%%"), declared.default
+    text, default = with_names(declared.help, options.with_groups(), "flag").replace("%", "%%"), declared.default
     if declared.required or default is None or isinstance(default, bool) or default in ("", ()) or "default" in text:
         return text
     defaults = default if declared.separator else (default,)

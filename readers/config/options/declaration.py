@@ -76,7 +76,7 @@ class Option:
     parse : callable or None
         Converts text to the value.
     separator : str
-        What stands between several values in one word of the command line; "": each is a word.
+        What stands between several values on the command line; "": each has a flag.
     in_blocks, on_command_line : bool
         Whether a configuration and the command line can set it.
     """
@@ -185,7 +185,7 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
     parse : callable, optional
         Converts the text of the command line or of a configuration to the value; raises ConfigError.
     separator : str
-        What stands between several values in one word of the command line, such as a comma.
+        What stands between several values on the command line, such as a comma, or a blank: `--mmf macros hmmdefs`.
     """
     bounds = Range(least, above, most, below)
     declared = Option(

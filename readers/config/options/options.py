@@ -67,8 +67,9 @@ class Options:
             if declared.several == SCHEDULE:
                 value = Schedule(value if isinstance(value, Sequence) else (value,))
                 object.__setattr__(self, declared.name, value)
-            elif declared.several == LIST and not isinstance(value, tuple | None):
-                value = tuple(value)
+            elif declared.several == LIST and value is not None:
+                values = (value,) if isinstance(value, str | Path) else value
+                value = tuple(map(Path, values)) if declared.type is Path else tuple(values)
                 object.__setattr__(self, declared.name, value)
             elif declared.type is Path and isinstance(value, str):
                 object.__setattr__(self, declared.name, Path(value))
@@ -82,8 +83,16 @@ class Options:
 
     @classmethod
     def declaration(cls, name: str) -> Option:
-        """Return the declaration of the field `name`."""
-        return next(declared for declared in cls.declared() if declared.name == name)
+        """Return the declaration of the field `name`, of the options or of one of their groups."""
+        return next(declared for declared in cls.with_groups() if declared.name == name)
+
+    @classmethod
+    def with_groups(cls) -> Iterator[Option]:
+        """Yield the declarations of the options, and of those in groups."""
+        for declared in cls.declared():
+            yield declared
+            if isinstance(declared.type, type) and issubclass(declared.type, Options):
+                yield from declared.type.with_groups()
 
     @classmethod
     def option_keys(cls) -> list[str]:
@@ -137,7 +146,7 @@ class Options:
     def require(self, name: str, fine: bool, text: str) -> None:
         """Raise OptionFault for the field `name` unless `fine`; text: what is wrong and what was expected."""
         if not fine:
-            raise OptionFault(self.declaration(name), text, self.declared())
+            raise OptionFault(self.declaration(name), text, self.with_groups())
 
 
 @contextmanager
@@ -183,8 +192,11 @@ def _value_in(block: Config, declared: Option) -> Any:
 def _words_of(declared: Option, value: Any) -> list[str]:
     """Return the words of the command line that give an option a value."""
     if declared.type is bool:
-        return [declared.flag]
+        refused = declared.default is None and not value
+        return ["--" + "no-" * refused + declared.flag[2:]]
     values = [str(single) for single in value] if declared.several else [str(value)]
+    if declared.separator == " ":
+        return [declared.flag, *values]
     if declared.separator:
         values = [declared.separator.join(values)]
     if not declared.flag.startswith("-"):
