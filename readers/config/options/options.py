@@ -82,8 +82,9 @@ class Options:
             if declared.several == SCHEDULE:
                 value = Schedule(value if isinstance(value, Sequence) else (value,))
                 object.__setattr__(self, declared.name, value)
-            elif declared.several == LIST:
-                value = tuple(map(Path, value) if declared.type is Path else value)
+            elif declared.several == LIST and value is not None:
+                values = (value,) if isinstance(value, str | Path) else value
+                value = tuple(map(Path, values)) if declared.type is Path else tuple(values)
                 object.__setattr__(self, declared.name, value)
             elif declared.type is Path and isinstance(value, str):
                 object.__setattr__(self, declared.name, Path(value))
@@ -97,8 +98,16 @@ class Options:
 
     @classmethod
     def declaration(cls, name: str) -> Option:
-        """Return the declaration of the field `name`."""
-        return next(declared for declared in cls.declared() if declared.name == name)
+        """Return the declaration of the field `name`, of the options or of one of their groups."""
+        return next(declared for declared in cls.with_groups() if declared.name == name)
+
+    @classmethod
+    def with_groups(cls) -> Iterator[Option]:
+        """Yield the declarations of the options, and of those in groups."""
+        for declared in cls.declared():
+            yield declared
+            if isinstance(declared.type, type) and issubclass(declared.type, Options):
+                yield from declared.type.with_groups()
 
     @classmethod
     def option_keys(cls) -> list[str]:
@@ -154,7 +163,7 @@ class Options:
     def require(self, name: str, fine: bool, text: str) -> None:
         """Raise OptionFault for the field `name` unless `fine`; text: what is wrong and what was expected."""
         if not fine:
-            raise OptionFault(self.declaration(name), text, self.declared())
+            raise OptionFault(self.declaration(name), text, self.with_groups())
 
 
 @contextmanager
@@ -187,8 +196,10 @@ def _value_in(block: Config, declared: Option, key: str) -> Any:
         return getattr(block, f"{READ_BY[declared.type]}s")(key)
     if declared.several == LIST:
         if declared.type in (int, float):
-            return tuple(getattr(block, f"{READ_BY[declared.type]}s")(key, *default))
-        return tuple(map(_converter(declared), block.array(key, *default)))
+            values = getattr(block, f"{READ_BY[declared.type]}s")(key, *default)
+        else:
+            values = block.array(key, *default)
+        return values and tuple(map(_converter(declared), values))
     if declared.parse is not None:
         text = block.text(key, *default)
         is_free = declared.type is str and not declared.choices  # the only kind of value that a text may be empty for
@@ -213,8 +224,13 @@ def _converter(declared: Option) -> Callable[[str], Any]:
 def _words_of(declared: Option, value: Any) -> list[str]:
     """Return the words of the command line that give an option a value."""
     if declared.type is bool:
-        return [declared.flag]
+        refused = declared.default is None and not value
+        return ["--" + "no-" * refused + declared.flag[2:]]
     values = [str(single) for single in value] if declared.several else [str(value)]
+    if declared.separator == " ":
+        return [declared.flag, *values]
+    if declared.separator:
+        values = [declared.separator.join(values)]
     if not declared.flag.startswith("-"):
         return values
     flag = declared.flag

@@ -110,7 +110,7 @@ def open_graphs(arguments: argparse.Namespace, dictionary: list | None):
 
 def graph_silence(directory: Path) -> tuple[str | None, str]:
     """Return (silence model, topology) as recorded beside the graph; the model is None if there is no record."""
-    from decoder.graph.lexicon import SILENCE_TOPOLOGIES
+    from decoder.graph.options import SILENCE_TOPOLOGIES
     from readers.errors import FormatError
     from readers.tables.hmm_tables import read_silence
 

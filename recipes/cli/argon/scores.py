@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from readers.errors import ArgonautError, ConfigError, FormatError, ModelError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.options import spelled
-from recipes.cli.raw_audio import channel_of, raw_format
+from recipes.cli.raw_audio import audio_options
 
 NETWORK_OPTIONS = (
     *("am", "infiles", "features", "output_node", "chunks", "priors", "rate", "encoding", "channels", "channel"),
@@ -134,7 +134,7 @@ def require_ivectors(scorer, given: str | None, option: str) -> None:
 
 def chosen_channel(arguments: argparse.Namespace, front_end):
     """Return the channel of --channel or, without it, that of the configuration."""
-    chosen = channel_of(arguments.channel)
+    chosen = audio_options(arguments).channel
     return front_end.config.channel if chosen is None else chosen
 
 
@@ -164,7 +164,7 @@ class NetworkSource:
         self.ignores_mismatch = arguments.ignore_feature_mismatch
         self.front_end = open_front_end(arguments, self.scorer) if arguments.features else None
         self.vectors = None if arguments.features else open_vectors(arguments, self.scorer)
-        self.raw, self.upsample = raw_format(arguments), arguments.upsample
+        self.raw, self.upsample = audio_options(arguments).raw, arguments.upsample
         if self.front_end is None:
             for name in ("rate", "channel", "upsample"):
                 if getattr(arguments, name):

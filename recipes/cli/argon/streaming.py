@@ -23,7 +23,7 @@ from recipes.cli.argon.scores import chosen_channel, open_front_end, open_scorer
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
 from recipes.cli.live_display import JsonDisplay, TextDisplay, recognised
-from recipes.cli.raw_audio import raw_format
+from recipes.cli.raw_audio import audio_options
 
 SAMPLES = 1600  # read per block
 NOT_FOR_STREAMS = (
@@ -72,7 +72,7 @@ class Streaming:
         self.name, self.source = (
             ("stdin", "standard input") if piped else (Path(arguments.stream).stem, arguments.stream)
         )
-        raw = raw_format(arguments)
+        raw = audio_options(arguments).raw
         channel = chosen_channel(arguments, front_end)
         self.audio = open_audio(arguments.stream, SAMPLES, *(raw or (None,)), channel=channel)
         if front_end.config.speech_mean and arguments.running_mean != RUNNING_MEAN:
