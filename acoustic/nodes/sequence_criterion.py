@@ -145,26 +145,8 @@ class SequenceWithSoftmax(SupervisedCriterion):
         The input of the softmax.
     scaledLogLikelihood : (rows, T)
         The prediction minus the log priors.
-    hSmoothingWeight : float
-        H.
-    frameDropThresh : float
-        0 to use all frames.
-    doReferenceAlign : bool
-        Not built; false.
-    seqGammarUsesMBR : bool
-        Whether the criterion is sMBR, unless sequenceCriterion is mpe.
-    seqGammarAMF, seqGammarLMF : float
-        Divisor of the scores, and factor of the language model.
-    seqGammarWordPen : float
-        Added to the score of a path for each word.
-    seqGammarBMMIFactor : float
-        Added to the score of a path for each wrong frame.
-    sequenceCriterion : {mmi, mpe, smbr}
-    silenceFrames : {oneClass, ignored, counted}
-        Whether a frame in a silence phone is correct if the reference has any silence phone there, never, or like any
-        other frame. Only with counted can it be wrong for seqGammarBMMIFactor.
-    boostBySenone : bool
-        Whether seqGammarBMMIFactor compares senones instead of phones.
+    others
+        Options, those of `SequenceOptions` by their names in a configuration.
 
     Raises
     ------

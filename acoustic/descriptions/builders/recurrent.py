@@ -24,9 +24,7 @@ class RecurrentOptions(BuilderOptions):
     table_counts: ClassVar[bool] = False  # whether recurrentLayer=1 may mean the layer above the lookup table
 
     recurrent_layers: tuple[int, ...] = option(
-        (),
-        "numbers of the recurrent hidden layers, counted from 1, a lookup table included",
-        cntk="recurrentLayer",
+        (), "numbers of the recurrent hidden layers, counted from 1, a lookup table included", cntk="recurrentLayer"
     )
     default_activity: float = option(
         0.1, "value of a delay before the beginning of a sequence", cntk="defaultHiddenActivity"

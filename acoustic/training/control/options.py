@@ -84,11 +84,7 @@ class AutoAdjust(Options):
     )
     adapt_minibatch: bool = option(False, "adapt the minibatch size", cntk="autoAdjustMinibatch")
     tuning_frequency: int = option(
-        1,
-        "interval of searches for a minibatch size",
-        unit="epochs",
-        least=1,
-        cntk="minibatchSizeTuningFrequency",
+        1, "interval of searches for a minibatch size", unit="epochs", least=1, cntk="minibatchSizeTuningFrequency"
     )
     tuning_max: int = option(
         1048576, "largest minibatch size of a search", unit="frames", least=1, cntk="minibatchSizeTuningMax"

@@ -65,10 +65,7 @@ class ParallelOptions(Options):
     )
     retries: int = option(3, "how often a lost job is run again", least=0, cntk="jobRetries")
     keep: int = option(
-        0,
-        "averaged models that are kept; 0: at least 20, and those of an epoch",
-        least=0,
-        cntk="keepIterations",
+        0, "averaged models that are kept; 0: at least 20, and those of an epoch", least=0, cntk="keepIterations"
     )
     best_first: bool = option(
         True,

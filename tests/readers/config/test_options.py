@@ -212,6 +212,12 @@ def test_faults_of_blocks_have_file_line_and_full_name(text, message):
     assert str(caught.value) == message
 
 
+def test_values_without_their_class_have_located_faults_too():
+    assert SampleOptions.values_in(block("even=4; pair=a+b"), without=["size"]) == {"even": 4, "pair": ("a", "b")}
+    with pytest.raises(ConfigError, match=r"^s\.config:4: sample\.pair is 'c': expected A\+B$"):
+        SampleOptions.values_in(block("pair=c"))
+
+
 def test_a_required_option_is_missing():
     @dataclass(frozen=True, kw_only=True)
     class Required(Options):
