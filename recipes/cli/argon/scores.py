@@ -1,11 +1,11 @@
 """Sources of acoustic scores for `argon`: a network on features or audio, or stored log-likelihoods."""
 
 import argparse
-import contextlib
 from pathlib import Path
 
 from acoustic.scoring.opening import Scores
-from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.common.faults import naming
+from readers.errors import ConfigError, FormatError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.options import spelled
 
@@ -16,16 +16,6 @@ NETWORK_OPTIONS = (
 LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
 LIST_HEAD = 1 << 13  # bytes that tell a list from an archive
 ARCHIVE_PERIOD = 100_000  # 100 ns; archives do not contain the frame shift
-
-
-@contextlib.contextmanager
-def naming(entry):
-    """Prefix errors raised in the body with the file of the entry."""
-    try:
-        yield
-    except ArgonautError as fault:
-        name = "" if entry.path in str(fault) else f"{entry.path}: "
-        raise type(fault)(f"{name}{fault}") from fault
 
 
 def open_source(arguments: argparse.Namespace):
@@ -57,7 +47,7 @@ class StoredScores:
         self._entries = self._read_entries()
         self.num_outputs = None
         if self._entries:
-            with naming(self._entries[0]):
+            with naming(self._entries[0].path):
                 self.num_outputs = self._num_outputs(self._entries[0])
 
     def _read_entries(self) -> list:
