@@ -75,6 +75,7 @@ class AlignmentPipeline:
 def open_graphs(arguments: argparse.Namespace, dictionary: list | None):
     """Return the builders of alignment graphs, from the tables beside -graph or those given as options."""
     from decoder.graph import GraphOptions, PhoneModels
+    from decoder.graph.graph_file import recorded_silence
     from decoder.graph.transcript import TranscriptGraphs
     from readers.tables.hmm_tables import read_cntkmap, read_state_map, read_transitions
 
@@ -93,7 +94,7 @@ def open_graphs(arguments: argparse.Namespace, dictionary: list | None):
     silence = (arguments.silence or "").split(",")
     if len(silence) > 1:
         raise ConfigError(f"command line: --silence {arguments.silence}; expected one model with -alignmlf")
-    model, topology = graph_silence(directory)
+    model, topology = recorded_silence(directory)
     model = model if model in models.states else None  # the table may belong to other models than --state-map
     options = GraphOptions(
         silence=silence[0] or model,
@@ -106,18 +107,3 @@ def open_graphs(arguments: argparse.Namespace, dictionary: list | None):
         return TranscriptGraphs(models, dictionary, read_cntkmap(arguments.cntkmap), options, arguments.sil_cost)
     except GraphError as fault:
         raise GraphError(f"{arguments.cntkmap} + {arguments.state_map or directory}: {fault}") from fault
-
-
-def graph_silence(directory: Path) -> tuple[str | None, str]:
-    """Return (silence model, topology) as recorded beside the graph; the model is None if there is no record."""
-    from decoder.graph.options import SILENCE_TOPOLOGIES
-    from readers.errors import FormatError
-    from readers.tables.hmm_tables import read_silence
-
-    path = directory / "silence"
-    if not path.exists():
-        return None, SILENCE_TOPOLOGIES[0]
-    model, topology = read_silence(path)
-    if topology not in SILENCE_TOPOLOGIES:
-        raise FormatError(f"{path}: topology {topology!r}; expected {' or '.join(SILENCE_TOPOLOGIES)}")
-    return model, topology
