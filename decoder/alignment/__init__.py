@@ -9,6 +9,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "aligner": ["AlignedSpan", "Aligner", "Alignment"],
+        "average_job": ["AverageOptions", "AverageResult", "average"],
         "boundaries": ["BoundaryComparison", "compare_boundaries"],
         "boundary_job": ["BoundaryResult", "score_boundaries"],
         "goodness": ["PhoneGoodness"],

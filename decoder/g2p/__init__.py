@@ -13,6 +13,7 @@ __all__, __getattr__ = face(
         "model": ["G2P"],
         "completion": ["Guesses", "complete_dictionary"],
         "job": ["G2PApplyResult", "G2PTrainResult", "apply_g2p", "measure_g2p", "train_g2p"],
+        "import_job": ["ImportDictionary", "ImportOptions", "ImportResult", "import_recordings"],
         "options": [
             "G2PApplyOptions",
             "G2PMeasureOptions",

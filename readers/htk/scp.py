@@ -272,6 +272,18 @@ def read_list(path: str | os.PathLike) -> list[str]:
     return [line.strip() for line in read_lines(path, exact=True) if line.strip()]
 
 
+def read_feature_list(path: str | os.PathLike) -> Sequence[ScpEntry]:
+    """Return the entries of a list of feature files.  Raises FormatError for no entries, and for repeated names."""
+    entries = read_scp(path)
+    if not entries:
+        raise FormatError(f"{path}: no entries; expected a feature file on each line")
+    lines: dict[str, str] = {}
+    for entry in entries:
+        if lines.setdefault(entry.key, entry.where) != entry.where:
+            raise FormatError(f"{entry.where}: '{entry.key}' is already at {lines[entry.key]}; expected each name once")
+    return entries
+
+
 def write_feature_list(scp: Path, files: Iterable[tuple[str, Path]]) -> RunReport:
     """Write `name.ext=path[0,last]` for every (utterance name, HTK feature file) that can be read.
 
