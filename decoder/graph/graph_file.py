@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph, precompile
+from decoder.graph.options import SILENCE_TOPOLOGIES
 from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
@@ -276,3 +277,17 @@ def write_graph_directory(
     write_acceptor(out / "graph.fsa.gz", graph.acceptor)
     save_graph(compiled, out / "graph.dg")
     return report
+
+
+def recorded_silence(directory: Path) -> tuple[str | None, str]:
+    """Return (silence model, topology) as recorded beside a graph; the model is None if there is no record.
+
+    Raises FormatError for an unknown topology.
+    """
+    path = directory / "silence"
+    if not path.exists():
+        return None, SILENCE_TOPOLOGIES[0]
+    model, topology = hmm_tables.read_silence(path)
+    if topology not in SILENCE_TOPOLOGIES:
+        raise FormatError(f"{path}: topology {topology!r}; expected {' or '.join(SILENCE_TOPOLOGIES)}")
+    return model, topology

@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedFiles(Options):
-    """A reference and a hypothesis, and what counts in them.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """A reference and a hypothesis, and what counts in them."""
 
     reference: Path = option(
         help="MLF, trn or CTM with the reference transcripts", flag="reference", metavar="reference"
@@ -55,13 +49,7 @@ class ComparedFiles(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(ComparedFiles):
-    """Options of scoring.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of scoring."""
 
     present: bool = option(False, "ignore utterances without a hypothesis")
     text: bool = option(False, "accept files with lines `utterance words` as well")

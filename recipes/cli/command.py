@@ -182,12 +182,15 @@ class Command:
         if self.machines:
             add_flags(parser.add_argument_group("machines"), MACHINES[self.machines], "machines.")
 
-    def __call__(self, arguments: argparse.Namespace) -> int:
-        """Run the command, or its action, with parsed arguments, and return the exit status."""
+    def __call__(self, arguments: argparse.Namespace, parent: str = "") -> int:
+        """Run the command, or its action, with parsed arguments, and return the exit status.
+
+        parent: of an action, the name of the command and a blank.
+        """
         if self.actions:
-            return arguments.action(arguments)
+            return arguments.action(arguments, f"{self.name} ")
         kind = MACHINES.get(self.machines, MachineOptions)
-        console = Console(self.name, arguments.verbose, options_from(arguments, kind, "machines."))
+        console = Console(parent + self.name, arguments.verbose, options_from(arguments, kind, "machines."))
         options = options_from(arguments, self.options)
         if arguments.verbose:
             for declared, value in options.changed():

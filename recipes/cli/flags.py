@@ -13,8 +13,8 @@ from readers.errors import ConfigError
 T = TypeVar("T", bound=Options)
 
 
-def add_flags(parser: argparse.ArgumentParser, options: type[Options], prefix: str = "", section: Any = None) -> None:
-    """Add the flags of options to a parser.
+def add_flags(parser: argparse.ArgumentParser, options: type[Options], prefix: str = "", section: Any = None) -> Any:
+    """Add the flags of options to a parser; return the section of the last one.
 
     prefix: the names of the groups around, before those in the namespace; section: what flags without a heading are
     added to, the parser by default.
@@ -27,12 +27,13 @@ def add_flags(parser: argparse.ArgumentParser, options: type[Options], prefix: s
             section = parser.add_argument_group(declared.heading)
         name = prefix + declared.name
         if is_group(declared):
-            add_flags(parser, declared.type, f"{name}.", section)
+            section = add_flags(parser, declared.type, f"{name}.", section)
         elif declared.flags[0].startswith("-"):
             section.add_argument(*declared.flags, dest=name, required=declared.required, **_keywords(declared, options))
         else:
             shown = declared.metavar or declared.flags[0].upper()
             section.add_argument(name, nargs=_count(declared), **_keywords(declared, options) | {"metavar": shown})
+    return section
 
 
 def options_from(arguments: argparse.Namespace, options: type[T], prefix: str = "") -> T:

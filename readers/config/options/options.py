@@ -16,6 +16,7 @@ from readers.config.options.declaration import DECLARED, LIST, SCHEDULE, Option,
 from readers.config.values import Schedule
 from readers.errors import ConfigError
 
+RAISES = "\n\nRaises\n"
 READ_BY = {int: "int", float: "float", bool: "bool", str: "text", Path: "path"}  # the method of Config for a type
 
 
@@ -51,7 +52,8 @@ def like(options: "type[Options]", name: str) -> Any:
 class Options:
     """Base class of dataclasses whose fields are options, as far as `option`, `group` or `given` declare them.
 
-    A subclass is a frozen dataclass.  The section Parameters of its docstring is made from the declarations.
+    A subclass is a frozen dataclass.  The section Parameters of its docstring is made from the declarations; a section
+    Raises about values out of range is added unless there is one.
 
     Raises
     ------
@@ -238,9 +240,10 @@ def _words_of(declared: Option, value: Any) -> list[str]:
 
 
 def _with_parameters(text: str, documented: Mapping[str, tuple[Option, Any]]) -> str:
-    """Return a docstring with the options in its section Parameters, after what that has, before the other sections."""
+    """Return a docstring with the options in its section Parameters, after what that has, before the section Raises."""
     entries = "\n".join(_entry(name, *declaration) for name, declaration in documented.items())
-    summary, title, others = inspect.cleandoc(text).partition("\n\nRaises\n")
+    summary, title, others = inspect.cleandoc(text).partition(RAISES)
+    title, others = RAISES, others or "------\nOptionFault\n    For a value out of range."
     begin = "\n" if "\nParameters\n" in summary else "\n\nParameters\n----------\n"
     return f"{summary}{begin}{entries}{title}{others}\n"
 

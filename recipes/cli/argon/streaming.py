@@ -19,7 +19,6 @@ from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.decoding import note_files
 from recipes.cli.argon.options import RUNNING_MEAN, spelled
-from recipes.cli.argon.scores import chosen_channel, open_front_end, open_scorer, target_rate
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
 from recipes.cli.live_display import JsonDisplay, TextDisplay, recognised
@@ -60,6 +59,7 @@ class Streaming:
         from decoder.results.live_recognition import Recognition
         from readers.audio.audio_stream import STANDARD_INPUT, open_audio
         from readers.audio.resampling import Resampler
+        from recipes.cli.argon.network import chosen_channel, open_front_end, open_scorer, target_rate
 
         self.arguments = arguments
         end, mean = endpoint(arguments), running_mean(arguments)

@@ -46,10 +46,10 @@ def module(monkeypatch):
 @pytest.mark.parametrize(
     ("line", "printed"),
     [
-        ("fill -o a", "a 3 fill 0 None processes\n"),
-        ("fill -o a --order 2 -j 4 -q", "a 2 fill 0 4 processes\n"),
-        ("-v fill -o a", "a 3 fill 1 None processes\n"),
-        ("-q fill -o a -vv", "a 3 fill 2 None processes\n"),
+        ("fill -o a", "a 3 lm fill 0 None processes\n"),
+        ("fill -o a --order 2 -j 4 -q", "a 2 lm fill 0 4 processes\n"),
+        ("-v fill -o a", "a 3 lm fill 1 None processes\n"),
+        ("-q fill -o a -vv", "a 3 lm fill 2 None processes\n"),
     ],
 )
 def test_an_action_runs_with_its_options(line, printed, capsys):
