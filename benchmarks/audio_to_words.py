@@ -163,7 +163,7 @@ def median(runs: Sequence[Run]) -> Run:
 def errors(task: Task, found: str, place: Path) -> str:
     """The word errors of the first copy of the list."""
     from decoder.scoring.error_counts import score
-    from recipes.cli.score import read_words
+    from decoder.scoring.words import read_words
 
     place.write_text(found)
     first = {name.removesuffix(".000"): words for name, words in read_words(place).items() if name.endswith(".000")}

@@ -121,7 +121,7 @@ class Task:
     def word_error_rate(self, model: Path, features: Path, test: str, lm: str) -> float:
         """Return the word error rate in percent on a test set."""
         from decoder.scoring.error_counts import score
-        from recipes.cli.score import read_words
+        from decoder.scoring.words import read_words
 
         graph, words = self.out / "graph" / lm, self.work / "decode" / f"{model.parent.parent.name}.{test}.{lm}.mlf"
         check(

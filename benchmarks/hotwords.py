@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
 def open_task(directory: Path):
     """Return (decoder, ARPA file, utterance -> scores, utterance -> words), or None if there is no such output."""
     from benchmarks.stress_task import Task
-    from recipes.cli.score import read_words
+    from decoder.scoring.words import read_words
     from recipes.decoding import open_decoder, read_choice, score_utterances
 
     if (directory / "tune" / "trained.json").exists():

@@ -10,8 +10,9 @@ This file handles monophones; triphones are in benchmarks/kaldi_triphones.py.
 import math
 from collections import Counter
 
-from decoder.graph.lexicon import GraphOptions, lexicon_from_dictionary
+from decoder.graph.lexicon import lexicon_from_dictionary
 from decoder.graph.openfst import EPSILON, ArcArrays, from_openfst, to_openfst
+from decoder.graph.options import GraphOptions
 from decoder.graph.push import push_to_start
 
 START, WORD_END, AFTER_SILENCE = range(3)  # states of L

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.kaldi_graph import Text, lexicon_and_grammar
-from decoder.graph.lexicon import GraphOptions, lexicon_from_dictionary
+from decoder.graph.lexicon import lexicon_from_dictionary
 from decoder.graph.openfst import EPSILON, ArcArrays, from_openfst, to_openfst
+from decoder.graph.options import GraphOptions
 
 
 def build_triphone_hclg(decoder, dictionary, models, silence_probability: float):

@@ -51,16 +51,12 @@ SLOWER = 1.5  # times the CPU time per utterance of the smaller size
 
 
 def hcopy(system: Path, data: Path, count: int) -> None:
-    from features import FeatureConfig, job
-    from readers.config.hcopy import read_hcopy_config
-    from recipes.cli.hcopy import default_report_path, read_all_pairs
+    from features.copying import files, job
+    from readers.common.jobs.runner import thread_runner
 
-    job.copy_files = lambda pairs, _: [(16000.0, [])] * len(pairs)  # computes nothing
-    given = argparse.Namespace(files=[], script=data / "audio.list", workers=None, scheduler=None)
-    pairs = read_all_pairs(given)
-    default_report_path(target for _, target in pairs)
-    config = FeatureConfig.from_hcopy(read_hcopy_config(system / "hcopy.config"))
-    report = job.hcopy(pairs, config, runner=job.thread_runner(1))
+    files.copy_files = lambda pairs, _: [(16000.0, [])] * len(pairs)  # computes nothing
+    options = job.HcopyOptions(config=system / "hcopy.config", script=data / "audio.list")
+    report = job.hcopy(options, runner=thread_runner(1)).report
     assert report.num_done == count, report.summary()
 
 

@@ -77,8 +77,8 @@ def is_complete(directory: Path) -> bool:
 
 def open_task(directory: Path) -> tuple:
     """(decoder, its tuned options, utterance -> log-likelihoods (K, T), references)."""
+    from decoder.scoring.words import read_words
     from recipes.an4.recipe import WINDOW
-    from recipes.cli.score import read_words
     from recipes.decoding import open_decoder, read_choice, score_utterances
 
     options = read_choice(directory / "tune" / "trained.json")

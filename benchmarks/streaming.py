@@ -45,11 +45,11 @@ class Task:
 
     def __init__(self, directory: Path):
         from acoustic.scoring.scorer import AcousticScorer
+        from decoder.scoring.words import read_words
         from features import FeatureConfig
         from readers.config.hcopy import read_hcopy_config
         from readers.htk.scp import read_pairs, read_scp
         from recipes.an4.recipe import WINDOW
-        from recipes.cli.score import read_words
         from recipes.decoding import open_decoder, read_choice
 
         self.directory, self.window = directory, WINDOW

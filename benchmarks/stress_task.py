@@ -25,7 +25,7 @@ class Task:
         return open_decoder(self.directory / "graph", self.directory / "words.arpa")
 
     def references(self) -> dict[str, list[str]]:
-        from recipes.cli.score import read_words
+        from decoder.scoring.words import read_words
 
         found = read_words(self.directory / "speech" / "words.mlf")
         return dict(itertools.islice(found.items(), self._num_utterances))

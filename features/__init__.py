@@ -10,7 +10,8 @@ __all__, __getattr__ = face(
     {
         "config": ["FeatureConfig"],
         "extraction": ["extract", "frame_period"],
-        "job": ["hcopy"],
+        "copying.files": ["extract_files"],
+        "copying.job": ["HcopyOptions", "HcopyResult", "hcopy"],
         "record": ["config_of", "feature_record"],
         "streaming": ["FeatureStream", "RunningMean"],
     },

@@ -71,7 +71,8 @@ class Evaluation:
     fold: str = ""
 
     def tune(self) -> int:
-        from recipes.cli.score import fold_map, read_words
+        from decoder.scoring.words import read_words
+        from recipes.cli.score import fold_map
         from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
         from recipes.tuning import Development
 
@@ -121,7 +122,8 @@ class Evaluation:
     def total(self, name: str):
         """Return the errors on the test set with one of the language models."""
         from decoder.scoring.error_counts import score
-        from recipes.cli.score import fold_map, read_words
+        from decoder.scoring.words import read_words
+        from recipes.cli.score import fold_map
 
         references, hypotheses = read_words(self.references), read_words(self.hypotheses(name))
         return score(references, hypotheses, fold=fold_map(self.fold)).total

@@ -9,7 +9,9 @@ __all__, __getattr__ = face(
     __name__,
     {
         "aligner": ["AlignedSpan", "Aligner", "Alignment"],
+        "average_job": ["AverageOptions", "AverageResult", "average"],
         "boundaries": ["BoundaryComparison", "compare_boundaries"],
+        "boundary_job": ["BoundaryResult", "score_boundaries"],
         "goodness": ["PhoneGoodness"],
     },
 )

@@ -70,3 +70,11 @@ def count_errors(model: G2P, entries: Iterable[Pronunciation], threads: int | No
         scores = [count(align(phones, guess, PENALTIES["kaldi"])) for phones in known]
         total += min(scores, key=lambda score: (score.num_errors, -score.num_words))
     return total
+
+
+def error_rates(score: Score) -> str:
+    """The errors that `count_errors` counted, as a line."""
+    return (
+        f"phone error rate {score.word_error_rate:.2f} %, word error rate {score.sentence_error_rate:.2f} % "
+        f"({score.num_sentences} words, {score.num_words} phones)"
+    )

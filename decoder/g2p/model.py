@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from decoder.g2p.options import MOST_PRONUNCIATIONS, ORDER
 from decoder.g2p.search_kernels import search
 from decoder.g2p.training import MOST_PHONES, SEPARATOR, estimate_graphones, letters_of, select_words
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays
@@ -26,12 +27,10 @@ from readers.common.environment import available_cores
 from readers.errors import ArgonautError, FormatError
 from readers.htk.dictionary import Pronunciation
 
-ORDER, PASSES = 7, 20
+PASSES = 20
 BEAM = 8.0  # of -ln P
 MAX_TOKENS = 200
 BLOCK = 1000  # words that a thread takes at a time
-MOST_PRONUNCIATIONS = 1000
-MOST_ORDER = 20
 _ARRAYS = LMArrays._fields[:6]  # of a single model
 _TYPES = dict(zip(_ARRAYS, ("<i4", "<i4", "<f4", "<i4", "<f4", "<i4")), start="<i8", graphones="|u1", about="|u1")
 FORMAT = MappedFormat(b"ARGONG2P", 1, _TYPES, "pronunciation model", "argonaut g2p train makes one", "train it again")

@@ -1,12 +1,16 @@
 """Gaussian mixture HMMs: flat start from features and transcripts, and scores of states.
 
-Open flat_start.py first; models.py scores frames, kernels.py is compiled, statistics.py estimates, shards.py is the
-work on a part of the data.
+Open training.py first; models.py scores frames, kernels.py is compiled, statistics.py estimates, shards.py is the
+work on a part of the data; job.py writes an alignment and models.
 """
 
 from readers.common.lazy import face
 
 __all__, __getattr__ = face(
     __name__,
-    {"models": ["GaussianModels"]},
+    {
+        "job": ["FlatStartResult", "flat_start"],
+        "models": ["GaussianModels"],
+        "options": ["FlatStartOptions", "FlatStartSettings", "SpokenDictionary"],
+    },
 )

@@ -27,7 +27,6 @@ from readers.htk.dictionary import Pronunciation
 from readers.htk.mlf import Label
 from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
 
-METHODS = ("viterbi", "baum-welch")
 SHARD_FRAMES = 10_000  # frames of a shard, about
 SHARD_UTTERANCES = 200
 LEAST_SHARE = 1e-10  # posterior probability of a state at a frame, to be counted

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from decoder.alignment.kernels import AlignmentArrays
-from decoder.graph.lexicon import GraphOptions
+from decoder.graph.options import GraphOptions
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.transcript import TranscriptGraph, TranscriptGraphs
 from readers.htk.dictionary import Pronunciation

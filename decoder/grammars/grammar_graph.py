@@ -12,8 +12,9 @@ from decoder.grammars.vocabulary import spelled_as_dictionary
 from decoder.grammars.word_acceptor import word_acceptor
 from decoder.graph.context import TriphoneTable
 from decoder.graph.cross_word import Topology
-from decoder.graph.lexicon import SHORT_PAUSE, GraphOptions, Lexicon, lexicon_from_dictionary, round_to_grid
+from decoder.graph.lexicon import Lexicon, lexicon_from_dictionary, round_to_grid
 from decoder.graph.monophone import RESERVED_WORDS, DecodingAcceptor, as_acceptor, optimise
+from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.triphone import (
     arcs_of_silence,

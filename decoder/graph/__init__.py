@@ -10,7 +10,8 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "lexicon": ["GraphOptions", "state_map_of"],
+        "lexicon": ["state_map_of"],
+        "options": ["GraphOptions"],
         "monophone": ["DecodingAcceptor", "build_monophone_graph"],
         "phone_models": ["PhoneModels", "distil", "from_trees"],
         "triphone": ["build_triphone_graph", "has_context"],

@@ -10,14 +10,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph
+from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph, precompile
+from decoder.graph.options import SILENCE_TOPOLOGIES
 from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
 from readers.common.file_part import FilePart
+from readers.common.files import atomic_write
+from readers.common.report import RunReport
 from readers.common.text import parse_json
 from readers.errors import ConfigError, FormatError
+from readers.language.att import write_acceptor
+from readers.tables import hmm_tables
+
+if TYPE_CHECKING:
+    from decoder.graph.monophone import DecodingAcceptor
+    from decoder.graph.phone_models import PhoneModels
 
 _NAMES = ("words", "outputs", "states", "models")
 _MODEL_ARRAYS = {"state_model": "<i4", "state_index": "<i4", "lookahead": "<f4"}
@@ -211,3 +221,73 @@ def load_graph(path: str | Path | FilePart, verify: bool = True) -> DecodingGrap
     )
     check_graph(graph)
     return graph
+
+
+def write_graph_directory(
+    out: Path, graph: "DecodingAcceptor", models: "PhoneModels", cntkmap: Mapping[str, int] | None, topology: str
+) -> RunReport:
+    """Write a graph with its tables, for `argon`; the graph comes last, so that it never exists without its tables.
+
+    Parameters
+    ----------
+    out : Path
+        Directory.
+    graph : DecodingAcceptor
+    models : PhoneModels
+    cntkmap : mapping of str to int, optional
+        State -> output of the network.
+    topology : str
+        Of silence.
+
+    Returns
+    -------
+    RunReport
+        Of the words: those in the graph, and those left out.
+    """
+    report = RunReport("words", num_done=len(graph.lookahead) - 2)  # without <s> and </s>
+    for word, reason in graph.dropped:
+        report.skip(word, reason)
+    compiled = precompile(
+        graph.acceptor,
+        models.transitions,
+        graph.lookahead,
+        models.states,
+        graph.outputs,
+        where=str(out / "graph.fsa.gz"),
+    )
+    models.save(out)
+    hmm_tables.write_lookahead(out / "lookahead", graph.lookahead)
+    if cntkmap is not None:
+        if models.transitions is None:  # then the compiled graph contains only the states that it uses
+            known = set(compiled.states)
+            cntkmap = {state: row for state, row in cntkmap.items() if state in known}
+        hmm_tables.write_cntkmap(out / "cntkmap", cntkmap)
+    if graph.silence is not None:
+        hmm_tables.write_silence(out / "silence", graph.silence, topology)
+    else:  # the file of an earlier run would not match the new tables
+        (out / "silence").unlink(missing_ok=True)
+    if graph.outputs:
+        with atomic_write(out / "outputs", "w") as file:
+            file.writelines(f"{word} [{output}]\n" for word, output in graph.outputs.items())
+    with atomic_write(out / "report", "w") as file:
+        file.write(f"# {report.summary()}\n")
+        file.writelines(f"# one pronunciation less: {word}: {why}\n" for word, why in graph.dropped_pronunciations)
+        file.writelines(f"# {step}: {states} states, {arcs} arcs\n" for step, states, arcs in graph.sizes)
+        file.writelines(f"{word}\t{outcome}\t{reason}\n" for word, outcome, reason in report.lost)
+    write_acceptor(out / "graph.fsa.gz", graph.acceptor)
+    save_graph(compiled, out / "graph.dg")
+    return report
+
+
+def recorded_silence(directory: Path) -> tuple[str | None, str]:
+    """Return (silence model, topology) as recorded beside a graph; the model is None if there is no record.
+
+    Raises FormatError for an unknown topology.
+    """
+    path = directory / "silence"
+    if not path.exists():
+        return None, SILENCE_TOPOLOGIES[0]
+    model, topology = hmm_tables.read_silence(path)
+    if topology not in SILENCE_TOPOLOGIES:
+        raise FormatError(f"{path}: topology {topology!r}; expected {' or '.join(SILENCE_TOPOLOGIES)}")
+    return model, topology

@@ -15,63 +15,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decoder.graph.openfst import EPSILON, ArcArrays
+from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.tables.state_names import state_map_of  # noqa: F401 (a public name of the package)
 
 GRID = 1024  # costs are multiples of 1/GRID (OpenFst's default delta), so that their sums in float32 are exact
-SHORT_PAUSE = "sp"
-SILENCE_TOPOLOGIES = ("left-to-right", "any-order")
-
-
-@dataclass(frozen=True)
-class GraphOptions:
-    """Options of graph construction.
-
-    Parameters
-    ----------
-    silence : str, optional
-        Name of the silence model.  By default the one phone of the dictionary's <s> entry.
-    optional_silence : bool, optional
-        Whether silence may stand between words.  By default yes with a dictionary, no in a phone loop.
-    silence_probability : float, optional
-        P(silence between words), between 0 and 1; it costs -ln p, and no silence costs -ln (1-p).  By default both are
-        free.
-    silence_topology : {"left-to-right", "any-order"}
-        "any-order": between the first and the last state, any state may follow any other (HTK's silence model with its
-        skip and backward transitions).
-    short_pause : str, optional
-        Name of the short-pause model.  By default sp if the HMM set has it.  Triphone graphs have it between words; a
-        phone loop has it as a word only if the language model does.
-    pronunciation_scale : float
-        Factor on -ln of the dictionary's pronunciation probabilities.
-    drop_missing : bool
-        Leave out words that the language model does not know or that are impossible in it, and pronunciations with
-        phones that have no model, instead of raising GraphError.
-
-    Raises
-    ------
-    GraphError
-        For a value out of range.
-    """
-
-    silence: str | None = None
-    optional_silence: bool | None = None
-    silence_probability: float | None = None
-    silence_topology: str = "left-to-right"
-    short_pause: str | None = None
-    pronunciation_scale: float = 1.0
-    drop_missing: bool = False
-
-    def __post_init__(self):
-        p = self.silence_probability
-        if p is not None and not 0 < p < 1:
-            raise GraphError(f"silence probability {p}; expected between 0 and 1, both excluded")
-        if self.silence_topology not in SILENCE_TOPOLOGIES:
-            raise GraphError(f"silence topology '{self.silence_topology}'; expected {' or '.join(SILENCE_TOPOLOGIES)}")
-        if not 0 <= self.pronunciation_scale < math.inf:
-            raise GraphError(f"pronunciation scale {self.pronunciation_scale}; expected a number of at least 0")
 
 
 @dataclass(frozen=True)

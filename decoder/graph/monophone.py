@@ -13,7 +13,6 @@ import numpy as np
 
 from decoder.graph.lexicon import (
     GRID,
-    GraphOptions,
     Lexicon,
     LexiconAcceptor,
     check_phones,
@@ -23,6 +22,7 @@ from decoder.graph.lexicon import (
 )
 from decoder.graph.lookahead import optimistic_costs
 from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
+from decoder.graph.options import GraphOptions
 from decoder.graph.push import push_to_start
 from decoder.graph.transitions import require_transitions
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel

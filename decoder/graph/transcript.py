@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decoder.graph.lexicon import SHORT_PAUSE, GraphOptions
+from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.triphone import has_context
 from decoder.lm.language_model import SENTENCE_START

@@ -13,9 +13,10 @@ import numpy as np
 
 from decoder.graph.context import TriphoneTable
 from decoder.graph.cross_word import Between, Topology, cross_word_acceptor
-from decoder.graph.lexicon import SHORT_PAUSE, GraphOptions, Lexicon, lexicon_from_dictionary, round_to_grid
+from decoder.graph.lexicon import Lexicon, lexicon_from_dictionary, round_to_grid
 from decoder.graph.monophone import DecodingAcceptor, as_acceptor, optimise, usable_words
 from decoder.graph.openfst import ArcArrays
+from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.graph.phone_models import PhoneModels
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from readers.errors import GraphError

@@ -1,6 +1,7 @@
 """Operations on lattices: posteriors, consensus, combination, n-best lists, determinisation, rescoring, OpenFst.
 
-Open links.py first: the scored links in topological order, with which every algorithm here starts.
+Open links.py first: the scored links in topological order, with which every algorithm here starts.  The jobs on files
+of lattices are in jobs.
 """
 
 from readers.common.lazy import face
@@ -9,6 +10,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "combination": ["combine"],
+        "consensus": ["Consensus", "Slot"],
         "posteriors": ["best_path", "confident_words", "oracle"],
         "rescoring": ["rescore_lattice"],
         "nbest_rescoring": ["RescoringOptions", "rescore"],

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from decoder.lm.language_model import LanguageModel
+from decoder.lm.evaluation import mix_logs
 from readers.errors import GraphError
 from readers.results.nbest import Hypothesis, Lists
 
@@ -45,23 +45,6 @@ class RescoringOptions:
     def score(self, one: Hypothesis) -> float:
         """The score of a hypothesis, natural log."""
         return one.acoustic + self.lm_scale * one.lm - self.word_penalty * len(one.words)
-
-
-def mix_logs(new: np.ndarray, old: np.ndarray, weight: float) -> np.ndarray:
-    """ln(weight e^new + (1 - weight) e^old), elementwise; weights 0 and 1 return one of the two unchanged."""
-    if weight in (0.0, 1.0):
-        return np.array(new if weight else old, np.float64)
-    return np.logaddexp(new + np.log(weight), old + np.log1p(-weight))
-
-
-def sentence_logs(model: LanguageModel, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
-    """ln P (len + 1,) of each sentence's words and </s>, by an n-gram.  Raises GraphError for unknown words."""
-    costs = model.sentence_costs(sentences)
-    for sentence, values in zip(sentences, costs):
-        if np.isnan(values).any():
-            odd = [*sentence, "</s>"][int(np.flatnonzero(np.isnan(values))[0])]
-            raise GraphError(f"language model: no word {odd!r}; expected every word of the lists, or <unk>")
-    return [-values for values in costs]
 
 
 def rescore(

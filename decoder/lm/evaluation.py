@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from decoder.lm.language_model import SENTENCE_END, LanguageModel
+from readers.errors import GraphError
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,20 @@ def perplexity(model: LanguageModel, sentences: Iterable[Sequence[str]]) -> Perp
         cost=total,
         num_predicted=num_predicted,
     )
+
+
+def mix_logs(new: np.ndarray, old: np.ndarray, weight: float) -> np.ndarray:
+    """ln(weight e^new + (1 - weight) e^old), elementwise; weights 0 and 1 return one of the two unchanged."""
+    if weight in (0.0, 1.0):
+        return np.array(new if weight else old, np.float64)
+    return np.logaddexp(new + np.log(weight), old + np.log1p(-weight))
+
+
+def sentence_logs(model: LanguageModel, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
+    """ln P (len + 1,) of each sentence's words and </s>, by an n-gram.  Raises GraphError for unknown words."""
+    costs = model.sentence_costs(sentences)
+    for sentence, values in zip(sentences, costs):
+        if np.isnan(values).any():
+            odd = [*sentence, "</s>"][int(np.flatnonzero(np.isnan(values))[0])]
+            raise GraphError(f"language model: no word {odd!r}; expected every word of the lists, or <unk>")
+    return [-values for values in costs]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from acoustic.scoring.opening import open_scorer
 from decoder.graph import GraphOptions, PhoneModels, build_monophone_graph, build_triphone_graph, has_context
 from decoder.graph.compiled_graph import precompile
 from decoder.graph.graph_file import load_graph
@@ -20,7 +21,7 @@ from decoder.lm.mapped_model import load_language_model, open_language_model
 from decoder.lm.new_words import with_rare_words
 from decoder.recognizer.bundle import CALIBRATION, CNTKMAP, DICTIONARY, GRAPH, IVECTORS, LM, MODEL, SEARCH, Bundle
 from decoder.search.decoder import Decoder, ready_decoder
-from decoder.search.options import SearchOptions
+from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from decoder.search.table_file import load_search_tables
 from readers.common.file_part import FilePart
 from readers.config.hcopy import read_hcopy_config
@@ -31,7 +32,6 @@ from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mmf import read_mmf
 from readers.tables import hmm_tables
-from readers.tables.priors import read_priors
 
 if TYPE_CHECKING:
     from acoustic.scoring.window_scorer import WindowScorer
@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from decoder.recognizer.front_end import FrontEnd
 
 LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
-NEW_SENTENCE_COST = 5.0  # few more tokens than with one sentence
 MMF, STATES, FEATURES = "hmmdefs", "states.list", "features.json"  # of a flat start
-OUTPUT = "ScaledLogLikelihood"  # node of a network, unless another one is named
 
 
 def open_bundle(bundle: Bundle) -> tuple["FrontEnd", Decoder]:
@@ -92,32 +90,6 @@ def open_lm(
     if lm:
         return open_language_model(lm, log, verify=verify)
     return open_collection(collection, log, verify) if collection else None
-
-
-def open_scorer(
-    model: str | Path | FilePart,
-    output: str | None = None,
-    window: int | None = None,
-    chunks: tuple[int, int] | None = None,
-    priors: str | Path | None = None,
-    ignore_mismatch: bool = False,
-    int8: bool = False,
-) -> "WindowScorer":
-    """Return the scorer of a native model or, if the name ends in .onnx, of an ONNX model.
-
-    See `AcousticScorer` for chunks and int8, which only native models take, and `OnnxScorer` for priors, which only
-    ONNX models take; here they are a file.
-    """
-    from acoustic.scoring.window_scorer import ONNX_SUFFIX
-
-    if isinstance(model, FilePart) or not f"{model}".endswith(ONNX_SUFFIX):
-        from acoustic.scoring.scorer import AcousticScorer
-
-        options = {"chunks": chunks, "ignore_mismatch": ignore_mismatch, "int8": int8}
-        return AcousticScorer(model, output or OUTPUT, window, **options)
-    from acoustic.scoring.onnx_scorer import OnnxScorer
-
-    return OnnxScorer(model, output or None, window, read_priors(priors) if priors else None, ignore_mismatch)
 
 
 def open_front_end(

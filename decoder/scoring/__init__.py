@@ -1,6 +1,6 @@
 """Error rates as HTK's HResults counts them, and reports.
 
-Open error_counts.py first; report.py writes tables and confusions, bootstrap.py
+Open job.py, and error_counts.py first; words.py reads transcripts, report.py writes tables and confusions, bootstrap.py
 compares two systems, confidence.py judges confidences.
 """
 
@@ -19,5 +19,7 @@ __all__, __getattr__ = face(
             "reliability",
         ],
         "error_counts": ["EditPenalties", "Score", "ScoringResult", "score"],
+        "job": ["ComparedFiles", "ScoreOptions", "ScoreResult", "score_files"],
+        "words": ["read_words"],
     },
 )

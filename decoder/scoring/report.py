@@ -1,20 +1,27 @@
-"""Scoring results for reading: HResults' table, aligned errors, and a list of the confusions."""
+"""Scoring results for reading: HResults' table, aligned errors, a list of the confusions, and an object of JSON."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from decoder.scoring.error_counts import Score, ScoringResult
+from readers.common.faults import counted
 from readers.common.files import atomic_write
 from readers.errors import ConfigError
+
+if TYPE_CHECKING:
+    from decoder.scoring.bootstrap import Comparison
 
 WIDTH = 67
 NONE = "***"  # in place of the missing word of an insertion or a deletion
 
 
 def table(
-    results: ScoringResult, reference: str, hypothesis: str, speaker_of: Callable[[str], str] | None = None
+    results: ScoringResult, reference: object, hypothesis: object, speaker_of: Callable[[str], str] | None = None
 ) -> str:
     """HResults' overall results (HTK Book, HResults), preceded by a line per speaker if `speaker_of` is given."""
     total = results.total
@@ -37,11 +44,17 @@ def table(
     return "\n".join(lines)
 
 
-def _speaker_lines(results: ScoringResult, speaker_of: Callable[[str], str]) -> list[str]:
+def _speakers(results: ScoringResult, speaker_of: Callable[[str], str]) -> dict[str, Score]:
+    """The score of each speaker."""
     speakers: dict[str, Score] = {}
     for name, score in results.utterances.items():
         speaker = speaker_of(name)
         speakers[speaker] = speakers.get(speaker, Score()) + score
+    return speakers
+
+
+def _speaker_lines(results: ScoringResult, speaker_of: Callable[[str], str]) -> list[str]:
+    speakers = _speakers(results, speaker_of)
     width = max(map(len, speakers), default=0)
     return [
         f"{speaker:{width}} : %Corr={score.correct:6.2f}, Acc={score.accuracy:6.2f} "
@@ -92,3 +105,35 @@ def write_confusions(results: ScoringResult, path: str | Path) -> None:
     with atomic_write(path, "w") as file:
         for (word, guess), times in sorted(errors.items(), key=lambda item: (-item[1], str(item[0]))):
             file.write(f"{times}\t{word or NONE}\t{guess or NONE}\n")
+
+
+def as_object(
+    results: ScoringResult,
+    speaker_of: Callable[[str], str] | None = None,
+    other: ScoringResult | None = None,
+    comparison: "Comparison | None" = None,
+) -> dict[str, object]:
+    """The counts and rates as an object of JSON; rates are in percent, null without words of a reference."""
+    content: dict[str, object] = _rates(results.total)
+    if speaker_of is not None:
+        content["speakers"] = {name: _rates(score) for name, score in _speakers(results, speaker_of).items()}
+    if other is not None and comparison is not None:
+        content["compare"] = _rates(other.total) | {"difference": asdict(comparison)}
+    return content
+
+
+def _rates(score: Score) -> dict[str, object]:
+    rates = {"wer": score.word_error_rate, "ser": score.sentence_error_rate}
+    counts = {"utterances": score.num_sentences, "words": score.num_words, "hits": score.hits}
+    errors = {name: getattr(score, name) for name in ("substitutions", "deletions", "insertions")}
+    return {name: round(rate, 4) if math.isfinite(rate) else None for name, rate in rates.items()} | counts | errors
+
+
+def comparison_line(results: ScoringResult, other: ScoringResult, comparison: "Comparison", name: object) -> str:
+    """A line about the difference of two systems; name: of the other one."""
+    lost = f" ({counted(len(other.missing), 'utterance')} without words)" if other.missing else ""
+    return (
+        f"{results.total.word_error_rate:.1f}% and {other.total.word_error_rate:.1f}% of {name}{lost}: difference "
+        f"{comparison.difference:+.1f}% absolute, 95% interval {comparison.low:+.1f}% to {comparison.high:+.1f}%, "
+        f"better in {100 * comparison.better:.1f}% of samples"
+    )

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from readers.errors import ConfigError
 
+NEW_SENTENCE_COST = 5.0  # few more tokens than with one sentence
+
 
 @dataclass(frozen=True)
 class SearchOptions:

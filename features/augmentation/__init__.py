@@ -1,6 +1,6 @@
 """Augmentation of training data: copies of recordings with another speed or volume, with noise or reverberation.
 
-Open settings.py first; mixing.py has the arithmetic, job.py works through a list.
+Open settings.py first; mixing.py has the arithmetic, parallel.py works through a list, job.py writes lists.
 """
 
 from readers.common.lazy import face
@@ -8,9 +8,10 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "job": ["Made", "augment"],
+        "job": ["AugmentOptions", "AugmentResult", "augment"],
         "labels": ["stretch_labels"],
         "mixing": ["add_noise", "babble", "change_speed", "fit_length", "limit_peak", "mean_power", "reverberate"],
-        "settings": ["Augmentation", "Copy", "Recording"],
+        "parallel": ["Made", "augment_recordings"],
+        "settings": ["Augmentation", "Copy", "CopyOptions", "Recording"],
     },
 )

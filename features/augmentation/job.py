@@ -1,234 +1,102 @@
-"""The augmentation job: writes copies of many recordings as FLAC files, in parallel; continues if interrupted."""
+"""The job `augment`: copies of recordings for training, and lists of the recordings with their copies."""
 
-import contextlib
-import errno
-import hashlib
-import json
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+from features.augmentation.lists import FEATURES, STATES, CopyLists, list_of, read_recordings, sibling
+from features.augmentation.parallel import Made, augment_recordings
+from features.augmentation.settings import Augmentation, CopyOptions
+from readers.audio.options import ChannelOptions
+from readers.common.files import held_alone, require_writable
+from readers.common.jobs.runner import Runner
+from readers.common.report import Progress, RunReport, silent
+from readers.config.options import group, option
+from readers.corpora.directory import AUDIO, SPEAKERS, WORDS
 
-from features.augmentation.copies import CopyMaker, load
-from features.augmentation.settings import Augmentation, Copy, Recording
-from readers.audio.audio_file import write_flac
-from readers.audio.header import read_audio_header
-from readers.common.faults import os_reason
-from readers.common.files import atomic_write
-from readers.common.jobs.runner import Runner, ShardLost, thread_runner
-from readers.common.jobs.worker import kept
-from readers.common.report import RunReport
-from readers.errors import ArgonautError, FormatError
+REPORT = "report"
 
-RECORD = "augment.json"  # describes the copies in a directory
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentOptions(CopyOptions):
+    """Options of the augmentation of a corpus."""
+
+    source: Path = option(
+        help="directory with audio.scp, or a list of audio files", flag="CORPUS", metavar="CORPUS", heading="files"
+    )
+    out: Path = option(help="directory for the results", metavar="DIR")
+    noise: Path | None = option(None, "copies with background noise from these audio files", metavar="LIST")
+    foreground: Path | None = option(None, "copies with noises from these files one after the other", metavar="LIST")
+    babble: Path | None = option(None, "copies with several voices, from a corpus or list of speech", metavar="LIST")
+    reverb: Path | None = option(None, "copies with impulse responses from these audio files", metavar="LIST")
+    audio: ChannelOptions = group(ChannelOptions)
+    copies_only: bool = option(False, "leave the recordings themselves out of the lists")
+    config: Path | None = option(
+        None, "configuration of hcopy for the features", flag="-C --config", heading="features and alignments"
+    )
+    states: Path | None = option(None, "alignment of the recordings", metavar="MLF")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_known = not (self.states and self.speeds) or self.config is not None
+        self.require("states", is_known, "is given with {speeds}; expected {config} too, which determines the frames")
 
 
 @dataclass(frozen=True)
-class Made:
-    """A copy that exists as a file.
+class AugmentResult:
+    """What augmentation made.
 
-    Parameters
+    Attributes
     ----------
-    recording : Recording
-        What it is a copy of.
-    copy : Copy
-    name : str
-        Name of the copy: prefix and name of the recording.
-    path : Path
-    rate : int
-        Sample rate in Hz.
-    num_samples : (int, int)
-        Length of the recording and of the copy.
+    report : RunReport
+        The copies that were made, and those that could not be, with the reasons.
+    made : tuple of Made
+        The copies.
     """
 
-    recording: Recording
-    copy: Copy
-    name: str
-    path: Path
-    rate: int
-    num_samples: tuple[int, int]
+    report: RunReport
+    made: tuple[Made, ...]
 
 
-@dataclass
-class Outcome:
-    """Results of one recording: copies made, and losses (name of the copy, reason)."""
-
-    made: list[Made] = field(default_factory=list)
-    losses: list[tuple[str, str]] = field(default_factory=list)
-
-
-def augment(
-    recordings: Sequence[Recording],
-    settings: Augmentation,
-    directory: str | os.PathLike,
-    workers: int | None = None,
-    progress: Callable[..., None] | None = None,
-    runner: Runner | None = None,
-) -> tuple[list[Made], RunReport]:
-    """Write augmented copies of recordings.
-
-    The files are DIRECTORY/audio/PREFIXNAME.flac, with 16 bits.  If the directory has copies of an earlier run with the
-    same recordings and settings, these are kept, so that an interrupted run continues; others are replaced.
+def augment(options: AugmentOptions, *, runner: Runner | None = None, progress: Progress = silent) -> AugmentResult:
+    """Make copies of the recordings of a corpus, and lists of the recordings and their copies, in `options.out`.
 
     Parameters
     ----------
-    recordings : sequence of Recording
-        With different names.
-    settings : Augmentation
-    directory : path
-    workers : int, optional
-        Number of threads, default one per core.
-    progress : callable, optional
-        Called as progress(done, total) when recordings are finished.
+    options : AugmentOptions
     runner : Runner, optional
-        Used instead of threads; its workers must have access to the files.
+        Threads by default, one per core.
+    progress : callable
+        Called as ``progress(recordings done, recordings)``.
 
     Returns
     -------
-    made : list of Made
-        In the order of the recordings.
-    report : RunReport
-        Copies that could not be made are failures; the others are made.
+    AugmentResult
 
     Raises
     ------
-    FormatError
-        If a recording has the name of a copy of another one.
-    OSError
-        If a file cannot be written, or a copy would overwrite an input.
+    ArgonautError, OSError
+        For a fault in the lists; the report lists copies that could not be made.
+
+    Examples
+    --------
+    ``augment(AugmentOptions(source="corpus", speeds=(0.9, 1.1), out="corpus.aug")).report.num_done``
     """
-    directory, plan = Path(directory), list(settings.plan())
-    _refuse_collisions(recordings, settings, plan, directory)
-    record = describe(recordings, settings)
-    if not _is_recorded(directory / RECORD, record):
-        for recording in recordings:
-            for copy in plan:
-                _file(directory, copy, recording).unlink(missing_ok=True)
-        with atomic_write(directory / RECORD, "w") as file:
-            json.dump(record, file, indent=1)
-    own = thread_runner(workers) if runner is None else None
-    report, made = RunReport("copies"), []
-    try:
-        results = (runner or own).each(make_copies, recordings, plan, settings, directory)
-        for number, (recording, outcome) in enumerate(results, 1):
-            if isinstance(outcome, ShardLost):
-                outcome = Outcome(losses=[(copy.prefix + recording.name, str(outcome)) for copy in plan])
-            elif isinstance(outcome, Exception):
-                raise outcome
-            made += outcome.made
-            report.done(len(outcome.made))
-            for name, reason in outcome.losses:
-                report.fail(name, reason)
-            if progress:
-                progress(number, len(recordings))
-    finally:
-        if own:
-            own.close()
-    return made, report
-
-
-def _refuse_collisions(
-    recordings: Sequence[Recording], settings: Augmentation, plan: list[Copy], directory: Path
-) -> None:
-    """Raise FormatError for a copy with the name of a recording, and FileExistsError for one in place of an input."""
-    names = {recording.name for recording in recordings}
-    inputs = (*recordings, *settings.noises, *settings.foreground, *settings.talkers, *settings.responses)
-    parents = {one.path.parent for one in inputs}
-    place = os.path.realpath(directory / "audio")
-    inside = {parent for parent in parents if os.path.realpath(parent) == place}
-    taken = {one.path.name for one in inputs if one.path.parent in inside}
-    for recording in recordings:
-        for copy in plan:
-            name = copy.prefix + recording.name
-            if name in names:
-                raise FormatError(
-                    f"{name}: a recording and a copy of {recording.name} have this name; "
-                    "expected a source without such copies"
-                )
-            if (path := _file(directory, copy, recording)).name in taken:
-                raise FileExistsError(
-                    errno.EEXIST, "is an input and would be overwritten; expected another directory", os.fspath(path)
-                )
-
-
-def make_copies(
-    recordings: Sequence[Recording], plan: list[Copy], settings: Augmentation, directory: Path
-) -> list[Outcome]:
-    """Make the missing copies of recordings; a worker keeps the noises that it has read for the next ones."""
-    maker = kept(CopyMaker, settings)
-    return [_copies_of(recording, plan, maker, directory) for recording in recordings]
-
-
-def _copies_of(recording: Recording, plan: list[Copy], maker: CopyMaker, directory: Path) -> Outcome:
-    """Make the missing copies of one recording.  Only a failure to write raises an error."""
-    outcome = Outcome()
-    files = {copy: _file(directory, copy, recording) for copy in plan}
-    try:
-        samples, length, rate = _opened(recording, needed=not all(path.exists() for path in files.values()))
-    except (ArgonautError, OSError) as fault:
-        outcome.losses = [(copy.prefix + recording.name, _reason(fault)) for copy in plan]
-        return outcome
-    for copy, path in files.items():
-        name, made = copy.prefix + recording.name, None
-        try:
-            if path.exists():
-                new_length = read_audio_header(path).num_samples
-            else:
-                made = maker.make(copy, recording, samples, rate)
-                new_length = len(made)
-        except (ArgonautError, OSError) as fault:
-            outcome.losses.append((name, _reason(fault)))
-            continue
-        if made is not None:
-            write_flac(path, made, rate)
-        outcome.made.append(Made(recording, copy, name, path, rate, (length, new_length)))
-    return outcome
-
-
-def _opened(recording: Recording, needed: bool) -> tuple[np.ndarray | None, int, int]:
-    """Return the samples of a recording, None unless they are needed, their number and their rate in Hz."""
-    if needed:
-        samples, rate = load(recording)
-        return samples, len(samples), rate
-    header = read_audio_header(recording.path)
-    length = header.num_samples if recording.last is None else recording.last + 1 - recording.first
-    return None, length, header.rate
-
-
-def _reason(fault: Exception) -> str:
-    if isinstance(fault, OSError) and fault.filename:
-        return f"{fault.filename}: {os_reason(fault)}"
-    return str(fault)
-
-
-def _file(directory: Path, copy: Copy, recording: Recording) -> Path:
-    return directory / "audio" / f"{copy.prefix}{recording.name}.flac"
-
-
-def describe(recordings: Sequence[Recording], settings: Augmentation) -> dict:
-    """Return what determines the copies: the settings, and a digest of the files with their sizes and times."""
-    values = asdict(settings)
-    lists = {"recordings": [asdict(one) for one in recordings]}
-    for name in ("noises", "foreground", "talkers", "responses"):
-        lists[name] = values.pop(name)
-    stamps: dict[str, object] = {}
-    for one in (item for items in lists.values() for item in items):
-        one["path"] = os.path.abspath(one["path"])  # noqa: PTH100  (links are not followed)
-        if one["path"] not in stamps:
-            with contextlib.suppress(OSError):
-                status = os.stat(one["path"])  # noqa: PTH116
-                stamps[one["path"]] = (status.st_size, status.st_mtime_ns)
-    text = json.dumps([lists, sorted(stamps.items())])
-    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-    counts = {name: len(items) for name, items in lists.items()}
-    return json.loads(json.dumps({"settings": values, "files": counts, "digest": digest}))
-
-
-def _is_recorded(path: Path, record: dict) -> bool:
-    """Whether an earlier run has left this record."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8")) == record
-    except (OSError, ValueError):
-        return False
+    out, channel = options.out, options.audio.channel
+    lists = CopyLists(options.source, channel, options.states, options.config)
+    values = {declared.name: getattr(options, declared.name) for declared in CopyOptions.declared()}
+    sources = {
+        "noises": options.noise, "foreground": options.foreground, "talkers": options.babble,
+        "responses": options.reverb,
+    }  # fmt: skip
+    files = {name: read_recordings(source, channel) for name, source in sources.items() if source}
+    settings = Augmentation(**values, **files)
+    inputs: list[Path | None] = [options.states, options.config]
+    for source in filter(None, (options.source, *sources.values())):
+        inputs += [list_of(source), sibling(source, WORDS), sibling(source, SPEAKERS)]
+    for name in (AUDIO, WORDS, SPEAKERS, STATES, FEATURES, REPORT):
+        require_writable(out / name, inputs)
+    with held_alone(out / "augment.lock", out):
+        made, report = augment_recordings(lists.recordings, settings, out, progress=progress, runner=runner)
+        lists.write(out, made, report, options.copies_only)
+        report.write(out / REPORT)
+    return AugmentResult(report, tuple(made))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.audio.audio_file import Channel
+from readers.config.options import Options, option
 from readers.errors import ConfigError
 
 SLOWEST, FASTEST = 0.5, 2.0
@@ -12,8 +13,6 @@ LARGEST_SNR = 100.0  # dB
 LOUDEST = 100.0  # factor of the amplitude
 LONGEST_PAUSE = 3600.0  # seconds
 MOST_COPIES = 10_000
-
-Range = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -58,82 +57,77 @@ class Copy:
     speed: float = 1.0
 
 
-@dataclass(frozen=True)
-class Augmentation:
+@dataclass(frozen=True, kw_only=True)
+class CopyOptions(Options):
+    """Which copies are made, and the ranges from which a value is drawn for each: uniformly, that of `volume` in ln."""
+
+    speeds: tuple[float, ...] = option(
+        (), "a copy with each of these speeds", check=lambda speed: SLOWEST <= speed <= FASTEST and speed != 1,
+        expected=f"{SLOWEST:g} to {FASTEST:g}, but not 1", flag="--speed", metavar="X,X", separator=",",
+        heading="copies",
+    )  # fmt: skip
+    copies: int = option(1, "copies of each kind but speed", least=1, most=MOST_COPIES)
+    snr: tuple[float, ...] = option(
+        (5.0, 20.0), "signal-to-noise ratio in dB", unit="dB", least=-LARGEST_SNR, most=LARGEST_SNR, separator=":",
+        metavar="LOW:HIGH", heading="ranges, from which a value is drawn for each copy",
+    )  # fmt: skip
+    volume: tuple[float, ...] | None = option(
+        None, "factor of the amplitude of all copies; alone it makes copies", above=0, most=LOUDEST, separator=":",
+        metavar="LOW:HIGH",
+    )  # fmt: skip
+    num_talkers: tuple[int, ...] = option(
+        (3, 7), "number of voices in babble", least=1, flag="--talkers", metavar="LOW:HIGH", separator=":"
+    )
+    interval: float = option(
+        1.0, "pause between foreground noises", unit="seconds", least=0, most=LONGEST_PAUSE, metavar="SECONDS"
+    )
+    seed: int = option(0, "another seed draws other values", least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = [f"{speed:g}" for speed in self.speeds]
+        is_distinct = len(set(names)) == len(names)
+        self.require("speeds", is_distinct, f"is {', '.join(names)} (to 6 digits); expected each once")
+        for name in ("snr", "volume", "num_talkers"):
+            if span := getattr(self, name):
+                low, high, *others = span if len(span) > 1 else 2 * span
+                text = f"is {':'.join(f'{value:g}' for value in span)}; expected a number, or two, the lower first"
+                self.require(name, low <= high and not others, text)
+                object.__setattr__(self, name, (low, high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augmentation(CopyOptions):
     """The copies to make of every recording.
 
     Parameters
     ----------
-    speeds : tuple of float
-        A copy is made for each factor, 0.5 to 2, not 1.
     noises : tuple of Recording
         Background noises: one is drawn for each copy, and repeated or cut to the length of the speech.
     foreground : tuple of Recording
         Noises that occur one after the other.
-    interval : float
-        Pause between foreground noises in seconds.
     talkers : tuple of Recording
         Speech of which babble is made.
-    num_talkers : (int, int)
-        Least and largest number of voices in babble.
     responses : tuple of Recording
         Impulse responses: one is drawn for each copy.
-    snr : (float, float)
-        Range of the signal-to-noise ratio in dB, drawn uniformly.
-    volume : (float, float) or None
-        Range of the factor by which the amplitude of every copy is multiplied; its logarithm is drawn uniformly.
-    copies : int
-        Number of copies of each kind, except of each speed.
-    seed : int
-        Different seeds draw differently.
 
     Raises
     ------
     ConfigError
-        For values out of range, and if no copies are wanted.
+        If no copies are wanted.
     """
 
-    speeds: tuple[float, ...] = ()
     noises: tuple[Recording, ...] = ()
     foreground: tuple[Recording, ...] = ()
-    interval: float = 1.0
     talkers: tuple[Recording, ...] = ()
-    num_talkers: tuple[int, int] = (3, 7)
     responses: tuple[Recording, ...] = ()
-    snr: Range = (5.0, 20.0)
-    volume: Range | None = None
-    copies: int = 1
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for speed in self.speeds:
-            _expect(
-                SLOWEST <= speed <= FASTEST and speed != 1,
-                f"speed {speed:g}; expected {SLOWEST:g} to {FASTEST:g}, but not 1",
+        super().__post_init__()
+        if not list(self.plan()):
+            raise ConfigError(
+                "augmentation: no copies; expected speeds, a volume, or a list of noises, talkers or responses"
             )
-        names = [f"{speed:g}" for speed in self.speeds]
-        _expect(len(set(names)) == len(names), f"speeds {', '.join(names)} (to 6 digits); expected each once")
-        low, high = self.snr
-        _expect(
-            -LARGEST_SNR <= low <= high <= LARGEST_SNR,
-            f"signal-to-noise ratio {low:g}:{high:g}; expected -{LARGEST_SNR:g} to {LARGEST_SNR:g} dB, the lower first",
-        )
-        if self.volume is not None:
-            low, high = self.volume
-            _expect(
-                0 < low <= high <= LOUDEST,
-                f"volume {low:g}:{high:g}; expected factors above 0, to {LOUDEST:g}, the lower first",
-            )
-        fewest, most = self.num_talkers
-        _expect(1 <= fewest <= most, f"talkers {fewest}:{most}; expected at least 1, the lower number first")
-        _expect(
-            0 <= self.interval <= LONGEST_PAUSE, f"interval {self.interval:g}; expected 0 to {LONGEST_PAUSE:g} seconds"
-        )
-        _expect(1 <= self.copies <= MOST_COPIES, f"copies {self.copies}; expected 1 to {MOST_COPIES}")
-        _expect(self.seed >= 0, f"seed {self.seed}; expected 0 or more")
-        _expect(
-            bool(list(self.plan())), "no copies; expected speeds, a volume, or a list of noises, talkers or responses"
-        )
 
     def plan(self) -> Iterator[Copy]:
         """Yield the copies of every recording."""
@@ -151,8 +145,3 @@ class Augmentation:
         for kind, prefix in wanted:
             for number in range(1, self.copies + 1):
                 yield Copy(kind, f"{prefix}{number}-")
-
-
-def _expect(holds: bool, fault: str) -> None:
-    if not holds:
-        raise ConfigError(f"augmentation: {fault}")

@@ -3,7 +3,8 @@
 Open model.py first: IvectorModel estimates i-vectors.  training.py makes models: mixtures.py is the background model,
 extractor.py the total-variability matrix, shards.py the work on a part of the data; background.py chooses Gaussians,
 mean_subtraction.py is the cepstral mean subtraction before it, streaming.py estimates online, adapted.py joins features
-and i-vectors, extraction.py writes files of them, kernels.py is compiled.
+and i-vectors, extraction.py writes files of them, kernels.py is compiled.  job.py trains and extracts, with options.py;
+units.py tells which utterances share an i-vector.
 """
 
 from readers.common.lazy import face
@@ -12,11 +13,19 @@ __all__, __getattr__ = face(
     __name__,
     {
         "adapted": ["AdaptedFeatures", "AdaptedStream", "VectorFiles"],
-        "background": ["Background", "IvectorOptions"],
+        "background": ["Background"],
         "extractor": ["Extractor", "ExtractorSums", "Statistics"],
         "mean_subtraction": ["MeanStream", "SlidingMean"],
         "mixtures": ["DiagonalMixture", "FullMixture", "MixtureSums"],
         "model": ["IvectorModel"],
+        "job": ["IvectorExtractResult", "IvectorTrainResult", "extract_ivectors", "train_ivectors"],
+        "options": [
+            "EstimationChanges",
+            "IvectorExtractOptions",
+            "IvectorOptions",
+            "IvectorTrainOptions",
+            "TrainingOptions",
+        ],
         "streaming": ["IvectorStream", "SpeakerState"],
     },
 )

@@ -9,52 +9,11 @@ import numpy as np
 from features.ivectors.kernels import add_first_order, posteriors, select_best
 from features.ivectors.mean_subtraction import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, FullMixture
-from readers.errors import ConfigError, ModelError
+from features.ivectors.options import MOST_GAUSSIANS, IvectorOptions
+from readers.errors import ModelError
 
-MOST_GAUSSIANS, MOST_VALUES = 1 << 16, 4096
+MOST_VALUES = 4096
 PIECE = 4000  # frames at a time
-
-
-@dataclass(frozen=True)
-class IvectorOptions:
-    """How i-vectors are estimated; the defaults are those of Kaldi's online recognition.
-
-    Parameters
-    ----------
-    select : int
-        Gaussians of a frame, at most, chosen by the mixture with diagonal covariances.
-    min_posterior : float
-        Posterior probabilities below this become 0.
-    posterior_scale : float
-        Factor on posterior probabilities, because successive frames are similar.
-    max_count : float
-        The prior is strengthened where there are more scaled frames than this, in proportion; 0: it is not.
-    period : int
-        Frames between two i-vectors that are estimated online.
-
-    Raises
-    ------
-    ConfigError
-        For a value out of range.
-    """
-
-    select: int = 5
-    min_posterior: float = 0.025
-    posterior_scale: float = 0.1
-    max_count: float = 100.0
-    period: int = 10
-
-    def __post_init__(self):
-        checks = (
-            ("select", 1 <= self.select <= MOST_GAUSSIANS, f"1 to {MOST_GAUSSIANS}"),
-            ("min_posterior", 0 <= self.min_posterior < 0.5, "at least 0 and below 0.5"),
-            ("posterior_scale", 0 < self.posterior_scale <= 1, "above 0, at most 1"),
-            ("max_count", 0 <= self.max_count <= 1e9, "0 to 1e9"),
-            ("period", 1 <= self.period <= 100_000, "1 to 100000"),
-        )
-        for name, sound, expected in checks:
-            if not sound:
-                raise ConfigError(f"i-vectors: {name} {getattr(self, name)}; expected {expected}")
 
 
 @dataclass(frozen=True, eq=False)

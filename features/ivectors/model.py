@@ -13,7 +13,6 @@ import numpy as np
 from features.config import FeatureConfig
 from features.ivectors.background import (
     Background,
-    IvectorOptions,
     array,
     background_of,
     covariance_array,
@@ -22,6 +21,7 @@ from features.ivectors.background import (
     whole,
 )
 from features.ivectors.extractor import Extractor, Statistics
+from features.ivectors.options import IvectorOptions
 from features.ivectors.streaming import IvectorStream, SpeakerState
 from features.record import config_of
 from readers.common.file_part import FilePart

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from features.ivectors.background import Background, IvectorOptions, pieces
+from features.ivectors.background import Background, pieces
 from features.ivectors.extractor import Extractor, ExtractorSums, Statistics
 from features.ivectors.kernels import add_first_order, add_second_order, select_best
 from features.ivectors.mean_subtraction import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, FullMixture, MixtureSums
+from features.ivectors.options import IvectorOptions
 from readers.common.faults import is_shortage, os_reason
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk

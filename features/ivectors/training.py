@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,7 @@ import numpy as np
 
 from features.ivectors import shards
 from features.ivectors.background import (
-    MOST_GAUSSIANS,
     Background,
-    IvectorOptions,
     array,
     background_of,
     covariance_array,
@@ -33,91 +31,19 @@ from features.ivectors.background import (
     number,
 )
 from features.ivectors.extractor import Extractor, ExtractorSums, initial_extractor
-from features.ivectors.mean_subtraction import PRIOR, WINDOW, SlidingMean
+from features.ivectors.mean_subtraction import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, MixtureSums, symmetric
 from features.ivectors.model import IvectorModel
+from features.ivectors.options import DIAGONAL, EXTRACTOR, FRAMES, FULL, TrainingOptions
 from features.ivectors.shards import Surveyed, Unit
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
 from readers.config.feature_record import FeatureRecord
-from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.errors import ArgonautError, FormatError
 from readers.tables.tensor_file import load_tensors, save_tensors
 
 FORMAT, VERSION = "argonaut-ivector-training", 1
-DIAGONAL, FULL, FRAMES, EXTRACTOR = "diagonal", "full", "statistics", "extractor"
-COVARIANCES = (DIAGONAL, FULL)
 FULL_SELECT = 20  # Gaussians of a frame in training with full covariances
-MOST_DIM = 2000
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """Options of the training of an i-vector extractor.
-
-    Parameters
-    ----------
-    gaussians : int
-    dim : int
-        Values of an i-vector.
-    covariance : {"diagonal", "full"}
-        Of the background model.
-    split_passes, passes, full_passes : int
-        Passes of EM after each splitting, with the last number of Gaussians, and with full covariances.
-    extractor_passes : int
-    variance_floor : float
-        Least variance of the background model, as a fraction of the variance of all frames.
-    window, prior_frames : int
-        Of the sliding mean, see SlidingMean.
-    background_frames : int
-        The background model is trained on at most about so many frames, evenly spread.
-    seed : int
-    ivector : IvectorOptions
-
-    Raises
-    ------
-    ConfigError
-        For a value out of range.
-    """
-
-    gaussians: int = 256
-    dim: int = 50
-    covariance: str = DIAGONAL
-    split_passes: int = 3
-    passes: int = 6
-    full_passes: int = 4
-    extractor_passes: int = 10
-    variance_floor: float = 0.01
-    window: int = WINDOW
-    prior_frames: int = PRIOR
-    background_frames: int = 2_000_000
-    seed: int = 0
-    ivector: IvectorOptions = field(default_factory=IvectorOptions)
-
-    def __post_init__(self):
-        if self.covariance not in COVARIANCES:
-            raise ConfigError(f"i-vectors: covariance {self.covariance!r}; expected {' or '.join(COVARIANCES)}")
-        ranges = {
-            "gaussians": (1, MOST_GAUSSIANS), "dim": (2, MOST_DIM), "split_passes": (1, 1000), "passes": (1, 1000),
-            "full_passes": (1, 1000), "extractor_passes": (1, 1000), "window": (1, 10**6), "prior_frames": (0, 10**6),
-            "background_frames": (1, 10**12), "seed": (0, 2**63 - 1),
-        }  # fmt: skip
-        for name, (least, most) in ranges.items():
-            if not least <= getattr(self, name) <= most:
-                raise ConfigError(f"i-vectors: {name} {getattr(self, name)}; expected {least} to {most}")
-        if not 0 < self.variance_floor < 1:
-            raise ConfigError(f"i-vectors: variance_floor {self.variance_floor}; expected between 0 and 1")
-
-    @property
-    def schedule(self) -> list[tuple[str, int]]:
-        """Stage and number of Gaussians of each pass."""
-        counts = [self.gaussians]
-        while counts[0] > 1:
-            counts.insert(0, (counts[0] + 1) // 2)
-        growing = [(DIAGONAL, count) for count in counts[:-1] for _ in range(self.split_passes if count > 1 else 1)]
-        stages = [*growing, *[(DIAGONAL, self.gaussians)] * self.passes]
-        if self.covariance == FULL:
-            stages += [(FULL, self.gaussians)] * self.full_passes
-        return [*stages, (FRAMES, self.gaussians), *[(EXTRACTOR, self.gaussians)] * self.extractor_passes]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from readers.common.temporary import TemporaryPath, remove_open, sync_directory
+from readers.errors import ConfigError
 
 try:
     import fcntl
@@ -114,6 +115,18 @@ def held(path: str | Path) -> Iterator[bool]:
         with contextlib.suppress(OSError):  # not empty
             for directory in missing:
                 directory.rmdir()
+
+
+@contextlib.contextmanager
+def held_alone(path: str | Path, owner: str | Path, expected: str = "a directory of its own") -> Iterator[None]:
+    """As `held`; raises ConfigError if another process holds the lock.
+
+    owner, expected: for the message, what the lock is for, and what else there could be.
+    """
+    with held(path) as is_held:
+        if not is_held:
+            raise ConfigError(f"{owner}: in use by {holder(path)}; expected {expected}")
+        yield
 
 
 def holder(path: str | Path) -> str:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from readers.common.files import atomic_write
@@ -95,6 +96,11 @@ class RunReport:
                 file.write(f"# {name}: {text}\n")
             for name, outcome, reason in (*self.lost, *self.marked):
                 file.write(f"{name}\t{outcome}\t{reason}\n")
+
+
+def staged(progress: Progress, stage: str) -> Progress:
+    """Return a Progress of one stage of a job."""
+    return partial(progress, stage=stage)
 
 
 def silent(*values: object, **figures: object) -> None:

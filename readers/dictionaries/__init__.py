@@ -9,6 +9,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "forms": ["FORMS", "detect_form", "read_any_dictionary"],
+        "options": ["DictionaryOptions", "WordList"],
         "phones": ["change_phones", "read_phone_replacements", "without_stress"],
     },
 )

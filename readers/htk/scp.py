@@ -16,9 +16,11 @@ from typing import NamedTuple
 from readers.common.faults import OnFault
 from readers.common.files import atomic_write
 from readers.common.names import key_of
+from readers.common.report import RunReport
 from readers.common.text import ParsedLines, quote_name, read_lines, read_text_bytes, split_fields
 from readers.errors import FormatError
 from readers.htk.mlf import HEADER
+from readers.htk.parameter_file import read_htk_header
 
 _RANGE = re.compile(r"\[([0-9]{1,18}),([0-9]{1,18})(?:,([0-9]{1,4}))?\]")
 
@@ -268,3 +270,36 @@ def read_list(path: str | os.PathLike) -> list[str]:
         The lines without surrounding blanks; blank lines are skipped.
     """
     return [line.strip() for line in read_lines(path, exact=True) if line.strip()]
+
+
+def read_feature_list(path: str | os.PathLike) -> Sequence[ScpEntry]:
+    """Return the entries of a list of feature files.  Raises FormatError for no entries, and for repeated names."""
+    entries = read_scp(path)
+    if not entries:
+        raise FormatError(f"{path}: no entries; expected a feature file on each line")
+    lines: dict[str, str] = {}
+    for entry in entries:
+        if lines.setdefault(entry.key, entry.where) != entry.where:
+            raise FormatError(f"{entry.where}: '{entry.key}' is already at {lines[entry.key]}; expected each name once")
+    return entries
+
+
+def write_feature_list(scp: Path, files: Iterable[tuple[str, Path]]) -> RunReport:
+    """Write `name.ext=path[0,last]` for every (utterance name, HTK feature file) that can be read.
+
+    blockRandomize needs the frame range (CNTK book, 3.4.2).  Missing and damaged files are reported.
+    """
+    report = RunReport("feature files")
+    entries = []
+    for name, path in files:
+        try:
+            header = read_htk_header(path)
+        except FileNotFoundError:
+            report.skip(name, f"{path}: no such file")
+        except FormatError as fault:
+            report.fail(name, str(fault))
+        else:
+            entries.append(ScpEntry(f"{name}{path.suffix}", str(path), 0, header.num_frames - 1))
+            report.done()
+    write_scp(scp, entries)
+    return report

@@ -97,3 +97,29 @@ def _newlines(path: str, end: int) -> int:
             found += piece.count(b"\n")
             end -= len(piece)
     return found
+
+
+def read_word_list(path: str | os.PathLike) -> list[str]:
+    """Read the words of a file with one word per line; blank lines do not matter.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a line of several words, and for a file without words.
+    """
+    words = []
+    for number, line in enumerate(read_lines(path), 1):
+        if len(line.split()) > 1:
+            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected one word a line")
+        words += line.split()
+    if not words:
+        raise FormatError(f"{path}: no words; expected one per line")
+    return words

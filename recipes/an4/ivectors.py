@@ -47,9 +47,8 @@ class Adapted(Tied):
         ]  # fmt: skip
 
     def make_vectors(self) -> int:
-        from readers.htk.scp import write_pairs
+        from readers.htk.scp import write_feature_list, write_pairs
         from recipes.an4 import prepare
-        from recipes.features import write_feature_list
 
         lost, files = 0, {}
         for warp in prepare.WARPS:

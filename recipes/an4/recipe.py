@@ -161,9 +161,8 @@ class Recipe:
 
     def flat_start(self, utterances: list[Utterance]) -> int:
         """Make the alignment that the corpus lacks."""
-        from readers.htk.scp import write_pairs
+        from readers.htk.scp import write_feature_list, write_pairs
         from recipes.an4 import prepare
-        from recipes.features import write_feature_list
 
         home = self.alignment.labels.parent
         prepare.write_words(utterances, home / "words.mlf")
@@ -182,9 +181,9 @@ class Recipe:
         )  # fmt: skip
 
     def features(self) -> int:
+        from readers.htk.scp import write_feature_list
         from recipes.an4 import prepare
         from recipes.background import FRAME, background_files, count_frames, write_background
-        from recipes.features import write_feature_list
 
         lists, config, background = self.out / "lists", self.out / "config", self.out / "background"
         lost = command(

@@ -102,10 +102,10 @@ def run(arguments: argparse.Namespace) -> int:
     from recipes.align.recordings import check_output, recordings_of
     from recipes.align.training import Training
     from recipes.cli.dictionaries import open_dictionary, with_guesses
-    from recipes.cli.transcribe import channel_of
+    from recipes.cli.raw_audio import audio_options
 
     formats = check_options(arguments)
-    channel, out = channel_of(arguments.channel), Path(arguments.out)
+    channel, out = audio_options(arguments).channel, Path(arguments.out)
     require_writable(out / REPORT)
     dictionary = open_dictionary(arguments)
     cores = available_cores() if arguments.threads is None else arguments.threads

@@ -107,7 +107,8 @@ def recognised_words(recognizer, path: str, audio: Mapping[str, str], arguments:
     """Recognise the recordings whose words a file has; return the words with posteriors and whether they are right."""
     from decoder.scoring import judge_words
     from decoder.scoring.error_counts import match_names
-    from recipes.cli.score import fold_map, read_words
+    from decoder.scoring.words import read_words
+    from recipes.cli.score import fold_map
 
     references = read_words(path)
     wanted = sorted(match_names(references, audio).values())

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,9 +13,13 @@ from readers.errors import ConfigError
 T = TypeVar("T", bound=Options)
 
 
-def add_flags(parser: argparse.ArgumentParser, options: type[Options], prefix: str = "") -> None:
-    """Add the flags of options to a parser; prefix: the names of the groups around, before those in the namespace."""
-    section: Any = parser
+def add_flags(parser: argparse.ArgumentParser, options: type[Options], prefix: str = "", section: Any = None) -> Any:
+    """Add the flags of options to a parser; return the section of the last one.
+
+    prefix: the names of the groups around, before those in the namespace; section: what flags without a heading are
+    added to, the parser by default.
+    """
+    section = section or parser
     for declared in options.declared():
         if not declared.on_command_line:
             continue
@@ -22,12 +27,13 @@ def add_flags(parser: argparse.ArgumentParser, options: type[Options], prefix: s
             section = parser.add_argument_group(declared.heading)
         name = prefix + declared.name
         if is_group(declared):
-            add_flags(section, declared.type, f"{name}.")
+            section = add_flags(parser, declared.type, f"{name}.", section)
         elif declared.flags[0].startswith("-"):
             section.add_argument(*declared.flags, dest=name, required=declared.required, **_keywords(declared, options))
         else:
             shown = declared.metavar or declared.flags[0].upper()
             section.add_argument(name, nargs=_count(declared), **_keywords(declared, options) | {"metavar": shown})
+    return section
 
 
 def options_from(arguments: argparse.Namespace, options: type[T], prefix: str = "") -> T:
@@ -50,18 +56,22 @@ def is_group(declared: Option) -> bool:
 def _keywords(declared: Option, options: type[Options]) -> dict[str, Any]:
     """Return the keywords of argparse.  An option that is not given does not appear in the namespace."""
     common = {"default": argparse.SUPPRESS, "help": _help(declared, options)}
+    if declared.type is bool and declared.default is None:
+        return common | {"action": argparse.BooleanOptionalAction}
     if declared.type is bool:
         return common | {"action": "store_false" if declared.default is True else "store_true"}
     if declared.choices:
         common["choices"] = declared.choices
     elif declared.flags[0].startswith("-"):
         common["metavar"] = declared.metavar
-    if declared.several and declared.flags[0].startswith("-"):
-        common["action"] = "append"
+    if declared.several and declared.flags[0].startswith("-") and declared.separator in ("", " "):
+        common |= {"action": "extend", "nargs": "+"} if declared.separator else {"action": "append"}
     return common | {"type": _converter(declared)}
 
 
 def _converter(declared: Option) -> Callable[[str], Any]:
+    if declared.separator.strip():
+        return partial(_separated, declared)
     if declared.parse is None:
         return declared.type if declared.type in (int, float, Path) else str
     parse = declared.parse
@@ -75,6 +85,16 @@ def _converter(declared: Option) -> Callable[[str], Any]:
     return convert
 
 
+def _separated(declared: Option, text: str) -> tuple[Any, ...]:
+    """Return the values of a text such as `0.9,1.1`."""
+    parts = filter(None, map(str.strip, text.split(declared.separator)))
+    try:
+        return tuple(map(declared.type, parts))
+    except ValueError:
+        what = {int: "whole numbers", float: "numbers"}[declared.type]
+        raise argparse.ArgumentTypeError(f"{text!r}; expected {what} separated by {declared.separator!r}") from None
+
+
 def _count(declared: Option) -> str | None:
     if declared.several == LIST:
         return "+" if declared.required else "*"
@@ -83,7 +103,9 @@ def _count(declared: Option) -> str | None:
 
 def _help(declared: Option, options: type[Options]) -> str:
     """Return the help of a flag, with the default unless it says nothing."""
-    text, default = with_names(declared.help, options.declared(), "flag").replace("%", "%%"), declared.default
+    text, default = with_names(declared.help, options.with_groups(), "flag").replace("%", "%%"), declared.default
     if declared.required or default is None or isinstance(default, bool) or default in ("", ()) or "default" in text:
         return text
-    return f"{text} ({f'{default:g}' if isinstance(default, float) else default})"
+    defaults = default if declared.separator else (default,)
+    shown = declared.separator.join(f"{value:g}" if isinstance(value, float) else str(value) for value in defaults)
+    return f"{text} ({shown})"

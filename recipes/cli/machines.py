@@ -12,12 +12,6 @@ def add_machine_options(parser, unit: str = "threads") -> None:
     add_scheduler_option(parser)
 
 
-def add_process_options(parser) -> None:
-    """Add -j, with one process by default, and --scheduler: for work that threads cannot share."""
-    parser.add_argument("-j", "--workers", type=int, metavar="N", help="number of processes (default: 1)")
-    add_scheduler_option(parser)
-
-
 def add_scheduler_option(parser) -> None:
     """Add --scheduler to a parser or a group of options."""
     parser.add_argument(
@@ -52,7 +46,7 @@ def open_runner(arguments: argparse.Namespace):
 
 
 def open_process_runner(arguments: argparse.Namespace):
-    """Return the Runner that the options of add_process_options ask for: here, in processes, or on a cluster."""
+    """Return the Runner that the options of a command in processes ask for: here, in processes, or on a cluster."""
     from readers.common.jobs.places import ONE_BLAS_THREAD
     from readers.common.jobs.runner import process_runner, thread_runner
 

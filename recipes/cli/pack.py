@@ -163,8 +163,9 @@ def measured_errors(root: Path, layout: Layout) -> tuple:
     """Return the error rate on the test set; nothing if it has not been decoded."""
     from decoder.recognizer import MeasuredErrors
     from decoder.scoring.error_counts import score
+    from decoder.scoring.words import read_words
     from readers.tables.timit import read_phone_map
-    from recipes.cli.score import FOLDS, read_words
+    from recipes.cli.score import FOLDS
 
     references, hypotheses = root / layout.references, root / layout.hypotheses
     if not references.exists() or not hypotheses.exists():

@@ -34,7 +34,7 @@ from readers.errors import ArgonautError, ConfigError
 from recipes.cli.console import SIGNAL_BASE, one_line, progress_display, show_losses
 from recipes.cli.hotwords import add_hotword_options, with_hotwords
 from recipes.cli.live_display import JsonDisplay, TextDisplay, recognised
-from recipes.cli.raw_audio import add_audio_options, add_raw_options, channel_of, raw_format
+from recipes.cli.raw_audio import add_audio_options, audio_options
 from recipes.cli.transcript_files import FORMATS, JOINED, NAMED, WITH_ALTERNATIVES, write_transcript
 
 STANDARD_INPUT, STDIN_NAME = "-", "stdin"
@@ -82,7 +82,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_hotword_options(parser, g2p=True)
     audio = parser.add_argument_group("audio")
     add_audio_options(audio)
-    add_raw_options(audio, channels=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -91,7 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.common.files import require_writable
 
     check_options(arguments)
-    raw, channel = raw_format(arguments), channel_of(arguments.channel)
+    audio = audio_options(arguments)
+    raw, channel = audio.raw, audio.channel
     found, unread = recordings(arguments.audio, raw is not None)
     check_recordings(arguments, found)
     if arguments.output is not None:
@@ -280,7 +280,7 @@ class Live:
 
         self.verbose = arguments.verbose
         self.name, front_end = "standard input" if path == STANDARD_INPUT else path, recognizer.front_end
-        channel = channel_of(arguments.channel)
+        channel = audio_options(arguments).channel
         channel = front_end.config.channel if channel is None else channel
         self.audio = open_audio(path, BLOCK, *(raw or (None,)), channel=channel)
         self.period = front_end.period(front_end.target_rate(self.audio.rate, self.name, arguments.upsample))

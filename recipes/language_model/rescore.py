@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from acoustic.scoring.word_scorer import WordScorer
-from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentence_logs, sentences_of
+from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentences_of
+from decoder.lm.evaluation import sentence_logs
 from decoder.lm.language_model import LanguageModel
 from decoder.scoring.error_counts import Score, score
 from readers.htk.mlf import read_mlf

@@ -11,7 +11,7 @@ import numpy as np
 from acoustic.scoring.word_scorer import WordScorer
 from acoustic.training.reporting.log import read_history
 from acoustic.training.reporting.plots import new_figure, save_figure
-from decoder.lattices.nbest_rescoring import mix_logs, sentence_logs
+from decoder.lm.evaluation import mix_logs, sentence_logs
 from decoder.lm.language_model import LanguageModel
 from readers.common.files import atomic_write
 from readers.common.text import read_lines

@@ -136,8 +136,7 @@ class Tied(Recipe):
                      ("lists", "features", "graph-tied", "train-tied"))  # fmt: skip
 
     def tie(self) -> int:
-        from readers.htk.scp import write_pairs
-        from recipes.features import write_feature_list
+        from readers.htk.scp import write_feature_list, write_pairs
 
         files = {u: self.out / "features" / "mfcc" / f"{u.name}.mfc" for u in self.sets["train"]}
         listed = self.shared / "train.hcopy.list"

@@ -240,7 +240,7 @@ class Comparison:
 
     def error_rates(self, runs: Sequence[tuple[str, int]]) -> dict[tuple[str, int], dict[str, float]]:
         """Return the error rates of dev and test; search options are chosen on dev with the run in the middle."""
-        from recipes.cli.score import read_words
+        from decoder.scoring.words import read_words
         from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
         from recipes.tuning import Development, decode_and_score
 

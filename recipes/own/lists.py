@@ -14,12 +14,11 @@ from readers.dictionaries.phones import change_phones
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.htk.mlf import read_mlf
-from readers.htk.scp import read_scp, write_pairs, write_scp
+from readers.htk.scp import read_scp, write_feature_list, write_pairs, write_scp
 from recipes.an4.prepare import WARPS, warp_name, write_warped_config, write_words
 from recipes.background import background_files, join_mlfs, label_background
 from recipes.cli.console import show_losses
 from recipes.cli.dictionaries import open_dictionary
-from recipes.features import write_feature_list
 from recipes.own import data
 from recipes.own.alignments import read_alignment
 from recipes.own.sets import Sets, divide, read_names

@@ -206,8 +206,8 @@ class Recipe:
         from decoder.lm.evaluation import perplexity
         from decoder.lm.mapped_model import open_language_model
         from decoder.scoring.error_counts import score
+        from decoder.scoring.words import read_words
         from readers.htk.frame_labels import read_state_list
-        from recipes.cli.score import read_words
         from recipes.stress.speech import frame_errors
 
         references = read_words(self.speech / "words.mlf")

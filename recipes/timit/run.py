@@ -152,8 +152,8 @@ class Recipe:
         )  # fmt: skip
 
     def labels(self) -> int:
+        from readers.htk.scp import write_feature_list
         from recipes.an4.prepare import write_words
-        from recipes.features import write_feature_list
         from recipes.timit import prepare
 
         labels = self.out / "labels"
@@ -175,8 +175,8 @@ class Recipe:
 
     def add_background(self) -> int:
         """Write lists/training.scp and labels/training.mlf: the training set and recordings without speech."""
+        from readers.htk.scp import write_feature_list
         from recipes.background import background_files, count_frames, join_mlfs, label_background, write_background
-        from recipes.features import write_feature_list
 
         lists, alignment, folder = self.out / "lists", self.out / "labels" / "train.states.mlf", self.out / "background"
         seconds = count_frames(lists / "train.scp", "") / FRAMES_PER_SECOND

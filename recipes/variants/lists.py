@@ -8,9 +8,8 @@ from readers.common.files import write_lines
 from readers.common.report import RunReport
 from readers.errors import FormatError
 from readers.htk.mlf import Label, write_mlf
-from readers.htk.scp import ScpEntry, read_scp, write_scp
+from readers.htk.scp import ScpEntry, read_scp, write_feature_list, write_scp
 from readers.htk.units import TICKS_PER_FRAME
-from recipes.features import write_feature_list
 
 
 class Item(NamedTuple):

@@ -196,7 +196,7 @@ class Variants:
 
     def development(self, variant: str, name: str):
         """Return the outputs of a variant for a set, and the references."""
-        from recipes.cli.score import read_words
+        from decoder.scoring.words import read_words
         from recipes.tuning import Development
         from recipes.variants.outputs import read_outputs
 

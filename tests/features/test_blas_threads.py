@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features import FeatureConfig, extract, hcopy
+from features import FeatureConfig, extract, extract_files
 from features.streaming import FeatureStream
 from readers.audio.audio_file import read_audio, write_wav
 from readers.common.environment import blas_thread_calls
@@ -55,7 +55,7 @@ def test_features_in_memory_are_those_of_files(threads_of_blas, samples, tmp_pat
         source = tmp_path / f"{number}.wav"
         write_wav(source, np.roll(samples, number), RATE)
         pairs.append((source, tmp_path / f"{number}.fbank"))
-    hcopy(pairs, config, workers=2)
+    extract_files(pairs, config, workers=2)
     for source, target in pairs:
         np.testing.assert_array_equal(read_htk(target).frames, extract(read_audio(source)[0], config, RATE))
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from features import FeatureConfig, extract, hcopy
-from features.job import FILES_PER_PROCESS
+from features import FeatureConfig, extract, extract_files
+from features.copying.files import FILES_PER_PROCESS
 from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT
 from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.common.jobs.places import BLAS_THREAD_VARIABLES
@@ -40,7 +40,7 @@ def write_audio(directory, count, seed=0):
 def test_hcopy_writes_what_extract_computes(tmp_path, workers):
     pairs = write_audio(tmp_path, FILES_PER_PROCESS + 2)
     calls = []
-    report = hcopy(pairs, CONFIG, workers, lambda done, total: calls.append((done, total)))
+    report = extract_files(pairs, CONFIG, workers, lambda done, total: calls.append((done, total)))
     assert (report.num_done, report.lost, report.exit_status) == (len(pairs), [], 0)
     assert calls[-1] == (len(pairs), len(pairs))
     for source, target in pairs:
@@ -55,7 +55,7 @@ def test_hcopy_takes_parts_of_files(tmp_path):
     source = f"{tmp_path}/long.wav"
     pairs = [(f"{source}[0,1999,0]", tmp_path / "a.fb"), (f"{source}[1000,5999,1]", tmp_path / "b.fb")]
     bad = [(f"{source}[0,6000,1]", tmp_path / "c.fb"), (f"{source}[0,99,2]", tmp_path / "d.fb")]
-    report = hcopy([*pairs, *bad], CONFIG, 1)
+    report = extract_files([*pairs, *bad], CONFIG, 1)
     for path, part in ((tmp_path / "a.fb", samples[:2000, 0]), (tmp_path / "b.fb", samples[1000:, 1])):
         np.testing.assert_array_equal(read_htk(path).frames, extract(part, CONFIG, RATE))
     assert report.lost == [
@@ -87,7 +87,7 @@ def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
     names = list(bad)
     mixed = [(tmp_path / name, tmp_path / "feat" / f"{name}.fbank") for name in names]
     config = FeatureConfig(target_kind="FBANK_D", num_channels=12, source_rate=1250.0)
-    report = hcopy(pairs[:2] + mixed + pairs[2:], config, workers=1)
+    report = extract_files(pairs[:2] + mixed + pairs[2:], config, workers=1)
     assert (report.num_done, report.num_failed, report.exit_status) == (4, len(bad), 1)
     assert [name for name, _, _ in report.lost] == [str(tmp_path / name) for name in names]
     for (name, _, reason), (_, expected) in zip(report.lost, bad.values()):
@@ -102,7 +102,7 @@ def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
 def test_hcopy_two_sources_for_one_target_and_a_target_that_is_its_source(tmp_path):
     pairs = write_audio(tmp_path, 2)
     target = pairs[0][1]
-    report = hcopy([pairs[0], (pairs[1][0], target), (pairs[1][0], pairs[1][0])], CONFIG, workers=1)
+    report = extract_files([pairs[0], (pairs[1][0], target), (pairs[1][0], pairs[1][0])], CONFIG, workers=1)
     assert report.num_done == 1
     reasons = {reason.split("; ")[0] for _, _, reason in report.lost}
     assert f"{target}: also the target of {pairs[0][0]}" in reasons
@@ -113,7 +113,7 @@ def test_hcopy_two_sources_for_one_target_and_a_target_that_is_its_source(tmp_pa
 def test_hcopy_takes_any_runner(tmp_path):
     pairs = write_audio(tmp_path, FILES_PER_PROCESS + 1)
     runner = thread_runner(2)
-    assert hcopy(pairs, CONFIG, runner=runner).exit_status == 0
+    assert extract_files(pairs, CONFIG, runner=runner).exit_status == 0
     assert list(runner.results(int, ["7"])) == [7]  # still open: it is the caller's
     runner.close()
 
@@ -155,7 +155,7 @@ def test_an_interrupted_command_ends(tmp_path):
 def test_hcopy_options_that_do_not_fit_sourcerate_stop_before_any_file(tmp_path):
     config = FeatureConfig(source_rate=1250.0, high_frequency=8000.0)
     with pytest.raises(ConfigError, match="HIFREQ = 8000; expected at most 4000 Hz"):
-        hcopy(write_audio(tmp_path, 1), config)
+        extract_files(write_audio(tmp_path, 1), config)
     assert not (tmp_path / "feat").exists()
 
 
@@ -163,7 +163,7 @@ def test_hcopy_leaves_the_environment_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setenv(BLAS_THREAD_VARIABLES[0], "7")
     monkeypatch.delenv(BLAS_THREAD_VARIABLES[1], raising=False)
     before = dict(os.environ)
-    hcopy(write_audio(tmp_path, FILES_PER_PROCESS + 1), CONFIG, 2)
+    extract_files(write_audio(tmp_path, FILES_PER_PROCESS + 1), CONFIG, 2)
     assert dict(os.environ) == before
 
 
@@ -223,7 +223,7 @@ def test_command_faulty_configuration_is_one_line_and_status_2(tmp_path, capsys,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "no files"),
+        ([], "FILE is not given; expected source and target in turn, or --script"),
         (["a.wav"], "a.wav has no target"),
         (["-j", "0", "a.wav", "a.mfc"], "-j 0: expected at least 1"),
     ],
@@ -246,11 +246,11 @@ def test_help_lists_every_configuration_name(capsys):
 def test_natural_write_order_is_that_of_the_machine(tmp_path):
     pairs = write_audio(tmp_path, 1)
     config = dataclasses.replace(CONFIG, natural_write_order=True)
-    assert hcopy(pairs, config, 1).exit_status == 0
+    assert extract_files(pairs, config, 1).exit_status == 0
     header = read_htk_header(pairs[0][1])
     assert header.byte_order == ("<" if sys.byteorder == "little" else ">")
     np.testing.assert_array_equal(read_htk(pairs[0][1]).frames, extract(read_audio(pairs[0][0])[0], CONFIG, RATE))
-    assert hcopy(pairs, CONFIG, 1).exit_status == 0
+    assert extract_files(pairs, CONFIG, 1).exit_status == 0
     assert read_htk_header(pairs[0][1]).byte_order == ">"
 
 
@@ -259,9 +259,9 @@ def test_stereo_mode_selects_a_channel(tmp_path):
     soundfile.write(tmp_path / "two.wav", samples, RATE)
     pairs = [(tmp_path / "two.wav", tmp_path / "two.fbank")]
     for channel in (0, 1):
-        assert hcopy(pairs, dataclasses.replace(CONFIG, channel=channel), 1).exit_status == 0
+        assert extract_files(pairs, dataclasses.replace(CONFIG, channel=channel), 1).exit_status == 0
         np.testing.assert_array_equal(read_htk(pairs[0][1]).frames, extract(samples[:, channel], CONFIG, RATE))
-    assert "2 channels; expected one" in hcopy(pairs, CONFIG, 1).lost[0][2]
+    assert "2 channels; expected one" in extract_files(pairs, CONFIG, 1).lost[0][2]
 
 
 def test_a_file_that_ends_before_its_header_says_is_marked_once(tmp_path):
@@ -269,7 +269,7 @@ def test_a_file_that_ends_before_its_header_says_is_marked_once(tmp_path):
     content = source.read_bytes()
     source.write_bytes(content[:-3])
     parts = [(f"{source}[{first},{first + 399}]", tmp_path / f"{first}.fbank") for first in (0, 500)]
-    report = hcopy([(source, target), *parts], CONFIG, 1)
+    report = extract_files([(source, target), *parts], CONFIG, 1)
     assert (report.num_done, report.exit_status) == (3, 0)
     note = f"{len(content) - 47} bytes of samples, its header says {len(content) - 44}; read to the end"
     assert report.marked == [(str(source), "irregular", note)]

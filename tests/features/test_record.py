@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from features import FeatureConfig, config_of, extract, feature_record, hcopy
+from features import FeatureConfig, config_of, extract, extract_files, feature_record
 from readers.audio.audio_file import write_wav
 from readers.config import read_side_file
 from readers.errors import FormatError
@@ -18,7 +18,7 @@ def copy(root, *names, config=CONFIG, rate=16000):
     samples = np.random.default_rng(0).integers(-1000, 1000, rate // 4).astype(float)
     for name in names:
         write_wav(root / f"{name}.wav", samples, rate)
-    report = hcopy([(root / f"{name}.wav", root / "feat" / f"{name}.fb") for name in names], config, 1)
+    report = extract_files([(root / f"{name}.wav", root / "feat" / f"{name}.fb") for name in names], config, 1)
     assert report.exit_status == 0
     return root / "feat" / "features.fb.json"
 
@@ -53,7 +53,7 @@ def test_files_of_several_configurations_have_no_record(tmp_path, before):
         path.write_text("{")
     assert not copy(tmp_path, "b").exists()
     assert not copy(tmp_path, "b").exists()
-    report = hcopy([(tmp_path / "b.wav", tmp_path / "feat" / "b.fb")], CONFIG, 1)
+    report = extract_files([(tmp_path / "b.wav", tmp_path / "feat" / "b.fb")], CONFIG, 1)
     assert list(report.remarks) == [str(path)]
     assert read_side_file(copy(tmp_path, "a", "b")) == feature_record(CONFIG, (16000,))
 
@@ -62,14 +62,14 @@ def test_audio_of_several_rates_without_a_limit_is_noted(tmp_path):
     for name, rate in (("a", 8000), ("b", 16000)):
         write_wav(tmp_path / f"{name}.wav", np.ones(4000), rate)
     pairs = [(tmp_path / f"{name}.wav", tmp_path / "feat" / f"{name}.fb") for name in "ab"]
-    remark = hcopy(pairs, CONFIG, 1).remarks[str(tmp_path / "feat")]
+    remark = extract_files(pairs, CONFIG, 1).remarks[str(tmp_path / "feat")]
     assert remark.startswith("audio of 8000 and 16000 Hz; expected one sample rate or HIFREQ")
     limited = FeatureConfig(target_kind="FBANK", high_frequency=3800)
-    assert hcopy(pairs, limited, 1).remarks == {}
+    assert extract_files(pairs, limited, 1).remarks == {}
 
 
 def test_no_file_no_record(tmp_path):
-    assert hcopy([(tmp_path / "absent.wav", tmp_path / "deep" / "feat" / "a.fb")], CONFIG, 1).exit_status == 2
+    assert extract_files([(tmp_path / "absent.wav", tmp_path / "deep" / "feat" / "a.fb")], CONFIG, 1).exit_status == 2
     assert list(tmp_path.iterdir()) == []
 
 

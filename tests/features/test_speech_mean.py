@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from features import FeatureConfig, FeatureStream, extract, feature_record
-from features.job import estimate_speech_mean
+from features.copying.files import estimate_speech_mean
 from features.speech_mean import BACKGROUND, MEMORY, MUTE, PRIOR, RISE, SMOOTHED, SpeechMean, level_of
 from readers.audio.audio_file import write_flac
 from readers.common.jobs.runner import thread_runner

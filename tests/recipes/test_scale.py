@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 from benchmarks import scale, scale_data
-from features import job
+from features.copying import files as feature_files
 from readers.htk import mlf
 from readers.htk.storage import label_index
 
@@ -40,7 +40,7 @@ def test_memory_grows_by_little_more_than_the_names(work, stage, monkeypatch, ca
     monkeypatch.setattr(label_index, "BLOCK", 1 << 14)
     monkeypatch.setattr(label_index, "ENTRIES_AT_ONCE", 256)
     monkeypatch.setattr(scale, "WINDOW", 2000)
-    monkeypatch.setattr(job, "copy_files", job.copy_files)  # the stage replaces it
+    monkeypatch.setattr(feature_files, "copy_files", feature_files.copy_files)  # the stage replaces it
     if stage == "lookup":  # reads what another stage writes
         for count in (FEW, MANY):
             scale.STAGES["archive"](work / "system", work / f"{count}", count)

@@ -10,8 +10,10 @@ import pytest
 
 from readers.common.environment import available_cores
 from readers.errors import ConfigError
+from recipes.cli.command import Command
 from recipes.cli.console import SIGNAL_BASE, run_guarded
 from recipes.cli.main import main
+from recipes.cli.score import Shown
 from recipes.stages import Stage, command, run_stages
 
 
@@ -173,7 +175,7 @@ def test_an_interrupted_command_interrupts_the_recipe_and_says_how_to_go_on(tmp_
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("recipes.cli.score.run", interrupt)
+    monkeypatch.setattr("recipes.cli.score.COMMAND", Command("score", Shown, interrupt))
     stages = [Stage("a", "", lambda: command("score", "ref", "hyp"))]
     assert run_guarded(run_stages, stages, tmp_path) == SIGNAL_BASE + signal.SIGINT
     last = capsys.readouterr().err.splitlines()[-1]

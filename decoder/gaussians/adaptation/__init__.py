@@ -3,3 +3,13 @@
 Open training.py first; lda.py, mllt.py and fmllr.py estimate one transform each, shards.py is the work on a part of the
 data and speakers.py transforms features of new speakers.
 """
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "job": ["FmllrApplyResult", "FmllrTrainResult", "apply_fmllr", "train_fmllr"],
+        "options": ["AdaptationOptions", "FmllrApplyOptions", "FmllrTrainOptions", "SpeakerOptions"],
+    },
+)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from decoder.gaussians.adaptation.options import MOST_SPLICE
 from decoder.gaussians.adaptation.shards import Projection
 from decoder.gaussians.models import GaussianModels
 from readers.config.feature_record import FeatureRecord
@@ -13,7 +14,6 @@ from readers.errors import FormatError, ModelError
 from readers.tables.tensor_file import load_tensors, save_tensors
 
 FORMAT, VERSION = "argonaut-fmllr", 1
-MOST_SPLICE = 20
 MOST_DIM = 1 << 15  # values of a frame, which HTK counts in 16 bits
 
 

@@ -8,41 +8,16 @@ import numpy as np
 
 from decoder.gaussians.adaptation.adaptation import Adaptation
 from decoder.gaussians.adaptation.fmllr import FmllrSums, estimate_fmllr
+from decoder.gaussians.adaptation.options import SpeakerOptions
 from decoder.gaussians.adaptation.shards import AlignedShard, AlignedUtterance, Projection, fmllr_sums, transformed
 from decoder.gaussians.models import GaussianModels
 from decoder.gaussians.shards import reason_of
 from readers.common.jobs.runner import Runner
 from readers.common.report import Progress
-from readers.errors import ArgonautError, ConfigError
+from readers.errors import ArgonautError
 from readers.htk.parameter_file import write_htk
 
 ESTIMATES = 2
-
-
-@dataclass(frozen=True)
-class SpeakerOptions:
-    """Options of the transforms of speakers.
-
-    Parameters
-    ----------
-    min_frames : float
-        Speakers with fewer frames than these, without silence, have no transform.
-    prior_frames : float
-        Weight of the prior, for which the best transform changes nothing.
-
-    Raises
-    ------
-    ConfigError
-        For a value out of range.
-    """
-
-    min_frames: float = 300.0
-    prior_frames: float = 100.0
-
-    def __post_init__(self):
-        for name, least in (("min_frames", 1), ("prior_frames", 0)):
-            if not least <= getattr(self, name) < float("inf"):
-                raise ConfigError(f"fmllr: {name} {getattr(self, name)}; expected at least {least}")
 
 
 @dataclass

@@ -12,15 +12,16 @@ Gales 1998 and 1999, see fmllr.py and mllt.py.  Povey et al., The Kaldi speech r
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from decoder.gaussians.adaptation.adaptation import MOST_SPLICE, Adaptation
+from decoder.gaussians.adaptation.adaptation import Adaptation
 from decoder.gaussians.adaptation.lda import LdaSums, estimate_lda
 from decoder.gaussians.adaptation.mllt import estimate_mllt
+from decoder.gaussians.adaptation.options import AdaptationOptions
 from decoder.gaussians.adaptation.shards import (
     AlignedUtterance,
     Projection,
@@ -28,7 +29,7 @@ from decoder.gaussians.adaptation.shards import (
     gaussian_sums,
     lda_sums,
 )
-from decoder.gaussians.adaptation.speakers import SpeakerOptions, mean_prior, speaker_transforms
+from decoder.gaussians.adaptation.speakers import mean_prior, speaker_transforms
 from decoder.gaussians.models import GaussianModels
 from decoder.gaussians.shards import read_features
 from decoder.gaussians.statistics import estimate_gaussians, growth, split, state_occupancy, targets
@@ -38,56 +39,7 @@ from readers.config.side_files import SideFiles
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk.parameter_file import HAS_A, HAS_D, HAS_N, HAS_T, parse_kind
 
-MOST_GAUSSIANS = 1_000_000
 LDA, GAUSSIANS, MLLT, FMLLR = "lda", "gaussians", "mllt", "fmllr"  # kinds of passes
-
-
-@dataclass(frozen=True)
-class AdaptationOptions:
-    """Options of a training.
-
-    Parameters
-    ----------
-    splice : int
-        Frames on each side that LDA sees.
-    dim : int
-        Values of a frame after LDA.
-    gaussians : int
-        Gaussians in all, at the end.
-    passes : int
-        Passes with each number of Gaussians.
-    rounds : int
-        How often the transforms of speakers are estimated; 0: never.
-    speakers : SpeakerOptions
-    variance_floor : float
-        Least variance, as a fraction of the variance within states.
-
-    Raises
-    ------
-    ConfigError
-        For a value out of range.
-    """
-
-    splice: int = 4
-    dim: int = 40
-    gaussians: int = 2000
-    passes: int = 4
-    rounds: int = 3
-    speakers: SpeakerOptions = field(default_factory=SpeakerOptions)
-    variance_floor: float = 0.01
-
-    def __post_init__(self):
-        for name, least, most in (
-            ("splice", 0, MOST_SPLICE),
-            ("dim", 1, 10_000),
-            ("gaussians", 1, MOST_GAUSSIANS),
-            ("passes", 1, 1000),
-            ("rounds", 0, 1000),
-        ):
-            if not least <= getattr(self, name) <= most:
-                raise ConfigError(f"fmllr: {name} {getattr(self, name)}; expected {least} to {most}")
-        if not 0 < self.variance_floor < 1:
-            raise ConfigError(f"fmllr: variance floor {self.variance_floor}; expected between 0 and 1")
 
 
 class AdaptationTraining:

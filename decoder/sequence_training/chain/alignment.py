@@ -8,49 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from decoder.sequence_training.chain.options import ChainTiming
 from decoder.sequence_training.chain.outputs import ChainOutputs
 from decoder.sequence_training.chain.phone_lm import BOUNDARY
 from decoder.tying import StateRun
-from readers.errors import ConfigError, GraphError
+from readers.errors import GraphError
 from readers.htk.mlf import Label
 from readers.htk.units import TICKS_PER_FRAME
 from readers.sources.chain import AlignedNumerator
-
-MOST_TOLERANCE = 50  # frames of the features
-
-
-@dataclass(frozen=True)
-class ChainTiming:
-    """The rate of the network's output, and how exact phone boundaries are.
-
-    Parameters
-    ----------
-    subsampling : int
-        Number of input frames of one output.
-    tolerance : int
-        Input frames by which a phone may begin earlier or end later than in the alignment.
-
-    Raises
-    ------
-    ConfigError
-        For values out of range.
-    """
-
-    subsampling: int = 3
-    tolerance: int = 5
-
-    def __post_init__(self):
-        if not 1 <= self.subsampling <= 100:
-            raise ConfigError(f"frame subsampling {self.subsampling}; expected 1 to 100")
-        if not self.subsampling <= 2 * self.tolerance + 1 <= 2 * MOST_TOLERANCE + 1:
-            raise ConfigError(
-                f"tolerance of {self.tolerance} frames; expected {self.subsampling // 2} to {MOST_TOLERANCE} for a "
-                f"frame subsampling of {self.subsampling}"
-            )
-
-    def output_frames(self, num_frames: int) -> int:
-        """Return the number of output frames for a number of input frames."""
-        return -(-num_frames // self.subsampling)
 
 
 @dataclass(frozen=True)

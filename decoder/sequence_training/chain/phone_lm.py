@@ -18,46 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from readers.errors import ConfigError, GraphError
+from decoder.sequence_training.chain.options import PhoneLmOptions
+from readers.errors import GraphError
 
 BOUNDARY = 0  # the number of the beginning and the end of an utterance; phones are numbered from 1
 STAGES = 4  # the costs of all merges are computed again so many times
 
 History = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class PhoneLmOptions:
-    """Options of the phone language model.
-
-    Parameters
-    ----------
-    order : int
-        Order of the n-gram.
-    unpruned_order : int
-        Histories of this order, of one phone less, are never merged.
-    num_extra_states : int
-        Number of states beside the histories of `unpruned_order`.
-
-    Raises
-    ------
-    ConfigError
-        For values out of range.
-    """
-
-    order: int = 4
-    unpruned_order: int = 3
-    num_extra_states: int = 2000
-
-    def __post_init__(self):
-        if not 2 <= self.order <= 10:
-            raise ConfigError(f"phone language model: order {self.order}; expected 2 to 10")
-        if not 2 <= self.unpruned_order <= self.order:
-            raise ConfigError(
-                f"phone language model: unpruned order {self.unpruned_order}; expected 2 to the order, {self.order}"
-            )
-        if self.num_extra_states < 0:
-            raise ConfigError(f"phone language model: {self.num_extra_states} extra states; expected 0 or more")
 
 
 @dataclass(frozen=True, eq=False)

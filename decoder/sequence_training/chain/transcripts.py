@@ -6,14 +6,14 @@ Hadian et al., End-to-end speech recognition using lattice-free MMI, Interspeech
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+from decoder.sequence_training.chain.options import SilenceOptions
 from decoder.sequence_training.chain.outputs import ChainOutputs
 from decoder.sequence_training.chain.phone_lm import BOUNDARY
-from readers.errors import ConfigError, GraphError
+from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.sources.chain import TranscriptNumerator
 
@@ -21,30 +21,6 @@ MOST_STATES = 100_000  # of the acceptor of one transcript
 NOTHING = -1  # stands for the beginning and the end among the occurrences of phones
 
 _Place = tuple[int, int, int]  # phone before, occurrence, next occurrence
-
-
-@dataclass(frozen=True)
-class SilenceOptions:
-    """Where silence is likely, for the phone language model; numerators allow silence between all words.
-
-    Parameters
-    ----------
-    edges, between : float
-        Probability of silence at each end of an utterance, and between two words.
-
-    Raises
-    ------
-    ConfigError
-        For values that are not probabilities.
-    """
-
-    edges: float = 0.8
-    between: float = 0.1
-
-    def __post_init__(self):
-        for name, value in (("at the ends", self.edges), ("between words", self.between)):
-            if not 0 <= value <= 1:
-                raise ConfigError(f"probability of silence {name} {value}; expected 0 to 1")
 
 
 class Lexicon:

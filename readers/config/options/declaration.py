@@ -80,6 +80,8 @@ class Option:
         Title of the group of options that begins with this one, "" if the group goes on.
     parse : callable or None
         Converts text to the value.
+    separator : str
+        What stands between several values on the command line; "": each has a flag.
     in_blocks, on_command_line : bool
         Whether a configuration and the command line can set it.
     """
@@ -101,6 +103,7 @@ class Option:
     metavar: str = ""
     heading: str = ""
     parse: Callable[[str], Any] | None = None
+    separator: str = ""
     in_blocks: bool = True
     on_command_line: bool = True
 
@@ -126,11 +129,11 @@ class Option:
 
     def fault_of(self, value: Any) -> str | None:
         """Return what is wrong with a value, or with each value of several, None if it is in range."""
+        if value is None and self.default is None:
+            return None
         if self.several and self.default and not value:
             return f"is empty; expected {self.describe() or 'a value'}"
         for single in value if self.several else (value,):
-            if single is None and self.default is None:
-                continue
             if self.choices and single not in self.choices:
                 return f"is {single!r}; expected {self.describe()}{did_you_mean(str(single), self.choices)}"
             if self.type in (int, float) and (text := self._fault_of_number(single)):
@@ -171,6 +174,7 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
     metavar: str = "",
     heading: str = "",
     parse: Callable[[str], Any] | None = None,
+    separator: str = "",
 ) -> Any:
     """Declare a field of Options.
 
@@ -199,12 +203,14 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
         Title of the group of options that this one begins.
     parse : callable, optional
         Converts the text of the command line or of a configuration to the value; raises ConfigError.
+    separator : str
+        What stands between several values on the command line, such as a comma, or a blank: `--mmf macros hmmdefs`.
     """
     bounds = Range(least, above, most, below)
     key, *others = (cntk or "").split() or [""]
     declared = Option(
         name="", help=help, unit=unit, range=bounds, check=check, expected=expected, key=key, other_keys=tuple(others),
-        own=own, flags=tuple((flag or "").split()), metavar=metavar, heading=heading, parse=parse,
+        own=own, flags=tuple((flag or "").split()), metavar=metavar, heading=heading, parse=parse, separator=separator,
         in_blocks=cntk is not None, on_command_line=flag is not None,
     )  # fmt: skip
     return field(default=default, metadata={DECLARED: declared})

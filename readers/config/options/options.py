@@ -16,6 +16,7 @@ from readers.config.options.declaration import DECLARED, LIST, SCHEDULE, Option,
 from readers.config.values import Schedule
 from readers.errors import ConfigError
 
+RAISES = "\n\nRaises\n"
 READ_BY = {int: "int", float: "float", bool: "bool", str: "text", Path: "path"}  # the method of Config for a type
 
 
@@ -51,7 +52,8 @@ def like(options: "type[Options]", name: str) -> Any:
 class Options:
     """Base class of dataclasses whose fields are options, as far as `option`, `group` or `given` declare them.
 
-    A subclass is a frozen dataclass.  The section Parameters of its docstring is made from the declarations.
+    A subclass is a frozen dataclass.  The section Parameters of its docstring is made from the declarations; a section
+    Raises about values out of range is added unless there is one.
 
     Raises
     ------
@@ -82,8 +84,9 @@ class Options:
             if declared.several == SCHEDULE:
                 value = Schedule(value if isinstance(value, Sequence) else (value,))
                 object.__setattr__(self, declared.name, value)
-            elif declared.several == LIST:
-                value = tuple(map(Path, value) if declared.type is Path else value)
+            elif declared.several == LIST and value is not None:
+                values = (value,) if isinstance(value, str | Path) else value
+                value = tuple(map(Path, values)) if declared.type is Path else tuple(values)
                 object.__setattr__(self, declared.name, value)
             elif declared.type is Path and isinstance(value, str):
                 object.__setattr__(self, declared.name, Path(value))
@@ -97,8 +100,16 @@ class Options:
 
     @classmethod
     def declaration(cls, name: str) -> Option:
-        """Return the declaration of the field `name`."""
-        return next(declared for declared in cls.declared() if declared.name == name)
+        """Return the declaration of the field `name`, of the options or of one of their groups."""
+        return next(declared for declared in cls.with_groups() if declared.name == name)
+
+    @classmethod
+    def with_groups(cls) -> Iterator[Option]:
+        """Yield the declarations of the options, and of those in groups."""
+        for declared in cls.declared():
+            yield declared
+            if isinstance(declared.type, type) and issubclass(declared.type, Options):
+                yield from declared.type.with_groups()
 
     @classmethod
     def option_keys(cls) -> list[str]:
@@ -154,7 +165,7 @@ class Options:
     def require(self, name: str, fine: bool, text: str) -> None:
         """Raise OptionFault for the field `name` unless `fine`; text: what is wrong and what was expected."""
         if not fine:
-            raise OptionFault(self.declaration(name), text, self.declared())
+            raise OptionFault(self.declaration(name), text, self.with_groups())
 
 
 @contextmanager
@@ -187,8 +198,10 @@ def _value_in(block: Config, declared: Option, key: str) -> Any:
         return getattr(block, f"{READ_BY[declared.type]}s")(key)
     if declared.several == LIST:
         if declared.type in (int, float):
-            return tuple(getattr(block, f"{READ_BY[declared.type]}s")(key, *default))
-        return tuple(map(_converter(declared), block.array(key, *default)))
+            values = getattr(block, f"{READ_BY[declared.type]}s")(key, *default)
+        else:
+            values = block.array(key, *default)
+        return values and tuple(map(_converter(declared), values))
     if declared.parse is not None:
         text = block.text(key, *default)
         is_free = declared.type is str and not declared.choices  # the only kind of value that a text may be empty for
@@ -213,8 +226,13 @@ def _converter(declared: Option) -> Callable[[str], Any]:
 def _words_of(declared: Option, value: Any) -> list[str]:
     """Return the words of the command line that give an option a value."""
     if declared.type is bool:
-        return [declared.flag]
+        refused = declared.default is None and not value
+        return ["--" + "no-" * refused + declared.flag[2:]]
     values = [str(single) for single in value] if declared.several else [str(value)]
+    if declared.separator == " ":
+        return [declared.flag, *values]
+    if declared.separator:
+        values = [declared.separator.join(values)]
     if not declared.flag.startswith("-"):
         return values
     flag = declared.flag
@@ -222,9 +240,10 @@ def _words_of(declared: Option, value: Any) -> list[str]:
 
 
 def _with_parameters(text: str, documented: Mapping[str, tuple[Option, Any]]) -> str:
-    """Return a docstring with the options in its section Parameters, after what that has, before the other sections."""
+    """Return a docstring with the options in its section Parameters, after what that has, before the section Raises."""
     entries = "\n".join(_entry(name, *declaration) for name, declaration in documented.items())
-    summary, title, others = inspect.cleandoc(text).partition("\n\nRaises\n")
+    summary, title, others = inspect.cleandoc(text).partition(RAISES)
+    title, others = RAISES, others or "------\nOptionFault\n    For a value out of range."
     begin = "\n" if "\nParameters\n" in summary else "\n\nParameters\n----------\n"
     return f"{summary}{begin}{entries}{title}{others}\n"
 

@@ -3,10 +3,11 @@
 import argparse
 from pathlib import Path
 
+from readers.common.faults import naming
 from readers.errors import ArgonautError, ConfigError, GraphError
 from recipes.cli.argon.decoding import Decoded, timed, wider_beam
 from recipes.cli.argon.options import spelled
-from recipes.cli.argon.scores import naming, open_source
+from recipes.cli.argon.scores import open_source
 from recipes.cli.dictionaries import open_dictionary, with_guesses
 
 
@@ -53,7 +54,7 @@ class AlignmentPipeline:
         labels = self.transcripts.lookup(name)
         if labels is None:
             raise ConfigError(f"{self.where}: no transcript; {self.transcripts.expected_entry(name)}")
-        with naming(entry):
+        with naming(entry.path):
             scores, period, seconds, last = self.source.scores(entry)
         try:
             alignment = self.aligner.align([label.name for label in labels], scores)
@@ -75,6 +76,7 @@ class AlignmentPipeline:
 def open_graphs(arguments: argparse.Namespace, dictionary: list | None):
     """Return the builders of alignment graphs, from the tables beside -graph or those given as options."""
     from decoder.graph import GraphOptions, PhoneModels
+    from decoder.graph.graph_file import recorded_silence
     from decoder.graph.transcript import TranscriptGraphs
     from readers.tables.hmm_tables import read_cntkmap, read_state_map, read_transitions
 
@@ -93,7 +95,7 @@ def open_graphs(arguments: argparse.Namespace, dictionary: list | None):
     silence = (arguments.silence or "").split(",")
     if len(silence) > 1:
         raise ConfigError(f"command line: --silence {arguments.silence}; expected one model with -alignmlf")
-    model, topology = graph_silence(directory)
+    model, topology = recorded_silence(directory)
     model = model if model in models.states else None  # the table may belong to other models than --state-map
     options = GraphOptions(
         silence=silence[0] or model,
@@ -106,18 +108,3 @@ def open_graphs(arguments: argparse.Namespace, dictionary: list | None):
         return TranscriptGraphs(models, dictionary, read_cntkmap(arguments.cntkmap), options, arguments.sil_cost)
     except GraphError as fault:
         raise GraphError(f"{arguments.cntkmap} + {arguments.state_map or directory}: {fault}") from fault
-
-
-def graph_silence(directory: Path) -> tuple[str | None, str]:
-    """Return (silence model, topology) as recorded beside the graph; the model is None if there is no record."""
-    from decoder.graph.lexicon import SILENCE_TOPOLOGIES
-    from readers.errors import FormatError
-    from readers.tables.hmm_tables import read_silence
-
-    path = directory / "silence"
-    if not path.exists():
-        return None, SILENCE_TOPOLOGIES[0]
-    model, topology = read_silence(path)
-    if topology not in SILENCE_TOPOLOGIES:
-        raise FormatError(f"{path}: topology {topology!r}; expected {' or '.join(SILENCE_TOPOLOGIES)}")
-    return model, topology

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.common.environment import Stopwatch, one_blas_thread, quick_thread_switches, without_collections
+from readers.common.faults import naming
 from readers.common.names import apart_by_extension, repeated
 from readers.common.report import RunReport
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.fit import NO_FIT, ScoreFit, measure, used_rows, weight_remark
-from recipes.cli.argon.scores import naming, open_source
+from recipes.cli.argon.scores import open_source
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.argon.sharding import Processes, mlf_name, open_processes
 from recipes.cli.console import one_line, progress_display, show_losses
@@ -62,7 +63,7 @@ class Pipeline:
         from decoder.results.unheard import unheard_speech
 
         number, entry = numbered
-        with naming(entry):
+        with naming(entry.path):
             scores, period, seconds, last = self.source.scores(entry)
             result = self.decoder.decode(scores)
         labels = words = None

@@ -7,7 +7,7 @@ from recipes.cli.argon.sharding import add_process_options
 from recipes.cli.dictionaries import add_dictionary_options, add_guess_option
 from recipes.cli.hotwords import add_hotword_options
 from recipes.cli.parser import Parser
-from recipes.cli.raw_audio import add_audio_options, add_raw_options
+from recipes.cli.raw_audio import add_audio_options
 
 DECODING = {"widenings": 2}  # defaults; the others are those of the graph or of SearchOptions
 STREAMING = {"widenings": 0}
@@ -107,7 +107,6 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         help="model that estimates i-vectors from the audio of --features",
     )
     add_audio_options(inputs)
-    add_raw_options(inputs, channels=True)
     add(inputs, "lm", "FILE", "ARPA language model (default: only the costs of the graph)")
     add(inputs, "lm-collection", "FILE", "interpolated models: lines `ARPA-file weight`; weights sum to 1")
     add_number(inputs, "sil-cost", "cost of entering silence (1.0)")

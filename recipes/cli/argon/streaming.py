@@ -19,11 +19,10 @@ from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.decoding import note_files
 from recipes.cli.argon.options import RUNNING_MEAN, spelled
-from recipes.cli.argon.scores import chosen_channel, open_front_end, open_scorer, target_rate
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
 from recipes.cli.live_display import JsonDisplay, TextDisplay, recognised
-from recipes.cli.raw_audio import raw_format
+from recipes.cli.raw_audio import audio_options
 
 SAMPLES = 1600  # read per block
 NOT_FOR_STREAMS = (
@@ -60,6 +59,7 @@ class Streaming:
         from decoder.results.live_recognition import Recognition
         from readers.audio.audio_stream import STANDARD_INPUT, open_audio
         from readers.audio.resampling import Resampler
+        from recipes.cli.argon.network import chosen_channel, open_front_end, open_scorer, target_rate
 
         self.arguments = arguments
         end, mean = endpoint(arguments), running_mean(arguments)
@@ -72,7 +72,7 @@ class Streaming:
         self.name, self.source = (
             ("stdin", "standard input") if piped else (Path(arguments.stream).stem, arguments.stream)
         )
-        raw = raw_format(arguments)
+        raw = audio_options(arguments).raw
         channel = chosen_channel(arguments, front_end)
         self.audio = open_audio(arguments.stream, SAMPLES, *(raw or (None,)), channel=channel)
         if front_end.config.speech_mean and arguments.running_mean != RUNNING_MEAN:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from decoder.gaussians import shards as shard_module
-from decoder.gaussians.flat_start import FlatStart, FlatStartOptions
+from decoder.gaussians.options import FlatStartSettings
 from decoder.gaussians.shards import TrainingUtterance
+from decoder.gaussians.training import FlatStart
 from readers.common.jobs.runner import thread_runner
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError, ShapeError
@@ -18,7 +19,7 @@ from readers.tables.tensor_file import load_tensors, save_tensors
 from recipes.cli.machines import open_cluster
 from tests.decoder.gaussians.reference import DICTIONARY, make_corpus
 
-OPTIONS = FlatStartOptions(gaussians=20, first_passes=5, passes=2)
+OPTIONS = FlatStartSettings(gaussians=20, first_passes=5, passes=2)
 MOST = "expected USER of 2 values every 10 ms, as in most utterances"
 
 
@@ -200,17 +201,17 @@ def test_alignments_cover_every_frame(utterances, tmp_path):
 
 def test_options_and_phones_out_of_range_are_refused(utterances):
     for options, message in (
-        ({"method": "em"}, "flat start: method 'em'; expected viterbi or baum-welch"),
-        ({"gaussians": 0}, "flat start: gaussians 0; expected at least 1"),
-        ({"gaussians": 10**400}, f"flat start: gaussians {10**400}; expected at most 1000000"),
-        ({"variance_floor": 1.5}, "flat start: variance floor 1.5; expected between 0 and 1"),
-        ({"silence_frames": -1}, "flat start: silence_frames -1; expected at least 0"),
-        ({"beam": 0.0}, "flat start: beam 0.0; expected a number above 0"),
-        ({"silence_probability": 1.0}, "flat start: silence probability 1.0; expected between 0 and 1"),
-        ({"pronunciation_scale": -1.0}, "flat start: pronunciation scale -1.0; expected at least 0"),
+        ({"method": "em"}, "method is 'em'; expected baum-welch or viterbi"),
+        ({"gaussians": 0}, "gaussians is 0; expected 1 to 1e+06"),
+        ({"gaussians": 10**400}, f"gaussians is {10**400}; expected 1 to 1e+06"),
+        ({"variance_floor": 1.5}, "variance_floor is 1.5; expected above 0, below 1"),
+        ({"silence_frames": -1}, "silence_frames is -1; expected at least 0"),
+        ({"beam": 0.0}, "beam is 0; expected above 0"),
+        ({"silence_probability": 1.0}, "silence_probability is 1; expected above 0, below 1"),
+        ({"pronunciation_scale": -1.0}, "pronunciation_scale is -1; expected at least 0"),
     ):
         with pytest.raises(ConfigError) as fault:
-            FlatStartOptions(**options)
+            FlatStartSettings(**options)
         assert str(fault.value) == message
     with pytest.raises(FormatError, match=r"^dictionary: phone 'a-b'; expected names without - and"):
         flat_start(utterances, dictionary=[*DICTIONARY, Pronunciation("C", None, None, ("a-b",))])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from decoder.graph import GraphOptions, build_monophone_graph
+from readers.config.options import OptionFault
 from readers.errors import FormatError, GraphError
 from readers.htk.dictionary import Pronunciation, read_dictionary
 from readers.htk.frame_labels import read_state_list
@@ -350,13 +351,13 @@ def test_sentence_marks_are_silence_when_the_dictionary_lacks_them():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"silence_probability": 1.0}, "silence probability 1.0; expected between 0 and 1"),
-        ({"silence_topology": "round"}, "topology 'round'; expected left-to-right or any-order"),
-        ({"pronunciation_scale": -1.0}, "pronunciation scale -1.0; expected"),
+        ({"silence_probability": 1.0}, "silence_probability is 1; expected above 0, below 1"),
+        ({"silence_topology": "round"}, "silence_topology is 'round'; expected left-to-right or any-order"),
+        ({"pronunciation_scale": -1.0}, "pronunciation_scale is -1; expected at least 0"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):
-    with pytest.raises(GraphError, match=message):
+    with pytest.raises(OptionFault, match=message):
         GraphOptions(**options)
 
 

@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
-from decoder.lattices.nbest_rescoring import (
-    RescoringOptions,
-    best_words,
-    mix_logs,
-    rescore,
-    sentence_logs,
-    sentences_of,
-)
+from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentences_of
 from decoder.lm.estimation import estimate
+from decoder.lm.evaluation import mix_logs, sentence_logs
 from decoder.lm.language_model import LanguageModel
 from readers.errors import GraphError
 from readers.results.nbest import Hypothesis

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from decoder.lattices.determinise import determinise
 from decoder.lattices.links import weigh
 from decoder.lattices.nbest import nbest
-from decoder.lattices.nbest_rescoring import sentence_logs
 from decoder.lattices.posteriors import best_path, posteriors
 from decoder.lattices.rescoring import rescore_lattice
 from decoder.lm.collection import interpolated
+from decoder.lm.evaluation import sentence_logs
 from decoder.lm.language_model import LN_10, LanguageModel
 from decoder.results.outputs import slf_lattice
 from decoder.scoring.error_counts import SENTENCE_MARKS

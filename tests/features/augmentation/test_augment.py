@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.augmentation import Augmentation, Recording, augment, mean_power
+from features.augmentation import Augmentation, Recording, augment_recordings, mean_power
 from features.augmentation.copies import CopyMaker, generator
 from readers.audio.audio_file import read_audio, write_flac, write_wav
 from readers.errors import ConfigError, FormatError
@@ -52,8 +52,8 @@ def test_names_are_those_of_kaldi(settings):
 
 
 def test_neither_order_nor_threads_matter(tmp_path, recordings, settings):
-    made, report = augment(recordings, settings, tmp_path / "a", workers=1)
-    augment(recordings[::-1], settings, tmp_path / "b", workers=4)
+    made, report = augment_recordings(recordings, settings, tmp_path / "a", workers=1)
+    augment_recordings(recordings[::-1], settings, tmp_path / "b", workers=4)
     found = contents(tmp_path / "a")
     assert len(found) == report.num_done == 60
     assert found == contents(tmp_path / "b")
@@ -68,29 +68,29 @@ def test_neither_order_nor_threads_matter(tmp_path, recordings, settings):
 
 
 def test_an_interrupted_run_continues_to_the_same_bits(tmp_path, recordings, settings):
-    augment(recordings, settings, tmp_path / "a")
+    augment_recordings(recordings, settings, tmp_path / "a")
     expected = contents(tmp_path / "a")
     files = sorted((tmp_path / "a" / "audio").iterdir())
     for path in files[::2]:
         path.unlink()
     kept = {path: path.stat().st_mtime_ns for path in files[1::2]}
-    made, report = augment(recordings, settings, tmp_path / "a")
+    made, report = augment_recordings(recordings, settings, tmp_path / "a")
     assert contents(tmp_path / "a") == expected
-    assert (made, report) == augment(recordings, settings, tmp_path / "a")  # nothing is left to do
+    assert (made, report) == augment_recordings(recordings, settings, tmp_path / "a")  # nothing is left to do
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert [one.num_samples for one in made] == [(one.num_samples[0], len(read_audio(one.path)[0])) for one in made]
 
 
 def test_other_settings_or_files_replace_the_copies(tmp_path, recordings, settings):
-    augment(recordings, settings, tmp_path / "a")
+    augment_recordings(recordings, settings, tmp_path / "a")
     before = contents(tmp_path / "a")
     other = Augmentation(noises=settings.noises, snr=(5, 15), copies=2, seed=4)
-    augment(recordings, other, tmp_path / "a")
+    augment_recordings(recordings, other, tmp_path / "a")
     after = contents(tmp_path / "a")
     assert after["noise1-utt0.flac"] != before["noise1-utt0.flac"]
     write_wav(settings.noises[0].path, np.arange(4000) % 100, RATE)
     write_wav(settings.noises[1].path, np.arange(4000) % 100, RATE)
-    augment(recordings, other, tmp_path / "a")
+    augment_recordings(recordings, other, tmp_path / "a")
     assert contents(tmp_path / "a")["noise1-utt0.flac"] != after["noise1-utt0.flac"]
 
 
@@ -165,7 +165,8 @@ def test_what_cannot_be_made_is_named(tmp_path, recordings):
     silent = Recording("silent", tmp_path / "silent.wav")
     missing = Recording("missing", tmp_path / "missing.wav")
     beyond = Recording("beyond", recordings[0].path, 0, 99999)
-    _, report = augment([recordings[0], silent, missing, beyond], Augmentation(noises=(silent,)), tmp_path / "out")
+    settings = Augmentation(noises=(silent,))
+    _, report = augment_recordings([recordings[0], silent, missing, beyond], settings, tmp_path / "out")
     assert [(name, re.sub(re.escape(f"{tmp_path}/"), "", reason)) for name, _, reason in report.lost] == [
         ("noise1-utt0", "silent.wav: the noise is silent; expected noise, because a signal-to-noise ratio is wanted"),
         ("noise1-silent", "silent: silent; expected speech, because noise is added in proportion to it"),
@@ -180,12 +181,13 @@ def test_no_copy_takes_the_place_of_an_input(tmp_path):
     before = path.read_bytes()
     (tmp_path / "link").symlink_to(tmp_path)
     inside, a = Recording("b", tmp_path / "link" / "audio" / path.name), Recording("a", tmp_path / "a.wav")
-    for recordings, settings in (((a, inside), Augmentation((0.9,))), ((a,), Augmentation((0.9,), noises=(inside,)))):
+    for recordings, noises in (((a, inside), ()), ((a,), (inside,))):
+        settings = Augmentation(speeds=(0.9,), noises=noises)
         with pytest.raises(FileExistsError, match="is an input and would be overwritten"):
-            augment(recordings, settings, tmp_path)
+            augment_recordings(recordings, settings, tmp_path)
     same = Recording("sp0.9-a", path)
     with pytest.raises(FormatError, match=r"^sp0.9-a: a recording and a copy of a have this name; expected a source"):
-        augment([a, same], Augmentation((0.9,)), tmp_path / "out")
+        augment_recordings([a, same], Augmentation(speeds=(0.9,)), tmp_path / "out")
     assert path.read_bytes() == before
 
 
@@ -193,20 +195,21 @@ def test_no_copy_takes_the_place_of_an_input(tmp_path):
     ("options", "message"),
     [
         ({}, "no copies; expected speeds, a volume, or a list of noises, talkers or responses"),
-        ({"speeds": (1.0,)}, "speed 1; expected 0.5 to 2, but not 1"),
-        ({"speeds": (0.4,)}, "speed 0.4; expected 0.5 to 2, but not 1"),
-        ({"speeds": (0.9, 0.9)}, "speeds 0.9, 0.9 (to 6 digits); expected each once"),
-        ({"speeds": (0.9, 0.90000001)}, "speeds 0.9, 0.9 (to 6 digits); expected each once"),
-        ({"volume": (0, 1)}, "volume 0:1; expected factors above 0, to 100, the lower first"),
-        ({"volume": (2, 1)}, "volume 2:1; expected factors"),
-        ({"snr": (20, 5), "speeds": (0.9,)}, "signal-to-noise ratio 20:5; expected -100 to 100 dB, the lower first"),
-        ({"snr": (float("nan"), 5), "speeds": (0.9,)}, "signal-to-noise ratio nan:5"),
-        ({"num_talkers": (0, 5), "speeds": (0.9,)}, "talkers 0:5; expected at least 1"),
-        ({"copies": 0, "speeds": (0.9,)}, "copies 0; expected 1 to 10000"),
-        ({"interval": -1.0, "speeds": (0.9,)}, "interval -1; expected 0 to 3600 seconds"),
-        ({"interval": 1e300, "speeds": (0.9,)}, "interval 1e+300; expected 0 to 3600 seconds"),
-        ({"copies": 10**12, "speeds": (0.9,)}, "copies 1000000000000; expected 1 to 10000"),
-        ({"seed": -1, "speeds": (0.9,)}, "seed -1; expected 0 or more"),
+        ({"speeds": (1.0,)}, "speeds is 1; expected 0.5 to 2, but not 1"),
+        ({"speeds": (0.4,)}, "speeds is 0.4; expected 0.5 to 2, but not 1"),
+        ({"speeds": (0.9, 0.9)}, "speeds is 0.9, 0.9 (to 6 digits); expected each once"),
+        ({"speeds": (0.9, 0.90000001)}, "speeds is 0.9, 0.9 (to 6 digits); expected each once"),
+        ({"volume": (0, 1)}, "volume is 0; expected above 0, at most 100"),
+        ({"volume": (2, 1)}, "volume is 2:1; expected a number, or two, the lower first"),
+        ({"snr": (20, 5), "speeds": (0.9,)}, "snr is 20:5; expected a number, or two, the lower first"),
+        ({"snr": (1, 2, 3), "speeds": (0.9,)}, "snr is 1:2:3; expected a number, or two, the lower first"),
+        ({"snr": (float("nan"), 5), "speeds": (0.9,)}, "snr is nan; expected a finite number, -100 to 100 dB"),
+        ({"num_talkers": (0, 5), "speeds": (0.9,)}, "num_talkers is 0; expected at least 1"),
+        ({"copies": 0, "speeds": (0.9,)}, "copies is 0; expected 1 to 10000"),
+        ({"interval": -1.0, "speeds": (0.9,)}, "interval is -1; expected 0 to 3600 seconds"),
+        ({"interval": 1e300, "speeds": (0.9,)}, "interval is 1e+300; expected 0 to 3600 seconds"),
+        ({"copies": 10**12, "speeds": (0.9,)}, "copies is 1000000000000; expected 1 to 10000"),
+        ({"seed": -1, "speeds": (0.9,)}, "seed is -1; expected at least 0"),
     ],
 )
 def test_settings_out_of_range_are_refused(options, message):

@@ -179,7 +179,7 @@ def damage(path, change):
         (lambda a, m: m.update(offset="x"), "offset 'x'"),
         (lambda a, m: m.update(window=0), "window 0"),
         (lambda a, m: m.update(options={}), "options '{}'"),
-        (lambda a, m: m["options"].update(select=0), "i-vectors: select 0"),
+        (lambda a, m: m["options"].update(select=0), "select is 0"),
         (lambda a, m: m["options"].update(period=2.5), "period 2.5"),
         (lambda a, m: m.update(features=[]), "features: record of features is '[]'"),
         (lambda a, m: a.pop("projections"), "no 'projections'"),

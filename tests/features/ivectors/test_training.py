@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from features.ivectors import shards as shard_module
-from features.ivectors.training import IvectorTraining, TrainingOptions
+from features.ivectors.options import TrainingOptions
+from features.ivectors.training import IvectorTraining
 from readers.common.jobs.runner import thread_runner
 from readers.common.report import RunReport
 from readers.config.feature_record import FeatureRecord
@@ -150,13 +151,13 @@ def test_constant_values_do_not_stop_the_training(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"gaussians": 0}, "gaussians 0; expected 1 to 65536"),
-        ({"dim": 1}, "dim 1; expected 2 to 2000"),
-        ({"covariance": "none"}, "covariance 'none'; expected diagonal or full"),
-        ({"variance_floor": 1.0}, "variance_floor 1.0; expected between 0 and 1"),
-        ({"seed": -1}, "seed -1; expected 0 to"),
+        ({"gaussians": 0}, "gaussians is 0; expected 1 to 65536"),
+        ({"dim": 1}, "dim is 1; expected 2 to 2000"),
+        ({"covariance": "none"}, "covariance is 'none'; expected diagonal or full"),
+        ({"variance_floor": 1.0}, "variance_floor is 1; expected above 0, below 1"),
+        ({"seed": -1}, "seed is -1; expected 0 to"),
     ],
 )
 def test_options_out_of_range(options, message):
-    with pytest.raises(ConfigError, match=f"^i-vectors: {message}"):
+    with pytest.raises(ConfigError, match=f"^{message}"):
         TrainingOptions(**options)

@@ -14,6 +14,7 @@ from decoder.lattices.openfst import lattice_acceptor
 from decoder.lattices.posteriors import best_path, confident_words, link_posteriors, oracle
 from decoder.lattices.rescoring import rescore_lattice
 from decoder.lm.language_model import LanguageModel
+from decoder.scoring.words import read_words
 from readers.errors import ArgonautError
 from readers.htk.frame_labels import frame_labels, read_state_list
 from readers.htk.mlf import read_mlf, write_mlf
@@ -22,7 +23,6 @@ from readers.htk.scp import read_list, read_pairs, read_scp, write_scp
 from readers.htk.slf import read_slf, write_slf
 from readers.htk.storage.coding import checksum
 from readers.kaldi.lattice import word_table, write_kaldi_lattices
-from recipes.cli.score import read_words
 from tests.decoder.graphs import make_arpa
 from tests.fuzz.format import Format, text, written
 

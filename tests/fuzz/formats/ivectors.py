@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from features.ivectors import IvectorModel
+from features.ivectors.options import TrainingOptions
 from features.ivectors.shards import Unit, Utterance
-from features.ivectors.training import IvectorTraining, TrainingOptions
+from features.ivectors.training import IvectorTraining
 from readers.common.jobs.runner import thread_runner
 from readers.common.report import RunReport
 from readers.htk.parameter_file import write_htk

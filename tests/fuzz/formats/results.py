@@ -9,6 +9,7 @@ import numpy as np
 
 from decoder.lattices.openfst import lattice_acceptor, write_binary
 from decoder.scoring.error_counts import score
+from decoder.scoring.words import read_words
 from readers.errors import ArgonautError
 from readers.htk.scp import ScpEntry
 from readers.htk.slf import read_slf
@@ -20,7 +21,6 @@ from readers.results.timed_words import Word, read_ctm, write_words
 from readers.results.trn import read_named_lines, read_trn
 from recipes.cli.argon.transcripts import read_transcripts
 from recipes.cli.info import describe
-from recipes.cli.score import read_words
 from tests.fuzz.format import Format, text, written
 from tests.fuzz.formats.htk import lattice
 from tests.fuzz.mutators import json_mutator

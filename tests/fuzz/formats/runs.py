@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 from acoustic.training.reporting.log import read_history, truncate_history
+from decoder.lattices.jobs.index import read_index
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import read_side_file, write_side_file
 from recipes.cli.info import describe
-from recipes.cli.lm_network import read_index
 from recipes.decoding import read_choice, search_flags
 from recipes.stages import Stage, run_stages
 from tests.fuzz.format import Format, text, written

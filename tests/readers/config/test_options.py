@@ -319,6 +319,69 @@ def test_help_has_meaning_and_default():
     assert "--seed" not in text
 
 
+# Several values, switches that are on, off or unset, and options of groups
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner(Options):
+    """A group."""
+
+    words: Path | None = option(None, "list of words")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer(Options):
+    """Options with all kinds of flags."""
+
+    models: tuple[Path, ...] = option((), "models, instead of {words}", separator=" ")
+    silence: bool | None = option(None, "allow silence")
+    weights: tuple[float, ...] | None = option(None, "weights of {models}", separator=",")
+    inner: Inner = group(Inner)
+    loop: bool = option(False, "a loop")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("words", not (self.loop and self.inner.words), "is given beside {loop}")
+
+
+def parsed(*words: str) -> Outer:
+    parser = argparse.ArgumentParser()
+    add_flags(parser, Outer)
+    return options_from(parser.parse_args(words), Outer)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), Outer()),
+        (("--models", "a", "b", "--loop"), Outer(models=("a", "b"), loop=True)),
+        (("--models", "a", "--models", "b"), Outer(models=("a", "b"))),
+        (("--silence",), Outer(silence=True)),
+        (("--weights=-1,0.5",), Outer(weights=(-1, 0.5))),
+        (("--no-silence", "--words", "c"), Outer(silence=False, inner=Inner(words="c"))),
+    ],
+)
+def test_flags_give_options_and_options_flags(words, expected):
+    assert parsed(*words) == expected
+    assert parsed(*expected.to_flags()) == expected
+
+
+def test_several_values_may_be_unset_or_one():
+    assert (Outer().weights, Outer(models="a").models) == (None, (Path("a"),))
+    config = Config.from_text("outer=[weights=default]\nweighted=[weights=1:2]", "o.config")
+    assert Outer.from_block(config.block("outer")) == Outer()
+    assert Outer.from_block(config.block("weighted")).weights == (1, 2)
+
+
+def test_an_option_of_a_group_is_named_in_helps_and_faults():
+    parser = argparse.ArgumentParser()
+    add_flags(parser, Outer)
+    assert "models, instead of --words" in parser.format_help()
+    with pytest.raises(OptionFault, match=r"^words is given beside loop$") as caught:
+        Outer(loop=True, inner=Inner(words="c"))
+    assert caught.value.message("flag") == "--words is given beside --loop"
+
+
 # Docstrings
 
 

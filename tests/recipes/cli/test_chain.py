@@ -202,20 +202,23 @@ def test_utterances_that_cannot_be_used_are_reported(user):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("chain", "--out", "x"), "neither --alignment nor --words; expected one of them"),
-        ((*CHAIN, *FLAT[1:], "--out", "x"), "--alignment and --words; expected one of them"),
+        (("chain", "--out", "x"), "--alignment is missing; expected it or --words"),
+        ((*CHAIN, *FLAT[1:], "--out", "x"), "--alignment is given beside --words; expected one of them"),
         (
             ("chain", "--alignment", "train.mlf", "--out", "x"),
             "command line: --states is missing; expected it or --state-list",
         ),
-        (("chain", "--words", "words.mlf", "--out", "x"), "--words without --dict and --features; expected both"),
+        (
+            ("chain", "--words", "words.mlf", "--out", "x"),
+            "--words is given without --dict and --features",
+        ),
         ((*CHAIN, "--silence", "none", "--out", "x"), "states.list: no model 'none'; expected the states of silence"),
-        ((*CHAIN, "--order", "1", "--out", "x"), "phone language model: order 1; expected 2 to 10"),
-        ((*CHAIN, "--tolerance", "0", "--out", "x"), "tolerance of 0 frames; expected 1 to 50"),
-        ((*CHAIN, "--subsampling", "0", "--out", "x"), "frame subsampling 0; expected 1 to 100"),
-        ((*CHAIN, "--tied", "x", "--out", "x"), "--tied and --out are both x; expected two directories"),
+        ((*CHAIN, "--order", "1", "--out", "x"), "--order is 1; expected 2 to 10"),
+        ((*CHAIN, "--tolerance", "0", "--out", "x"), "--tolerance is 0; expected 1 to 50 for a --subsampling of 3"),
+        ((*CHAIN, "--subsampling", "0", "--out", "x"), "--subsampling is 0; expected 1 to 100"),
+        ((*CHAIN, "--tied", "x", "--out", "x"), "--tied is the directory of --out, too; expected two directories"),
         ((*CHAIN, "--tied", "none", "--out", "x"), "none/"),
-        ((*FLAT, "--sil-prob", "2", "--out", "x"), "probability of silence between words 2.0; expected 0 to 1"),
+        ((*FLAT, "--sil-prob", "2", "--out", "x"), "--sil-prob is 2; expected 0 to 1"),
     ],
 )
 def test_wrong_arguments(user, arguments, message):

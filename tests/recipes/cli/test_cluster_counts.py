@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from decoder.scoring import error_counts
-from decoder.tying import collection
+from decoder.tying import collection, job
 from readers.language import sentences
 from tests.recipes.cli.test_tie import QUESTIONS, TIE
 
@@ -52,7 +52,7 @@ def test_tying_with_a_worker_that_is_killed(user, monkeypatch, scheduler):
     monkeypatch.setattr(collection, "SHARD_UTTERANCES", 1)
     here = user.run("tie", *TIE, "--out", "here")
     assert here.status == 1
-    monkeypatch.setattr(collection, "collect_shard", collect_and_die)
+    monkeypatch.setattr(job, "collect_shard", collect_and_die)
     there = user.run("tie", *TIE, "--scheduler", scheduler, "--out", "there")
     assert Path("killed").exists()
     assert (there.status, there.out) == (here.status, here.out)
@@ -109,7 +109,7 @@ def test_scores(user, monkeypatch, scheduler):
     there = user.run(*arguments, "--scheduler", scheduler)
     assert (there.out, there.err, there.status) == (here.out, here.err, here.status)
     fault = user.run("score", "train.mlf", "train.mlf", "--boundaries", "--scheduler", scheduler).fault
-    assert fault == "command line: --scheduler with --boundaries; expected it only when scoring words"
+    assert fault == "command line: --scheduler is given beside --boundaries; expected it only when scoring words"
 
 
 def test_imports(user, scheduler):

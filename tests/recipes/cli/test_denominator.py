@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from decoder.sequence_training.lattices.job import ARCHIVE, CONTENTS, REPORT
 from decoder.sequence_training.lattices.maker import LatticeMaker
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.parameter_file import read_htk_header
 from readers.results.indexed_archive import ArchiveWriter
 from readers.sources.lattices.lattice_archive import LatticeArchive, check
 from readers.sources.lattices.lattice_contents import read_contents
-from recipes.cli.denominator import ARCHIVE, CONTENTS, REPORT
 from recipes.cli.info import describe
 
 COMMON = ("--model", "model/net", "--graph", "graph/graph.dg", "--lm", "lm.arpa", "--dict", "dict", "--acweight", "0.5")
@@ -274,8 +274,8 @@ def test_if_nothing_could_be_done_an_archive_stays(user):
     [
         (("-j", "0"), "-j 0: expected at least 1 thread"),
         (("-j", "1", "--scheduler", "tcp://x"), "command line: -j and --scheduler; expected only one of them"),
-        (("--density", "0.5"), "lattices: 0.5 arcs per frame; expected at least 1"),
-        (("--lattice-beam", "-1"), "search option lattice_beam: -1.0; expected at least 0"),
+        (("--density", "0.5"), "--density is 0.5; expected at least 1"),
+        (("--lattice-beam", "-1"), "--lattice-beam is -1; expected at least 0"),
         (("--words", "none.mlf"), "none.mlf: No such file or directory"),
         (("--out", "text"), "cannot be written: text is not a directory; expected one"),
         (("--cntkmap", "none"), "none: No such file or directory"),
@@ -288,7 +288,7 @@ def test_faults_of_the_command_line(user, options, fault):
 def test_a_beam_that_limits_the_lattices_is_told(user):
     outcome = user.run("denominator", *TEST, "-j", "1", "--lattice-beam", "20", "--beam", "15")
     told = [line for line in outcome.err if not line.startswith(("compiling ", "compiled "))]  # of the first run only
-    assert told[-1] == "note: --beam 15 is below --lattice-beam 20 and limits the lattices"
+    assert told[-1] == "note: beam 15 is below lattice beam 20 and limits the lattices"
 
 
 def test_a_full_disk_is_one_line(user, monkeypatch):

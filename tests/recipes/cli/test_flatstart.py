@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from decoder.gaussians import GaussianModels
+from decoder.gaussians.job import RESULTS
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import read_scp
 from readers.tables.hmm_tables import read_transitions
-from recipes.cli.flatstart import RESULTS
+from recipes.cli.flatstart import PICTURE
 from tests.recipes.cli.test_tie import QUESTIONS
 
 FLAT = ("--features", "train.scp", "--words", "spoken.mlf", "--dict", "dict", "-j", "2")
@@ -31,7 +32,7 @@ def talker(user):
 def test_results_go_into_tie(talker):
     outcome = talker.run("flatstart", *FLAT, *SMALL, "--out", "flat")
     assert outcome.status == 0, outcome.err
-    assert {path.name for path in Path("flat").iterdir()} == set(RESULTS)
+    assert {path.name for path in Path("flat").iterdir()} == {*RESULTS, PICTURE}
     rows = [json.loads(line) for line in Path("flat/passes.jsonl").read_text().splitlines()]
     assert [row["gaussians"] for row in rows] == 6 * [12] + 2 * [24]
     assert (
@@ -130,7 +131,7 @@ def test_phones_that_are_never_chosen_are_named(talker):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--gaussians", "0"), "flat start: gaussians 0; expected at least 1"),
+        (("--gaussians", "0"), "command line: --gaussians is 0; expected 1 to 1e+06"),
         (("-j", "0"), "-j 0: expected at least 1 thread"),
         (("--scheduler", "x"), "command line: -j and --scheduler; expected only one of them"),
         (("--words", "none.mlf"), "none.mlf: No such file or directory"),

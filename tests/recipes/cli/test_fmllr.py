@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from decoder.gaussians.adaptation.job import MODEL, PASSES, REPORT
 from readers.config.side_files import read_side_file, side_file, write_side_file
 from readers.htk.frame_labels import read_state_list
 from readers.htk.parameter_file import read_htk, write_htk
 from readers.htk.scp import read_scp
-from recipes.cli.fmllr import MODEL, PASSES, REPORT
 
 ALIGNED = ("--features", "train.scp", "--alignment", "train.mlf", "--state-list", "states.list")
 SMALL = ("--dim", "6", "--splice", "1", "--gaussians", "20", "--passes", "2", "--rounds", "1", "-j", "2")
@@ -65,7 +65,7 @@ def test_features_of_the_training_and_of_new_speakers(aligned):
     assert unknown.status == 2
     assert not Path("unknown.scp").exists()
     line = Path("unknown", REPORT).read_text().splitlines()[1]
-    assert line.endswith(f"failed\tfm/{MODEL}: speaker 'new0' is not in the training; expected --alignment")
+    assert line.endswith(f"failed\tfm/{MODEL}: speaker 'new0' is not in the training; expected an alignment")
 
 
 @pytest.mark.slow
@@ -135,10 +135,13 @@ def test_lost_utterances_are_named(aligned):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--dim", "0"), "fmllr: dim 0; expected 1 to 10000"),
+        (("--dim", "0"), "command line: --dim is 0; expected 1 to 10000"),
         (("-j", "0"), "-j 0: expected at least 1 thread"),
-        (("--min-frames", "0"), "fmllr: min_frames 0.0; expected at least 1"),
-        (("--silence", "pau"), "--silence pau: no state pau_s2; expected the phone of silence"),
+        (("--min-frames", "0"), "command line: --min-frames is 0; expected at least 1 frames"),
+        (
+            ("--silence", "pau"),
+            "command line: --silence is pau, and there is no state pau_s2; expected",
+        ),
         (("--alignment", "none.mlf"), "none.mlf: No such file or directory"),
         (("--dim", "100"), "fmllr: 100 values after LDA; expected at most"),
     ],
@@ -154,8 +157,8 @@ def test_faults_of_apply_are_one_line(aligned):
     assert aligned.run("fmllr", "train", *ALIGNED, *SMALL, "--out", "plain").status == 0
     apply = ("fmllr", "apply", "plain", "--features", "train.scp", "--out", "feats", "--scp", "t.scp")
     for arguments, message in (
-        (("--alignment", "train.mlf"), "command line: --alignment without --speakers; expected both, or neither"),
-        (("--speakers", "speakers"), f"plain/{MODEL}: trained without speakers; expected no --speakers, or a training"),
+        (("--alignment", "train.mlf"), "command line: --alignment is given without --speakers; expected both"),
+        (("--speakers", "speakers"), f"plain/{MODEL}: trained without speakers; expected none, or a training"),
     ):
         outcome = aligned.run(*apply, *arguments)
         assert outcome.status == 2

@@ -64,8 +64,14 @@ def test_guesses_with_phones_that_the_dictionary_lacks(lacking):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("graph", *GRAPH[:4], *GRAPH[6:], "--g2p", "m.g2p", "--out", "g"), "--g2p without --dict; expected both"),
-        (("graph", *GRAPH[:-2], "--loop", "--g2p", "m.g2p", "--out", "g"), "--g2p with --loop, whose words are"),
+        (
+            ("graph", *GRAPH[:4], *GRAPH[6:], "--g2p", "m.g2p", "--out", "g"),
+            "--g2p is given without --dict; expected both",
+        ),
+        (
+            ("graph", *GRAPH[:-2], "--loop", "--g2p", "m.g2p", "--out", "g"),
+            "--g2p is given beside --loop",
+        ),
         (("graph", *GRAPH, "--g2p", "dict", "--out", "g"), "dict: begins with .* expected a pronunciation model"),
         (("argon", "-graph", "graph/graph.dg", "--g2p", "m.g2p"), "--g2p without -alignmlf; expected transcripts"),
     ],

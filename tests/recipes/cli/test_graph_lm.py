@@ -174,8 +174,8 @@ def test_phone_loop_needs_the_silence_by_name(task, capsys):
 @pytest.mark.parametrize(
     ("remove", "message"),
     [
-        ("--alignment", "neither --transitions nor --alignment; expected one of them"),
-        ("--state-list", "no HMM states; expected --states"),
+        ("--alignment", "--transitions is missing; expected it or --alignment"),
+        ("--state-list", "--states is missing; expected HMM states: it, --state-list, --mmf or --hmms"),
     ],
 )
 def test_graph_says_which_file_is_needed(task, capsys, remove, message):
@@ -226,7 +226,7 @@ def test_perplexity_leaves_out_what_is_impossible_and_fails_when_nothing_is_left
 
 def test_lm_without_a_text_says_so(task, capsys):
     assert main(["lm", "estimate", "-o", str(task / "lm.arpa")]) == 2
-    assert "no text; expected --text, --transcription or --mlf" in capsys.readouterr().err
+    assert "--text is missing; expected a text: it, --transcription or --mlf" in capsys.readouterr().err
     (task / "empty").write_text("\n")
     assert main(["lm", "estimate", "--text", str(task / "empty"), "-o", str(task / "lm.arpa")]) == 2
     assert "empty: no sentences; expected one per line" in capsys.readouterr().err
@@ -236,19 +236,22 @@ def test_lm_without_a_text_says_so(task, capsys):
 def test_words_outside_the_vocabulary_name_its_file_and_the_way_out(task, capsys):
     (task / "few").write_text("X\n")
     assert estimate(task, "--vocabulary", str(task / "few")) == 2
-    message = f"{task / 'few'}: words of the text are missing: Y; expected every word of the text, or --unk WORD"
+    message = f"{task / 'few'}: words of the text are missing: Y; expected every word of the text, or an unknown"
     assert message in capsys.readouterr().err
     assert estimate(task, "--vocabulary", str(task / "few"), "--unk", "<unk>") == 0
     assert estimate(task, "--vocabulary", str(task / "dict")) == 2
     assert "dict:1: '<s> [] sil'; expected one word a line" in capsys.readouterr().err
     assert estimate(task, "--order", "0") == 2
-    assert "command line: --order 0; expected at least 1" in capsys.readouterr().err
+    assert "command line: --order is 0; expected at least 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('#!MLF!#\n"*/u1.lab"\nX\n.\n', "text:1: a master label file; expected sentences, one per line, or --mlf"),
+        (
+            '#!MLF!#\n"*/u1.lab"\nX\n.\n',
+            "text:1: a master label file; expected sentences, one per line",
+        ),
         ("\n\\data\\\nngram 1=2\n", "text: an ARPA language model; expected sentences, one per line"),
     ],
 )
@@ -292,7 +295,7 @@ def test_options_that_change_phones_need_a_dictionary(task, capsys, options):
     arguments = graph_arguments(task, "--silence", "sil", *options)
     at = arguments.index("--dict")
     assert main(arguments[:at] + arguments[at + 2 :]) == 2
-    assert capsys.readouterr().err == f"error: command line: {options[0]} without --dict; expected both\n"
+    assert capsys.readouterr().err == f"error: command line: {options[0]} is given without --dict; expected both\n"
 
 
 @pytest.fixture
@@ -356,8 +359,8 @@ def test_without_a_language_model_a_loop_is_suggested(task, capsys):
     del arguments[at : at + 2]
     assert main(arguments) == 2
     assert capsys.readouterr().err == (
-        "error: command line: no language model; expected --lm, --lm-collection, --grammar, or --loop for a loop in "
+        "error: command line: --lm is missing; expected it, --lm-collection, --grammar, or --loop for a loop in "
         "which all words have the same probability\n"
     )
     assert main([*arguments, "--loop", "--lm-collection", "models"]) == 2
-    assert "both --lm-collection and --loop; expected one of them" in capsys.readouterr().err
+    assert "--lm-collection is given beside --loop; expected one of them" in capsys.readouterr().err

@@ -118,7 +118,7 @@ def test_several_language_models_give_one_lookahead(task, capsys):
     assert set(single) == set(double)
     assert all(double[word] <= single[word] for word in single)  # as if all were at their best at once
     assert main(["graph", *MODEL_SET, *one, "--lm-collection", "models", "--out", "two"]) == 2
-    assert "both --lm and --lm-collection; expected one of them" in capsys.readouterr().err
+    assert "--lm is given beside --lm-collection; expected one of them" in capsys.readouterr().err
 
 
 def test_a_loop_needs_no_language_model(task):
@@ -140,17 +140,17 @@ def without(arguments, name):
     [
         (
             [*MODEL_SET, *without(BUILD, "--lm"), "--out", "g"],
-            "no language model; expected --lm, --lm-collection, --grammar, or --loop for a loop in which all words "
+            "--lm is missing; expected it, --lm-collection, --grammar, or --loop for a loop in which all words "
             "have the same probability, or --hmms for the tables alone",
         ),
-        ([*MODEL_SET, *BUILD, "--loop", "--out", "g"], "both --lm and --loop; expected one of them"),
+        ([*MODEL_SET, *BUILD, "--loop", "--out", "g"], "--lm is given beside --loop; expected one of them"),
         ([*MODEL_SET, *BUILD], "--out is missing; expected a directory for the graph"),
         (
             [*MODEL_SET, *without(BUILD, "--dict"), "--out", "g"],
-            "no --dict; expected a dictionary, which a triphone graph needs",
+            "no dictionary; expected one, which a triphone graph needs",
         ),
         ([*without(MODEL_SET, "--trees"), *BUILD, "--out", "g"], "mmf + dict + lm: HMM set: no model for"),
-        (["--trees", "trees", *BUILD, "--out", "g"], "--trees without --mmf or --states"),
+        (["--trees", "trees", *BUILD, "--out", "g"], "--trees is given without --mmf or --states"),
         ([*MODEL_SET, *BUILD, "--short-pause", "tick", "--out", "g"], "short pause: no model 'tick' in the HMM set"),
         ([*MODEL_SET, *BUILD, "--silence", "pau", "--out", "g"], "dictionary entry '<s>': sil; expected silence 'pau'"),
     ],

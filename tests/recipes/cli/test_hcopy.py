@@ -24,7 +24,8 @@ def test_scp_lists_what_was_written_and_nothing_else(user):
 def test_two_files_of_one_name_are_refused_before_anything_is_written(user):
     user.write("list", "audio/utt00.wav a/utt00.fb\naudio/utt01.wav b/utt00.fb\n")
     outcome = user.run("hcopy", "-C", "hcopy.config", "-S", "list", "-j", 1, "--scp", "new.scp")
-    assert outcome.fault == "--scp: b/utt00.fb has the name of a/utt00.fb; expected every name once"
+    fault = "--scp would list b/utt00.fb under the name of a/utt00.fb; expected every name once"
+    assert outcome.fault == f"command line: {fault}"
 
 
 def test_hcopys_own_flags_to_be_told_more(user):
@@ -79,7 +80,7 @@ def test_the_speech_mean_needs_places_of_its_own(tmp_path, capsys):
     assert main([*command, str(tmp_path / "a.wav")]) == 2
     assert (tmp_path / "a.wav").read_bytes() == audio
     assert main([*command, str(tmp_path / "m"), "--scp", str(tmp_path / "scp")]) == 2
-    assert "--scp with --speech-mean" in capsys.readouterr().err
+    assert "--scp is given with --speech-mean" in capsys.readouterr().err
     for config in ("c", "m"):  # a second time on its own result
         command[2] = str(tmp_path / config)
         assert main([*command, str(tmp_path / "m"), "--report", str(tmp_path / "r")]) == 0

@@ -160,4 +160,4 @@ def test_guessed_pronunciations(folder, tmp_path, capsys):  # noqa: F811
     assert (tmp_path / "out/guessed.dict").read_bytes() == kept
     capsys.readouterr()
     assert main(["import", "folder", str(folder), *options[2:]]) == 2
-    assert "--g2p without --dict" in capsys.readouterr().err
+    assert "--g2p is given without --dict; expected both" in capsys.readouterr().err

@@ -75,9 +75,7 @@ def test_a_model_of_utterances(corpus, capsys):
 def test_more_gaussians_than_frames_are_refused(corpus, capsys):
     assert train("--gaussians", "4000") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == (
-        "error: list.scp: 660 frames; expected at least 4000, one for each of --gaussians, and better a hundred"
-    )
+    assert line == ("error: list.scp: 660 frames; expected at least 4000, one for each Gaussian, and better a hundred")
     assert not list(Path().glob("m.ivector*"))
 
 
@@ -271,11 +269,11 @@ def test_utterances_that_are_lost(corpus, capsys):
         ),
         (
             ("--speaker-pattern", "s."),
-            "command line: --speaker-pattern s.: no group; expected the speaker in parentheses",
+            "command line: --speaker-pattern is s., without a group; expected the speaker in parentheses",
         ),
-        (("--speaker-pattern", "("), "command line: --speaker-pattern: '(': missing )"),
-        (("--gaussians", 0), "i-vectors: gaussians 0; expected 1 to 65536"),
-        (("--select", 0), "i-vectors: select 0; expected 1 to 65536"),
+        (("--speaker-pattern", "("), "speaker pattern: '(': missing )"),
+        (("--gaussians", 0), "command line: --gaussians is 0; expected 1 to 65536"),
+        (("--select", 0), "command line: --select is 0; expected 1 to 65536"),
         (("-j", 0), "-j 0: expected at least 1 thread"),
         (("--features", "empty"), "empty: no entries; expected a feature file on each line"),
         (("--features", "twice"), "twice:2: 'a' is already at twice:1; expected each name once"),

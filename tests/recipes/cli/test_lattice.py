@@ -40,7 +40,7 @@ def test_words_without_times(place, capsys, by):
     path.write_text(re.sub(r" t=\S+", "", path.read_text()))
     code, shown = run(place, capsys, "words", "--by", by, "-o", place / "w.ctm")
     assert code == 1
-    assert "test2.lat: nodes without times (t=); expected times, or only --mlf" in shown.err
+    assert "test2.lat: nodes without times (t=); expected times, or only labels (mlf)" in shown.err
     assert "u2" not in read_ctm(place / "w.ctm")
     code, _ = run(place, capsys, "words", "--by", by, "--mlf", place / "w.mlf")
     assert code == 0
@@ -310,10 +310,10 @@ def test_a_broken_lattice_does_not_take_the_others_along(place, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["words"], "no output file; expected -o or --mlf"),
+        (["words"], "--output is missing; expected an output file: it or --mlf"),
         (["words", "-o", "w.doc"], "w.doc: unknown format of words; expected a name that ends in .ctm"),
-        (["words", "-o", "w.ctm", "--scale", "0"], "--scale 0; expected a number above 0"),
-        (["oracle", "--reference", "ref.mlf", "--level", "-1"], "--level -1; expected 0 or more"),
+        (["words", "-o", "w.ctm", "--scale", "0"], "--scale is 0; expected above 0"),
+        (["oracle", "--reference", "ref.mlf", "--level", "-1"], "--level is -1; expected at least 0"),
     ],
 )
 def test_faults_are_one_line(place, capsys, monkeypatch, arguments, message):

@@ -77,7 +77,7 @@ def test_scores_of_another_language_model(place, capsys):
         (
             ["--lm", "other.arpa", "--prefix", "new", "--lm-scale", "nan"],
             2,
-            "--lm-scale nan; expected a number of at least 0",
+            "--lm-scale is nan; expected a finite number, at least 0",
         ),
         (["--lm", "few.arpa", "--prefix", "new"], 2, "words not in the language model: "),
         (["--lm", "bad.arpa", "--prefix", "new"], 2, "bad.arpa"),

@@ -170,27 +170,27 @@ def test_a_lattice_that_is_lost_is_named(place, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["perplexity", "--text", "text"], "neither --lm nor --model; expected an n-gram, a network, or both"),
+        (["perplexity", "--text", "text"], "--lm is missing; expected an n-gram, a network \\(--model\\), or both"),
         (
             ["perplexity", "--text", "text", "--model", "model"],
             "a model that does not know its words; expected a language model",
         ),
         (
             ["rescore", "--nbest", "text", "--words", "words", "-o", "x"],
-            "--words without --model; expected the network",
+            "--words is given without --model; expected the network",
         ),
         (["perplexity", "--text", "text", "--model", "model", "--words", "arpa"], "arpa:2: .*; expected `number count"),
         (["perplexity", "--text", "text", "--model", "model", "--words", "words", "--weight", "2"], "expected 0 to 1"),
         (
             ["rescore", "--nbest", "text", "--model", "model", "--words", "words"],
-            "no output file; expected -o or --mlf",
+            "--output is missing; expected an output file: it or --mlf",
         ),
         (
             ["rescore", "--nbest", "text", "--model", "model", "--words", "words", "-o", "x"],
             "text:1: 'a b c'; expected",
         ),
         (["nbest", "--lattices", "text", "-o", "x"], "text:1: 'a b c'; expected `number<TAB>utterance`"),
-        (["nbest", "--lattices", "text", "-n", "0", "-o", "x"], "-n 0; expected at least 1"),
+        (["nbest", "--lattices", "text", "-n", "0", "-o", "x"], "--number is 0; expected at least 1"),
     ],
 )
 def test_faults_are_one_line(place, capsys, monkeypatch, arguments, message):

@@ -1,7 +1,10 @@
 """`argonaut score` as a user runs it: the table, what is missing, levels, outputs that cannot be written."""
 
+from dataclasses import replace
+
 import pytest
 
+from decoder.scoring import ScoreOptions, score_files
 from readers.htk.mlf import Label, write_mlf
 from recipes.cli.main import main
 
@@ -75,12 +78,12 @@ def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--level", "-1"], "command line: --level -1; expected 0 or more"),
-        (["--reference-level", "-2"], "command line: --reference-level -2; expected 0 or more"),
-        (["--hypothesis-level", "-1", "--boundaries"], "command line: --hypothesis-level -1; expected 0 or more"),
-        (["--hypothesis-level", "1"], "hyp: no label has a level 1; expected --level with words, such as 0"),
-        (["--level", "1"], "ref: no label has a level 1; expected --level with words, such as 0"),
-        (["--fold", "none.map"], "command line: --fold none.map: no such file; expected a file or timit39"),
+        (["--level", "-1"], "command line: --level is -1; expected at least 0"),
+        (["--reference-level", "-2"], "command line: --reference-level is -2; expected at least 0"),
+        (["--hypothesis-level", "-1", "--boundaries"], "command line: --hypothesis-level is -1; expected at least 0"),
+        (["--hypothesis-level", "1"], "hyp: no label has a level 1; expected a level with words, such as 0"),
+        (["--level", "1"], "ref: no label has a level 1; expected a level with words, such as 0"),
+        (["--fold", "none.map"], "argonaut score: argument --fold: none.map: no such file; expected a file or timit39"),
         (["--speakers", "*-*"], "speaker mask '*-*' has no '%'"),
         (["--picture", "ref/x.png"], "ref/x.png: cannot be written: ref is not a directory; expected one"),
         (["--fold", "."], ".: Is a directory; expected a file"),
@@ -161,8 +164,8 @@ def test_named_lines_are_not_guessed_and_are_there_once(mlf, tmp_path, capsys):
     (tmp_path / "other").write_text(FORMS["text"])
     assert main(["score", mlf("words", a="X Y"), "other"]) == 2
     assert capsys.readouterr().err == (
-        "error: other:1: first line 'a X Y'; expected #!MLF!#, or all lines as in trn or CTM; for lines "
-        "`utterance words` use --text\n"
+        "error: other:1: first line 'a X Y'; expected #!MLF!#, or all lines as in trn or CTM; lines "
+        "`utterance words` have to be allowed (text)\n"
     )
     (tmp_path / "other").write_text("a X Y\na X\n")
     assert main(["score", "words", "other", "--text"]) == 2
@@ -229,3 +232,22 @@ def test_a_reference_without_utterances_is_refused(mlf, tmp_path, capsys):
     mlf("ref")
     assert main(["score", "ref", "ref"]) == 2
     assert capsys.readouterr().err == "error: ref: no utterances; expected at least one\n"
+
+
+def test_boundaries_refuse_what_only_words_have(mlf, capsys):
+    files = mlf("ref", a="X Y"), mlf("hyp", a="X Y")
+    for options, flag in ((["--per"], "--per"), (["-k", "%*"], "--speakers"), (["-j", "2"], "--workers")):
+        assert main(["score", *files, "--boundaries", *options]) == 2
+        fault = f"{flag} is given beside --boundaries; expected it only when scoring words"
+        assert capsys.readouterr().err == f"error: command line: {fault}\n"
+
+
+def test_a_job_scores_files_without_a_command(mlf):
+    options = ScoreOptions(reference=mlf("ref", a="X Y", b="Z"), hypothesis=mlf("hyp", a="X X"), present=True)
+    lines = []
+    scored = score_files(options, log=lines.append)
+    assert scored.results.total.word_error_rate == 50.0
+    assert (scored.report.summary(), scored.comparison) == ("utterances: 1 done, 0 skipped, 0 failed", None)
+    assert lines == ["left out: 1 utterance not in hyp"]
+    scored = score_files(replace(options, compare="ref"))
+    assert (scored.comparison.difference, scored.other.total.num_errors) == (50.0, 0)

@@ -50,16 +50,16 @@ def no_memory_for(key: str) -> None:
 
 def no_space_for(name: str) -> None:
     """The disk is full when a feature file is written."""
-    from features import job
+    from features.copying import files as feature_files
 
-    write = job.write_htk
+    write = feature_files.write_htk
 
     def on_full_disk(path, *arguments):
         if Path(path).name == name:
             raise OSError(errno.ENOSPC, "cannot be written (No space left on device)", str(path))
         return write(path, *arguments)
 
-    _replace(job, "write_htk", on_full_disk)
+    _replace(feature_files, "write_htk", on_full_disk)
 
 
 def mend() -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from decoder.gaussians.adaptation import shards as shard_module
 from decoder.gaussians.adaptation.adaptation import Adaptation
+from decoder.gaussians.adaptation.options import AdaptationOptions, SpeakerOptions
 from decoder.gaussians.adaptation.shards import Projection, aligned_shards, transformed
-from decoder.gaussians.adaptation.speakers import SpeakerOptions, new_speakers, speaker_transforms
-from decoder.gaussians.adaptation.training import AdaptationOptions, AdaptationTraining, statics
+from decoder.gaussians.adaptation.speakers import new_speakers, speaker_transforms
+from decoder.gaussians.adaptation.training import AdaptationTraining, statics
 from readers.common.jobs.runner import thread_runner
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError, FormatError
@@ -54,7 +55,7 @@ def train(job, path, stop_after=None):
 @pytest.mark.slow
 def test_passes_follow_the_schedule_and_the_log_likelihood_does_not_fall(utterances, tmp_path):
     """Where all frames count and there is no prior."""
-    options = replace(OPTIONS, speakers=SpeakerOptions(50, 0))
+    options = replace(OPTIONS, speakers=SpeakerOptions(min_frames=50, prior_frames=0))
     result, _ = train(job_of(utterances, options, silent=[]), tmp_path / "m")
     kinds = [(row["kind"], row["gaussians"]) for row in result.history]
     assert kinds == [
@@ -73,7 +74,7 @@ def test_passes_follow_the_schedule_and_the_log_likelihood_does_not_fall(utteran
 
 def test_mllt_and_what_follows_raise_the_log_likelihood_of_all_frames(utterances, tmp_path):
     """With the logarithm of the transform's determinant, without which values before and after do not compare."""
-    options = replace(OPTIONS, gaussians=4, rounds=1, speakers=SpeakerOptions(50, 0))
+    options = replace(OPTIONS, gaussians=4, rounds=1, speakers=SpeakerOptions(min_frames=50, prior_frames=0))
     result, _ = train(job_of(utterances, options, silent=[]), tmp_path / "m")
     assert [row["kind"] for row in result.history] == ["lda", "gaussians", "mllt", "fmllr", "gaussians"]
     values = [row["log_likelihood_per_frame"] for row in result.history[1:]]
@@ -182,9 +183,9 @@ def test_utterances_that_cannot_be_used_are_reported(utterances, tmp_path):
 
 def test_options_out_of_range_are_refused(utterances):
     for name, value in (("splice", 21), ("dim", 0), ("gaussians", 0), ("passes", 0), ("rounds", -1)):
-        with pytest.raises(ConfigError, match=rf"^fmllr: {name} {value}; expected "):
+        with pytest.raises(ConfigError, match=rf"^{name} is {value}; expected "):
             AdaptationOptions(**{name: value})
-    with pytest.raises(ConfigError, match=r"^fmllr: min_frames 0; expected at least 1"):
+    with pytest.raises(ConfigError, match=r"^min_frames is 0; expected at least 1 frames"):
         SpeakerOptions(min_frames=0)
     with pytest.raises(ConfigError, match=r"^fmllr: 40 values after LDA; expected at most 27"):
         job_of(utterances, AdaptationOptions(dim=40)).begin()
@@ -195,11 +196,11 @@ def test_new_speakers_are_adapted_and_those_with_few_frames_are_not(utterances, 
     (tmp_path / "new").mkdir()
     new = [one._replace(speaker="new") for one in make_aligned(tmp_path / "new", 5, 1, seed=9)]
     shards = list(aligned_shards([*new, new[0]._replace(name="few", speaker="few")]))
-    found = new_speakers(shards, result, SILENT, thread_runner(1), SpeakerOptions(100, 5))
+    found = new_speakers(shards, result, SILENT, thread_runner(1), SpeakerOptions(min_frames=100, prior_frames=5))
     assert list(found.transforms) == ["new"]
     assert found.counts["few"] < 100 < found.counts["new"]
     arguments = (result.projection, result.models, SILENT, thread_runner(1))
-    before = speaker_transforms(shards, *arguments, {}, result.prior, SpeakerOptions(100, 5))
+    before = speaker_transforms(shards, *arguments, {}, result.prior, SpeakerOptions(min_frames=100, prior_frames=5))
     assert found.log_likelihood > before.log_likelihood + 10
 
 

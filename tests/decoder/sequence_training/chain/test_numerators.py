@@ -169,9 +169,9 @@ def test_phones_that_do_not_fit():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"subsampling": 0}, "frame subsampling 0; expected 1 to 100"),
-        ({"tolerance": 0}, "tolerance of 0 frames; expected 1 to 50 for a frame subsampling of 3"),
-        ({"tolerance": 51}, "tolerance of 51 frames"),
+        ({"subsampling": 0}, "subsampling is 0; expected 1 to 100"),
+        ({"tolerance": 0}, "tolerance is 0; expected 1 to 50 for a subsampling of 3"),
+        ({"tolerance": 51}, "tolerance is 51; expected at most 50"),
     ],
 )
 def test_timing_out_of_range(options, message):

@@ -77,9 +77,9 @@ def test_mass_of_all_sequences_is_one():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"order": 1}, "order 1; expected 2 to 10"),
-        ({"order": 3, "unpruned_order": 4}, "unpruned order 4; expected 2 to the order, 3"),
-        ({"num_extra_states": -1}, "-1 extra states; expected 0 or more"),
+        ({"order": 1}, "order is 1; expected 2 to 10"),
+        ({"order": 3, "unpruned_order": 4}, "unpruned_order is 4; expected at most order, 3"),
+        ({"num_extra_states": -1}, "num_extra_states is -1; expected at least 0"),
     ],
 )
 def test_options_out_of_range(options, message):

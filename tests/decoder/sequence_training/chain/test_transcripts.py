@@ -88,5 +88,5 @@ def test_what_cannot_be_a_numerator():
     transcript_numerator(["AB", "AA", "A"], lexicon, MONO, 15, 5)
     with pytest.raises(GraphError, match="phone 'c': no outputs; expected one of 3 phones"):
         Lexicon([Pronunciation("C", None, None, ("c",))], MONO)
-    with pytest.raises(ConfigError, match="probability of silence between words 2; expected 0 to 1"):
+    with pytest.raises(ConfigError, match="between is 2; expected 0 to 1"):
         SilenceOptions(0.5, 2)

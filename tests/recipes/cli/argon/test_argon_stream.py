@@ -234,12 +234,12 @@ def test_raw_samples_as_files(user):
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (("--encoding", "s8"), "command line: --encoding without --rate; expected the sampling rate, too"),
+        (("--encoding", "s8"), "command line: --encoding is given without --rate; expected the sampling rate, too"),
         (
             ("--rate", "8000", "--encoding", "pcm"),
-            "command line: encoding 'pcm' is unknown; expected one of s16le, s16be",
+            "command line: --encoding is pcm; expected one of s16le, s16be",
         ),
-        (("--rate", "0"), "command line: 0 samples per second; expected at least 1"),
+        (("--rate", "0"), "command line: --rate is 0; expected at least 1 Hz"),
     ],
 )
 def test_faults_of_raw_formats(user, arguments, fault):

@@ -198,9 +198,9 @@ def test_a_graph_of_a_grammar_is_decoded_without_a_language_model(two, user, cap
     assert [[label.name for label in labels] for _, labels in read_mlf("out.mlf").items()] == [["AB", "C"]]
     capsys.readouterr()
     assert main([*graph, "--grammar", str(grammar), "--loop"]) == 2
-    assert "both --loop and --grammar; expected one of them" in capsys.readouterr().err
+    assert "--loop is given beside --grammar; expected one of them" in capsys.readouterr().err
     grammar.write_text('["AB x", "x"]')
     assert main([*graph, "--grammar", str(grammar)]) == 2
     assert f"error: states.list + dict + {grammar}: " in capsys.readouterr().err
     assert main([*graph[:5], *graph[7:], "--grammar", str(grammar)]) == 2
-    assert "--grammar without --dict; expected a dictionary" in capsys.readouterr().err
+    assert "--grammar is given without --dict; expected a dictionary" in capsys.readouterr().err

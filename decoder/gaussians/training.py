@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from decoder.gaussians.models import GaussianModels
+from decoder.gaussians.options import FlatStartSettings
 from decoder.gaussians.shards import (
-    METHODS,
     GraphSettings,
     TrainingUtterance,
     align_shard,
@@ -43,12 +43,11 @@ from decoder.gaussians.statistics import (
     targets,
 )
 from decoder.gaussians.transitions import Topology, Transitions
-from decoder.graph.lexicon import SILENCE_TOPOLOGIES
 from decoder.graph.phone_models import distil
 from decoder.lm.language_model import SENTENCE_START
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
-from readers.errors import ArgonautError, ConfigError, FormatError, GraphError
+from readers.errors import ArgonautError, FormatError, GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.hmm_set import HmmSet
 from readers.htk.mlf import Label
@@ -57,73 +56,7 @@ from readers.tables.tensor_file import load_tensors, save_tensors
 FORMAT, VERSION = "argonaut-flatstart", 1
 STATES = (2, 3, 4)  # emitting states of each model, as HTK counts
 BLANKS = " \t\n"
-MOST_GAUSSIANS = 1_000_000
 ALL_PATHS = 4  # first passes, which are Baum-Welch with either method
-
-
-@dataclass(frozen=True)
-class FlatStartOptions:
-    """Options of a flat start.
-
-    Parameters
-    ----------
-    method : {"baum-welch", "viterbi"}
-        Sums over all paths, or over the best one.  The first four passes are always Baum-Welch: the best paths of
-        states that are nearly equal lead to a poor optimum.
-    gaussians : int
-        Gaussians in all, at the end; at least one per state.
-    first_passes, passes : int
-        Passes with one Gaussian per state, and with each larger number.
-    variance_floor : float
-        Least variance, as a fraction of the variance of all frames.
-    silence : str, optional
-        Model of silence.  By default the one phone of the dictionary's <s>, else sil.
-    silence_topology : {"any-order", "left-to-right"}
-    silence_probability : float
-        P(silence between words, and at the ends).
-    silence_frames : int
-        Frames at both ends of each utterance from which silence begins; 0: from all frames, as the phones.
-    pronunciation_scale : float
-        Factor on -ln of the dictionary's probabilities.
-    beam : float, optional
-        States whose path so far is less probable than exp(-beam) of the best one's are dropped.  None is exact.
-
-    Raises
-    ------
-    ConfigError
-        For a value out of range.
-    """
-
-    method: str = "baum-welch"
-    gaussians: int = 1000
-    first_passes: int = 12
-    passes: int = 4
-    variance_floor: float = 0.01
-    silence: str | None = None
-    silence_topology: str = "any-order"
-    silence_probability: float = 0.5
-    silence_frames: int = 10
-    pronunciation_scale: float = 1.0
-    beam: float | None = None
-
-    def __post_init__(self):
-        choices = (("method", METHODS), ("silence_topology", SILENCE_TOPOLOGIES))
-        for name, known in choices:
-            if getattr(self, name) not in known:
-                raise ConfigError(f"flat start: {name} '{getattr(self, name)}'; expected {' or '.join(known)}")
-        for name, least in (("gaussians", 1), ("first_passes", 1), ("passes", 1), ("silence_frames", 0)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"flat start: {name} {getattr(self, name)}; expected at least {least}")
-        if self.gaussians > MOST_GAUSSIANS:
-            raise ConfigError(f"flat start: gaussians {self.gaussians}; expected at most {MOST_GAUSSIANS}")
-        if not 0 < self.variance_floor < 1:
-            raise ConfigError(f"flat start: variance floor {self.variance_floor}; expected between 0 and 1")
-        if self.beam is not None and not self.beam > 0:
-            raise ConfigError(f"flat start: beam {self.beam}; expected a number above 0")
-        if not 0 < self.silence_probability < 1:
-            raise ConfigError(f"flat start: silence probability {self.silence_probability}; expected between 0 and 1")
-        if not 0 <= self.pronunciation_scale < math.inf:
-            raise ConfigError(f"flat start: pronunciation scale {self.pronunciation_scale}; expected at least 0")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +84,7 @@ class FlatStart:
     ----------
     utterances : sequence of TrainingUtterance
     dictionary : sequence of Pronunciation
-    options : FlatStartOptions
+    options : FlatStartSettings
     runner : Runner
     report : RunReport
         Receives the utterances that cannot be used.
@@ -166,7 +99,7 @@ class FlatStart:
         self,
         utterances: Sequence[TrainingUtterance],
         dictionary: Sequence[Pronunciation],
-        options: FlatStartOptions,
+        options: FlatStartSettings,
         runner: Runner,
         report: RunReport,
     ):
@@ -361,7 +294,7 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _topology(
-    spoken: Sequence[Pronunciation], dictionary: Sequence[Pronunciation], options: FlatStartOptions
+    spoken: Sequence[Pronunciation], dictionary: Sequence[Pronunciation], options: FlatStartSettings
 ) -> Topology:
     """The models of the phones of some words.  Raises FormatError for phones that cannot be names of models."""
     silence = options.silence

@@ -1,4 +1,4 @@
-"""The HCopy job: extracts HTK feature files from many audio files in parallel."""
+"""Features of many audio files, in parallel: their HTK files, and the mean of their speech."""
 
 import contextlib
 import os
@@ -35,7 +35,7 @@ Loss = tuple[str, str]  # (source, reason)
 Rates = dict[Path, set[float]]  # sample rates in Hz, by the side file of the feature files
 
 
-def hcopy(
+def extract_files(
     pairs: Iterable[Sequence],
     config: FeatureConfig,
     workers: int | None = None,
@@ -43,7 +43,7 @@ def hcopy(
     runner: Runner | None = None,
     log: Log = print,
 ) -> RunReport:
-    """Extract the features of audio files and write them as HTK files.
+    """Extract the features of audio files with a FeatureConfig and write them as HTK files.
 
     The file features.EXT.json in each directory records the settings of its files with the extension EXT, so that they
     can be compared with those of a model (see readers.config.FeatureRecord).

@@ -1,0 +1,158 @@
+"""The jobs of pronunciation models: train one on a dictionary, pronounce words, measure a model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from decoder.g2p.completion import complete_dictionary
+from decoder.g2p.evaluation import count_errors, error_rates, hold_out
+from decoder.g2p.model import G2P
+from decoder.g2p.options import G2PApplyOptions, G2PMeasureOptions, G2PTrainOptions
+from decoder.scoring.error_counts import Score
+from readers.common.files import require_writable
+from readers.common.report import Log, Progress, RunReport, silent
+from readers.common.text import canonical
+from readers.errors import FormatError
+from readers.htk.dictionary import Pronunciation, write_dictionary
+from readers.language.sentences import read_word_list
+
+
+@dataclass(frozen=True)
+class G2PTrainResult:
+    """A trained model.
+
+    Attributes
+    ----------
+    model : G2P
+    report : RunReport
+        The pronunciations that it was trained on, and those left out.
+    score : Score or None
+        Its errors on the words that were held out.
+    """
+
+    model: G2P
+    report: RunReport
+    score: Score | None = None
+
+
+def train_g2p(options: G2PTrainOptions, *, progress: Progress = silent, note: Log = silent) -> G2PTrainResult:
+    """Train a pronunciation model on a dictionary; write it to `options.output`, and a report beside it.
+
+    Parameters
+    ----------
+    options : G2PTrainOptions
+    progress : callable
+        Called as ``progress(passes done, passes)``.
+    note : callable
+        Receives texts about the dictionary.
+
+    Returns
+    -------
+    G2PTrainResult
+
+    Raises
+    ------
+    FormatError, OSError
+        For a fault of the dictionary.
+    """
+    source, report_path = options.dictionary, Path(f"{options.output}.report")
+    for path in (options.output, report_path):
+        require_writable(path, [source.dict, source.map_phones])
+    entries, report = source.read(note), RunReport("pronunciations")
+    held_out, score = None, None
+    with _faults_of(source.dict):
+        if options.hold_out is not None:
+            entries, held_out = hold_out(entries, options.hold_out)
+        model = G2P.train(
+            entries, options.order, threads=options.threads, about={"dictionary": source.dict.name},
+            on_left_out=report.skip, progress=progress,
+        )  # fmt: skip
+        if held_out is not None:
+            score = count_errors(model, held_out, options.threads)
+            model.about |= {"held out": f"one word in {options.hold_out}", "error rates": error_rates(score)}
+    report.done(model.about["pronunciations"])
+    model.save(options.output)
+    report.write(report_path)
+    return G2PTrainResult(model, report, score)
+
+
+@dataclass(frozen=True)
+class G2PApplyResult:
+    """Pronunciations of words.
+
+    Attributes
+    ----------
+    entries : list of Pronunciation
+        In the order of the words.
+    report : RunReport
+        The words that could be pronounced, and those that could not.
+    """
+
+    entries: list[Pronunciation]
+    report: RunReport
+
+
+def apply_g2p(options: G2PApplyOptions) -> G2PApplyResult:
+    """Guess the pronunciations of words; write them to `options.output`, if it is given.
+
+    Parameters
+    ----------
+    options : G2PApplyOptions
+
+    Returns
+    -------
+    G2PApplyResult
+
+    Raises
+    ------
+    FormatError, OSError
+        For a fault of the model or of the file with words.
+    """
+    if options.output:
+        require_writable(options.output, [options.model, options.word_file])
+    words = list(map(canonical, options.words))
+    if options.word_file:
+        words += read_word_list(options.word_file)
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    guesses = complete_dictionary([], numbers, G2P.load(options.model), options.number, options.threads)
+    entries = sorted(guesses.entries, key=lambda entry: numbers[entry.word])
+    report = RunReport("words", num_done=len(guesses.words))
+    for word, reason in guesses.without:
+        report.fail(word, reason)
+    if options.output and entries:
+        write_dictionary(options.output, entries, readable=True)
+    return G2PApplyResult(entries, report)
+
+
+def measure_g2p(options: G2PMeasureOptions, *, note: Log = silent) -> Score:
+    """Compare a model's pronunciations with those of a dictionary.
+
+    Parameters
+    ----------
+    options : G2PMeasureOptions
+    note : callable
+        Receives texts about the dictionary.
+
+    Returns
+    -------
+    Score
+        As of `count_errors`.
+
+    Raises
+    ------
+    FormatError, OSError
+        For a fault of the model or the dictionary.
+    """
+    model, entries = G2P.load(options.model), options.dictionary.read(note)
+    with _faults_of(options.dictionary.dict):
+        return count_errors(model, entries, options.threads)
+
+
+@contextmanager
+def _faults_of(path: Path) -> Iterator[None]:
+    """Name the dictionary in faults of its words."""
+    try:
+        yield
+    except FormatError as fault:
+        raise FormatError(f"{path}: {fault}") from fault

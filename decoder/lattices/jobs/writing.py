@@ -1,0 +1,157 @@
+"""Lattices made of other lattices: determinised, rescored with another n-gram, or joined."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from decoder.lattices.combination import combine
+from decoder.lattices.determinise import determinise
+from decoder.lattices.jobs.index import IndexWriter, LatticeResult, check_outputs, read_index, reported, write_labels
+from decoder.lattices.jobs.options import CombineOptions, DeterminiseOptions, RescoreOptions, WrittenLattices
+from decoder.lattices.links import weigh
+from decoder.lattices.posteriors import best_path, confident_words
+from decoder.lattices.rescoring import rescore_lattice
+from decoder.lm.mapped_model import open_language_model
+from decoder.scoring.error_counts import SENTENCE_MARKS
+from readers.common.report import Log, Progress, silent
+from readers.errors import FormatError, GraphError
+from readers.htk.slf import Lattice, read_slf, write_slf
+from readers.results.timed_words import Word
+
+
+@dataclass(frozen=True)
+class WritingResult(LatticeResult):
+    """Lattices that a job has written.
+
+    Attributes
+    ----------
+    num_read, num_written : int
+        Links of the lattices that were read, and of those that were written.
+    num_changed : int
+        Best paths with other words.
+    """
+
+    num_read: int
+    num_written: int
+    num_changed: int = 0
+
+
+class _Writer:
+    """Writes lattices, and counts their links."""
+
+    def __init__(self, options: WrittenLattices):
+        self.files, self.num_read, self.num_written = IndexWriter(options), 0, 0
+
+    def add(self, name: str, old: Lattice, new: Lattice) -> None:
+        self.files.add(name, partial(_write, new))
+        self.num_read += old.num_links
+        self.num_written += new.num_links
+
+
+def _write(lattice: Lattice, path: str) -> None:
+    write_slf(path, lattice)
+
+
+def determinise_lattices(options: DeterminiseOptions, *, progress: Progress = silent) -> WritingResult:
+    """Write lattices in which each word sequence occurs once.
+
+    Parameters
+    ----------
+    options : DeterminiseOptions
+    progress : callable
+        Called as ``progress(lattices done, lattices)``.
+
+    Returns
+    -------
+    WritingResult
+
+    Raises
+    ------
+    ArgonautError, OSError
+        For faults of other files than single lattices.
+    """
+    writer = _Writer(options)
+    check_outputs(options, options.index)
+    _, report = reported(options, lambda name, lattice: writer.add(name, lattice, determinise(lattice)), progress)
+    return WritingResult(report, writer.files.close(), writer.num_read, writer.num_written)
+
+
+def rescore_lattices(options: RescoreOptions, *, progress: Progress = silent, note: Log = silent) -> WritingResult:
+    """Write lattices with the same paths and the exact scores of another n-gram.
+
+    Parameters
+    ----------
+    options : RescoreOptions
+    progress : callable
+        Called as ``progress(lattices done, lattices)``.
+    note : callable
+        Receives texts about the language model, see `open_language_model`.
+
+    Returns
+    -------
+    WritingResult
+
+    Raises
+    ------
+    ArgonautError, OSError
+        For faults of other files than single lattices.
+    """
+    writer, num_changed = _Writer(options), 0
+    check_outputs(options, options.index, options.mlf, read=[options.lm])
+    model = open_language_model(options.lm, note)
+
+    def rescored(name: str, lattice: Lattice) -> list[Word]:
+        nonlocal num_changed
+        new = rescore_lattice(lattice, model, options.lm_scale, options.lm.name)
+        changed = _best_words(new) != _best_words(lattice)
+        words = confident_words(new) if options.mlf else []
+        writer.add(name, lattice, new)
+        num_changed += changed
+        return words
+
+    words, report = reported(options, rescored, progress)
+    files = writer.files.close()
+    if options.mlf and words:
+        write_labels(options.mlf, words)
+    return WritingResult(report, files, writer.num_read, writer.num_written, num_changed)
+
+
+def _best_words(lattice: Lattice) -> list[str] | None:
+    try:
+        path = best_path(weigh(lattice))
+    except GraphError:  # with the old scores there may be no path
+        return None
+    return [lattice.word[link] for link in path if lattice.word[link] not in SENTENCE_MARKS]
+
+
+def combine_lattices(options: CombineOptions, *, progress: Progress = silent) -> WritingResult:
+    """Write lattices with the paths of several systems.
+
+    Parameters
+    ----------
+    options : CombineOptions
+    progress : callable
+        Called as ``progress(lattices done, lattices)``.
+
+    Returns
+    -------
+    WritingResult
+
+    Raises
+    ------
+    ArgonautError, OSError
+        For faults of other files than single lattices.
+    """
+    others = [(index, dict(read_index(index))) for index in options.others]
+    writer = _Writer(options)
+    check_outputs(options, options.index)
+
+    def combined(name: str, lattice: Lattice) -> None:
+        lattices = [lattice]
+        for index, files in others:
+            if name not in files:
+                raise FormatError(f"{index}: no lattice of {name}; expected the utterances of {options.lattices}")
+            lattices.append(read_slf(files[name]))
+        writer.add(name, lattice, combine(lattices, options.weights))
+
+    _, report = reported(options, combined, progress)
+    return WritingResult(report, writer.files.close(), writer.num_read, writer.num_written)

@@ -1,0 +1,107 @@
+"""The options of language models: texts, estimation, perplexities, and networks as language models."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from readers.config.options import Options, group, option
+from readers.dictionaries.options import WordList
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(Options):
+    """Files with sentences.
+
+    Raises
+    ------
+    OptionFault
+        Without files.
+    """
+
+    text: tuple[Path, ...] = option((), "text with one sentence per line")
+    transcription: tuple[Path, ...] = option((), "lines `words (utterance)`, as in Sphinx and NIST trn files")
+    mlf: tuple[Path, ...] = option((), "master label file of words")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fine = bool(self.text or self.transcription or self.mlf)
+        self.require("text", fine, "is missing; expected a text: it, {transcription} or {mlf}")
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files."""
+        return (*self.text, *self.transcription, *self.mlf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyDictionary(WordList):
+    """A dictionary with the vocabulary of a language model."""
+
+    dict: Path | None = option(None, "dictionary; its words are the vocabulary")
+
+
+def _classes(text: str) -> int | Path:
+    return int(text) if text.isdecimal() else Path(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimationOptions(Options):
+    """Options of the estimation of an n-gram model."""
+
+    texts: TextOptions = group(TextOptions, heading="text, from one or more files")
+    order: int = option(3, "order of the model", least=1, heading="model")
+    method: Literal["kn", "wb"] = option("kn", "interpolated modified Kneser-Ney (default) or Witten-Bell")
+    dictionary: VocabularyDictionary = group(VocabularyDictionary)
+    vocabulary: Path | None = option(None, "vocabulary, one word per line (default: words of the text)")
+    unk: str | None = option(None, "word for all words outside the vocabulary, such as <UNK>", metavar="WORD")
+    output: Path = option(help="ARPA file to write; .gz compresses", flag="-o --output")
+    classes: int | Path | None = option(
+        None,
+        "number of classes to find, or file of lines `word class`",
+        metavar="N|FILE",
+        parse=_classes,
+        heading="interpolation with a class n-gram",
+    )
+    class_order: int | None = option(None, "order of the class n-gram (default: {order})", least=1)
+    class_weight: float = option(0.5, "weight of the class n-gram", least=0, most=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkOptions(Options):
+    """A network as a language model.
+
+    Raises
+    ------
+    OptionFault
+        For a value out of range, and for a vocabulary without a network.
+    """
+
+    model: Path | None = option(None, "network that was trained with LMSequenceReader")
+    words: Path | None = option(None, "vocabulary of the network (default: the one in its file)")
+    unk: str = option("<unk>", "unknown word of the network", metavar="WORD")
+    weight: float = option(0.5, "interpolation weight of the network", least=0, most=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fine = bool(self.model or not self.words)
+        self.require("words", fine, "is given without {model}; expected the network of this vocabulary")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerplexityOptions(Options):
+    """Options of the perplexity of a text.
+
+    Raises
+    ------
+    OptionFault
+        For a value out of range, and without a model.
+    """
+
+    texts: TextOptions = group(TextOptions, heading="text, from one or more files")
+    lm: Path | None = option(None, "ARPA language model, plain or .gz", heading="n-gram")
+    network: NetworkOptions = group(NetworkOptions, heading="network as a language model")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fine = bool(self.lm or self.network.model)
+        self.require("lm", fine, "is missing; expected an n-gram, a network ({model}), or both")

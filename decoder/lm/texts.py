@@ -1,0 +1,113 @@
+"""Reads the sentences of texts, and checks whether a file is a plain text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from decoder.lm.options import TextOptions
+from readers.common.report import Log
+from readers.errors import FormatError
+from readers.htk.mlf import HEADER, read_mlf
+from readers.language.sentences import TextPart, read_part
+from readers.results.trn import read_trn
+
+MARKS = ("<s>", "</s>")
+FEWEST_NAMED = 10  # lines needed to decide whether their first words are utterance names
+
+
+def read_sentences(options: TextOptions, note: Log) -> list[list[str]]:
+    """Return the sentences of all files, without <s> and </s>.  Raises FormatError for an empty file.
+
+    note: receives a line about a text whose lines seem to begin with names.
+    """
+    sentences = []
+    for path in options.text:
+        lines = read_part(TextPart(path))
+        check = TextCheck(path)
+        check.add(LineFacts.of(lines))
+        check.close(note)
+        sentences += without_marks(lines)
+    return sentences + read_transcripts(options)
+
+
+def read_transcripts(options: TextOptions) -> list[list[str]]:
+    """Return the sentences of the files that are not plain texts."""
+    sentences: list[list[str]] = []
+    for path in options.transcription:
+        sentences += read_trn(path, MARKS).values()
+    for path in options.mlf:
+        sentences += [[label.name for label in labels if label.name not in MARKS] for labels in read_mlf(path).values()]
+    return sentences
+
+
+def without_marks(lines: list[list[str]]) -> Iterator[list[str]]:
+    """Yield the words of lines that are not <s> or </s>."""
+    for line in lines:
+        yield [word for word in line if word not in MARKS] if "<s>" in line or "</s>" in line else line
+
+
+class LineFacts(NamedTuple):
+    """Facts about the lines of a text, which show whether it is one.
+
+    first: the first line.  longer: number of lines of several words.  names: the first words of the lines, if they are
+    all different, else None; others: the other words, unless names is None.
+    """
+
+    lines: int
+    first: list[str]
+    longer: int
+    names: set[str] | None
+    others: set[str] | None
+
+    @classmethod
+    def of(cls, lines: list[list[str]]) -> "LineFacts":
+        names = {line[0] for line in lines}
+        are_names = len(names) == len(lines)
+        return cls(
+            len(lines),
+            lines[0] if lines else [],
+            sum(len(line) > 1 for line in lines),
+            names if are_names else None,
+            {word for line in lines for word in line[1:]} if are_names else None,
+        )
+
+
+class TextCheck:
+    """Checks whether a file is a plain text, given the facts about its parts in their order."""
+
+    def __init__(self, path: Path):
+        self.path, self.lines, self.longer, self.first = path, 0, 0, ""
+        self.names: set[str] | None = set()
+        self.others: set[str] = set()
+
+    def add(self, facts: LineFacts) -> None:
+        """Raises FormatError if the first line is that of another kind of file."""
+        if not self.lines and facts.first == [HEADER]:
+            raise FormatError(
+                f"{self.path}:1: a master label file; expected sentences, one per line, or this file as mlf"
+            )
+        if not self.lines and facts.first == ["\\data\\"]:
+            raise FormatError(f"{self.path}: an ARPA language model; expected sentences, one per line")
+        self.first = self.first or "".join(facts.first[:1])
+        self.lines += facts.lines
+        self.longer += facts.longer
+        if self.names is not None and facts.names is not None and self.names.isdisjoint(facts.names):
+            self.names |= facts.names
+            self.others |= facts.others
+        else:
+            self.names, self.others = None, set()
+
+    def close(self, note: Log) -> None:
+        """Tell if each line seems to begin with an utterance name, as in text files of Kaldi.
+
+        Raises FormatError if there are no lines.
+        """
+        if not self.lines:
+            raise FormatError(f"{self.path}: no sentences; expected one per line")
+        named = self.names is not None and self.lines >= FEWEST_NAMED
+        named = named and 2 * self.longer > self.lines  # not a list of words
+        if named and self.names.isdisjoint(self.others):
+            note(
+                f"{self.path}: every line begins with a word that occurs only once, such as {self.first}; if these are "
+                "utterance names, remove them"
+            )
