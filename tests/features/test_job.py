@@ -225,7 +225,7 @@ def test_command_faulty_configuration_is_one_line_and_status_2(tmp_path, capsys,
     [
         ([], "FILE is not given; expected source and target in turn, or --script"),
         (["a.wav"], "a.wav has no target"),
-        (["-j", "0", "a.wav", "a.mfc"], "-j 0: expected at least 1"),
+        (["-j", "0", "a.wav", "a.mfc"], "command line: --workers is 0; expected at least 1"),
     ],
 )
 def test_command_faulty_arguments(tmp_path, capsys, arguments, message):
