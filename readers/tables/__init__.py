@@ -21,6 +21,7 @@ __all__, __getattr__ = face(
             "write_transitions",
         ],
         "priors": ["read_priors"],
+        "state_names": ["state_map_of"],
         "text_matrix": ["read_text_matrix"],
         "timit": ["Segment", "read_phone_map", "read_segments"],
     },
