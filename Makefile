@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEVELOPED := .venv/.developed
 
-.PHONY: install develop demo test quick lint format docs bench clean
+.PHONY: install develop demo test quick lint format docs bench wheel clean
 
 install: $(INSTALLED)  ## what the recipes need
 
@@ -47,5 +47,15 @@ bench: install  ## side by side with PyTorch, kaldi-native-fbank and kaldi-decod
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m benchmarks $(AN4)
 
+wheel:  ## build what is released, install it in an environment of its own, and run it there
+	rm -rf dist build/release
+	$(PYTHON) -m venv build/release/tools
+	build/release/tools/bin/pip install --quiet --disable-pip-version-check build twine
+	build/release/tools/bin/python -m build
+	build/release/tools/bin/twine check --strict dist/*
+	$(PYTHON) -m venv build/release/installed
+	build/release/installed/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build/release && installed/bin/argonaut --version && installed/bin/argonaut recipe simple2d --out simple2d
+
 clean:
-	rm -rf .venv exp build docs/reference/api *.egg-info
+	rm -rf .venv exp build dist docs/reference/api *.egg-info

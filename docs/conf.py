@@ -1,6 +1,6 @@
 """Sphinx configuration: `make docs` builds the site into build/docs.
 
-The source directory is the root of the repository: the pages of the recipes, CONTRIBUTING.md and CHANGELOG.md belong
+The source directory is the root of the repository: the pages of the recipes, CONTRIBUTING.md and its like belong
 to the site, and every relative link works both there and in a file browser.
 """
 
@@ -30,13 +30,13 @@ nitpick_ignore_regex = [
 ]
 
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "docs/**.rst", "docs/**.ipynb", "recipes/**.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+include_patterns = ["docs/**.md", "docs/**.rst", "docs/**.ipynb", "recipes/**.md", "tests/README.md"]
+include_patterns += ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 exclude_patterns = [
     ".venv",
     ".git",
     "build",
     "exp",
-    "tests",
     "benchmarks",
     "readers",
     "features",

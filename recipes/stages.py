@@ -318,7 +318,7 @@ def _move(source: Path, target: Path) -> None:
     """Move the entries of a directory to another one."""
     for path in list(source.iterdir()) if source.is_dir() else []:
         target.mkdir(exist_ok=True)
-        path.rename(target / path.name)
+        path.replace(target / path.name)
 
 
 def _times(directory: Path) -> dict[Path, int]:

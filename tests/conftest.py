@@ -27,6 +27,9 @@ settings.load_profile("untimed")
 
 os.fsync = lambda descriptor: None  # no test is about a power failure, and hundreds of small files wait for the disk
 
+if sys.platform == "win32":  # these limit memory with `resource`, or run commands in a POSIX shell
+    collect_ignore = ["fuzz", "mutate", "docs/test_page_commands.py"]
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell's `&` hands down, to commands that tests interrupt
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -7,13 +7,13 @@ of cblas_sgemm. Other packages register their kernels with `table_call` and `tab
 import threading
 
 import numpy as np
-from numba import boolean, carray, cfunc, float32, int64, types
+from numba import boolean, carray, float32, int64, types
 
 from acoustic.runtime import thread_sync
 from acoustic.runtime.call_table import play_at
 from acoustic.runtime.gemm_calls import sgemm
 from acoustic.runtime.pointers import pointer
-from readers.common.kernels import njit
+from readers.common.kernels import cfunc, njit
 
 SIGNATURE = types.void(types.CPointer(types.int64))
 LOOSE = {"contract", "reassoc", "nsz", "arcp"}  # fast-math flags; without nnan and ninf, so that divergence shows

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from decoder.alignment.boundaries import BoundaryComparison, compare_boundaries
 from decoder.scoring.job import ComparedFiles
+from decoder.scoring.words import expanded
 from readers.common.report import RunReport
 from readers.errors import FormatError
 from readers.htk.mlf import read_mlf
@@ -48,8 +49,9 @@ def score_boundaries(options: ComparedFiles) -> BoundaryResult:
         phone = split_triphone(name)[1]
         return fold.get(phone, phone) or ""
 
+    hypotheses = read_mlf(options.hypothesis)
     comparison = compare_boundaries(
-        read_mlf(options.reference), read_mlf(options.hypothesis), level, {"", *options.ignore}, rename,
+        expanded(read_mlf(options.reference), hypotheses), hypotheses, level, {"", *options.ignore}, rename,
         hypothesis_level,
     )  # fmt: skip
     if not comparison.total:

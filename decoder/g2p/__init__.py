@@ -15,13 +15,13 @@ __all__, __getattr__ = face(
         "job": ["G2PApplyResult", "G2PTrainResult", "apply_g2p", "measure_g2p", "train_g2p"],
         "import_job": ["ImportDictionary", "ImportOptions", "ImportResult", "import_recordings"],
         "options": [
-            "CompletedDictionary",
             "G2PApplyOptions",
             "G2PMeasureOptions",
             "G2PTrainOptions",
             "HeldOutDictionary",
             "TrainingDictionary",
         ],
+        "guessing": ["CompletedDictionary"],
         "evaluation": ["count_errors", "hold_out"],
     },
 )

@@ -1,18 +1,10 @@
-"""The options of pronunciation models: training, application and measurement, and dictionaries that they complete."""
+"""The options of pronunciation models: training, application and measurement."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from readers.common.files import require_writable
-from readers.common.report import Log, silent
 from readers.config.options import Options, group, option
 from readers.dictionaries.options import DictionaryOptions
-from readers.htk.dictionary import Pronunciation
-
-if TYPE_CHECKING:
-    from decoder.g2p.completion import Guesses
 
 ORDER, MOST_ORDER, MOST_PRONUNCIATIONS = 7, 20, 1000
 
@@ -33,13 +25,7 @@ class TrainingDictionary(DictionaryOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class G2PTrainOptions(_Cores):
-    """Options of the training of a pronunciation model.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of the training of a pronunciation model."""
 
     dictionary: TrainingDictionary = group(TrainingDictionary)
     output: Path = option(help="model to write, such as english.g2p", flag="-o --output", metavar="MODEL")
@@ -83,73 +69,7 @@ class HeldOutDictionary(DictionaryOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class G2PMeasureOptions(_Cores):
-    """Options of the measurement of a pronunciation model.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of the measurement of a pronunciation model."""
 
     model: Path = option(help="model of g2p train", flag="MODEL", metavar="MODEL")
     dictionary: HeldOutDictionary = group(HeldOutDictionary)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompletedDictionary(DictionaryOptions):
-    """A pronunciation dictionary, and a model that guesses the pronunciations of words that it lacks.
-
-    Raises
-    ------
-    OptionFault
-        For options that need a dictionary without one.
-    """
-
-    g2p: Path | None = option(
-        None,
-        "guess the pronunciations of words that {dict} lacks, with a model of `argonaut g2p train`, and write them to "
-        "a dictionary for review",
-        metavar="MODEL",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require("g2p", self.dict is not None or self.g2p is None, "is given without {dict}; expected both")
-
-    def guess(
-        self, dictionary: Iterable[Pronunciation], words: Iterable[str], path: Path, log: Log = silent
-    ) -> "Guesses":
-        """Guess the pronunciations of words that the dictionary lacks, and write them for review.
-
-        Parameters
-        ----------
-        dictionary : iterable of Pronunciation
-            What `read` returned.
-        words : iterable of str
-            Those in brackets, such as <s>, are not pronounced.
-        path : Path
-            Dictionary to write.
-        log : callable
-            Receives the number of guessed words, and phones of theirs that the dictionary lacks.
-
-        Returns
-        -------
-        Guesses
-            Without a model there are none.
-        """
-        from decoder.g2p.completion import Guesses, complete_dictionary  # import numba
-        from decoder.g2p.model import G2P
-        from decoder.g2p.training import NO_WORD
-
-        if self.g2p is None:
-            return Guesses()
-        require_writable(path, [self.dict, self.g2p])
-        dictionary = list(dictionary)
-        spoken = (word for word in words if not NO_WORD.fullmatch(word))
-        guesses = complete_dictionary(dictionary, spoken, G2P.load(self.g2p))
-        guesses.write(path)
-        log(guesses.summary(path))
-        phones = {phone for entry in dictionary for phone in entry.phones}
-        if foreign := {phone for entry in guesses.entries for phone in entry.phones} - phones:
-            log(f"phones of guesses that {self.dict} lacks: {' '.join(sorted(foreign))}")
-        return guesses

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from decoder.g2p.options import CompletedDictionary
+from decoder.g2p.guessing import CompletedDictionary
 from decoder.graph.options import GraphOptions
 from readers.config.options import Options, group, option
 

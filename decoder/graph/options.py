@@ -12,13 +12,7 @@ SILENCE_TOPOLOGIES = get_args(SilenceTopology)
 
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions(Options):
-    """Options of graph construction.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of graph construction."""
 
     silence: str | None = option(
         None, "silence model (default: pronunciation of <s> in the dictionary)", metavar="PHONE"

@@ -46,13 +46,7 @@ def _classes(text: str) -> int | Path:
 
 @dataclass(frozen=True, kw_only=True)
 class EstimationOptions(Options):
-    """Options of the estimation of an n-gram model.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of the estimation of an n-gram model."""
 
     texts: TextOptions = group(TextOptions, heading="text, from one or more files")
     order: int = option(3, "order of the model", least=1, heading="model")

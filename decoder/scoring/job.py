@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from decoder.scoring.error_counts import PENALTIES, SENTENCE_MARKS, ScoringResult, match_names, score
 from decoder.scoring.words import MLFWords, read_words
+from readers.common.faults import counted
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport, silent
 from readers.config.options import Options, option
@@ -19,13 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedFiles(Options):
-    """A reference and a hypothesis, and what counts in them.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """A reference and a hypothesis, and what counts in them."""
 
     reference: Path = option(
         help="MLF, trn or CTM with the reference transcripts", flag="reference", metavar="reference"
@@ -54,13 +49,7 @@ class ComparedFiles(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(ComparedFiles):
-    """Options of scoring.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of scoring."""
 
     present: bool = option(False, "ignore utterances without a hypothesis")
     text: bool = option(False, "accept files with lines `utterance words` as well")
@@ -122,8 +111,9 @@ def score_files(
     ``score_files(ScoreOptions(reference="ref.mlf", hypothesis="hyp.mlf")).results.total.word_error_rate``
     """
     reference_level, hypothesis_level = options.levels
-    references = read_words(options.reference, reference_level, options.text)
-    hypotheses = read_words(options.hypothesis, hypothesis_level, options.text)
+    files = [path for path in (options.reference, options.hypothesis, options.compare) if path]
+    references = read_words(options.reference, reference_level, options.text, files)
+    hypotheses = read_words(options.hypothesis, hypothesis_level, options.text, files)
     if isinstance(references, MLFWords):
         references = references.applied_to(hypotheses)
     if not references:
@@ -135,11 +125,10 @@ def score_files(
     def errors_of(words: Mapping[str, list[str]]) -> ScoringResult:
         return score(references, words, PENALTIES[options.penalties], fold, ignore, runner, progress)
 
-    other_words = read_words(options.compare, hypothesis_level, options.text) if options.compare else None
     results = errors_of(hypotheses)
-    if other_words is None:
+    if options.compare is None:
         return ScoreResult(results, _report(results))
-    other = errors_of(other_words)
+    other = errors_of(read_words(options.compare, hypothesis_level, options.text, files))
     if len(other.missing) == len(references):
         raise FormatError(
             f"{options.compare}: none of the {len(references)} utterances; expected those of the reference"
@@ -159,7 +148,7 @@ def _present(
             f"{options.hypothesis}: none of the {len(references)} utterances of {options.reference}; expected at least "
             "one"
         )
-    log(f"left out: {len(references) - len(matched)} utterances that are not in {options.hypothesis}")
+    log(f"left out: {counted(len(references) - len(matched), 'utterance')} not in {options.hypothesis}")
     return {name: words for name, words in references.items() if name in matched}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoder.scoring.error_counts import Score, ScoringResult
+from readers.common.faults import counted
 from readers.common.files import atomic_write
 from readers.errors import ConfigError
 
@@ -130,7 +131,7 @@ def _rates(score: Score) -> dict[str, object]:
 
 def comparison_line(results: ScoringResult, other: ScoringResult, comparison: "Comparison", name: object) -> str:
     """A line about the difference of two systems; name: of the other one."""
-    lost = f" ({len(other.missing)} utterances without words)" if other.missing else ""
+    lost = f" ({counted(len(other.missing), 'utterance')} without words)" if other.missing else ""
     return (
         f"{results.total.word_error_rate:.1f}% and {other.total.word_error_rate:.1f}% of {name}{lost}: difference "
         f"{comparison.difference:+.1f}% absolute, 95% interval {comparison.low:+.1f}% to {comparison.high:+.1f}%, "

@@ -1,7 +1,8 @@
 """The words of each utterance in a file of transcripts: an MLF, NIST's trn or CTM, or Kaldi's text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from decoder.scoring.error_counts import match_names
 from readers.common.text import read_lines
@@ -10,6 +11,15 @@ from readers.htk.mlf import HEADER, Label, read_mlf
 from readers.htk.storage.label_fields import is_mlf
 from readers.results.timed_words import is_ctm, read_ctm
 from readers.results.trn import is_trn, read_named_lines, read_trn
+
+
+def expanded(labels: Mapping[str, list[Label]], others: Mapping[str, Any]) -> Mapping[str, list[Label]]:
+    """Return the labels of an MLF, those of entries with wildcards, `*/one.*.lab`, under the names that they match."""
+    if not labels.patterns:
+        return labels
+    unmatched = others.keys() - set(match_names(labels, others).values())
+    entries = {name: labels.lookup(f"/{name}.lab") for name in others if name in unmatched}
+    return {**labels, **{name: entry for name, entry in entries.items() if entry is not None}}
 
 
 class MLFWords(Mapping):
@@ -24,14 +34,9 @@ class MLFWords(Mapping):
             return [label.name for label in labels]
         return [label.aux[self._level - 1][0] for label in labels if len(label.aux) >= self._level]
 
-    def applied_to(self, others: Mapping[str, list[str]]) -> Mapping[str, list[str]]:
-        """Return these words, those of entries with wildcards, `*/one.*.lab`, under the names that they match."""
-        if not self._labels.patterns:
-            return self
-        unmatched = others.keys() - set(match_names(self, others).values())
-        entries = {name: self._labels.lookup(f"/{name}.lab") for name in others if name in unmatched}
-        matched = {name: labels for name, labels in entries.items() if labels is not None}
-        return {**self, **MLFWords(matched, self._level)}
+    def applied_to(self, others: Mapping[str, list[str]]) -> "MLFWords":
+        """Return these words, those of entries with wildcards under the names that they match."""
+        return MLFWords(expanded(self._labels, others), self._level)
 
     def __contains__(self, name: object) -> bool:
         return name in self._labels
@@ -43,7 +48,9 @@ class MLFWords(Mapping):
         return len(self._labels)
 
 
-def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> Mapping[str, list[str]]:
+def read_words(
+    path: str | Path, level: int = 0, named_lines: bool = False, beside: Iterable[str | Path] = ()
+) -> Mapping[str, list[str]]:
     """Read the words of each utterance from an MLF, trn or CTM file; the content decides which.
 
     Parameters
@@ -54,6 +61,8 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> M
         Level of an MLF: 0 is the label itself, 1 and above the columns after it.
     named_lines : bool
         Whether to read any other file as lines `utterance words`.
+    beside : iterable of path
+        Files with which it is compared; the channels of CTM files are those that any of them has.
 
     Returns
     -------
@@ -73,17 +82,18 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> M
         if is_trn(lines):
             return read_trn(path)
         if is_ctm(lines):
-            return {name: [word.text for word in words] for name, words in read_ctm(path).items()}
+            others = [other for other in beside if not is_mlf(other) and is_ctm(read_lines(other))]
+            return {name: [word.text for word in words] for name, words in read_ctm(path, others).items()}
         if named_lines:
             return read_named_lines(path)
         first = lines[0].strip() if lines else ""
         if first != HEADER:
             raise FormatError(
                 f"{path}:1: first line {first[:40]!r}; expected {HEADER}, or all lines as in trn or CTM; "
-                "lines `utterance words` have to be allowed (text)"
+                "for lines `utterance words` use the option text"
             )
     labels = read_mlf(path)
     words = MLFWords(labels, level) if labels.is_large or labels.patterns else dict(MLFWords(labels, level))
     if level and words and not any(words.values()):
-        raise FormatError(f"{path}: no label has a level {level}; expected a level with words, such as 0")
+        raise FormatError(f"{path}: no label has a level {level}; expected the option level with words, such as 0")
     return words

@@ -37,13 +37,7 @@ RESULTS = ("hmmdefs", "tiedlist", "trees", "tree.hed", "senones.list", "states.m
 
 @dataclass(frozen=True, kw_only=True)
 class TieOptions(Options):
-    """Options of state tying.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of state tying."""
 
     alignment: Path = option(help="state alignment of the utterances", metavar="MLF", heading="files")
     features: Path = option(help="list of the HTK feature files of these utterances", metavar="SCP")

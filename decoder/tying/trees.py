@@ -24,13 +24,7 @@ EQUAL_GAIN = 1e-10  # of the log-likelihood: gains of equal splits differ by rou
 
 @dataclass(frozen=True)
 class TreeOptions(Options):
-    """Options of the decision trees.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of the decision trees."""
 
     threshold: float = option(200.0, "minimum gain of a split in ln likelihood", least=0)
     min_frames: float = option(100.0, "minimum frames of a leaf", least=0, metavar="N")

@@ -122,7 +122,10 @@ def numpys_library() -> Any:
     import numpy as np  # commands that compute nothing start without it
 
     with contextlib.suppress(AttributeError, OSError):
-        return ctypes.CDLL(np._core._multiarray_umath.__file__)
+        path = np._core._multiarray_umath.__file__
+        if sys.platform == "win32":  # a module shows its own functions only, not those of the libraries that it uses
+            path = next(map(str, Path(np.__file__).parents[1].glob("numpy.libs/*openblas*.dll")), path)
+        return ctypes.CDLL(path)
     return None
 
 

@@ -113,3 +113,13 @@ def _in_a_directory() -> bool:
     except OSError:
         return False
     return True
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Begin faults raised in the body with a file, unless they name it."""
+    try:
+        yield
+    except ArgonautError as fault:
+        name = "" if path in str(fault) else f"{path}: "
+        raise type(fault)(f"{name}{fault}") from fault

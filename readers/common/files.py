@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from readers.common.temporary import TemporaryPath, sync_directory
+from readers.common.temporary import TemporaryPath, remove_open, sync_directory
 from readers.errors import ConfigError
 
 try:
@@ -31,7 +31,8 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
     path : str or Path
         File to write.
     mode : {"wb", "w"}
-        "w" writes UTF-8; file names with other bytes are preserved (surrogateescape).
+        "w" writes UTF-8 and, on all systems, "\\n" at the end of a line; file names with other bytes are preserved
+        (surrogateescape).
 
     Yields
     ------
@@ -45,7 +46,7 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
     """
     path = Path(path)
     _refuse_misplaced(path)
-    text = {} if "b" in mode else {"encoding": "utf-8", "errors": "surrogateescape"}
+    text = {} if "b" in mode else {"encoding": "utf-8", "errors": "surrogateescape", "newline": "\n"}
     if _is_special(path):
         with _naming(path, path), path.open(mode, **text) as file:
             yield file
@@ -110,8 +111,7 @@ def held(path: str | Path) -> Iterator[bool]:
         os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         yield True
     finally:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
+        remove_open(path, descriptor)
         with contextlib.suppress(OSError):  # not empty
             for directory in missing:
                 directory.rmdir()

@@ -8,7 +8,12 @@ been compiled.  If a kernel cannot be stored, it is used all the same, and compi
 numba compiles a kernel again when its source file has changed.  Here, files of the kernels that it calls, and values of
 the constants that it reads, count too: an upgrade leaves cache files behind, and old code must not call new code.
 
-Modules with kernels import `njit` from here.  `readers.common.environment.compilation` counts what is compiled.
+Modules with kernels import `njit` and `cfunc` from here.  They give a kernel a subclass of numba's cache and change
+nothing of numba's own, so kernels of other packages in the same process are as numba makes them.
+`readers.common.environment.compilation` counts what is compiled.
+
+One directory for each state of the program (a digest of all kernel files in the name of NUMBA_CACHE_DIR) would be less
+code, but every edit of a kernel would compile all of them again, which takes more than a minute.
 """
 
 import contextlib
@@ -16,18 +21,18 @@ import hashlib
 import itertools
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
+import numba
 import numpy as np
-from numba import njit
-from numba.core import config
+from numba.core import config, sigutils
 from numba.core.caching import (
-    Cache,
-    CacheImpl,
     CompileResultCacheImpl,
+    FunctionCache,
     IndexDataCacheFile,
     InTreeCacheLocator,
     UserProvidedCacheLocator,
@@ -45,7 +50,7 @@ except ImportError:  # Windows
 from readers.common.environment import compilation
 from readers.errors import KernelCacheWarning
 
-__all__ = ["UNCOUNTED", "kernel_cache", "njit"]
+__all__ = ["UNCOUNTED", "cfunc", "kernel_cache", "njit"]
 
 # Options of a kernel that neither allocates nor returns arrays.  It does not count references to its arguments, which
 # took a fifth of the search's time.  (`_nrt` is described in numba's documentation of `register_jitable`.)
@@ -53,13 +58,83 @@ UNCOUNTED = {"cache": True, "nogil": True, "_nrt": False}
 
 PROGRAM = str(Path(__file__).parents[2]) + os.sep
 
-_make_cache, _load_index, _load_data, _save_overload, _compile_callback = (
-    Cache.__init__,
-    IndexDataCacheFile._load_index,
-    IndexDataCacheFile._load_data,
-    Cache.save_overload,
-    CFunc._compile_uncached,
-)
+
+def njit(signature: object = None, *, cache: bool = False, **options: Any) -> Any:
+    """Compile a function as `numba.njit` does, but keep it in a `_KernelCache`.
+
+    signature: of a function that is compiled at once, for these types alone; cache: whether it is kept; options:
+    numba's.
+    """
+
+    def decorate(function: FunctionType) -> Any:
+        kernel = numba.njit(**options)(function)
+        if config.DISABLE_JIT:
+            return kernel
+        if cache:
+            kernel._cache = _KernelCache(function)
+        if signature is not None:
+            kernel.compile(signature)
+            kernel.disable_compile()
+        return kernel
+
+    if isinstance(signature, FunctionType):  # a decorator without parentheses
+        function, signature = signature, None
+        return decorate(function)
+    return decorate
+
+
+def cfunc(signature: object, *, cache: bool = False, **options: Any) -> Callable[[FunctionType], CFunc]:
+    """Compile a callback of C as `numba.cfunc` does, but count it and, with `cache`, keep it in a `_KernelCache`."""
+
+    def decorate(function: FunctionType) -> CFunc:
+        callback = _Callback(function, sigutils.normalize_signature(signature), {}, options)
+        if cache:
+            callback.enable_caching()
+        callback.compile()
+        return callback
+
+    return decorate
+
+
+def kernel_cache() -> tuple[str, bool]:
+    """Return a directory of compiled kernels, that of this package's, and whether it is writable."""
+    locator = _KernelCacheImpl(kernel_cache).locator
+    return locator.get_cache_path(), not isinstance(locator, _ReadOnlyLocator)
+
+
+@cache
+def _digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _is_constant(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return isinstance(value, (int, float, np.generic, np.dtype))
+
+
+def _sources(function: FunctionType, sources: dict[str, str], seen: set[FunctionType]) -> dict[str, str]:
+    """Collect what the code of a function depends on: files of the program with their digests, constants by name."""
+    if function in seen:
+        return sources
+    seen.add(function)
+    names = list(function.__code__.co_names)
+    values = [function.__globals__.get(name) for name in names]
+    names += function.__code__.co_freevars
+    values += [cell.cell_contents for cell in function.__closure__ or ()]
+    for name, value in zip(names, values):
+        if _is_constant(value):
+            sources[f"{function.__module__}.{name}"] = repr(value)
+            continue
+        called = getattr(value, "py_func", getattr(value, "_defn", None))  # of a kernel, of an intrinsic function
+        if isinstance(called, FunctionType):
+            _sources(called, sources, seen)
+            path = called.__code__.co_filename
+        else:
+            path = getattr(value, "__file__", None) or ""  # of a module
+        if path.startswith(PROGRAM):
+            sources[path.removeprefix(PROGRAM)] = _digest(path)
+    return sources
 
 
 class _HomeLocator(UserWideCacheLocator):
@@ -78,91 +153,41 @@ class _ReadOnlyLocator(InTreeCacheLocator):
         pass
 
 
-@cache
-def _digest(path: str) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+class _KernelCacheImpl(CompileResultCacheImpl):
+    _locator_classes = (
+        *(_HomeLocator if one is UserWideCacheLocator else one for one in CompileResultCacheImpl._locator_classes),
+        _ReadOnlyLocator,
+    )
 
 
-def _is_constant(value: object) -> bool:
-    if isinstance(value, tuple):
-        return all(map(_is_constant, value))
-    return isinstance(value, (int, float, np.generic, np.dtype))
+class _KernelFile(IndexDataCacheFile):
+    """The index and the machine code of a kernel."""
 
+    def save(self, key: object, data: object) -> None:
+        """Store a kernel.
 
-def _sources(function: FunctionType, found: dict[str, str], seen: set[FunctionType]) -> dict[str, str]:
-    """Collect what the code of a function depends on: files of the program with their digests, constants by name."""
-    if function in seen:
-        return found
-    seen.add(function)
-    names = list(function.__code__.co_names)
-    values = [function.__globals__.get(name) for name in names]
-    names += function.__code__.co_freevars
-    values += [cell.cell_contents for cell in function.__closure__ or ()]
-    for name, value in zip(names, values):
-        if _is_constant(value):
-            found[f"{function.__module__}.{name}"] = repr(value)
-            continue
-        called = getattr(value, "py_func", getattr(value, "_defn", None))  # of a kernel, of an intrinsic function
-        if isinstance(called, FunctionType):
-            _sources(called, found, seen)
-            path = called.__code__.co_filename
-        else:
-            path = getattr(value, "__file__", None) or ""  # of a module
-        if path.startswith(PROGRAM):
-            found[path.removeprefix(PROGRAM)] = _digest(path)
-    return found
+        Unlike numba's function, this one does not let two processes choose the same file for different argument types,
+        and an index never names a file that holds older code.
+        """
+        with _locked(self._cache_path):
+            names = self._load_index()
+            if key not in names:
+                free = (name for name in map(self._data_name, itertools.count(1)) if name not in names.values())
+                names[key] = next(free)
+            self._save_data(names[key], data)
+            self._save_index(names)
 
-
-def _make_cache_with_sources(self, function):
-    _make_cache(self, function)
-    if function.__code__.co_filename.startswith(PROGRAM):
-        sources = repr(sorted(_sources(function, {}, set()).items()))
-        self._cache_file._source_stamp = (
-            self._cache_file._source_stamp,
-            hashlib.sha256(sources.encode()).hexdigest(),
-        )
-
-
-def kernel_cache() -> tuple[str, bool]:
-    """Return a directory of compiled kernels, that of this package's, and whether it is writable."""
-    locator = CompileResultCacheImpl(kernel_cache).locator
-    return locator.get_cache_path(), not isinstance(locator, _ReadOnlyLocator)
-
-
-def _places(locator) -> Iterator[str]:
-    """Yield the directories of a function's kernels that are not writable."""
-    if not isinstance(locator, UserProvidedCacheLocator):
-        if config.CACHE_DIR:
-            yield str(Path(config.CACHE_DIR) / locator.get_suitable_cache_subpath(locator._py_file))
-        if isinstance(locator, _HomeLocator):
-            yield str(Path(locator._py_file).parent / "__pycache__")
-
-
-def _load_overload(self, sig, target_context):
-    """Load a kernel.
-
-    Unlike numba's function, this one does not import everything that the compiler needs, which takes 0.2 s; numba's
-    compiler does so itself.
-    """
-    rtsys.initialize(target_context)  # kernels that allocate memory need it
-    with self._guard_against_spurious_io_errors():
-        return self._load_overload(sig, target_context)
-
-
-def _load_from_any_place(self, sig, target_context):
-    found = _load_overload(self, sig, target_context)
-    if found is not None or not hasattr(self._impl.locator, "_py_file"):
-        return found
-    own = self._cache_file
-    for directory in _places(self._impl.locator):
-        self._cache_file = IndexDataCacheFile(directory, self._impl.filename_base, own._source_stamp)
+    def _load_index(self) -> dict:
         try:
-            found = _load_overload(self, sig, target_context)
-        finally:
-            self._cache_file = own
-        if found is not None:
-            return found
-    return None
+            return super()._load_index()
+        except Exception:  # pickle raises exceptions of any kind for damaged data
+            return {}
+
+    def _load_data(self, name: str) -> object:
+        try:
+            return super()._load_data(name)
+        except Exception as fault:
+            raise OSError(f"{name}: damaged") from fault  # numba then compiles the kernel
 
 
 @contextlib.contextmanager
@@ -180,56 +205,88 @@ def _locked(directory: str) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _save_data_first(self, key, data):
-    """Store a kernel.
+class _KernelCache(FunctionCache):
+    """Where a kernel is kept, how it is loaded from there and stored."""
 
-    Unlike numba's function, this one does not let two processes choose the same file for different argument types, and
-    an index never names a file that holds older code.
-    """
-    with _locked(self._cache_path):
-        names = self._load_index()
-        if key not in names:
-            free = (name for name in map(self._data_name, itertools.count(1)) if name not in names.values())
-            names[key] = next(free)
-        self._save_data(names[key], data)
-        self._save_index(names)
+    _impl_class = _KernelCacheImpl
+
+    def __init__(self, function: FunctionType):
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        if function.__code__.co_filename.startswith(PROGRAM):
+            sources = repr(sorted(_sources(function, {}, set()).items()))
+            stamp = stamp, hashlib.sha256(sources.encode()).hexdigest()
+        self._stamp, self._cache_file = stamp, self._file(self._cache_path, stamp)
+
+    def _file(self, directory: str, stamp: object) -> _KernelFile:
+        return _KernelFile(directory, self._impl.filename_base, stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a kernel from the first directory that holds it.
+
+        Unlike numba's function, this one does not import everything that the compiler needs, which takes 0.2 s;
+        numba's compiler does so itself.
+        """
+        rtsys.initialize(target_context)  # kernels that allocate memory need it
+        own_file = self._cache_file
+        for file in (own_file, *(self._file(directory, self._stamp) for directory in self._read_only_directories())):
+            self._cache_file = file
+            try:
+                with self._guard_against_spurious_io_errors():
+                    kernel = self._load_overload(sig, target_context)
+                    if kernel is not None:
+                        return kernel
+            finally:
+                self._cache_file = own_file
+        return None
+
+    def _read_only_directories(self) -> list[str]:
+        """Return the directories of the function's kernels that are not writable."""
+        locator, directories = self._impl.locator, []
+        if isinstance(locator, UserProvidedCacheLocator) or not hasattr(locator, "_py_file"):
+            return directories
+        if config.CACHE_DIR:
+            directories.append(str(Path(config.CACHE_DIR) / locator.get_suitable_cache_subpath(locator._py_file)))
+        if isinstance(locator, _HomeLocator):
+            directories.append(str(Path(locator._py_file).parent / "__pycache__"))
+        return directories
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Store a kernel, or warn that it is not stored."""
+        if isinstance(self._impl.locator, _ReadOnlyLocator):
+            where = f"NUMBA_CACHE_DIR={config.CACHE_DIR}" if config.CACHE_DIR else self.cache_path
+            _warn_once(f"{where}: compiled kernels cannot be stored, neither here nor in the user's cache directory,")
+            return
+        try:
+            super().save_overload(sig, data)
+        except OSError as fault:
+            _warn_once(f"{self.cache_path}: compiled kernels cannot be stored ({fault.strerror or fault})")
 
 
-def _index_or_nothing(self):
-    try:
-        return _load_index(self)
-    except Exception:  # pickle raises exceptions of any kind for damaged data
-        return {}
-
-
-def _data_or_oserror(self, name):
-    try:
-        return _load_data(self, name)
-    except Exception as fault:
-        raise OSError(f"{name}: damaged") from fault  # numba then compiles the kernel
-
-
-def _save_or_warn(self, sig, data):
-    if isinstance(self._impl.locator, _ReadOnlyLocator):
-        where = f"NUMBA_CACHE_DIR={config.CACHE_DIR}" if config.CACHE_DIR else self.cache_path
-        _warn_once(f"{where}: compiled kernels cannot be stored, neither here nor in the user's cache directory,")
-        return
-    try:
-        _save_overload(self, sig, data)
-    except OSError as fault:
-        _warn_once(f"{self.cache_path}: compiled kernels cannot be stored ({fault.strerror or fault})")
-
-
-def _warn_once(found: str) -> None:
+def _warn_once(fault: str) -> None:
     """Warn that kernels are not kept, for the first one of the process."""
     if compilation.is_kept:
         compilation.is_kept = False
         warnings.warn(
-            f"{found} and will be compiled again by every process; expected a writable directory; "
+            f"{fault} and will be compiled again by every process; expected a writable directory; "
             "`argonaut warmup --cache DIR` fills one, and NUMBA_CACHE_DIR=DIR selects it",
             KernelCacheWarning,
             stacklevel=3,
         )
+
+
+class _Callback(CFunc):
+    """A callback that is kept and counted like a kernel."""
+
+    def enable_caching(self) -> None:
+        self._cache = _KernelCache(self._pyfunc)
+
+    def _compile_uncached(self) -> Any:
+        compilation.begin()
+        try:
+            return super()._compile_uncached()
+        finally:
+            compilation.end(self._cache.cache_path or "")
 
 
 class _CompilationClock(Listener):
@@ -239,26 +296,7 @@ class _CompilationClock(Listener):
         compilation.begin()
 
     def on_end(self, event: Event) -> None:
-        compilation.end(event.data["dispatcher"]._cache.cache_path or "")
-
-
-def _compile_callback_and_note(self):
-    compilation.begin()
-    try:
-        return _compile_callback(self)
-    finally:
-        compilation.end(self._cache.cache_path or "")
+        compilation.end(event.data["dispatcher"].stats.cache_path or "")
 
 
 register("numba:compile", _CompilationClock())
-CacheImpl._locator_classes = [
-    *(_HomeLocator if one is UserWideCacheLocator else one for one in CacheImpl._locator_classes),
-    _ReadOnlyLocator,
-]
-IndexDataCacheFile.save = _save_data_first
-IndexDataCacheFile._load_index = _index_or_nothing
-IndexDataCacheFile._load_data = _data_or_oserror
-Cache.__init__ = _make_cache_with_sources
-Cache.load_overload = _load_from_any_place
-Cache.save_overload = _save_or_warn
-CFunc._compile_uncached = _compile_callback_and_note

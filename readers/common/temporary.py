@@ -66,11 +66,8 @@ class TemporaryPath:
 
     def close(self) -> None:
         """Remove the file, unless it was renamed, and release its lock."""
-        with contextlib.suppress(OSError):
-            self.path.unlink(missing_ok=True)
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        remove_open(self.path, self._descriptor)
+        self._descriptor = None
 
 
 @contextlib.contextmanager
@@ -188,6 +185,19 @@ def _is_same(descriptor: int, path: Path) -> bool:
     with contextlib.suppress(OSError):
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     return False
+
+
+def remove_open(path: Path, descriptor: int | None) -> None:
+    """Remove a file, if it is still there and can be removed, and close the descriptor that holds its lock.
+
+    The file goes before its lock does; on Windows, which has no such lock and removes no open file, after it is closed.
+    """
+    if fcntl is None and descriptor is not None:
+        os.close(descriptor)
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+    if fcntl is not None and descriptor is not None:
+        os.close(descriptor)
 
 
 def sync_directory(directory: Path) -> None:

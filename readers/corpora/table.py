@@ -50,6 +50,8 @@ def table_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
     text = read_text(source, exact=True)
     if text.lstrip().startswith("{"):
         where, header, rows = f"{source}:1", *_json_rows(text, source)
+    elif text.lstrip().startswith("["):
+        raise FormatError(f"{source}: a JSON array; expected JSON lines, an object on each line without commas between")
     else:
         where, header, rows = _table_rows(text, source)
     places = _columns(header, where)
@@ -175,8 +177,9 @@ def _audio(text: str, base: Path, where: str) -> Path:
     path = audio_path(text, base, where)
     if os.path.exists(path):  # noqa: PTH110  (no error for long names)
         return path
-    places = (base / CLIPS / text, base / WAVS / f"{text}.wav")
-    return Path(os.path.abspath(next(filter(os.path.exists, places), path)))  # noqa: PTH100
+    places = [place for place in (base / CLIPS / text, base / WAVS / f"{text}.wav") if os.path.isdir(place.parent)]  # noqa: PTH112
+    # Of a file that is nowhere, the place where the corpus keeps the others.
+    return Path(os.path.abspath(next(filter(os.path.exists, places), [*places, path][0])))  # noqa: PTH100
 
 
 def _time(row: dict[str, str], kind: str, where: str) -> float | None:

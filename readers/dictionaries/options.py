@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from readers.common.faults import counted
 from readers.common.report import Log, silent
 from readers.config.options import Options, option
 from readers.dictionaries.forms import read_any_dictionary
@@ -93,8 +94,8 @@ class DictionaryOptions(WordList):
         empty -= {entry.word for entry in entries if not entry.phones}
         if empty:
             raise FormatError(
-                f"{self.dict}: {self.map_phones} deletes all phones of {len(empty)} words, such as {min(empty)!r}; "
-                "expected at least one phone for each"
+                f"{self.dict}: {self.map_phones} deletes all phones of {counted(len(empty), 'word')}, such as "
+                f"{min(empty)!r}; expected at least one phone for each"
             )
         if num_merged:
             note(f"{self.dict}: {num_merged} pronunciations have become equal to others; merged")

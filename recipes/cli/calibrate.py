@@ -108,8 +108,7 @@ def recognised_words(recognizer, path: str, audio: Mapping[str, str], arguments:
     from decoder.scoring import judge_words
     from decoder.scoring.error_counts import match_names
     from decoder.scoring.words import read_words
-    from readers.tables.timit import read_phone_map
-    from recipes.cli.score import fold_file
+    from recipes.cli.score import fold_map
 
     references = read_words(path)
     wanted = sorted(match_names(references, audio).values())
@@ -126,5 +125,4 @@ def recognised_words(recognizer, path: str, audio: Mapping[str, str], arguments:
                 found[name] = [(word.text, word.confidence) for word in transcript.words]
                 report.done()
             show(number, len(wanted))
-    fold = read_phone_map(fold_file(arguments.fold), -1) if arguments.fold else None
-    return judge_words(references, found, fold)
+    return judge_words(references, found, fold_map(arguments.fold))

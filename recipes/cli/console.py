@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from readers.common import faults
 from readers.common.environment import CompilationNotes, compilation
-from readers.common.faults import one_line
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
 from readers.config.options import OptionFault
@@ -26,6 +26,7 @@ PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a
 _quiet: list[bool] = []  # the bodies of `quietly` that run
 SHOWN_FAULTS = 20  # of one file
 SHOWN_LOSSES = 5  # on the terminal; the report file lists all
+_OPTION = re.compile(r"\bthe option ([a-z]+(?:[-_][a-z]+)*)")  # as the library names what Python takes as a keyword
 SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this plus the signal's number, as in shells
 
 
@@ -146,6 +147,16 @@ def is_interrupted(status: int) -> bool:
     return status - SIGNAL_BASE in STOPPING
 
 
+def one_line(fault: Exception) -> str:
+    """Return the message of a fault in a line, with options as flags."""
+    return _with_flags(faults.one_line(fault))
+
+
+def _with_flags(text: str) -> str:
+    """Return a message of the library that names options as flags."""
+    return _OPTION.sub(lambda option: f"--{option[1].replace('_', '-')}", text)
+
+
 def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object = "") -> list[str]:
     """Return the lines that tell the user which items of a run were lost or are marked.
 
@@ -183,7 +194,7 @@ def _most_frequent(reasons: list[str]) -> tuple[int, int]:
 
 def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:
     for line in loss_lines(report, path, verbose, where):
-        print(line, file=sys.stderr)
+        print(_with_flags(line), file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from decoder.g2p.options import CompletedDictionary
+from decoder.g2p.guessing import CompletedDictionary
 from readers.config.options.declaration import with_names
 
 SHOWN_WORDS = 5  # of those without a guess

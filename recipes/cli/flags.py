@@ -64,7 +64,7 @@ def _keywords(declared: Option, options: type[Options]) -> dict[str, Any]:
         common["choices"] = declared.choices
     elif declared.flags[0].startswith("-"):
         common["metavar"] = declared.metavar
-    if declared.several == LIST and declared.flags[0].startswith("-") and declared.separator in ("", " "):
+    if declared.several and declared.flags[0].startswith("-") and declared.separator in ("", " "):
         common |= {"action": "extend", "nargs": "+"} if declared.separator else {"action": "append"}
     return common | {"type": _converter(declared)}
 

@@ -39,6 +39,7 @@ from decoder.lattices.jobs.options import (
     RescoreOptions,
     WordsOptions,
 )
+from readers.common.faults import counted
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
 
@@ -48,8 +49,8 @@ def run_words(options: WordsOptions, console: Console) -> int:
 
     with console.progress("lattices") as progress:
         result = find_words(options, progress=progress)
-    num_words = sum(map(len, result.words.values()))
-    return finish(options, console, result, f"{num_words} words, mean confidence {result.mean_confidence:.3f}")
+    num_words = counted(sum(map(len, result.words.values())), "word")
+    return finish(options, console, result, f"{num_words}, mean confidence {result.mean_confidence:.3f}")
 
 
 def run_consensus(options: ConsensusOptions, console: Console) -> int:
@@ -58,8 +59,8 @@ def run_consensus(options: ConsensusOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
         result = find_consensus(options, progress=progress)
     errors = sum(network.expected_errors for network in result.networks.values())
-    num_words = sum(len(network.words) for network in result.networks.values())
-    return finish(options, console, result, f"{num_words} words, {errors:.1f} errors expected")
+    num_words = counted(sum(len(network.words) for network in result.networks.values()), "word")
+    return finish(options, console, result, f"{num_words}, {errors:.1f} errors expected")
 
 
 def run_oracle(options: OracleOptions, console: Console) -> int:
@@ -71,8 +72,8 @@ def run_oracle(options: OracleOptions, console: Console) -> int:
     print(result.report.summary())
     if result.words:
         rate = 100 * result.num_errors / result.num_words if result.num_words else 0.0
-        counts = f"{len(result.words)} utterances, {result.num_words} words, {result.num_errors} errors"
-        print(f"oracle WER {rate:.1f}% ({counts})")
+        counts = (len(result.words), "utterance"), (result.num_words, "word"), (result.num_errors, "error")
+        print(f"oracle WER {rate:.1f}% ({', '.join(counted(*count) for count in counts)})")
     return result.report.exit_status
 
 
@@ -107,7 +108,7 @@ def run_kaldi(options: KaldiOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
         result = write_kaldi(options, progress=progress)
     scales = ", ".join(f"{scale:g}" for scale in result.acoustic_scales)
-    return finish(options, console, result, f"acoustic scale {scales}" if scales else "")
+    return finish(options, console, result, f"acoustic scale {scales}")
 
 
 def run_openfst(options: OpenFstOptions, console: Console) -> int:
@@ -115,18 +116,18 @@ def run_openfst(options: OpenFstOptions, console: Console) -> int:
 
     with console.progress("lattices") as progress:
         result = write_openfst(options, progress=progress)
-    return finish(
-        options, console, result, f"{result.num_arcs} arcs of {result.num_words} words" if result.files else ""
-    )
+    figures = f"{counted(result.num_arcs, 'arc')} of {counted(result.num_words, 'word')}"
+    return finish(options, console, result, figures)
 
 
 def finish(options: LatticeFiles, console: Console, result, figures: str) -> int:
     """Show which lattices were lost, and print what was written with the figures; return the exit status."""
     show_losses(result.report, options.report, console.verbose, options.lattices)
-    first, *others = result.files or ("nothing",)
-    files = f"{first}" + (f" and {len(others)} more" if others else "")
-    figures = f": {figures}" if figures else ""
-    print(f"{files}{figures}; {result.report.summary()}")
+    outcome = "nothing"
+    if result.files:
+        first, *others = result.files
+        outcome = f"{first}" + (f" and {len(others)} more" if others else "") + f": {figures}"
+    print(f"{outcome}; {result.report.summary()}")
     return result.report.exit_status
 
 

@@ -30,9 +30,11 @@ from pathlib import Path
 
 from decoder.scoring import report as tables
 from decoder.scoring.job import ScoreOptions, score_files
+from readers.common.faults import counted
 from readers.common.files import require_writable
 from readers.config.options import option
 from readers.errors import ConfigError
+from readers.tables.timit import read_phone_map
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
 
@@ -44,6 +46,11 @@ def fold_file(name: str) -> Path:
     if name not in FOLDS and not Path(name).exists():
         raise ConfigError(f"{name}: no such file; expected a file or {', '.join(FOLDS)}")
     return FOLDS.get(name, Path(name))
+
+
+def fold_map(name: str | None) -> dict[str, str | None] | None:
+    """Return the phone map that --fold names.  Raises ConfigError if there is none."""
+    return read_phone_map(fold_file(name), -1) if name else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +113,9 @@ def run(options: Shown, console: Console) -> int:
     if options.json:
         print(json.dumps(tables.as_object(results, speaker_of, scored.other, scored.comparison)))
         return report.exit_status
-    total, (name, unit) = results.total, ("PER", "phones") if options.per else ("WER", "words")
-    print(f"{name} {total.word_error_rate:.1f}% ({total.num_sentences} utterances, {total.num_words} {unit})")
+    total, (name, unit) = results.total, ("PER", "phone") if options.per else ("WER", "word")
+    size = f"{counted(total.num_sentences, 'utterance')}, {counted(total.num_words, unit)}"
+    print(f"{name} {total.word_error_rate:.1f}% ({size})")
     return report.exit_status
 
 
@@ -130,7 +138,8 @@ def compare(options: Shown, console: Console) -> int:
         )
     print(report.summary())
     within = ", ".join(f"{ms} ms {comparison.percent_within(ms):.1f}%" for ms in (10, 20, 30))
-    print(f"boundaries within {within} ({comparison.num_utterances} utterances, {comparison.total} boundaries)")
+    total = f"{comparison.total} boundar{'y' if comparison.total == 1 else 'ies'}"
+    print(f"boundaries within {within} ({counted(comparison.num_utterances, 'utterance')}, {total})")
     return report.exit_status
 
 

@@ -1,14 +1,16 @@
 """README and documentation: short where required, valid links, complete tables of contents, imports that work."""
 
+import importlib
 import re
 
 import pytest
 
+from tests.docs.pages import page_text
 from tests.structure.test_imports import ROOMS, ROOT
 
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PAGES += sorted((ROOT / "recipes").rglob("*.md"))
+PAGES = [README, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "tests/README.md"))]
+PAGES += sorted((ROOT / "docs").rglob("*.md")) + sorted((ROOT / "recipes").rglob("*.md"))
 NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -55,3 +57,20 @@ def test_imports_of_the_python_examples_work(page):
 
 def test_the_readme_has_a_python_example():
     assert "\nfrom decoder import Recognizer\n" in README.read_text(encoding="utf-8")
+
+
+def test_the_functions_of_the_ways_through_the_code_are_there():
+    """Each row of a way names a file and a function, class or method in it."""
+    rows = re.findall(r"\| `(\S+\.py)` \| `(\S+)` \|$", page_text("architecture"), re.MULTILINE)
+    mentioned = re.findall(r"`(\w+)` \(`(\S+\.py)`\)", page_text("architecture"))
+    assert len(rows) > 40
+    places = rows + [(path, name) for name, path in mentioned]
+    assert [place for place in places if not is_defined(*place)] == []
+
+
+def is_defined(path, name):
+    """Whether a module has a function, a class, or a method of a class or of one of its bases."""
+    value = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    return value is not None

@@ -126,7 +126,7 @@ class TrainingFiles:
         last = self.checkpoint(self.max_epochs)
         with last.open("rb") as source, atomic_write(self.checkpoint(epoch)) as copy:
             shutil.copyfileobj(source, copy)
-        self.model_path.rename(self.model(epoch))
+        self.model_path.replace(self.model(epoch))
         last.unlink()
 
     @contextlib.contextmanager

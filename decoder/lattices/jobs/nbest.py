@@ -8,7 +8,7 @@ import numpy as np
 from decoder.lattices import nbest as search
 from decoder.lattices.jobs.index import LatticeResult, each_lattice, read_index, write_words
 from decoder.lattices.jobs.options import NbestOptions, RescoreListsOptions
-from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore
+from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentences_of
 from decoder.lm.evaluation import sentence_logs
 from decoder.lm.language_model import LanguageModel
 from readers.common.files import require_writable
@@ -105,7 +105,7 @@ def rescore_nbest(options: RescoreListsOptions, *, progress: Progress = silent) 
     for path in filter(None, (options.output, options.mlf)):
         require_writable(path, [options.nbest])
     lists = read_nbest(options.nbest)
-    sentences = list(dict.fromkeys(hypothesis.words for best in lists.values() for hypothesis in best))
+    sentences = sentences_of(lists)
     spoken = [tuple(word for word in words if word not in options.silence) for words in sentences]
     ngram = dict(zip(sentences, sentence_logs(_open_ngram(options.lm), spoken))) if options.lm else None
     if options.network.model:

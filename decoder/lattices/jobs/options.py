@@ -13,6 +13,17 @@ LATTICES = (
 )
 
 
+class _WithOutput(Options):
+    """Options that name an output file, an MLF, or both."""
+
+    output: Path | None
+    mlf: Path | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("output", bool(self.output or self.mlf), "is missing; expected an output file: it or {mlf}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class LatticeFiles(Options):
     """The lattices that a job reads."""
@@ -22,7 +33,7 @@ class LatticeFiles(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordsOptions(LatticeFiles):
+class WordsOptions(LatticeFiles, _WithOutput):
     """Options of words with times and confidences.
 
     Raises
@@ -36,20 +47,10 @@ class WordsOptions(LatticeFiles):
     by: Literal["best", "consensus"] = option("best", "words of the best path (default), or of the consensus network")
     mlf: Path | None = option(None, "MLF for words and confidences")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require("output", bool(self.output or self.mlf), "is missing; expected an output file: it or {mlf}")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ConsensusOptions(LatticeFiles):
-    """Options of consensus networks.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of consensus networks."""
 
     scale: float = option(1.0, "scale of all scores; a scale below 1 lowers the confidences", above=0)
     output: Path = option(help="output file", flag="-o --output")
@@ -57,13 +58,7 @@ class ConsensusOptions(LatticeFiles):
 
 @dataclass(frozen=True, kw_only=True)
 class OracleOptions(LatticeFiles):
-    """Options of the lowest error rate that lattices allow.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of the lowest error rate that lattices allow."""
 
     reference: Path = option(help="reference transcripts", metavar="MLF")
     level: int = option(0, "MLF level that holds the words", least=0)
@@ -89,13 +84,7 @@ class DeterminiseOptions(WrittenLattices):
 
 @dataclass(frozen=True, kw_only=True)
 class RescoreOptions(WrittenLattices):
-    """Options of rescoring lattices with another n-gram.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of rescoring lattices with another n-gram."""
 
     lm: Path = option(help="the new language model", metavar="ARPA")
     lm_scale: float | None = option(
@@ -148,13 +137,7 @@ class OpenFstOptions(WrittenLattices):
 
 @dataclass(frozen=True, kw_only=True)
 class NbestOptions(Options):
-    """Options of n-best lists.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of n-best lists."""
 
     lattices: Path = option(help=LATTICES, metavar="INDEX")
     number: int = option(100, "hypotheses per lattice", flag="-n --number", least=1)
@@ -162,7 +145,7 @@ class NbestOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RescoreListsOptions(Options):
+class RescoreListsOptions(_WithOutput):
     """Options of rescoring n-best lists.
 
     Raises
@@ -183,7 +166,3 @@ class RescoreListsOptions(Options):
     output: Path | None = option(None, "file for the lists, best hypothesis first", flag="-o --output")
     mlf: Path | None = option(None, "MLF for the words of the best hypotheses")
     network: NetworkOptions = group(NetworkOptions, heading="network as a language model")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require("output", bool(self.output or self.mlf), "is missing; expected an output file: it or {mlf}")

@@ -12,13 +12,7 @@ MOST_TOLERANCE = 50  # frames of the features
 
 @dataclass(frozen=True)
 class ChainTiming(Options):
-    """The rate of the network's output, and how exact phone boundaries are.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """The rate of the network's output, and how exact phone boundaries are."""
 
     subsampling: int = option(3, "input frames of one output", least=1, most=100)
     tolerance: int = option(
@@ -38,13 +32,7 @@ class ChainTiming(Options):
 
 @dataclass(frozen=True)
 class PhoneLmOptions(Options):
-    """Options of the phone language model.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of the phone language model."""
 
     order: int = option(4, "order of the phone language model", least=2, most=10)
     unpruned_order: int | None = option(

@@ -18,13 +18,7 @@ class TranscriptDictionary(DictionaryOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DenominatorOptions(Options):
-    """What the lattices of training utterances are made of.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """What the lattices of training utterances are made of."""
 
     features: Path = option(help="list of the utterances' feature files", metavar="SCP", heading="files")
     model: Path = option(help="acoustic model")

@@ -1,8 +1,5 @@
 """Makes the lattice of an utterance from its feature file and transcript."""
 
-import contextlib
-from collections.abc import Iterator
-
 from acoustic.scoring.feature_files import FeatureFileScores, open_vectors
 from acoustic.scoring.opening import open_scorer
 from decoder.alignment.aligner import Aligner, check_outputs
@@ -14,8 +11,9 @@ from decoder.search.decoder import Decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from decoder.sequence_training.lattices.maker import LatticeMaker, MadeLattice
 from decoder.sequence_training.lattices.options import SEARCH, DenominatorOptions
+from readers.common.faults import naming
 from readers.common.report import Log, silent
-from readers.errors import ArgonautError, ConfigError, FormatError, GraphError
+from readers.errors import ConfigError, FormatError, GraphError
 from readers.htk.mlf import MLF, Label, read_mlf
 from readers.htk.scp import ScpEntry
 from readers.tables.hmm_tables import read_cntkmap
@@ -51,7 +49,7 @@ class Worker:
         if self.labels is not None:
             labels = _labels(self.labels, entry, self.options.alignment)
             where = self.labels.where(f"{entry.key}.lab")
-        with _naming(entry):
+        with naming(entry.path):
             scores, period, *_ = self.source.scores(entry)
         return self.maker.make(entry.key, words, scores, labels, where, period)
 
@@ -62,16 +60,6 @@ def _labels(mlf: MLF, entry: ScpEntry, path: object) -> list[Label]:
     if not labels:
         raise FormatError(f"{path}: no labels; {mlf.expected_entry(name)}")
     return labels
-
-
-@contextlib.contextmanager
-def _naming(entry: ScpEntry) -> Iterator[None]:
-    """Name the file of the entry in faults that do not."""
-    try:
-        yield
-    except ArgonautError as fault:
-        name = "" if entry.path in str(fault) else f"{entry.path}: "
-        raise type(fault)(f"{name}{fault}") from fault
 
 
 def _search_options(options: DenominatorOptions, note: Log) -> SearchOptions:

@@ -7,22 +7,32 @@ Source: CNTK book 3.4.2.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from readers.common.report import Progress
 from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
-from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.errors import ArgonautError, ConfigError
 from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
 from readers.minibatches.context import subsampled_windows, windows
 from readers.minibatches.excerpts import Excerpts
 from readers.minibatches.masks import SpecAugment, channels_of
 from readers.minibatches.randomisation import ChunkPlan, Sweep, divide
 from readers.sources.frames.chunks import ChunkLoader, PageFile, page_out
-from readers.sources.frames.corpus import Corpus, UtteranceKeys, build_corpus, check_same_length, utterance_frames
+from readers.sources.frames.corpus import (
+    Corpus,
+    UtteranceKeys,
+    build_corpus,
+    check_same_length,
+    classes_of,
+    refuse_too_few,
+    settle,
+    utterance_frames,
+)
 from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.paging import ChunkCache
 from readers.sources.frames.repetition import recorded
@@ -60,7 +70,7 @@ class FrameReader(Reader):
     rng_seed : int
         The order of frames depends only on this seed and the number of the sweep.
     write : bool
-        Whether the reader is for action write: labels are ignored, and only `utterances` may be called.
+        Whether the reader is for action write: only `utterances` and, before it, `read_labels` may be called.
     progress : callable, optional
         Called as progress(done, total) while utterances are checked.
 
@@ -82,29 +92,31 @@ class FrameReader(Reader):
     """
 
     unit = "utterances"
+    options_class: ClassVar[type[ReaderOptions]] = ReaderOptions
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
-        self.options = ReaderOptions.from_config(config)
+        self.options = self.options_class.from_block(config)
         self.partial = self.options.partial or not self.options.frame_mode
         self.in_sequence = write or not self.options.frame_mode
         self.features, self.labels, self.warnings = self.find_streams(config, write)
         if not self.options.frame_mode and not self.options.partial:
-            self.warnings.append(
-                f"{config.where('minibatchMode')}: minibatchMode=full has no effect with frameMode=false"
-            )
+            where = config.where("minibatchMode")
+            self.warnings.append(f"{where}: minibatchMode=full has no effect with frameMode=false")
         if self.options.truncated:
             self.parallel = self.options.parallel
         self.ahead = self.options.ahead
         self.ignores_feature_mismatch = any(stream.ignores_mismatch for stream in self.features)
         self.cuts = self.options.truncated and (not write or self.ahead > 0)  # action write needs whole utterances
+        self._written_labels: list[CorpusLabels] = []
         self._corpus: Corpus | None = None
         self._supervision: CheckedSource | None = None
         self._num_utterances = len(self.features[0].entries)
         if write:
             check_same_length(self.features)
             for stream in self.features:
-                _settle(stream)
+                settle(stream)
+            self._config = config
             return
         self._supervision = open_supervision(config, self.options, self.features[0], self.labels, self.warnings.append)
         self.num_supervised_outputs = getattr(self._supervision, "num_outputs", None)
@@ -114,9 +126,10 @@ class FrameReader(Reader):
         if self.options.method == "rollingWindow":
             self._pages, corpus = page_out(self.features, corpus, self.options.page_directory, progress)
         self.skipped = corpus.skipped
-        self._refuse_too_few(corpus)
+        refuse_too_few(corpus, self.features[0], self.options.max_skipped)
         self._corpus = corpus
         self._num_utterances = len(corpus.lines)
+        self._check_memory(config, corpus.total_frames)
         excerpts = self._divide(corpus, rng_seed)
         self.warnings += self.options.excerpts.context_warning(config, excerpts)
 
@@ -128,7 +141,6 @@ class FrameReader(Reader):
     def _divide(self, corpus: Corpus, seed: int) -> Excerpts:
         """Choose chunks and memory; return the excerpts, which are used with frameMode=false."""
         options = self.options
-        self._check_memory(corpus.total_frames)
         chunk_frames = CHUNK_FRAMES if self._pages is None else PAGE_CHUNK_FRAMES
         firsts, per_group, num_slots = divide(corpus.num_frames, chunk_frames, options.window, options.max_frames)
         self._first_frame = corpus.first_frame
@@ -167,15 +179,15 @@ class FrameReader(Reader):
             for stream in self.features
         ]
 
-    def _check_memory(self, total: int) -> None:
+    def _check_memory(self, config: Config, total: int) -> None:
         """Raise ConfigError if the user's memory limit is too small for the window; without a limit the window is
         granted.
         """
         window, limit = self.options.window, self.options.max_frames
         needed = 0 if window is None else total if window >= total else min(total, 3 * (window // 2))
-        if self.options.max_frames_where and needed > limit:
+        if needed > limit and config.has("maxFramesInMemory"):
             raise ConfigError(
-                f"{self.options.max_frames_where}: maxFramesInMemory is {limit}; expected at least {needed} "
+                f"{config.where('maxFramesInMemory')}: maxFramesInMemory is {limit}; expected at least {needed} "
                 f"for randomize={window}, which keeps one and a half times as many frames in memory"
             )
 
@@ -196,9 +208,8 @@ class FrameReader(Reader):
         return {stream.name: stream.dim for stream in (*self.features, *self.labels)}
 
     def places(self) -> dict[str, str]:
-        """Return "file:line" of the dimension of each stream, for messages."""
-        places = {stream.name: stream.where for stream in self.features}
-        return places | {stream.name: stream.dim_where for stream in self.labels}
+        features = {stream.name: stream.where for stream in self.features}
+        return features | {stream.name: stream.dim_where for stream in self.labels}
 
     def feature_records(self) -> dict[str, FeatureRecord]:
         """Return how the features of each stream were computed, with their context in the model."""
@@ -338,8 +349,16 @@ class FrameReader(Reader):
 
     # Writing
 
+    def read_labels(self, names: Collection[str]) -> None:
+        """Let `utterances` give the labels of these streams, too, for outputs that depend on them."""
+        if self.options.excerpts.subsampling == 1 and not any(self.options.excerpts.context):
+            _, labels, _ = self.find_streams(self._config, False)
+            self.labels = self._written_labels = [stream for stream in labels if stream.name in names]
+            for stream in self.labels:
+                stream.load(UtteranceKeys(self.features[0].entries, np.arange(self._num_utterances)))
+
     def utterances(self) -> Iterator[Utterance]:
-        """Yield whole utterances in SCP order, only features, with their context and columns of context on both sides.
+        """Yield whole utterances in SCP order, with their context and columns of context on both sides.
 
         An utterance that cannot be read, or whose file does not match the others, is added to `skipped` with the
         reason.
@@ -350,6 +369,8 @@ class FrameReader(Reader):
                     stream.forget_headers(but=stream.entries[line].place)
                 num_frames = utterance_frames(self.features, line)
                 matrices = {stream.name: self._whole(stream, line, num_frames) for stream in self.features}
+                for stream in self._written_labels:
+                    matrices[stream.name] = stream.matrix(classes_of(stream, entry, num_frames, self.period))
             except (ArgonautError, OSError) as fault:
                 self.skipped.append((entry.key, describe(fault)))
             else:
@@ -375,26 +396,3 @@ class FrameReader(Reader):
         if self._corpus is None:
             raise RuntimeError("the reader was opened for writing, or is closed")
         return self._corpus
-
-    def _refuse_too_few(self, corpus: Corpus) -> None:
-        """Raise FormatError if too many utterances are skipped: then the lists are wrong, not the utterances."""
-        total, bad = len(self.features[0].entries), len(corpus.skipped)
-        if bad <= self.options.max_skipped * total and len(corpus.lines):
-            return
-        reasons = "; ".join(f"{key}: {reason}" for key, reason in corpus.skipped[:3])
-        raise FormatError(
-            f"{self.features[0].scp}: {bad} of {total} utterances cannot be used; expected at most "
-            f"{self.options.max_skipped:.0%} (maxSkippedFraction); the first are {reasons}"
-        )
-
-
-def _settle(stream: CorpusFeatures) -> None:
-    """Read headers until one is valid, which determines the dimensions of the stream."""
-    fault: Exception | None = None
-    for entry in stream.entries:
-        try:
-            stream.header(entry)
-            return
-        except (FormatError, OSError) as found:
-            fault = fault or found
-    raise FormatError(f"{stream.scp}: none of {len(stream.entries)} files can be read; first error: {fault}") from fault

@@ -3,10 +3,11 @@
 import argparse
 from pathlib import Path
 
+from readers.common.faults import naming
 from readers.errors import ArgonautError, ConfigError, GraphError
 from recipes.cli.argon.decoding import Decoded, timed, wider_beam
 from recipes.cli.argon.options import spelled
-from recipes.cli.argon.scores import naming, open_source
+from recipes.cli.argon.scores import open_source
 from recipes.cli.dictionaries import open_dictionary, with_guesses
 
 
@@ -53,7 +54,7 @@ class AlignmentPipeline:
         labels = self.transcripts.lookup(name)
         if labels is None:
             raise ConfigError(f"{self.where}: no transcript; {self.transcripts.expected_entry(name)}")
-        with naming(entry):
+        with naming(entry.path):
             scores, period, seconds, last = self.source.scores(entry)
         try:
             alignment = self.aligner.align([label.name for label in labels], scores)

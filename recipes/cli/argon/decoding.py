@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.common.environment import Stopwatch, one_blas_thread, quick_thread_switches, without_collections
+from readers.common.faults import naming
 from readers.common.names import apart_by_extension, repeated
 from readers.common.report import RunReport
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.fit import NO_FIT, ScoreFit, measure, used_rows, weight_remark
-from recipes.cli.argon.scores import naming, open_source
+from recipes.cli.argon.scores import open_source
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.argon.sharding import Processes, mlf_name, open_processes
 from recipes.cli.console import one_line, progress_display, show_losses
@@ -28,7 +29,7 @@ class Decoded:
 
     labels is None if there is nothing to write; words and phones (lists of Word) are None if no output needs them.
     seconds is the duration of the utterance; fit is that of the path to the scores; wider describes how much wider the
-    search was than the options say, "" if it was not.
+    search was than the options say, "" if it was not; unheard says where speech is in no word.
     """
 
     num_frames: int
@@ -41,6 +42,7 @@ class Decoded:
     seconds: float = 0.0
     fit: ScoreFit = NO_FIT
     wider: str = ""
+    unheard: str = ""
 
 
 class Pipeline:
@@ -58,9 +60,10 @@ class Pipeline:
 
     def __call__(self, numbered) -> Decoded:
         from decoder.results.outputs import word_labels
+        from decoder.results.unheard import unheard_speech
 
         number, entry = numbered
-        with naming(entry):
+        with naming(entry.path):
             scores, period, seconds, last = self.source.scores(entry)
             result = self.decoder.decode(scores)
         labels = words = None
@@ -73,6 +76,7 @@ class Pipeline:
             *(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words, None, seconds),
             measure(scores, self.rows, result),
             wider_search(self.decoder.options, result.widenings),
+            unheard_speech(result, period),
         )
 
     def labels(self, result, period: int, last: int) -> list:
@@ -289,6 +293,8 @@ class Run:
             return
         if result.reason:
             self.report.mark(entry.key, "unfinished", f"{reason}; {UNFINISHED}")
+        elif result.unheard:
+            self.report.mark(entry.key, "unfinished", "; ".join(filter(None, (result.unheard, reason))))
         elif reason:
             self.report.mark(entry.key, "widened", reason)
         else:

@@ -1,11 +1,11 @@
 """Sources of acoustic scores for `argon`: a network on features or audio, or stored log-likelihoods."""
 
 import argparse
-import contextlib
 from pathlib import Path
 
 from acoustic.scoring.opening import Scores
-from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.common.faults import naming
+from readers.errors import ConfigError, FormatError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.options import spelled
 
@@ -16,16 +16,6 @@ NETWORK_OPTIONS = (
 LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
 LIST_HEAD = 1 << 13  # bytes that tell a list from an archive
 ARCHIVE_PERIOD = 100_000  # 100 ns; archives do not contain the frame shift
-
-
-@contextlib.contextmanager
-def naming(entry):
-    """Prefix errors raised in the body with the file of the entry."""
-    try:
-        yield
-    except ArgonautError as fault:
-        name = "" if entry.path in str(fault) else f"{entry.path}: "
-        raise type(fault)(f"{name}{fault}") from fault
 
 
 def open_source(arguments: argparse.Namespace):
@@ -56,9 +46,11 @@ class StoredScores:
                 raise ConfigError(f"command line: --frame-shift {arguments.frame_shift}; expected milliseconds above 0")
         self._entries = self._read_entries()
         self.num_outputs = None
-        if self._entries:
-            with naming(self._entries[0]):
-                self.num_outputs = self._num_outputs(self._entries[0])
+        for entry in self._entries:
+            with naming(entry.path):
+                self.num_outputs = self._num_outputs(entry) or None
+            if self.num_outputs is not None:  # empty matrices have none
+                break
 
     def _read_entries(self) -> list:
         from readers.htk.scp import read_scp
@@ -80,7 +72,8 @@ class StoredScores:
         from readers.kaldi.ark import ArkEntry, read_matrix_header
 
         if isinstance(entry, ArkEntry):
-            return read_matrix_header(entry.path, entry.offset).dim
+            header = read_matrix_header(entry.path, entry.offset, may_be_empty=True)
+            return header.dim if header.num_frames else 0
         header = read_htk_header(entry.path)
         check_kind(header.kind)
         return header.dim

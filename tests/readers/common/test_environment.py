@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy
 import pytest
 
 from readers.common import environment
@@ -141,3 +142,15 @@ def test_unknown_version_of_copied_packages(not_installed, tmp_path, monkeypatch
 
 def test_settings_of_a_run_of_a_program_that_is_not_installed(not_installed):
     assert run_settings().program == program_version()
+
+
+def test_on_windows_the_library_behind_numpy_is_the_one_beside_it(tmp_path, monkeypatch):
+    library = tmp_path / "numpy.libs" / "libscipy_openblas64_-1a2b.dll"
+    library.parent.mkdir()
+    library.touch()
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(numpy, "__file__", str(tmp_path / "numpy" / "__init__.py"))
+    monkeypatch.setattr(environment.ctypes, "CDLL", lambda path: path)
+    assert environment.numpys_library.__wrapped__() == str(library)
+    library.unlink()
+    assert environment.numpys_library.__wrapped__() == numpy._core._multiarray_umath.__file__

@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from numba.core import caching, config
+from numba.core import caching, ccallback, config
 
 from readers.common import environment, kernels
 from readers.common.environment import Compilation, Stopwatch, compilation
@@ -48,6 +48,18 @@ def run(kernel, capsys):
     spec = importlib.util.spec_from_file_location("kernel", kernel)
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
     return capsys.readouterr().out.split()
+
+
+def test_the_cache_of_other_packages_is_numbas_own():
+    for owner, name in (
+        (caching.IndexDataCacheFile, "save"),
+        (caching.IndexDataCacheFile, "_load_index"),
+        (caching.Cache, "load_overload"),
+        (caching.Cache, "save_overload"),
+        (ccallback.CFunc, "_compile_uncached"),
+    ):
+        assert getattr(owner, name).__module__ == owner.__module__
+    assert all(one.__module__ == "numba.core.caching" for one in caching.CacheImpl._locator_classes)
 
 
 def test_damaged_files_are_compiled_again(kernel, capsys):
@@ -158,7 +170,7 @@ def test_without_a_home_directory_nothing_is_made_in_the_current_one(kernel, rea
 
 
 def test_a_kernel_is_stored_before_the_index_names_it_while_others_wait(tmp_path, monkeypatch):
-    file = caching.IndexDataCacheFile(str(tmp_path), "kernel", "stamp")
+    file = kernels._KernelFile(str(tmp_path), "kernel", "stamp")
     order = []
 
     def note(name, *_):
@@ -182,7 +194,7 @@ def test_a_kernel_is_stored_before_the_index_names_it_while_others_wait(tmp_path
 
 def test_compiled_callbacks_are_counted_and_cached_ones_are_not(kernel):
     kernel.write_text(
-        "from numba import cfunc\nfrom readers.common import kernels\n"
+        "from readers.common.kernels import cfunc\n"
         "from readers.common.environment import compilation\n"
         "f = cfunc('float64(float64)', cache=True)(lambda x: 2 * x)\n"
         "print(f.ctypes(21.0), compilation.num_kernels, compilation.seconds > 0)"

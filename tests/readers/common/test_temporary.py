@@ -4,10 +4,11 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from readers.common import temporary
+from readers.common import files, temporary
 from readers.common.files import atomic_write
 from readers.common.temporary import NAME, TemporaryPath, remove_abandoned, temporary_directory
 
@@ -210,3 +211,18 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as fault, temporary_directory(tmp_path / "missing/a"):
         pass
     assert fault.value.filename == os.fspath(tmp_path / "missing/a")
+
+
+def test_without_locks_a_file_is_closed_before_it_is_removed(tmp_path, monkeypatch):
+    """Windows removes only files that nobody has open."""
+    calls, close, unlink = [], os.close, Path.unlink
+    monkeypatch.setattr(files, "fcntl", None)
+    monkeypatch.setattr(temporary, "fcntl", None)
+    monkeypatch.setattr(os, "close", lambda descriptor: (calls.append("close"), close(descriptor)))
+    monkeypatch.setattr(Path, "unlink", lambda path, missing_ok: (calls.append("remove"), unlink(path)))
+    with files.held(tmp_path / "lock"):
+        pass
+    with TemporaryPath(tmp_path / "a"):
+        pass
+    assert calls == ["close", "remove"] * 2
+    assert names_in(tmp_path) == set()

@@ -40,7 +40,7 @@ def test_words_without_times(place, capsys, by):
     path.write_text(re.sub(r" t=\S+", "", path.read_text()))
     code, shown = run(place, capsys, "words", "--by", by, "-o", place / "w.ctm")
     assert code == 1
-    assert "test2.lat: nodes without times (t=); expected times, or only labels (mlf)" in shown.err
+    assert "test2.lat: nodes without times (t=); expected times, or only --mlf" in shown.err
     assert "u2" not in read_ctm(place / "w.ctm")
     code, _ = run(place, capsys, "words", "--by", by, "--mlf", place / "w.mlf")
     assert code == 0
@@ -163,6 +163,8 @@ def test_outputs_do_not_take_the_place_of_inputs(place, capsys, monkeypatch, act
         ("kaldi", ["--words", "words.txt", "-o", "new"]),
         ("openfst", ["--words", "words.txt", "--prefix", "new"]),
         ("determinise", ["--prefix", "new"]),
+        ("words", ["-o", "new.ctm", "--mlf", "new.mlf"]),
+        ("consensus", ["-o", "new.txt"]),
     ],
 )
 def test_without_a_good_lattice_nothing_is_written_nor_said_to_be(place, capsys, monkeypatch, action, arguments):
@@ -172,7 +174,7 @@ def test_without_a_good_lattice_nothing_is_written_nor_said_to_be(place, capsys,
     before = set(place.iterdir())
     code, shown = run(place, capsys, action, *arguments)
     assert code == 2
-    assert shown.out.startswith("nothing")
+    assert shown.out.startswith("nothing; ")
     assert set(place.iterdir()) == before
 
 

@@ -29,7 +29,7 @@ def test_scores_as_json(files, capsys):
     assert compared["wer"] == 0.0
     assert compared["difference"]["difference"] == pytest.approx(100 / 3)
     assert main(["score", "ref.mlf", "hyp.mlf", "--json", "--boundaries"]) == 2
-    assert "--json with --boundaries" in capsys.readouterr().err
+    assert "--json is given beside --boundaries" in capsys.readouterr().err
 
 
 def test_info_as_json(files, capsys):

@@ -18,10 +18,9 @@ ROOT = Path(__file__).parents[3]
 # In every process: writes the kernels that are looked up, with their argument types, to a file of the directory USED.
 RECORD = """
 import atexit, os, pathlib
-from readers.common import kernels
-from numba.core.caching import Cache
+from readers.common.kernels import _KernelCache
 
-used, look_up = set(), Cache.load_overload
+used, look_up = set(), _KernelCache.load_overload
 
 def note(self, sig, target_context):
     used.add(f"{self._py_func.__module__}.{self._py_func.__qualname__} {sig}\\n")
@@ -30,7 +29,7 @@ def note(self, sig, target_context):
 def write():
     pathlib.Path(os.environ["USED"], str(os.getpid())).write_text("".join(used))
 
-Cache.load_overload = note
+_KernelCache.load_overload = note
 atexit.register(write)
 """
 # What users do, on systems that are not those of warmup.

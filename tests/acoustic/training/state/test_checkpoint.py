@@ -61,7 +61,7 @@ def test_only_the_models_that_are_needed_stay(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.0", "m.2", "m.3", "m.3.ckp", "m.ckp"]
 
 
-@pytest.mark.parametrize("death", ["rename", "unlink"])
+@pytest.mark.parametrize("death", ["replace", "unlink"])
 def test_extend_leaves_the_last_model_with_its_checkpoint_whenever_it_dies(tmp_path, monkeypatch, death):
     TrainingFiles(tmp_path / "m", 2).save(network_of(2), Checkpoint(2, 90, {}, STATE))
     files = TrainingFiles(tmp_path / "m", 4)
