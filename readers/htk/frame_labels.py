@@ -3,8 +3,8 @@
 Source: CNTK book 3.4.2.
 """
 
-import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -94,7 +94,7 @@ def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) 
         ) from None
 
 
-def read_state_list(path: str | os.PathLike, on_fault: OnFault | None = None) -> list[str]:
+def read_state_list(path: str | Path, on_fault: OnFault | None = None) -> list[str]:
     """Read a label mapping file: one name per line; the class of a name is the number of names before it.
 
     Parameters
@@ -133,9 +133,9 @@ def read_state_list(path: str | os.PathLike, on_fault: OnFault | None = None) ->
             fault = FormatError(
                 f"{path}:{number}: {fields[0]!r} is already at line {names[fields[0]]}; expected each name once"
             )
-        if fault and on_fault is None:
-            raise fault
-        if fault:
+        if fault is not None:
+            if on_fault is None:
+                raise fault
             on_fault(fault)
         if blank and on_fault is not None:
             on_fault(
