@@ -1,6 +1,5 @@
 """How many bytes of samples the header of an audio file states, and how many there are."""
 
-import os
 import struct
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -37,7 +36,7 @@ class DataSize(NamedTuple):
     field: tuple[int, str]
 
 
-def data_size(path: str | os.PathLike) -> DataSize | None:
+def data_size(path: str | Path) -> DataSize | None:
     """Return the size of the samples of a WAV, Wave64, AIFF, CAF or AU file; None if it has none or another format."""
     size = Path(path).stat().st_size
     with Path(path).open("rb") as file:

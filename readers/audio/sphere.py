@@ -4,7 +4,6 @@ The first line is `NIST_1A`, the second the size of the header in bytes; then co
 integer, -r real, -sN string of N characters) up to `end_head`, padded to the size.  Source: NIST SPHERE documentation.
 """
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ HEADER_SIZE = 1024
 MAX_HEADER_SIZE = 1 << 20
 
 
-def read_sphere_header(path: str | os.PathLike) -> dict[str, int | float | str]:
+def read_sphere_header(path: str | Path) -> dict[str, int | float | str]:
     """Return the fields of the header.
 
     Raises FormatError, with the line, for a malformed header, and for encodings that libsndfile cannot decode
@@ -66,7 +65,7 @@ def _parse_field(line: str, where: str) -> tuple[str, int | float | str]:
 
 def sphere_header(samples: np.ndarray, sample_rate: int) -> bytes:
     """Return the 1024-byte header of 16-bit little-endian PCM in one channel; samples (N,) int16."""
-    fields = [
+    fields: list[tuple[str, int | str]] = [
         ("channel_count", 1),
         ("sample_count", len(samples)),
         ("sample_rate", int(sample_rate)),
