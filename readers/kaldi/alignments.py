@@ -22,7 +22,7 @@ _POSTERIOR_FRAME = np.dtype(
 )
 
 
-def read_alignments(path: str | os.PathLike) -> Iterator[tuple[str, np.ndarray | list[str]]]:
+def read_alignments(path: str | Path) -> Iterator[tuple[str, np.ndarray | list[str]]]:
     """Yield the alignments of an archive of integer vectors, or of posteriors with one class of weight 1 per frame.
 
     Parameters
@@ -57,7 +57,7 @@ def read_alignments(path: str | os.PathLike) -> Iterator[tuple[str, np.ndarray |
         yield key, _read_vector(file, f"{path}:{file.tell()}", len(raw))
 
 
-def read_alignment(path: str | os.PathLike, offset: int = 0) -> np.ndarray:
+def read_alignment(path: str | Path, offset: int = 0) -> np.ndarray:
     """Return the classes (T,) int32 at an offset of a binary archive."""
     with Path(path).open("rb") as file:
         file.seek(offset)

@@ -6,9 +6,9 @@ language model (scaled as in the search, with penalties), LM is the unscaled n-g
 """
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from readers.common.files import atomic_write
 from readers.common.text import is_count, read_lines, to_number
@@ -38,7 +38,7 @@ class Hypothesis:
 Lists = dict[str, list[Hypothesis]]  # utterance -> hypotheses
 
 
-def read_nbest(path: str | os.PathLike) -> Lists:
+def read_nbest(path: str | Path) -> Lists:
     """Read n-best lists.
 
     Parameters
@@ -80,7 +80,7 @@ def read_nbest(path: str | os.PathLike) -> Lists:
     return lists
 
 
-def write_nbest(path: str | os.PathLike, lists: Mapping[str, Sequence[Hypothesis]]) -> None:
+def write_nbest(path: str | Path, lists: Mapping[str, Sequence[Hypothesis]]) -> None:
     """Write n-best lists; scores are restored exactly when read.
 
     Parameters
