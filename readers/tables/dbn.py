@@ -10,7 +10,6 @@ little-endian, counts have 32 bits.  W has one row per input.
 Source: CNTK book 3.7 mentions the conversion of such files; the layout is that which CNTK reads.
 """
 
-import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +66,7 @@ class DbnModel:
     prior: np.ndarray | None
 
 
-def read_dbn(path: str | os.PathLike) -> DbnModel:
+def read_dbn(path: str | Path) -> DbnModel:
     """Read a model of dbn.exe.
 
     Parameters
@@ -134,7 +133,7 @@ def _read_layer(file: "_DbnFile", number: int, num_layers: int, inputs: int | No
     return DbnLayer(kind, np.ascontiguousarray(weights), bias)
 
 
-def write_dbn(path: str | os.PathLike, model: DbnModel) -> None:
+def write_dbn(path: str | Path, model: DbnModel) -> None:
     """Write a model of dbn.exe, atomically.
 
     Parameters
@@ -170,7 +169,7 @@ def _matrix(name: str, values: np.ndarray) -> bytes:
 class _DbnFile:
     """A file and the current position in it."""
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | Path):
         self.path = path
         self._raw = Path(path).read_bytes()
         self._position = 0

@@ -3,7 +3,7 @@
 Kaldi's text vectors, `[ 12 0 345 ]`, have this form, and so has a column of numbers.
 """
 
-import os
+from pathlib import Path
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from readers.common.text import read_lines, to_number
 from readers.errors import FormatError
 
 
-def read_priors(path: str | os.PathLike) -> np.ndarray:
+def read_priors(path: str | Path) -> np.ndarray:
     """Read priors or counts.
 
     Parameters

@@ -148,6 +148,7 @@ def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:
             f"{path}: tensor {name!r} of type {kind}, {len(shape)} dimensions; expected a matrix of F32 or F64"
         )
     try:
-        return file.get_tensor(name)
+        tensor: np.ndarray = file.get_tensor(name)
     except ValueError as fault:  # an empty array with an immense dimension
         raise ModelError(f"{path}: tensor {name!r}: {fault}; expected a matrix of F32 or F64") from fault
+    return tensor
