@@ -7,6 +7,7 @@ integer, -r real, -sN string of N characters) up to `end_head`, padded to the si
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.text import to_number
 from readers.errors import FormatError
@@ -63,7 +64,7 @@ def _parse_field(line: str, where: str) -> tuple[str, int | float | str]:
     raise FormatError(f"{where}: {line.strip()[:60]!r}; expected name, -i, -r or -sN, and a value")
 
 
-def sphere_header(samples: np.ndarray, sample_rate: int) -> bytes:
+def sphere_header(samples: npt.NDArray[np.int16], sample_rate: int) -> bytes:
     """Return the 1024-byte header of 16-bit little-endian PCM in one channel; samples (N,) int16."""
     fields: list[tuple[str, int | str]] = [
         ("channel_count", 1),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.faults import OnFault
 from readers.common.text import read_lines
@@ -20,7 +21,7 @@ MAX_FRAMES = 2**25  # per utterance (93 hours); protects the memory from a damag
 
 def frame_labels(
     labels: list[Label], state_ids: dict[str, int] | None, where: str, frame_period: int = TICKS_PER_FRAME
-) -> np.ndarray:
+) -> npt.NDArray[np.int32]:
     """Return the class of every frame, (T,) int32, for labels that cover the utterance from its first frame without
     gaps.
 
@@ -38,7 +39,7 @@ def frame_labels(
     return np.repeat(classes, bounds[:, 1] - bounds[:, 0])
 
 
-def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_PER_FRAME) -> np.ndarray:
+def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_PER_FRAME) -> npt.NDArray[np.int64]:
     """Return the first and last frame (exclusive) of each label, (n, 2) int64.
 
     The labels must cover the utterance from its first frame without gaps.  Times are 100 ns units if the last end
@@ -74,7 +75,7 @@ def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_
     return bounds
 
 
-def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) -> np.ndarray:
+def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) -> npt.NDArray[np.int32]:
     if state_ids is None:
         scores = [label.score for label in labels]
         for label in labels:

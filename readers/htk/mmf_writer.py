@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.files import write_lines
 from readers.common.text import escape
@@ -137,5 +138,5 @@ class _Writer:
             yield " " + _numbers(row)
 
 
-def _numbers(values: np.ndarray) -> str:
+def _numbers(values: npt.NDArray[np.float64]) -> str:
     return " ".join(f"{value:.{DIGITS}g}" for value in values.tolist())

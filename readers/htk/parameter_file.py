@@ -104,7 +104,7 @@ class HTKFile:
         Parameter kind as in the header.
     """
 
-    frames: np.ndarray
+    frames: npt.NDArray[np.float32]
     period: int
     kind: int
 
@@ -215,7 +215,7 @@ def read_htk(path: str | Path, start: int = 0, end: int | None = None, verify: b
 
 
 def write_htk(
-    path: str | Path, frames: np.ndarray, kind: int | str, period: int = 100000, byte_order: str = ">"
+    path: str | Path, frames: npt.NDArray[np.floating], kind: int | str, period: int = 100000, byte_order: str = ">"
 ) -> None:
     """Write frames as an HTK parameter file; the file appears completely or not at all.
 

@@ -40,9 +40,9 @@ class ArpaOrder:
         log10 back-off weight, 0 if the file has none.
     """
 
-    words: np.ndarray
-    logprob: np.ndarray
-    backoff: np.ndarray
+    words: npt.NDArray[np.int32]
+    logprob: npt.NDArray[np.float64]
+    backoff: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.logprob)

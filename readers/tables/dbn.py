@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.files import atomic_write
 from readers.errors import FormatError
@@ -40,8 +41,8 @@ class DbnLayer:
     """
 
     kind: str
-    weights: np.ndarray
-    bias: np.ndarray
+    weights: npt.NDArray[np.float32]
+    bias: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +61,10 @@ class DbnModel:
 
     version: int
     comment: str
-    mean: np.ndarray
-    deviation: np.ndarray
+    mean: npt.NDArray[np.float32]
+    deviation: npt.NDArray[np.float32]
     layers: list[DbnLayer]
-    prior: np.ndarray | None
+    prior: npt.NDArray[np.float32] | None
 
 
 def read_dbn(path: str | Path) -> DbnModel:
@@ -161,7 +162,7 @@ def _text(text: str) -> bytes:
     return text.encode("latin-1", "replace") + b"\0"
 
 
-def _matrix(name: str, values: np.ndarray) -> bytes:
+def _matrix(name: str, values: npt.NDArray[np.floating]) -> bytes:
     values = values.reshape(-1, 1) if values.ndim == 1 else values
     return b"BMAT" + _text(name) + struct.pack("<ii", *values.shape) + values.astype("<f4").tobytes("F") + b"EMAT"
 
@@ -213,7 +214,7 @@ class _DbnFile:
         self._position += 4
         return value
 
-    def matrix(self, name: str) -> np.ndarray:
+    def matrix(self, name: str) -> npt.NDArray[np.float32]:
         """Read a matrix (rows, columns) float32."""
         self.tag("BMAT")
         found = self.text("name of a matrix")
@@ -233,7 +234,7 @@ class _DbnFile:
         self.tag("EMAT")
         return values.astype(np.float32).reshape((rows, cols), order="F")
 
-    def vector(self, name: str) -> np.ndarray:
+    def vector(self, name: str) -> npt.NDArray[np.float32]:
         matrix = self.matrix(name)
         if matrix.size and matrix.shape[1] != 1:
             raise FormatError(f"{self.where}: {name} is {matrix.shape[0]}x{matrix.shape[1]}; expected one column")
