@@ -219,7 +219,7 @@ class FeatureConfig:
 def look_up(name: str, text: str, place: str):
     """Return (field, parser) of a known HTK name; raises ConfigError for unsupported and unknown names."""
     if name in SETTINGS:
-        return SETTINGS[name]
+        return SETTINGS[name][:2]
     if name in REFUSED:
         raise ConfigError(f"{place}: {name} = {text} is not supported: {REFUSED[name]}")
     nearest = difflib.get_close_matches(name, [*SETTINGS, *WITHOUT_EFFECT, *REFUSED], n=1, cutoff=0.5)

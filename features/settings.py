@@ -5,7 +5,7 @@ Source: HTK Book 3.4, chapter "Configuration Variables" and section 5.18.  Defau
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from readers.common.text import to_number
 
@@ -56,44 +56,75 @@ def parse_channel(text: str) -> int:
     return int(word == "RIGHT")
 
 
-# HTK name -> (field of FeatureConfig, parser of its text).
-SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "SOURCEFORMAT": ("source_format", parse_word),
-    "SOURCEKIND": ("source_kind", parse_word),
-    "SOURCERATE": ("source_rate", parse_float),
-    "STEREOMODE": ("channel", parse_channel),
-    "TARGETFORMAT": ("target_format", parse_word),
-    "TARGETKIND": ("target_kind", parse_word),
-    "TARGETRATE": ("target_rate", parse_float),
-    "SAVECOMPRESSED": ("save_compressed", parse_bool),
-    "SAVEWITHCRC": ("save_with_crc", parse_bool),
-    "NATURALWRITEORDER": ("natural_write_order", parse_bool),
-    "ADDDITHER": ("dither", parse_float),
-    "ZMEANSOURCE": ("zero_mean_source", parse_bool),
-    "WINDOWSIZE": ("window_size", parse_float),
-    "USEHAMMING": ("use_hamming", parse_bool),
-    "DOUBLEFFT": ("double_fft", parse_bool),
-    "PREEMCOEF": ("preemphasis", parse_float),
-    "NUMCHANS": ("num_channels", parse_int),
-    "LOFREQ": ("low_frequency", parse_float),
-    "HIFREQ": ("high_frequency", parse_float),
-    "USEPOWER": ("use_power", parse_bool),
-    "WARPFREQ": ("warp", parse_float),
-    "WARPLCUTOFF": ("warp_low_cutoff", parse_float),
-    "WARPUCUTOFF": ("warp_high_cutoff", parse_float),
-    "NUMCEPS": ("num_cepstra", parse_int),
-    "CEPLIFTER": ("lifter", parse_float),
-    "LPCORDER": ("lpc_order", parse_int),
-    "COMPRESSFACT": ("compression", parse_float),
-    "RAWENERGY": ("raw_energy", parse_bool),
-    "ENORMALISE": ("normalise_energy", parse_bool),
-    "ESCALE": ("energy_scale", parse_float),
-    "SILFLOOR": ("silence_floor", parse_float),
-    "DELTAWINDOW": ("delta_window", parse_int),
-    "ACCWINDOW": ("acceleration_window", parse_int),
-    "THIRDWINDOW": ("third_window", parse_int),
-    "SIMPLEDIFFS": ("simple_differences", parse_bool),
-    "SPEECHMEAN": ("speech_mean", parse_floats),
+class Setting(NamedTuple):
+    """A setting of HTK: the field of FeatureConfig, the parser of its text, and what it means."""
+
+    field: str
+    parse: Callable[[str], Any]
+    meaning: str
+
+
+SETTINGS: dict[str, Setting] = {
+    "SOURCEFORMAT": Setting("source_format", parse_word, "format of the audio, which its header tells, too"),
+    "SOURCEKIND": Setting("source_kind", parse_word, "kind of the input: `WAVEFORM`"),
+    "SOURCERATE": Setting(
+        "source_rate", parse_float, "sample period, 100 ns, to which audio is resampled; 0: that of each file"
+    ),
+    "STEREOMODE": Setting("channel", parse_channel, "channel of audio that has two"),
+    "TARGETFORMAT": Setting("target_format", parse_word, "format of the features: `HTK`"),
+    "TARGETKIND": Setting(
+        "target_kind",
+        parse_word,
+        "kind of the features: FBANK, MELSPEC, MFCC or PLP with qualifiers, such as `FBANK_Z_D_A`",
+    ),
+    "TARGETRATE": Setting("target_rate", parse_float, "frame period, 100 ns"),
+    "SAVECOMPRESSED": Setting("save_compressed", parse_bool, "compress the files (`_C`)"),
+    "SAVEWITHCRC": Setting("save_with_crc", parse_bool, "add a checksum to the files (`_K`)"),
+    "NATURALWRITEORDER": Setting(
+        "natural_write_order", parse_bool, "write in the byte order of the machine, not big-endian"
+    ),
+    "ADDDITHER": Setting(
+        "dither",
+        parse_float,
+        "amplitude of the noise that is added to the samples; below 0: the same noise for every utterance",
+    ),
+    "ZMEANSOURCE": Setting("zero_mean_source", parse_bool, "subtract the mean of the samples of each frame"),
+    "WINDOWSIZE": Setting("window_size", parse_float, "length of the window, 100 ns"),
+    "USEHAMMING": Setting("use_hamming", parse_bool, "apply a Hamming window"),
+    "DOUBLEFFT": Setting("double_fft", parse_bool, "twice the FFT length that the window needs"),
+    "PREEMCOEF": Setting("preemphasis", parse_float, "coefficient of the pre-emphasis"),
+    "NUMCHANS": Setting("num_channels", parse_int, "number of filters"),
+    "LOFREQ": Setting("low_frequency", parse_float, "lower limit of the filterbank, Hz; below 0: none"),
+    "HIFREQ": Setting("high_frequency", parse_float, "upper limit of the filterbank, Hz; below 0: none"),
+    "USEPOWER": Setting("use_power", parse_bool, "filter the power spectrum, not the magnitudes"),
+    "WARPFREQ": Setting("warp", parse_float, "warping factor of vocal tract length normalisation; 1: none"),
+    "WARPLCUTOFF": Setting("warp_low_cutoff", parse_float, "lower corner of the warping, Hz"),
+    "WARPUCUTOFF": Setting("warp_high_cutoff", parse_float, "upper corner of the warping, Hz"),
+    "NUMCEPS": Setting("num_cepstra", parse_int, "number of cepstra"),
+    "CEPLIFTER": Setting("lifter", parse_float, "parameter of the liftering; 0: none"),
+    "LPCORDER": Setting("lpc_order", parse_int, "order of the all-pole model of PLP"),
+    "COMPRESSFACT": Setting("compression", parse_float, "exponent of PLP's compression"),
+    "RAWENERGY": Setting("raw_energy", parse_bool, "take the energy before pre-emphasis and window"),
+    "ENORMALISE": Setting("normalise_energy", parse_bool, "normalise the log energy in each utterance"),
+    "ESCALE": Setting("energy_scale", parse_float, "scale of the normalised log energy"),
+    "SILFLOOR": Setting("silence_floor", parse_float, "floor of the log energy, dB below the maximum of the utterance"),
+    "DELTAWINDOW": Setting("delta_window", parse_int, "half width of the window of deltas, frames"),
+    "ACCWINDOW": Setting("acceleration_window", parse_int, "half width of the window of accelerations, frames"),
+    "THIRDWINDOW": Setting("third_window", parse_int, "half width of the window of third differentials, frames"),
+    "SIMPLEDIFFS": Setting("simple_differences", parse_bool, "differences in place of regression"),
+    "SPEECHMEAN": Setting(
+        "speech_mean",
+        parse_floats,
+        "mean of the static features over the speech of the training; then `_Z` subtracts one that follows speech",
+    ),
+}
+VALUES: dict[Callable[[str], Any], str] = {  # what a parser takes, for the reference page
+    parse_word: "word",
+    parse_bool: "`T` or `F`",
+    parse_float: "number",
+    parse_floats: "numbers",
+    parse_int: "whole number",
+    parse_channel: "`LEFT` or `RIGHT`",
 }
 
 _HEADER = "the header of each audio file contains this"

@@ -7,14 +7,14 @@ faults of all commands of a configuration are reported before the first one star
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, TextIO
+from typing import Any, ClassVar, TextIO
 
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.nodes.noise_contrastive import NoiseContrastiveEstimation
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.options import idle_notes
+from readers.config.options import Options, given, idle_notes, option
 from readers.config.syntax import Source
 from readers.config.values import did_you_mean
 from readers.minibatches.base import Reader, open_reader, reader_class
@@ -52,6 +52,30 @@ class CommonSettings:
     made: tuple[Path, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class CommandOptions(Options):
+    """What a command block does."""
+
+    actions: tuple[str, ...] = option(
+        ("train",), "what the command does: one action, or several in this order", cntk="action", expected="an action"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActionOptions(Options):
+    """Options of every action."""
+
+    trace_level: int = option(0, "0: few lines in the log, 1: more")
+    model_path: Path | None = given(None, "the model that the action creates or uses; None for a described network")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(ActionOptions):
+    """Options of an action on a model."""
+
+    model_path: Path = option(help="the model")
+
+
 class Action:
     """Base of the actions.
 
@@ -62,15 +86,13 @@ class Action:
     config : Config
         The command block.
     common : CommonSettings
-    model_path : Path or None
-        The model that the action creates or uses; None for a network that the configuration describes.
     build : callable, optional
-        Builds this network from precision, device and seed.
+        Builds the network that the configuration describes from precision, device and seed.
 
     Attributes
     ----------
-    trace_level : int
-        0 for few, 1 for more lines in the log.
+    settings : ActionOptions
+        The options of the block, of the class `options`.
 
     Raises
     ------
@@ -78,20 +100,21 @@ class Action:
         For a fault in the options.
     """
 
+    options: ClassVar[type[ActionOptions]] = ModelOptions
     blocks: ClassVar[tuple[str, ...]] = ("reader",)  # blocks that the action reads in its command block
     one_of: ClassVar[tuple[str, ...]] = ()  # those of them that exclude each other
     without_effect: ClassVar[dict[str, str]] = {}  # parameters that CNTK reads and this ignores, with the reason
     keeps_report: ClassVar[bool] = True  # whether its report is written to a file next to the model
 
-    def __init__(
-        self,
-        config: Config,
-        common: CommonSettings,
-        model_path: Path | None,
-        build: Callable[..., Network] | None = None,
-    ):
-        self.config, self.common, self.model_path, self._describe = config, common, model_path, build
-        self.trace_level = config.int("traceLevel", 0)
+    def __init__(self, config: Config, common: CommonSettings, build: Callable[..., Network] | None = None):
+        self.config, self.common, self._describe = config, common, build
+        self.settings: Any = self.options.from_block(config, **self._given(config))
+        self.model_path: Path | None = self.settings.model_path
+        self.trace_level = self.settings.trace_level
+
+    def _given(self, config: Config) -> dict[str, Any]:
+        """Return field -> value of options that are not read from the command block. Raises ConfigError."""
+        return {}
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         """Execute the action.

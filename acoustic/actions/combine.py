@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
+from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader, reader_report
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
@@ -20,60 +21,48 @@ from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord
-from readers.errors import ConfigError, ModelError
+from readers.config.options import option
+from readers.errors import ModelError
 
 AUTO, EPOCHS, ITERATIONS = "auto", "epochs", "iterations"
 
 
-class Combine(Action):
-    """Combines the models of the last epochs, or outer iterations, of a training.
+@dataclass(frozen=True, kw_only=True)
+class CombineOptions(ModelOptions):
+    """Options of action combine."""
 
-    Parameters
-    ----------
-    modelPath
-        The model of the training.
-    outputModelPath
-        The combined model.
-    reader
-        Block of the data.
-    modelsOf : epochs, iterations or auto
-        ``iterations`` are the outer iterations of a training with several jobs; ``auto`` (default) takes them if the
-        last epoch had any.
-    numModels : int
-        Number of models, the last ones (default 20), or as many as there are. If the last epoch has more iterations,
-        their averages in this number of groups.
-    numSamples : int
-        Frames on which the weights are optimised, the first ones in the reader's order (default 50000).
-    minibatchSize : int
-        Default 512.
-    maxEvaluations : int
-        Limit on evaluations of the criterion and its gradient (default 50).
-    criterionNodeName
-        By default the model's first criterion.
-    """
+    output_path: Path = option(help="the combined model", cntk="outputModelPath")
+    models_of: Literal["auto", "epochs", "iterations"] = option(
+        AUTO,
+        "models to combine: iterations are the outer iterations of a training with several jobs; auto takes them if "
+        "the last epoch had any",
+    )
+    num_models: int = option(
+        20,
+        "number of models, the last ones, or as many as there are; if the last epoch has more iterations, their "
+        "averages in this number of groups",
+        least=1,
+    )
+    num_samples: int = option(
+        50000, "frames on which the weights are optimised, the first ones in the reader's order", unit="frames", least=1
+    )
+    minibatch_size: int = option(512, "frames of a minibatch", unit="frames", least=1)
+    max_evaluations: int = option(50, "limit on evaluations of the criterion and its gradient", least=1)
+    criterion: str = option("", "criterion to optimise; empty: the first one of the model", cntk="criterionNodeName")
+
+
+class Combine(Action):
+    """Combines the models of the last epochs, or outer iterations, of a training, on the data of the block reader."""
+
+    options = CombineOptions
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, config.path("modelPath"))
-        self.output_path = config.path("outputModelPath")
-        require_writable(self.output_path)
-        self.num_models = config.int("numModels", 20)
-        self.num_samples = config.int("numSamples", 50000)
-        self.minibatch_size = config.int("minibatchSize", 512)
-        self.max_evaluations = config.int("maxEvaluations", 50)
-        for key, value in (
-            ("numModels", self.num_models),
-            ("numSamples", self.num_samples),
-            ("minibatchSize", self.minibatch_size),
-            ("maxEvaluations", self.max_evaluations),
-        ):
-            if value < 1:
-                raise ConfigError(f"{config.where(key)}: {key} is {value}; expected a number > 0")
-        self.criterion = config.text("criterionNodeName", "")
-        self.models_of = config.choice("modelsOf", (AUTO, EPOCHS, ITERATIONS), AUTO)
+        super().__init__(config, common)
+        require_writable(self.settings.output_path)
         check_reader(config, "reader")
 
     def makes(self) -> list[Path]:
-        return [self.output_path]
+        return [self.settings.output_path]
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         groups = self._groups()
@@ -83,18 +72,18 @@ class Combine(Action):
         with self.open_reader("reader", log, progress) as reader:
             if not reader.ignores_feature_mismatch:
                 _check_features(records)
-            check_inputs(Engine(models[0], [criterion_of(models[0], self.criterion)]), reader)
+            check_inputs(Engine(models[0], [criterion_of(models[0], self.settings.criterion)]), reader)
             minibatches, frames = [], 0
-            for minibatch in reader.minibatches(epoch=0, minibatch_size=self.minibatch_size, epoch_size=0):
+            for minibatch in reader.minibatches(epoch=0, minibatch_size=self.settings.minibatch_size, epoch_size=0):
                 minibatches.append(minibatch)
                 frames += minibatch.num_frames
-                progress(min(frames, self.num_samples), self.num_samples, epoch="reading")
-                if frames >= self.num_samples:
+                progress(min(frames, self.settings.num_samples), self.settings.num_samples, epoch="reading")
+                if frames >= self.settings.num_samples:
                     break
-            found = combine(models, minibatches, self.criterion, self.max_evaluations, log, progress)
+            found = combine(models, minibatches, self.settings.criterion, self.settings.max_evaluations, log, progress)
             for layer, weights in zip(found.layers, found.weights.T):
                 log(f"{' '.join(layer)}: {' '.join(f'{weight:.3f}' for weight in weights)}")
-            save_model(found.network, self.output_path)
+            save_model(found.network, self.settings.output_path)
             return reader_report(reader)
 
     def _groups(self) -> list[list[Path]]:
@@ -102,19 +91,19 @@ class Combine(Action):
         directory = Path(f"{self.model_path}.parallel")
         files = IterationFiles(directory, 1)
         iterations = [path for path in files.models() if path != files.model(0)]
-        if self.models_of == ITERATIONS and not iterations:
+        if self.settings.models_of == ITERATIONS and not iterations:
             raise ModelError(
                 f"{directory}: no models of outer iterations; expected model.1, model.2, ... of several jobs"
             )
         rows, epochs = read_history(files.history), read_history(TrainingFiles(self.model_path, 1).history)
         # A training may continue without jobs.
         goes_on = bool(rows and epochs) and rows[-1]["epoch"] < epochs[-1]["epoch"]
-        if self.models_of == EPOCHS or not iterations or (self.models_of == AUTO and goes_on):
-            return [[path] for path in epoch_models(self.model_path)[-self.num_models :]]
+        if self.settings.models_of == EPOCHS or not iterations or (self.settings.models_of == AUTO and goes_on):
+            return [[path] for path in epoch_models(self.model_path)[-self.settings.num_models :]]
         last = [row for row in rows if row["epoch"] == rows[-1]["epoch"]]
-        if len(last) <= self.num_models:
-            return [[path] for path in iterations[-self.num_models :]]
-        parts = np.array_split(np.arange(min(len(last), len(iterations))), self.num_models)
+        if len(last) <= self.settings.num_models:
+            return [[path] for path in iterations[-self.settings.num_models :]]
+        parts = np.array_split(np.arange(min(len(last), len(iterations))), self.settings.num_models)
         recent = iterations[-len(last) :]
         return [[recent[k] for k in part] for part in parts if len(part)]
 

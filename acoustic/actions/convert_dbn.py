@@ -1,51 +1,55 @@
 """Action convertDBN: a network from a model file of dbn.exe (CNTK book 3.7)."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from acoustic.actions.base import Action, CommonSettings
-from acoustic.descriptions.builders.parts import layer_types
+from acoustic.actions.base import Action, CommonSettings, ModelOptions
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.options import located_faults
+from readers.config.options import like, located_faults, option
 from readers.errors import ConfigError
 from readers.sources.frames.streams import describe
 from readers.tables.dbn import LINEAR_LAYER, OUTPUT_LAYER, DbnModel, read_dbn
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConvertDbnOptions(ModelOptions):
+    """Options of action convertDBN: its files, and options of the simple builder."""
+
+    dbn_path: Path = option(help="model file of dbn.exe", cntk="dbnModelPath")
+    layer_types: tuple[str, ...] = like(SimpleNetworkOptions, "layer_types")
+    training_criterion: str = like(SimpleNetworkOptions, "training_criterion")
+    eval_criterion: str = like(SimpleNetworkOptions, "eval_criterion")
+    with_dropout: bool = like(SimpleNetworkOptions, "with_dropout")
+    with_prior: bool = like(SimpleNetworkOptions, "with_prior")
+    init_scale: float = like(SimpleNetworkOptions, "init_scale")
+    uniform_init: bool = like(SimpleNetworkOptions, "uniform_init")
+    output_size: int | None = option(
+        None, "size of the output layer that is added to a pre-trained model", least=1, cntk="outputLayerSize"
+    )
+
+
 class ConvertDbn(Action):
     """Converts dbnModelPath to modelPath.
 
-    layerTypes (Sigmoid) are the types of the layers that are not linear; trainingCriterion, evalCriterion and
-    addDropoutNodes are those of the simple builder. For a model that is only pre-trained, outputLayerSize is the size
-    of the output layer to add, with initValueScale, uniformInit and needPrior. Nodes have the names of the simple
-    builder.
+    layerTypes are the types of the layers that are not linear. initValueScale, uniformInit and needPrior are for the
+    output layer that is added to a model that is only pre-trained. Nodes have the names of the simple builder.
     """
 
+    options = ConvertDbnOptions
     blocks = ()
     keeps_report = False
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, config.path("modelPath"))
-        self.dbn_path = config.path("dbnModelPath")
-        require_writable(self.model_path, [self.dbn_path])
-        training = config.text("trainingCriterion", "CrossEntropyWithSoftmax")
-        self.layer_types = layer_types(config)
-        self.output_size = config.int("outputLayerSize", -1)
-        self.with_prior = config.bool("needPrior", False)
-        self.settings = {
-            "training_criterion": training,
-            "eval_criterion": config.text("evalCriterion", training),
-            "with_dropout": config.bool("addDropoutNodes", False),
-            "init_scale": config.float("initValueScale", 1.0),
-            "uniform_init": config.bool("uniformInit", True),
-        }
-        self._options((1, 1), self.layer_types)  # reports faults of the options
+        super().__init__(config, common)
+        require_writable(self.model_path, [self.settings.dbn_path])
+        self._options((1, 1), self.settings.layer_types)  # reports faults of the options
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = self.network(log)
@@ -58,14 +62,14 @@ class ConvertDbn(Action):
 
     def network(self, log: Log = lambda line: None) -> Network:
         try:
-            model = read_dbn(self.dbn_path)
+            model = read_dbn(self.settings.dbn_path)
         except OSError as fault:
             where = self.config.where("dbnModelPath")
             raise ConfigError(f"{where}: dbnModelPath: {describe(fault)}; expected a model of dbn.exe") from fault
         for number, layer in enumerate(model.layers):
             rows, cols = layer.weights.shape
             log(f"DBN: layer {number}: {layer.kind}, {rows} x {cols}")
-        if model.prior is None and model.layers[-1].kind == OUTPUT_LAYER and not self.with_prior:
+        if model.prior is None and model.layers[-1].kind == OUTPUT_LAYER and not self.settings.with_prior:
             log("warning: the file has no priors; needPrior=true adds a node for them, which training computes")
         return self._build(model)
 
@@ -73,16 +77,16 @@ class ConvertDbn(Action):
         sizes = [model.layers[0].weights.shape[1], *(len(layer.bias) for layer in model.layers)]
         is_whole = model.layers[-1].kind == OUTPUT_LAYER
         if not is_whole:
-            if self.output_size < 1:
+            if self.settings.output_size is None:
                 raise ConfigError(
-                    f"{self.config.where('outputLayerSize')}: {self.dbn_path} is a pre-trained model without an output "
-                    "layer; expected outputLayerSize=..., the size of the one to add"
+                    f"{self.config.where('outputLayerSize')}: {self.settings.dbn_path} is a pre-trained model without "
+                    "an output layer; expected outputLayerSize=..., the size of the one to add"
                 )
-            sizes.append(self.output_size)
+            sizes.append(self.settings.output_size)
         hidden = model.layers[:-1] if is_whole else model.layers
-        given = [self.layer_types[min(k, len(self.layer_types) - 1)] for k in range(len(hidden))]
+        given = [self.settings.layer_types[min(k, len(self.settings.layer_types) - 1)] for k in range(len(hidden))]
         kinds = tuple("None" if layer.kind == LINEAR_LAYER else kind for layer, kind in zip(hidden, given)) or ("None",)
-        options = self._options(tuple(sizes), kinds, self.with_prior or model.prior is not None)
+        options = self._options(tuple(sizes), kinds, self.settings.with_prior or model.prior is not None)
         common = self.common
         network = build_simple_network(options, common.precision, common.device, common.seed)
         self._fill(network, model, sizes[0])
@@ -91,8 +95,10 @@ class ConvertDbn(Action):
     def _options(
         self, sizes: tuple[int, ...], kinds: tuple[str, ...], with_prior: bool = False
     ) -> SimpleNetworkOptions:
+        common = ("training_criterion", "eval_criterion", "with_dropout", "init_scale", "uniform_init")
+        settings = {name: getattr(self.settings, name) for name in common}
         with located_faults(self.config):
-            return SimpleNetworkOptions(sizes, kinds, normalise_features=True, with_prior=with_prior, **self.settings)
+            return SimpleNetworkOptions(sizes, kinds, normalise_features=True, with_prior=with_prior, **settings)
 
     @staticmethod
     def _fill(network: Network, model: DbnModel, num_inputs: int) -> None:

@@ -2,45 +2,58 @@
 
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from acoustic.actions.base import CommonSettings, reader_report
-from acoustic.actions.evaluate import Evaluate
+from acoustic.actions.evaluate import Evaluate, EvaluateOptions
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.training.evaluation import check_inputs
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.options.names import at_least
-from readers.errors import ConfigError, ModelError
+from readers.config.options import option
+from readers.errors import ModelError
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossValidateOptions(EvaluateOptions):
+    """Options of action cv."""
+
+    interval: tuple[int, ...] = option(
+        help="start:increment:end of the epochs whose models are evaluated", least=0, cntk="crossValidationInterval"
+    )
+    pause: int = option(0, "pause between two models", unit="seconds", least=0, cntk="sleepTimeBetweenRuns")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fine = len(self.interval) == 3 and self.interval[1] > 0 and self.interval[2] >= self.interval[0]
+        written = ":".join(map(str, self.interval))
+        self.require("interval", fine, f"is {written}; expected start:increment:end, in epochs")
 
 
 class CrossValidate(Evaluate):
     """Evaluates several models of a training.
 
-    Reads the block reader, modelPath, crossValidationInterval, evalNodeNames, sleepTimeBetweenRuns and the parameters
-    of action test. crossValidationInterval=start:increment:end means the files modelPath.start, modelPath.(start +
-    increment), ...; the first missing one is replaced by modelPath, the model after the last epoch.
+    crossValidationInterval=start:increment:end means the files modelPath.start, modelPath.(start + increment), ...; the
+    first missing one is replaced by modelPath, the model after the last epoch.
     """
+
+    options = CrossValidateOptions
 
     def __init__(self, config: Config, common: CommonSettings):
         super().__init__(config, common)
-        interval = list(config.ints("crossValidationInterval"))
-        where = config.where("crossValidationInterval")
-        if len(interval) != 3 or interval[0] < 0 or interval[1] < 1 or interval[2] < interval[0]:
-            written = ":".join(map(str, interval))
-            raise ConfigError(f"{where}: crossValidationInterval is {written}; expected start:increment:end, in epochs")
-        self.epochs = range(interval[0], interval[2] + 1, interval[1])
-        self.pause = at_least(config, "sleepTimeBetweenRuns", config.int("sleepTimeBetweenRuns", 0), 0)
+        start, increment, end = self.settings.interval
+        self.epochs = range(start, end + 1, increment)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         results: list[tuple[Path, dict[str, float]]] = []
         # As in CNTK, the reader's `randomize` determines the order of the data; sums do not depend on it.
         with self.open_reader("reader", log, progress) as reader:
             for path in self._models(log):
-                if results and self.pause:
-                    time.sleep(self.pause)
+                if results and self.settings.pause:
+                    time.sleep(self.settings.pause)
                 network = load_model(path, self.common.precision, self.common.device)
                 names = self.roots(network)
                 engine = Engine(network, names)

@@ -1,11 +1,15 @@
 """Action testEncoderDecoder: decode source sequences by beam search (CNTK book 2.7 and 3.5.11)."""
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
-from acoustic.actions.base import Action, CommonSettings
+from acoustic.actions.base import Action, CommonSettings, ModelOptions
 from acoustic.actions.encoder_decoder import PAIRS, open_pairs, text_reader
 from acoustic.actions.evaluate import PERPLEXITY_OF, result_line
 from acoustic.actions.write import refuse_inputs
@@ -15,7 +19,7 @@ from acoustic.scoring.beam_search import BeamSearch, Hypothesis
 from acoustic.training.evaluation import check_inputs, check_vocabularies, evaluate
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.options.names import at_least
+from readers.config.options import Options, option
 from readers.errors import ConfigError, ModelError
 from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Utterance, open_writer, writer_class
@@ -28,30 +32,57 @@ AT_ONCE = 64  # sequences decoded side by side
 MOST_HYPOTHESES = 1000  # of a sequence, all computed at once
 
 
+@dataclass(frozen=True, kw_only=True)
+class TestEncoderDecoderOptions(ModelOptions):
+    """Options of action testEncoderDecoder."""
+
+    __test__ = False  # not a test, despite its name
+
+    names: tuple[str, ...] = option(
+        (), "output node, with a value for each word; by default that of the model", cntk="outputNodeNames"
+    )
+    minibatch_size: Sequence[int] = option(
+        (4096,), "frames that are decoded side by side; the first one counts", unit="frames", least=1
+    )
+    width: int = option(
+        8, "hypotheses of a sequence", unit="hypotheses", least=1, most=MOST_HYPOTHESES, cntk="maxHypotheses"
+    )
+    max_length: int = option(
+        0, "words of the longest output; 0: twice those of the source plus 10", unit="words", least=0
+    )
+    beam: float = option(
+        1.0, "beam, in natural logarithms below the best hypothesis", least=0, most=math.inf, cntk="beamWidth"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelHalves(Options):
+    """The names that CNTK has for the model of both networks."""
+
+    encoder: Path = option(help="the model, with decoderModelPath", cntk="encoderModelPath")
+    decoder: Path = option(help="the same model", cntk="decoderModelPath")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        both = f"is {self.decoder} and {{encoder}} {self.encoder}"
+        text = f"{both}; expected one file, in which trainEncoderDecoder has put both, or modelPath"
+        self.require("decoder", self.encoder == self.decoder, text)
+
+
 class TestEncoderDecoder(Action):
     """Decodes the sequences of encoderReader and compares the outputs with the targets of decoderReader.
 
-    Reads the blocks encoderReader, decoderReader and writer, and modelPath, outputNodeNames, beamWidth, maxHypotheses,
-    maxLength and minibatchSize. An LMSequenceReader without `file` as decoderReader gives only the words; with it, the
-    outputs are compared with its targets. CNTK's encoderModelPath and decoderModelPath are one file here.
+    Reads the blocks encoderReader, decoderReader and writer. An LMSequenceReader without `file` as decoderReader gives
+    only the words; with it, the outputs are compared with its targets. CNTK's encoderModelPath and decoderModelPath are
+    one file here.
     """
 
     __test__ = False  # not a test, despite its name
+    options = TestEncoderDecoderOptions
     blocks = (*PAIRS["reader"], "writer")
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, _model_path(config))
-        self.names = config.array("outputNodeNames", [])
-        self.minibatch_size = at_least(config, "minibatchSize", config.ints("minibatchSize", "4096")[0], 1)
-        self.width = at_least(config, "maxHypotheses", config.int("maxHypotheses", 8), 1)
-        if self.width > MOST_HYPOTHESES:
-            raise ConfigError(
-                f"{config.where('maxHypotheses')}: maxHypotheses is {self.width}; expected at most {MOST_HYPOTHESES}"
-            )
-        self.max_length = at_least(config, "maxLength", config.int("maxLength", 0), 0)
-        self.beam = config.float("beamWidth", 1.0)
-        if not self.beam >= 0:
-            raise ConfigError(f"{config.where('beamWidth')}: beamWidth is {self.beam}; expected a number >= 0")
+        super().__init__(config, common)
         encoder, decoder = (config.block(name) for name in PAIRS["reader"])
         text_reader(encoder, "encoderReader")
         kind = text_reader(decoder, "decoderReader")
@@ -65,11 +96,15 @@ class TestEncoderDecoder(Action):
                 "for the outputs, or targets to compare them with"
             )
 
+    def _given(self, config: Config) -> dict[str, Any]:
+        has_halves = any(config.has(key) for key in ModelHalves.option_keys())
+        return {"model_path": ModelHalves.from_block(config).encoder} if has_halves else {}
+
     def data_blocks(self) -> list[str]:
         return [*PAIRS["reader"]] if self.has_targets else [PAIRS["reader"][0]]
 
     def roots(self, network: Network) -> list[str]:
-        names = self.names or network.outputs
+        names = self.settings.names or network.outputs
         if len(names) != 1:
             raise ModelError(
                 f"{self.model_path}: output nodes {', '.join(names) or 'none'}; expected outputNodeNames with the one "
@@ -129,9 +164,9 @@ class TestEncoderDecoder(Action):
             list(decoder.output_words).index(decoder.end),
             follow,
             classes=decoder.word_classes,
-            beam=self.beam,
-            width=self.width,
-            max_length=self.max_length,
+            beam=self.settings.beam,
+            width=self.settings.width,
+            max_length=self.settings.max_length,
         )
 
     def _decode(
@@ -139,7 +174,7 @@ class TestEncoderDecoder(Action):
     ) -> list[Hypothesis]:
         """Return the best hypothesis of each of the encoder's sentences `numbers`."""
         best: list[Hypothesis] = []
-        for group in _groups(encoder.lengths[numbers], self.minibatch_size):
+        for group in _groups(encoder.lengths[numbers], self.settings.minibatch_size[0]):
             minibatch = side_by_side(encoder, numbers[group])
             matrices = {ENCODER + name: matrix for name, matrix in minibatch.matrices.items()}
             best += [found[0] for found in search(matrices, minibatch.layout)]
@@ -178,7 +213,7 @@ class TestEncoderDecoder(Action):
         if names:
             engine = make_engine(network, names)
             check_inputs(engine, pairs, "encoderReader and decoderReader")
-            totals = evaluate(engine, pairs.minibatches(0, self.minibatch_size), names)
+            totals = evaluate(engine, pairs.minibatches(0, self.settings.minibatch_size[0]), names)
             perplexities = [name for name in names if network[name].type_name in PERPLEXITY_OF]
             log(f"Final Results: {result_line(0, totals, perplexities)}")
 
@@ -229,19 +264,6 @@ def _groups(lengths: np.ndarray, num_frames: int) -> Iterator[slice]:
         count = max(1, int(np.searchsorted(frames, num_frames, side="right")))
         yield slice(begin, begin + count)
         begin += count
-
-
-def _model_path(config: Config):
-    """Return modelPath, or the path that encoderModelPath and decoderModelPath have in common. Raises ConfigError."""
-    if not config.has("encoderModelPath") and not config.has("decoderModelPath"):
-        return config.path("modelPath")
-    encoder, decoder = config.path("encoderModelPath"), config.path("decoderModelPath")
-    if encoder != decoder:
-        raise ConfigError(
-            f"{config.where('decoderModelPath')}: decoderModelPath is {decoder} and encoderModelPath {encoder}; "
-            "expected one file, in which trainEncoderDecoder has put both, or modelPath"
-        )
-    return encoder
 
 
 def edit_distance(one: Sequence[str], other: Sequence[str]) -> int:

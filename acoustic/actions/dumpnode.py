@@ -1,9 +1,10 @@
 """Action dumpnode: the nodes of a model as readable text (CNTK book 3.5.8 and 7.1.9)."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import Action, CommonSettings
+from acoustic.actions.base import Action, CommonSettings, ModelOptions
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.network.text_dump import dump_lines
@@ -11,41 +12,52 @@ from readers.common.files import atomic_write, require_writable
 from readers.common.names import compile_expression
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.errors import ConfigError, ModelError
+from readers.config.options import option
+from readers.errors import ModelError
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpNodeOptions(ModelOptions):
+    """Options of action dumpnode."""
+
+    node: str = option("", "name of the node; empty: all", cntk="nodeName")
+    regex: str = option("", "regular expression that selects several nodes", cntk="nodeNameRegex")
+    values: bool = option(True, "write the values", cntk="printValues")
+    metadata: bool = option(True, "write what describes the node", cntk="printMetadata")
+    output: Path | None = option(None, "text file; by default MODEL.NODE.txt", cntk="outputFile")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fine = self.values or self.metadata
+        self.require("values", fine, "is false, and {metadata}, too; expected one of them")
 
 
 class DumpNode(Action):
-    """Writes nodes of modelPath to outputFile (default MODEL.NODE.txt).
+    """Writes nodes of modelPath to outputFile."""
 
-    nodeName is one node (default all); nodeNameRegex selects several. printValues and printMetadata (true) select the
-    content.
-    """
-
+    options = DumpNodeOptions
     blocks = ()
     keeps_report = False
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, config.path("modelPath"))
-        self.node = config.text("nodeName", "")
+        super().__init__(config, common)
+        self.node = self.settings.node
         self.regex = self._regex()
-        self.values, self.metadata = config.bool("printValues", True), config.bool("printMetadata", True)
-        if not self.values and not self.metadata:
-            raise ConfigError(f"{config.where('printValues')}: neither printValues nor printMetadata; expected one")
         what = re.sub(r"[/\\]", "_", self.node) if self.node and self.regex is None else "__AllNodes__"
-        self.output = config.path("outputFile", Path(f"{self.model_path}.{what}.txt"))
+        self.output = self.settings.output or Path(f"{self.model_path}.{what}.txt")
         require_writable(self.output, [self.model_path])
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = load_model(self.model_path)
         names = self._names(network)
         with atomic_write(self.output) as file:
-            for line in dump_lines(network, names, self.values, self.metadata):
+            for line in dump_lines(network, names, self.settings.values, self.settings.metadata):
                 file.write(line.encode())
         log(f"Written: {self.output}")
         return RunReport("nodes", len(names))
 
     def _regex(self) -> re.Pattern | None:
-        text = self.config.text("nodeNameRegex", "")
+        text = self.settings.regex
         where = f"{self.config.where('nodeNameRegex')}: nodeNameRegex"
         return compile_expression(text, where) if text else None
 

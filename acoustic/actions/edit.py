@@ -3,33 +3,40 @@
 import errno
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import Action, CommonSettings
+from acoustic.actions.base import Action, ActionOptions, CommonSettings
 from acoustic.descriptions.mel.parse import parse_script
 from acoustic.descriptions.mel.script import Editor, file_path
 from acoustic.descriptions.mel.statements import Command
-from acoustic.descriptions.ndl.files import read_macros
+from acoustic.descriptions.ndl.files import MacroOptions, read_macros
 from acoustic.network.network import Network
 from readers.common.report import Log, Progress, RunReport
 from readers.common.text import read_text
 from readers.config.config import Config
+from readers.config.options import option
 from readers.config.syntax import Source
 from readers.errors import ConfigError
 
 
+@dataclass(frozen=True, kw_only=True)
+class EditOptions(ActionOptions, MacroOptions):
+    """Options of action edit."""
+
+    model_path: Path = option(help="script of the model editing language", cntk="editPath")
+
+
 class Edit(Action):
-    """Runs the script in editPath, in which ``$name$`` are parameters of the block.
+    """Runs the script in editPath, in which ``$name$`` are parameters of the block."""
 
-    ndlMacros are macro files, separated by ``+``.
-    """
-
+    options = EditOptions
     blocks = ()
     keeps_report = False
 
     def __init__(self, config: Config, common: CommonSettings):
-        path = config.path("editPath")
-        super().__init__(config, common, path)
+        super().__init__(config, common)
+        path = self.settings.model_path
         try:
             text = read_text(path, exact=True)
         except OSError as fault:

@@ -28,7 +28,7 @@ class TrainEncoderDecoder(Train):
     one_reader = False
 
     def _read_start(self, config: Config) -> None:
-        if self.options.adaptation_weight:
+        if self.training.adaptation_weight:
             where = config.block("SGD").where("adaptationRegType")
             raise ConfigError(
                 f"{where}: KL adaptation of an encoder-decoder network is not built; expected no adaptationRegType"
@@ -59,7 +59,7 @@ class TrainEncoderDecoder(Train):
             values = [value for name, value in figures.items() if network[name].type_name in PERPLEXITY_OF]
             parts += [f"{title} perplexity = {perplexity(value):.6g}" for value in values]
         if parts:
-            log(f"Finished Epoch[{row['epoch']:2d} of {self.options.max_epochs}]: {'; '.join(parts)}")
+            log(f"Finished Epoch[{row['epoch']:2d} of {self.training.max_epochs}]: {'; '.join(parts)}")
 
 
 def pair_blocks(config: Config) -> list[str]:

@@ -1,45 +1,61 @@
 """Action test, or eval: criteria and errors of a model on a data set (CNTK book 3.5.3 and 7.1.8)."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
+from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader, reader_report
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
-from acoustic.nodes.noise_contrastive import MODES, NONE, SOFTMAX
+from acoustic.nodes.noise_contrastive import NONE
 from acoustic.training.evaluation import EvaluationTotals, check_inputs, evaluate, evaluation_nodes
 from acoustic.training.reporting.log import figures_text
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.options.names import at_least
+from readers.config.options import option
 from readers.minibatches.base import Reader
 
 PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy", "ClassBasedCrossEntropyWithSoftmax")
 NOISE_CONTRASTIVE = "NCEBasedCrossEntropyWithSoftmax"
 
 
-class Evaluate(Action):
-    """Evaluates modelPath on the data of the block reader.
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(ModelOptions):
+    """Options of action test."""
 
-    Reads minibatchSize, epochSize, numMBsToShowResult, evalNodeNames and, for models of noise-contrastive estimation,
-    nceEvalMode: softmax, unnormalized or none in place of the model's own.
-    """
+    # CNTK's 40960 frames would only take memory.
+    minibatch_size: Sequence[int] = option(
+        (4096,), "frames of a minibatch, on which the results do not depend; the first one counts", unit="frames",
+        least=1,
+    )  # fmt: skip
+    epoch_size: int = option(0, "frames that are evaluated; 0: all", unit="frames", least=0)
+    show_every: int = option(
+        100, "minibatches between two lines of the log", unit="minibatches", least=1, cntk="numMBsToShowResult"
+    )
+    names: tuple[str, ...] = option(
+        (), "nodes that are evaluated; by default the criteria and evaluation nodes", cntk="evalNodeNames"
+    )
+    noise_mode: Literal["softmax", "unnormalized", "none"] | None = option(
+        None, "value of noise-contrastive estimation in evaluation; by default the model's own", cntk="nceEvalMode"
+    )
+
+
+class Evaluate(Action):
+    """Evaluates modelPath on the data of the block reader."""
+
+    options = EvaluateOptions
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, config.path("modelPath"))
-        # The results do not depend on it; CNTK's 40960 frames would only take memory.
-        self.minibatch_size = at_least(config, "minibatchSize", config.ints("minibatchSize", "4096")[0], 1)
-        self.epoch_size = at_least(config, "epochSize", config.int("epochSize", 0), 0)
-        self.show_every = at_least(config, "numMBsToShowResult", config.int("numMBsToShowResult", 100), 1)
-        self.names = config.array("evalNodeNames", [])
-        self.noise_mode = config.choice("nceEvalMode", MODES, SOFTMAX) if config.has("nceEvalMode") else ""
+        super().__init__(config, common)
         check_reader(config, "reader")
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = self.network()
         for node in network.nodes.values():
-            if self.noise_mode and node.type_name == NOISE_CONTRASTIVE:
-                node.settings["evalMode"] = self.noise_mode
+            if self.settings.noise_mode and node.type_name == NOISE_CONTRASTIVE:
+                node.settings["evalMode"] = self.settings.noise_mode
         names = self.roots(network)
         engine = Engine(network, names)
         with self.open_reader("reader", log, progress, order="None", network=network) as reader:
@@ -48,7 +64,7 @@ class Evaluate(Action):
             return reader_report(reader)
 
     def roots(self, network: Network) -> list[str]:
-        return evaluation_nodes(network, self.names)
+        return evaluation_nodes(network, self.settings.names)
 
     def _evaluate(
         self, engine: Engine, reader: Reader, names: list[str], log: Log, progress: Progress
@@ -65,11 +81,12 @@ class Evaluate(Action):
         def each(figures: dict[str, float], num_frames: int) -> None:
             totals.add(figures, num_frames)
             window.add(figures, num_frames)
-            if totals.num_minibatches % self.show_every == 0:
+            if totals.num_minibatches % self.settings.show_every == 0:
                 show_window()
-            progress(totals.num_frames, self.epoch_size or reader.num_frames)
+            progress(totals.num_frames, self.settings.epoch_size or reader.num_frames)
 
-        evaluate(engine, reader.minibatches(0, self.minibatch_size, self.epoch_size), names, each)
+        minibatches = reader.minibatches(0, self.settings.minibatch_size[0], self.settings.epoch_size)
+        evaluate(engine, minibatches, names, each)
         show_window()
         log(f"Final Results: {result_line(0, totals, perplexities)}")
         return totals

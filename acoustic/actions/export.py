@@ -1,30 +1,40 @@
 """Action export: a trained network as an ONNX model."""
 
-from acoustic.actions.base import Action, CommonSettings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from acoustic.actions.base import Action, CommonSettings, ModelOptions
 from acoustic.export.onnx_export import export_onnx, require_onnx
 from acoustic.network.network import Network
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
+from readers.config.options import option
 from readers.errors import ModelError
 
-FORMATS = ("onnx",)
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(ModelOptions):
+    """Options of action export."""
+
+    format: Literal["onnx"] = option("onnx", "format of the exported model")
+    names: tuple[str, ...] = option((), "output nodes; by default those of the model", cntk="outputNodeNames")
+    output_path: Path | None = option(
+        None, "exported model; by default modelPath with .onnx", cntk="outputPath outputFile"
+    )
 
 
 class Export(Action):
-    """Exports outputNodeNames of modelPath to outputPath, or outputFile (default modelPath with .onnx).
+    """Exports outputNodeNames of modelPath to outputPath."""
 
-    The only format is onnx.
-    """
-
+    options = ExportOptions
     blocks = ()
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, config.path("modelPath"))
-        config.choice("format", FORMATS, FORMATS[0])
-        self.names = config.array("outputNodeNames", [])
+        super().__init__(config, common)
         beside = self.model_path.with_name(f"{self.model_path.name}.onnx")
-        self.output_path = config.path("outputPath", config.path("outputFile", beside))
+        self.output_path = self.settings.output_path or beside
         require_onnx(config.where("action"))
         require_writable(self.output_path, [self.model_path])
 
@@ -36,7 +46,7 @@ class Export(Action):
         return RunReport("models", num_done=1)
 
     def roots(self, network: Network) -> list[str]:
-        names = self.names or network.outputs
+        names = self.settings.names or network.outputs
         if not names:
             raise ModelError(f"{self.model_path}: no output nodes; expected outputNodeNames=...")
         return [network[name].name for name in names]

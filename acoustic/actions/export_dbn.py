@@ -1,23 +1,35 @@
 """Action exportDBN: a fully connected network as a model file of dbn.exe."""
 
-from acoustic.actions.base import Action, CommonSettings
+from dataclasses import dataclass
+from pathlib import Path
+
+from acoustic.actions.base import Action, CommonSettings, ModelOptions
 from acoustic.export.dbn_export import dbn_model
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
+from readers.config.options import option
 from readers.errors import ModelError
 from readers.tables.dbn import write_dbn
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportDbnOptions(ModelOptions):
+    """Options of action exportDBN."""
+
+    dbn_path: Path = option(help="model file of dbn.exe", cntk="dbnModelPath")
 
 
 class ExportDbn(Action):
     """Converts modelPath to dbnModelPath; action convertDBN converts it back."""
 
+    options = ExportDbnOptions
     blocks = ()
     keeps_report = False
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, config.path("modelPath"))
-        self.dbn_path = config.path("dbnModelPath")
+        super().__init__(config, common)
+        self.dbn_path = self.settings.dbn_path
         require_writable(self.dbn_path, [self.model_path])
 
     def run(self, log: Log, progress: Progress) -> RunReport:

@@ -1,31 +1,39 @@
 """Action createLabelMap: the label mapping files of a UCIFastReader block, from its data (CNTK book 3.5.10)."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from acoustic.actions.base import Action, CommonSettings
+from acoustic.actions.base import Action, ActionOptions, CommonSettings
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
+from readers.config.options import option
 from readers.config.syntax import Source
 from readers.errors import ConfigError
 from readers.minibatches.base import reader_class
 from readers.sources.records.uci_reader import UCIFastReader, create_label_maps
 
 
-class CreateLabelMap(Action):
-    """Creates the label mapping files that the reader of a block names; existing files are not changed.
+@dataclass(frozen=True, kw_only=True)
+class LabelMapOptions(ActionOptions):
+    """Options of action createLabelMap."""
 
-    `section` is the block, for instance of a train command, with a reader block that has labelMappingFile.
-    minibatchSize has no effect.
-    """
+    section: str = option(help="block, such as a train command, with a reader block that has labelMappingFile")
+
+
+class CreateLabelMap(Action):
+    """Creates the label mapping files that the reader of a block names; existing files are not changed."""
+
+    options = LabelMapOptions
 
     blocks = ()
     keeps_report = False
     without_effect: ClassVar[dict[str, str]] = {"minibatchSize": "the size of the pieces is fixed"}
 
     def __init__(self, config: Config, common: CommonSettings):
-        section = config.text("section")
+        super().__init__(config, common)
+        section = self.settings.section
         self.reader = config.block(section).block("reader")
-        super().__init__(config, common, self.reader.path("file", "labels"))
+        self.model_path = self.reader.path("file", "labels")
         kind = reader_class(self.reader)
         if not issubclass(kind, UCIFastReader):
             raise ConfigError(

@@ -1,13 +1,14 @@
 """Action makeExamples: the frames of a reader in random order, as archives that an ExampleReader reads in order."""
 
 import contextlib
+from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
+from acoustic.actions.base import Action, ActionOptions, CommonSettings, check_reader, reader_report
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.options.names import at_least
+from readers.config.options import option
 from readers.errors import ConfigError
 from readers.sources.examples.example_archive import ExampleArchive
 from readers.sources.examples.example_reader import ExampleSet
@@ -17,27 +18,24 @@ PIECE_FRAMES = 8192
 MEGABYTE = 1 << 20
 
 
-class MakeExamples(Action):
-    """Writes the frames of the block reader to archives examplesPath.1, examplesPath.2, ...
+@dataclass(frozen=True, kw_only=True)
+class MakeExamplesOptions(ActionOptions):
+    """Options of action makeExamples."""
 
-    Parameters
-    ----------
-    compress : bool
-        One byte per value (default true).
-    numArchives : int
-        At least so many archives (default 1); more if shuffleMemory requires them.
-    shuffleMemory : int
-        Megabytes (default 1024).
-    makeMode : bool
-        Do nothing if the archives exist (default true).
-    """
+    model_path: Path = option(help="the archives, without their numbers", cntk="examplesPath")
+    compress: bool = option(True, "store one byte per value")
+    archives: int = option(1, "archives at least; more if shuffleMemory requires them", least=1, cntk="numArchives")
+    memory: int = option(1024, "memory of the shuffling", unit="megabytes", least=1, cntk="shuffleMemory")
+    make_mode: bool = option(True, "do nothing if the archives exist")
+
+
+class MakeExamples(Action):
+    """Writes the frames of the block reader to archives examplesPath.1, examplesPath.2, ..."""
+
+    options = MakeExamplesOptions
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, config.path("examplesPath"))
-        self.compress = config.bool("compress", True)
-        self.archives = at_least(config, "numArchives", config.int("numArchives", 1), 1)
-        self.memory = at_least(config, "shuffleMemory", config.int("shuffleMemory", 1024), 1) * MEGABYTE
-        self.make_mode = config.bool("makeMode", True)
+        super().__init__(config, common)
         require_writable(archive_path(self.model_path, 1))
         check_reader(config, "reader")
 
@@ -48,7 +46,7 @@ class MakeExamples(Action):
         return [archive_path(self.model_path, 1)]
 
     def run(self, log: Log, progress: Progress) -> RunReport:
-        if self.make_mode and _is_complete(self.model_path):
+        if self.settings.make_mode and _is_complete(self.model_path):
             there = ExampleSet(self.model_path)
             there.close()
             log(f"{self.model_path}: {there.total} examples exist: nothing to do; makeMode=false creates them again.")
@@ -63,10 +61,10 @@ class MakeExamples(Action):
                 self.model_path,
                 reader.minibatches(minibatch_size=PIECE_FRAMES),
                 reader.num_frames,
-                compress=self.compress,
-                archives=self.archives,
+                compress=self.settings.compress,
+                archives=self.settings.archives,
                 seed=self.common.seed,
-                memory=self.memory,
+                memory=self.settings.memory * MEGABYTE,
                 progress=progress,
                 features=reader.feature_records(),
             )

@@ -1,10 +1,11 @@
 """Action mixUp: replace the classes of a model's output layer by sums of sub-classes, for further training."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from acoustic.actions.base import Action, CommonSettings, check_reader
+from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
 from acoustic.training.procedures.mixing_up import NOISE, POWER, mix_up
@@ -13,55 +14,49 @@ from acoustic.training.trainer import SWEEP_COLUMNS
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
+from readers.config.options import option
 from readers.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixUpOptions(ModelOptions):
+    """Options of action mixUp."""
+
+    output_path: Path = option(help="the model with sub-classes", cntk="outputModelPath")
+    total: int = option(help="number of sub-classes of all classes together", least=1, cntk="numSubClasses")
+    power: float = option(
+        POWER, "power of the class counts in the distribution of sub-classes", least=0, most=1, cntk="mixUpPower"
+    )
+    noise: float = option(NOISE, "standard deviation of the perturbation", least=0, cntk="mixUpNoise")
+    output_node: str = option("", "output layer, if it does not follow from the criterion", cntk="nodeName")
 
 
 class MixUp(Action):
     """Splits the classes of modelPath into numSubClasses in total and writes outputModelPath.
 
-    Parameters
-    ----------
-    mixUpPower : float
-        Power of the class counts in the distribution of sub-classes (default 1/3).
-    mixUpNoise : float
-        Standard deviation of the perturbation (default 0.01).
-    nodeName
-        The output layer, if it does not follow from the criterion.
-    reader
-        Block with the labels to count, if the model has no label prior.
+    The block reader has the labels to count, if the model has no label prior.
     """
 
+    options = MixUpOptions
     keeps_report = False
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, config.path("modelPath"))
-        self.output_path = config.path("outputModelPath")
-        require_writable(self.output_path)
-        self.total = config.int("numSubClasses")
-        self.power = config.float("mixUpPower", POWER)
-        self.noise = config.float("mixUpNoise", NOISE)
-        self.output_node = config.text("nodeName", "")
-        for key, value, fine, expected in (
-            ("numSubClasses", self.total, self.total > 0, "a number > 0"),
-            ("mixUpPower", self.power, 0 <= self.power <= 1, "a power from 0 to 1"),
-            ("mixUpNoise", self.noise, 0 <= self.noise < float("inf"), "a deviation >= 0"),
-        ):
-            if not fine:
-                raise ConfigError(f"{config.where(key)}: {key} is {value:g}; expected {expected}")
+        super().__init__(config, common)
+        require_writable(self.settings.output_path)
         if config.has("reader"):
             check_reader(config, "reader")
 
     def makes(self) -> list[Path]:
-        return [self.output_path]
+        return [self.settings.output_path]
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = self.network()
         before = network.num_parameters()
-        counts = self._counts(network, log, progress)
-        sizes = mix_up(network, counts, self.total, self.output_node, self.power, self.noise, self.common.seed)
+        counts, given = self._counts(network, log, progress), self.settings
+        sizes = mix_up(network, counts, given.total, given.output_node, given.power, given.noise, self.common.seed)
         log(f"{len(sizes)} classes have {sum(sizes)} sub-classes, {min(sizes)} to {max(sizes)} each")
-        log(f"{self.output_path}: {network.num_parameters()} parameters instead of {before}")
-        save_model(network, self.output_path)
+        log(f"{self.settings.output_path}: {network.num_parameters()} parameters instead of {before}")
+        save_model(network, self.settings.output_path)
         return RunReport("classes", len(sizes))
 
     def _counts(self, network: Network, log: Log, progress: Progress) -> np.ndarray:

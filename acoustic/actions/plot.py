@@ -4,15 +4,17 @@ import re
 import shlex
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import Action, CommonSettings
+from acoustic.actions.base import Action, CommonSettings, ModelOptions
 from acoustic.export.dot import dot_text
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from readers.common.files import atomic_write, require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
+from readers.config.options import option
 from readers.errors import ConfigError
 
 # Formats of every build of Graphviz.
@@ -20,24 +22,38 @@ DOT_FORMATS = ("png", "svg", "pdf", "ps", "eps", "jpg", "jpeg", "gif", "svgz", "
 TIMEOUT = 600.0  # seconds for one picture
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlotOptions(ModelOptions):
+    """Options of action plot."""
+
+    dot_file: Path | None = option(None, "file of the graph; by default MODEL.dot", cntk="outputDOTFile")
+    picture: Path | None = option(None, "file of the picture", cntk="outputFile")
+    command: str = option("", "command that draws the picture, with <IN> and <OUT> for the files", cntk="renderCmd")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require(
+            "command", not self.command or self.picture is not None, "is given without {picture}; expected both"
+        )
+
+
 class Plot(Action):
-    """Writes the graph of modelPath to outputDOTFile (default MODEL.dot) and a picture to outputFile.
+    """Writes the graph of modelPath to outputDOTFile and a picture to outputFile.
 
     renderCmd is the command that draws the picture, with <IN> and <OUT> for the two files. It is run without a shell,
     and only if the user permits commands of a configuration. Otherwise Graphviz's `dot` draws, or matplotlib if
     Graphviz is not installed.
     """
 
+    options = PlotOptions
     blocks = ()
     keeps_report = False
 
     def __init__(self, config: Config, common: CommonSettings):
-        super().__init__(config, common, config.path("modelPath"))
-        self.dot_file = config.path("outputDOTFile", Path(f"{self.model_path}.dot"))
-        self.picture = config.path("outputFile", None)
-        self.command = _words(config) if config.has("renderCmd") else []
-        if self.command and self.picture is None:
-            raise ConfigError(f"{config.where('renderCmd')}: renderCmd without outputFile; expected both")
+        super().__init__(config, common)
+        self.dot_file = self.settings.dot_file or Path(f"{self.model_path}.dot")
+        self.picture = self.settings.picture
+        self.command = _words(self.settings.command, config.where("renderCmd")) if self.settings.command else []
         self.refused = ""
         if self.command and not common.allows_commands:
             self.refused = f"{config.where('renderCmd')}: renderCmd is not run without --allow-commands"
@@ -112,9 +128,8 @@ def render(command: list[str], source: Path, picture: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _words(config: Config) -> list[str]:
+def _words(text: str, where: str) -> list[str]:
     """Return the words of renderCmd without quotes; backslashes separate directories, as in the book's example."""
-    text, where = config.text("renderCmd"), config.where("renderCmd")
     try:
         words = shlex.split(re.sub(r"<\s*(IN|OUT)\s*>", r"<\1>", text.replace("\\", "/")))
     except ValueError as fault:

@@ -4,14 +4,14 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
+from acoustic.actions.base import Action, ActionOptions, CommonSettings, ModelOptions, check_reader, reader_report
 from acoustic.actions.described import BUILDERS, described_network
 from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.descriptions.builders.recurrent import RecurrentOptions
@@ -30,20 +30,28 @@ from acoustic.training.trainer import watched_nodes
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.options import OptionFault, idle_notes
+from readers.config.options import OptionFault, idle_notes, option
 from readers.config.render import render
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.sources.frames.frame_reader import FrameReader
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(ActionOptions):
+    """Options of action train; those of the training are in its block SGD."""
+
+    make_mode: bool = option(True, "continue an interrupted training, instead of removing its models")
+    extend: bool = option(False, "continue a finished training that had fewer epochs", cntk="extendTraining")
+
+
 class Train(Action):
     """Trains a network.
 
-    Reads the blocks SimpleNetworkBuilder or NDLNetworkBuilder, SGD, reader and, optionally, cvReader. makeMode (default
-    true) continues an interrupted run, extendTraining (default false) a finished one with fewer epochs.
+    Reads the blocks SimpleNetworkBuilder or NDLNetworkBuilder, SGD, with modelPath, reader and, optionally, cvReader.
     """
 
+    options: ClassVar[type[ActionOptions]] = TrainOptions
     blocks = (*BUILDERS, "SGD", "reader", "cvReader")
     one_of = tuple(BUILDERS)
     starts_anew: ClassVar[bool] = True  # from random parameters
@@ -53,12 +61,13 @@ class Train(Action):
 
     def __init__(self, config: Config, common: CommonSettings):
         sgd = config.block("SGD")
-        super().__init__(config, common, sgd.path("modelPath"))
+        super().__init__(config, common)
         require_writable(self.model_path)  # reports a fault before training instead of after it
-        self.make_mode = config.bool("makeMode", True)
-        extend = config.bool("extendTraining", False)
-        self.options = replace(training_options(sgd), seed=common.seed, make_mode=self.make_mode, extend=extend)
-        if self.options.check_gradients and common.precision != "double":
+        self.make_mode = self.settings.make_mode
+        self.training = replace(
+            training_options(sgd), seed=common.seed, make_mode=self.make_mode, extend=self.settings.extend
+        )
+        if self.training.check_gradients and common.precision != "double":
             raise ConfigError(
                 f"{sgd.where('gradientcheck')}: gradientcheck=true with precision={common.precision}; expected "
                 "precision=double"
@@ -70,8 +79,11 @@ class Train(Action):
         self._refuse_parallel(sgd)
         self._check_truncated(sgd)
 
+    def _given(self, config: Config) -> dict[str, Any]:
+        return {"model_path": ModelOptions.from_block(config.block("SGD")).model_path}
+
     def run(self, log: Log, progress: Progress) -> RunReport:
-        files = TrainingFiles(self.model_path, self.options.max_epochs)
+        files = TrainingFiles(self.model_path, self.training.max_epochs)
         if self.undescribed:
             log(f"warning: {self.undescribed}; the network description is not needed, because there is a model")
         if self._is_finished(files):
@@ -98,7 +110,7 @@ class Train(Action):
             result = learn(
                 network,
                 readers[0],
-                self.options,
+                self.training,
                 *readers[1:],
                 model_path=self.model_path,
                 description=render(self.config),
@@ -111,7 +123,7 @@ class Train(Action):
 
     def _grown(self, learn: Callable[..., TrainingResult], readers: list[Reader], log: Log) -> Network:
         """Return the network after layer-wise training of smaller ones."""
-        common, options = self.common, self.layerwise.stage(self.options)
+        common, options = self.common, self.layerwise.stage(self.training)
 
         def build(smaller: SimpleNetworkOptions) -> Network:
             return self.build(smaller, common.precision, common.device, common.seed)
@@ -160,10 +172,10 @@ class Train(Action):
                 f"{where}: layerwiseEpochs with another network; expected SimpleNetworkBuilder with rnnType=SIMPLENET"
             )
         try:
-            options.stage(self.options)
+            options.stage(self.training)
         except OptionFault as fault:
-            key = "layerwiseEpochSize" if fault.key == "epochSize" else fault.key
-            raise ConfigError(f"{where}: layerwiseEpochs: {key}: {fault.text}") from None
+            text = fault.message("key").replace("epochSize", "layerwiseEpochSize")
+            raise ConfigError(f"{where}: layerwiseEpochs: {text}") from None
         return options
 
     def _refuse_parallel(self, sgd: Config) -> None:
@@ -171,9 +183,9 @@ class Train(Action):
         if self.parallel is None:
             return
         where = sgd.block("parallelTrain").where("numJobs")
-        if self.options.adaptation_weight:
+        if self.training.adaptation_weight:
             raise ConfigError(f"{where}: numJobs with adaptationRegType=KL is not built; expected one of them")
-        if self.options.check_gradients:
+        if self.training.check_gradients:
             raise ConfigError(f"{where}: numJobs with gradientcheck=true; expected one of them")
         if not self.one_reader:
             raise ConfigError(f"{where}: numJobs for an encoder-decoder network is not built; expected no numJobs")
@@ -197,17 +209,17 @@ class Train(Action):
         """Called after each epoch with its row of the history."""
 
     def require_files(self) -> None:
-        if not self._is_finished(TrainingFiles(self.model_path, self.options.max_epochs)):
+        if not self._is_finished(TrainingFiles(self.model_path, self.training.max_epochs)):
             super().require_files()
 
     def _is_finished(self, files: TrainingFiles) -> bool:
-        return self.make_mode and files.newest_epoch() == self.options.max_epochs and not self._extends(files)
+        return self.make_mode and files.newest_epoch() == self.training.max_epochs and not self._extends(files)
 
     def _extends(self, files: TrainingFiles) -> bool:
         """Return whether a finished training goes on. Raises ConfigError if it cannot."""
-        if not self.options.extend or (epoch := files.shorter_epoch()) is None:
+        if not self.training.extend or (epoch := files.shorter_epoch()) is None:
             return False
-        if not self.options.fixed_epochs or self.parallel is not None:
+        if not self.training.fixed_epochs or self.parallel is not None:
             raise ConfigError(
                 f"{self.config.where('extendTraining')}: extendTraining=true for {self.model_path}, which has learned "
                 f"for {epoch} epochs; expected no finalLearningRate, autoAdjust or parallelTrain with it"
@@ -219,8 +231,8 @@ class Train(Action):
         rows: list[dict] = []
         with contextlib.suppress(FormatError):  # ignore a damaged history
             rows = read_history(files.history)
-        wanted = self.options.max_epochs
-        controlled = self.options.auto_adjust.mode != NONE  # training may have ended before maxEpochs
+        wanted = self.training.max_epochs
+        controlled = self.training.auto_adjust.mode != NONE  # training may have ended before maxEpochs
         if controlled or not rows or rows[-1]["epoch"] == wanted:
             return []
         before = rows[-1]["epoch"]
@@ -233,11 +245,11 @@ class Train(Action):
             described = self.network()
         except (ArgonautError, OSError):  # the initial model may no longer exist
             return []
-        return changed_description(files, self.options.max_epochs, described)
+        return changed_description(files, self.training.max_epochs, described)
 
     def _read_start(self, config: Config) -> None:
         """Read the options of the initial network. Raises ConfigError."""
-        if self.options.adaptation_weight:
+        if self.training.adaptation_weight:
             where = config.block("SGD").where("adaptationRegType")
             raise ConfigError(f"{where}: KL adaptation of an untrained network; expected action=adapt")
         try:
@@ -253,11 +265,11 @@ class Train(Action):
         An earlier command may create this model.
         """
         start = Path(f"{self.model_path}.0")
-        files = TrainingFiles(self.model_path, self.options.max_epochs)
+        files = TrainingFiles(self.model_path, self.training.max_epochs)
         return self.make_mode and (start in self.common.made or files.newest_epoch() is not None)
 
     def _load_newest(self, options: None, precision: str, device: str, seed: int) -> Network:
-        files = TrainingFiles(self.model_path, self.options.max_epochs)
+        files = TrainingFiles(self.model_path, self.training.max_epochs)
         newest = files.newest_epoch()
         if newest is None:  # not created yet, or removed since the configuration was read
             reason = f"{os.strerror(errno.ENOENT)}, and {self.undescribed}"
@@ -281,5 +293,5 @@ class Train(Action):
         common = self.common
         network = self.build(self.network_options, common.precision, common.device, common.seed)
         if self.parallel is not None and not self.parallel.averages:
-            check_divisible(network, watched_nodes(network, self.options), self.options)
+            check_divisible(network, watched_nodes(network, self.training), self.training)
         return network

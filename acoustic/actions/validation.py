@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from acoustic.actions import make_action
-from acoustic.actions.base import READER_BLOCKS, Action, CommonSettings, label_settings
+from acoustic.actions.base import READER_BLOCKS, Action, CommandOptions, CommonSettings, label_settings
 from acoustic.actions.train import Train
 from acoustic.actions.write import spelling
 from acoustic.network.network import Network
@@ -90,7 +90,7 @@ class Validation:
     def check(self, command: str) -> list[CommandFigures]:
         """Check the actions of a command."""
         self.findings.group = command
-        names = self.config.check(lambda: self.config.block(command).array("action", ["train"], "an action"))
+        names = self.config.check(lambda: CommandOptions.from_block(self.config.block(command)).actions)
         return [self._check_action(command, name) for name in names or ()]
 
     def finish(self) -> None:
@@ -228,7 +228,7 @@ class Validation:
         for warning in writer.warnings:
             self.findings.add(warning)
         outputs = getattr(writer, "outputs", {})
-        called = spelling(roots, [*getattr(writer, "nodes", []), *action.names])
+        called = spelling(roots, [*getattr(writer, "nodes", []), *action.settings.names])
         dims = {called[name]: network.shapes[name].rows for name in roots}
         with self.findings.catch():
             writer.check(dims, len(reader.keys) if reader else 0)

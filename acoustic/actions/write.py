@@ -6,9 +6,11 @@ Scores of classes without training data are set to UNSEEN (acoustic/network/unse
 import contextlib
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from acoustic.actions.base import Action, CommonSettings, check_reader
+from acoustic.actions.base import Action, ActionOptions, CommonSettings, check_reader
 from acoustic.actions.described import BUILDERS, description_without_model
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
@@ -17,34 +19,46 @@ from acoustic.scoring.chunked_forward import forward_in_chunks, forward_in_piece
 from acoustic.training.evaluation import check_inputs
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
+from readers.config.options import option
 from readers.errors import ConfigError, ModelError
 from readers.minibatches.base import Reader, Writer, open_writer, writer_class
 from readers.sources.frames.streams import describe
 from readers.writers.text_writer import TextFormat, TextWriter
 
 
+@dataclass(frozen=True, kw_only=True)
+class WriteOptions(ActionOptions):
+    """Options of action write."""
+
+    model_path: Path | None = option(help="the model, unless a block describes the network")
+    names: tuple[str, ...] = option(
+        (), "nodes whose values are written; by default the output nodes of the model", cntk="outputNodeNames"
+    )
+    minibatch_size: Sequence[int] = option(
+        (2048,), "frames computed at a time; the first one counts", unit="frames", least=1
+    )
+    epoch_size: int = option(0, "limit of the frames, in whole utterances; 0: all", unit="frames", least=0)
+    output_path: str = option(
+        "", "beginning of the names of text files, without a block writer; -: standard output",
+        parse=lambda text: text.replace("\\", "/"),
+    )  # fmt: skip
+
+
 class Write(Action):
     """Writes outputNodeNames of modelPath for the utterances of the block reader.
 
     Without modelPath the network is that of the block NDLNetworkBuilder or SimpleNetworkBuilder. The block writer, or
-    outputPath with the block format for text, determines the output. epochSize limits the number of frames (0 for all),
-    in whole utterances; minibatchSize is the number of frames computed at a time.
+    outputPath with the block format for text, determines the output.
     """
 
+    options = WriteOptions
     blocks = ("reader", "writer", "format", *BUILDERS)
     one_of = tuple(BUILDERS)
 
     def __init__(self, config: Config, common: CommonSettings):
-        build = description_without_model(config)
-        super().__init__(config, common, None if build else config.path("modelPath"), build)
-        self.names = config.array("outputNodeNames", [])
-        self.minibatch_size = config.ints("minibatchSize", "2048")[0]
-        if self.minibatch_size < 1:
-            where, what = config.where("minibatchSize"), config.full_name("minibatchSize")
-            raise ConfigError(f"{where}: {what} is {self.minibatch_size}; expected at least 1")
-        self.epoch_size = config.int("epochSize", 0)
+        super().__init__(config, common, description_without_model(config))
         self.has_writer = config.has("writer")
-        self.output_path = "" if self.has_writer else config.text("outputPath", "").replace("\\", "/")
+        self.output_path = "" if self.has_writer else self.settings.output_path
         check_reader(config, "reader")
         if self.has_writer:
             writer_class(config.block("writer"))
@@ -52,8 +66,11 @@ class Write(Action):
             raise ConfigError(f"{config.where()}: {config.full_name()} has no writer; expected one, or outputPath=...")
         self.format = TextFormat.from_config(config.block("format")) if config.has("format") else TextFormat()
 
+    def _given(self, config: Config) -> dict[str, Any]:
+        return {"model_path": None} if self._describe else {}
+
     def roots(self, network: Network) -> list[str]:
-        names = self.names or network.outputs
+        names = self.settings.names or network.outputs
         if not names:
             raise ModelError(f"{network.source}: no output nodes; expected outputNodeNames=...")
         nodes = [network[name] for name in names]
@@ -70,7 +87,7 @@ class Write(Action):
             reader = stack.enter_context(self.open_reader("reader", log, progress, write=True))
             check_inputs(engine, reader)
             writer = stack.enter_context(self._open_writer(log))
-            called = spelling(names, [*getattr(writer, "nodes", []), *self.names])
+            called = spelling(names, [*getattr(writer, "nodes", []), *self.settings.names])
             writer.check({called[name]: network.shapes[name].rows for name in names}, reader.num_utterances)
             for name in (one for one in called.values() if one not in getattr(writer, "nodes", called.values())):
                 log(f"warning: {name} has no block in the writer; it is not written")
@@ -96,18 +113,19 @@ class Write(Action):
     ) -> RunReport:
         """Write all utterances, or those within epochSize frames; called: what the writer calls the nodes."""
         report, names = RunReport(reader.unit), list(called)
+        minibatch_size, epoch_size = self.settings.minibatch_size[0], self.settings.epoch_size
         self.num_frames = num_minibatches = 0
         recurrent, ahead = bool(engine.network.delays()), getattr(reader, "ahead", 0)
         cuttable = engine.graph.mixing_node() is None and not recurrent
         unseen = {name: unseen_outputs(engine.network, name) for name in names}
         for utterance in reader.utterances():
             matrices = {name: utterance.matrices[name] for name in engine.inputs}
-            if self.epoch_size and utterance.records:
-                matrices = {name: one[:, : self.epoch_size - self.num_frames] for name, one in matrices.items()}
+            if epoch_size and utterance.records:
+                matrices = {name: one[:, : epoch_size - self.num_frames] for name, one in matrices.items()}
             if recurrent:
-                values = forward_in_chunks(engine, matrices, names, self.minibatch_size if ahead else 0, ahead)
+                values = forward_in_chunks(engine, matrices, names, minibatch_size if ahead else 0, ahead)
             else:
-                size = self.minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
+                size = minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
                 values = forward_in_pieces(engine, matrices, names, size)
             first, last = utterance.edges
             values = {called[name]: one[:, first : one.shape[1] - last] for name, one in values.items()}
@@ -128,7 +146,7 @@ class Write(Action):
             if self.trace_level > 0:
                 log(f"Minibatch[{num_minibatches}]: ActualMBSize = {count}")
             progress(utterance.line + 1, reader.num_utterances, frames=self.num_frames)
-            if self.epoch_size and self.num_frames >= self.epoch_size:
+            if epoch_size and self.num_frames >= epoch_size:
                 break
         for name, reason in reader.skipped:
             report.skip(name, reason)

@@ -1,8 +1,9 @@
 """Criteria of whole sequences that are computed from lattices: MMI, boosted MMI, MPE and sMBR."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from acoustic.kernels.arrays.lattice import (
 from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
 from acoustic.nodes.criteria import label_rows, scalar
 from acoustic.nodes.option import Option
+from readers.config.options import Options, option
 from readers.errors import ModelError, SequenceWarning
 from readers.minibatches.supervision import LatticeSupervision, PlacedSupervision
 
@@ -27,28 +29,44 @@ CRITERIA = {"mmi": MMI, "mpe": MPE, "smbr": SMBR}
 SILENCE = {"ignored": IGNORED, "oneClass": ONE_CLASS, "counted": COUNTED}
 STEP = 1e-30  # of the derivative by complex numbers, which has no rounding error
 
-# Options with a range: whether a value is in it, and the range for messages.
-RANGES = {
-    "hSmoothingWeight": (lambda x: 0 <= x <= 1, "a weight from 0 to 1"),
-    "frameDropThresh": (lambda x: 0 <= x <= 1, "a probability"),
-    "seqGammarAMF": (lambda x: 0 < x < np.inf, "a factor > 0"),
-    "seqGammarLMF": (lambda x: 0 <= x < np.inf, "a factor >= 0"),
-    "seqGammarWordPen": (np.isfinite, "a finite number"),
-    "seqGammarBMMIFactor": (lambda x: 0 <= x < np.inf, "a factor >= 0"),
-    "doReferenceAlign": (
-        lambda x: not x,
-        "false: the reference is the alignment that was stored with the lattices; make the lattices again to align it "
-        "with the present model",
-    ),
-}
 
+@dataclass(frozen=True, kw_only=True)
+class SequenceOptions(Options):
+    """Options of SequenceWithSoftmax, which an SGD block may set, too."""
 
-def range_fault(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the first option out of its range, and a message; None if there is none."""
-    for name, (fits, expected) in RANGES.items():
-        if name in settings and not fits(settings[name]):
-            return name, f"{str(settings[name]).lower()}; expected {expected}"
-    return None
+    smoothing: float = option(
+        0.95, "weight of the sequence criterion against the cross entropy", least=0, most=1, cntk="hSmoothingWeight"
+    )
+    frame_drop: float = option(
+        1e-10,
+        "posterior probability of the reference below which a frame has no gradient; 0: use all frames",
+        least=0,
+        most=1,
+        cntk="frameDropThresh",
+    )
+    reference_align: bool = option(
+        False,
+        "not built",
+        check=lambda wanted: not wanted,
+        expected="false: the reference is the alignment that was stored with the lattices; make the lattices again to "
+        "align it with the present model",
+        cntk="doReferenceAlign",
+    )
+    uses_mbr: bool = option(
+        False, "whether the criterion is sMBR, unless sequenceCriterion is mpe", cntk="seqGammarUsesMBR"
+    )
+    divisor: float = option(14.0, "divisor of the scores", above=0, cntk="seqGammarAMF")
+    lm_factor: float = option(14.0, "factor of the language model", least=0, cntk="seqGammarLMF")
+    word_penalty: float = option(0.0, "added to the score of a path for each word", cntk="seqGammarWordPen")
+    boost: float = option(0.0, "added to the score of a path for each wrong frame", least=0, cntk="seqGammarBMMIFactor")
+    criterion: Literal["mmi", "mpe", "smbr"] = option("mmi", "sequence criterion", cntk="sequenceCriterion")
+    silence: Literal["oneClass", "ignored", "counted"] = option(
+        "oneClass",
+        "whether a frame in a silence phone is correct if the reference has any silence phone there, never, or like "
+        "any other frame; only with counted can it be wrong for seqGammarBMMIFactor",
+        cntk="silenceFrames",
+    )
+    by_senone: bool = option(False, "compare senones instead of phones for seqGammarBMMIFactor", cntk="boostBySenone")
 
 
 class SupervisedCriterion(Node):
@@ -127,26 +145,8 @@ class SequenceWithSoftmax(SupervisedCriterion):
         The input of the softmax.
     scaledLogLikelihood : (rows, T)
         The prediction minus the log priors.
-    hSmoothingWeight : float
-        H.
-    frameDropThresh : float
-        0 to use all frames.
-    doReferenceAlign : bool
-        Not built; false.
-    seqGammarUsesMBR : bool
-        Whether the criterion is sMBR, unless sequenceCriterion is mpe.
-    seqGammarAMF, seqGammarLMF : float
-        Divisor of the scores, and factor of the language model.
-    seqGammarWordPen : float
-        Added to the score of a path for each word.
-    seqGammarBMMIFactor : float
-        Added to the score of a path for each wrong frame.
-    sequenceCriterion : {mmi, mpe, smbr}
-    silenceFrames : {oneClass, ignored, counted}
-        Whether a frame in a silence phone is correct if the reference has any silence phone there, never, or like any
-        other frame. Only with counted can it be wrong for seqGammarBMMIFactor.
-    boostBySenone : bool
-        Whether seqGammarBMMIFactor compares senones instead of phones.
+    others
+        Options, those of `SequenceOptions` by their names in a configuration.
 
     Raises
     ------
@@ -162,26 +162,18 @@ class SequenceWithSoftmax(SupervisedCriterion):
     supervision_type = LatticeSupervision
     supervised_by = "lattices=[denLatTocFile=..., numLatTocFile=...]"
     operand_names = ("labels", "prediction", "scaledLogLikelihood")
-    options = (
-        Option("hSmoothingWeight", float, 0.95),
-        Option("frameDropThresh", float, 1e-10),
-        Option("doReferenceAlign", bool, False),
-        Option("seqGammarUsesMBR", bool, False),
-        Option("seqGammarAMF", float, 14.0),
-        Option("seqGammarLMF", float, 14.0),
-        Option("seqGammarWordPen", float, 0.0),
-        Option("seqGammarBMMIFactor", float, 0.0),
-        Option("sequenceCriterion", str, "mmi", choices=tuple(CRITERIA)),
-        Option("silenceFrames", str, "oneClass", choices=tuple(SILENCE)),
-        Option("boostBySenone", bool, False),
+    options = tuple(
+        Option(declared.key, declared.type, declared.default, choices=declared.choices)
+        for declared in SequenceOptions.declared()
     )
     backward_reads = (None, (WORK,), ())
     takes_indicators = (0,)
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         checked = super()._check_settings(settings)
-        if fault := range_fault(checked):
-            raise ModelError(f"{self.where}: {fault[0]}={fault[1]}")
+        for declared in SequenceOptions.declared():
+            if fault := declared.fault_of(checked[declared.key]):
+                raise ModelError(f"{self.where}: {declared.key} {fault}")
         return checked
 
     def infer_shape(self, labels: Shape, prediction: Shape, likelihood: Shape) -> Shape:

@@ -77,11 +77,13 @@ class TrainingOptions(Options):
         If a value is out of range or two options contradict each other.
     """
 
-    max_epochs: int = option(help="epochs of the training", least=1)
+    max_epochs: int = option(help="epochs of the training", unit="epochs", least=1)
     learning_rates_per_minibatch: Sequence[float] = option(
         (), "learning rate per minibatch", least=0, cntk="learningRatesPerMB"
     )
-    learning_rates_per_sample: Sequence[float] = option((), "learning rate per frame", least=0)
+    learning_rates_per_sample: Sequence[float] = option(  # the second name is that of section 7.4.1 of the book
+        (), "learning rate per frame", least=0, cntk="learningRatesPerSample learningRatePerSample"
+    )
     final_learning_rate: float = option(
         0.0,
         "learning rate at the end of the training, in the unit of the given one, reached by exponential decay; 0: no "
@@ -139,7 +141,7 @@ class TrainingOptions(Options):
         False, "check gradients before the first update of every epoch", cntk="gradientcheck"
     )
     gradient_digits: int = option(
-        6, "digits in which computed and numeric gradients must agree", least=1, most=15, cntk="sigFigs"
+        6, "digits in which computed and numeric gradients must agree", unit="digits", least=1, most=15, cntk="sigFigs"
     )
     seed: int = given(0, "seed of the dropout masks and of the noise added to weights")
     make_mode: bool = given(
@@ -173,7 +175,9 @@ class TrainingOptions(Options):
         SYNCHRONOUS, "asynchronous: branches of the network run at the same time"
     )
     trace_level: int = option(0, "0: few lines in the log, 1: more")
-    show_every: int = option(10, "minibatches between two lines of the log", least=1, cntk="numMBsToShowResult")
+    show_every: int = option(
+        10, "minibatches between two lines of the log", unit="minibatches", least=1, cntk="numMBsToShowResult"
+    )
     show_first: int = option(0, "minibatches at the start of an epoch with a line each", cntk="firstMBsToShowResult")
 
     def __post_init__(self) -> None:

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from readers.config.options import Options, option
 from readers.errors import FormatError
 
 VERSION = 1
 IGNORE_HINT = "ignoreFeatureMismatch=true uses them anyway"  # end of messages about configurations
+
 MAX_RATES = 16  # a record of more sample rates names none
 MAX_CONTEXT = 10_000  # frames
 MAX_ROWS = 1000  # of static features
@@ -25,6 +27,17 @@ TYPES: dict[str, type] = {
     "SPEECHMEAN": tuple,
 }
 _CHECKSUM = re.compile("[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MismatchOptions(Options):
+    """Whether features are compared with those of other files and of the model."""
+
+    ignores_mismatch: bool = option(
+        False,
+        "use features that were computed in another way than those of other files, or than those of the model",
+        cntk="ignoreFeatureMismatch",
+    )
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from readers.common.extensions import OPTION, extensions_of
 from readers.common.report import Progress
 from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
+from readers.config.options import Options, option
 from readers.config.values import Schedule, did_you_mean
 from readers.errors import ConfigError
 from readers.minibatches.sequence_layout import SequenceLayout
@@ -51,6 +52,20 @@ OTHER_NAMES = {
     "CNTKTextFormatReader": "is a reader of CNTK 2, which is not supported; expected UCIFastReader or LUSequenceReader",
     "ImageReader": "is a reader of images, which is not supported; expected UCIFastReader",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderBlock(Options):
+    """What every reader block may have."""
+
+    reader_type: str = option(next(iter(READERS)), "kind of reader, or the name of a class that an extension defines")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriterBlock(Options):
+    """What every writer block may have."""
+
+    writer_type: str = option(next(iter(WRITERS)), "kind of writer, or the name of a class that an extension defines")
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,16 +344,15 @@ def open_writer(config: Config) -> Writer:
 
 def reader_class(config: Config) -> type:
     """Return the class that readerType selects.  Raises ConfigError if there is none."""
-    return _pick(config, "readerType", READERS, Reader)
+    return _pick(config, "readerType", ReaderBlock.from_block(config).reader_type, READERS, Reader)
 
 
 def writer_class(config: Config) -> type:
     """Return the class that writerType selects.  Raises ConfigError if there is none."""
-    return _pick(config, "writerType", WRITERS, Writer)
+    return _pick(config, "writerType", WriterBlock.from_block(config).writer_type, WRITERS, Writer)
 
 
-def _pick(config: Config, key: str, known: dict[str, str], base: type) -> type:
-    name = config.text(key, next(iter(known)))
+def _pick(config: Config, key: str, name: str, known: dict[str, str], base: type) -> type:
     by_lower = {one.lower(): target for one, target in known.items()}
     if name.lower() in by_lower:
         return _load(by_lower[name.lower()])

@@ -9,8 +9,7 @@ at the edges, the window of each frame is then contiguous, so that stacking is a
 
 import numpy as np
 
-from readers.config.config import Config
-from readers.errors import ConfigError, ShapeError
+from readers.errors import ShapeError
 
 
 def splice(frames: np.ndarray, left: int, right: int) -> np.ndarray:
@@ -64,14 +63,3 @@ def windows(padded: np.ndarray, width: int) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(
         padded, (num_frames - width + 1, width * dim), (dim * step, step), writeable=False
     )
-
-
-def context_frames(config: Config) -> tuple[int, int] | None:
-    """Return (left, right) of contextWindow; None if it is 1 or not set, so that `dim` determines the window."""
-    values = config.ints("contextWindow", "1")
-    where, what = config.where("contextWindow"), config.full_name("contextWindow")
-    if len(values) == 2 and min(values) >= 0:
-        return values[0], values[1]
-    if len(values) != 1 or values[0] < 1 or values[0] % 2 == 0:
-        raise ConfigError(f"{where}: {what} is {':'.join(map(str, values))}; expected an odd number or left:right")
-    return None if values[0] == 1 else (values[0] // 2, values[0] // 2)

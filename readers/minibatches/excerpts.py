@@ -17,60 +17,54 @@ import numpy as np
 
 from readers.config.config import Config
 from readers.config.feature_record import MAX_CONTEXT, MAX_SUBSAMPLING, FeatureRecord
-from readers.errors import ConfigError
+from readers.config.options import Options, option
 
 MUCH_CONTEXT = 4  # columns of context for each one that counts; 20 are usual beside a chunk of 50
-EXCERPT_NAMES = ("frameSubsampling", "frameShift", "chunkFrames", "chunkContext")
 
 
-@dataclass(frozen=True)
-class ExcerptOptions:
-    """Options of a reader block.
+@dataclass(frozen=True, kw_only=True)
+class ExcerptOptions(Options):
+    """What part of an utterance is a sequence, and how many input frames are a column: in the block of a reader."""
 
-    Attributes
-    ----------
-    subsampling : int
-        Input frames per column.
-    shifted : bool
-        Whether training draws shifts (frameShift).
-    num_columns : int
-        Columns of an excerpt (chunkFrames in input frames); 0 for whole utterances.
-    context : (int, int)
-        Columns before and after an excerpt that are not counted.
-    """
+    subsampling: int = option(
+        1, "input frames for each column", unit="frames", least=1, most=MAX_SUBSAMPLING, cntk="frameSubsampling"
+    )
+    shifted: bool = option(
+        True, "begin the columns of each utterance in training at another frame in every sweep", cntk="frameShift"
+    )
+    chunk_frames: int = option(
+        0, "length of the parts into which utterances are cut; 0: whole utterances", unit="frames", least=0
+    )
+    context: tuple[int, ...] = option(
+        (0, 0), "columns before and after a part that are computed but not counted, left:right", unit="columns",
+        least=0, most=MAX_CONTEXT, cntk="chunkContext",
+    )  # fmt: skip
 
-    subsampling: int = 1
-    shifted: bool = True
-    num_columns: int = 0
-    context: tuple[int, int] = (0, 0)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require(
+            "chunk_frames",
+            self.chunk_frames == 0 or self.chunk_frames >= self.subsampling,
+            f"is {self.chunk_frames}; expected at least {self.subsampling}, the frames of a column, or 0 for whole "
+            "utterances",
+        )
+        context = ":".join(map(str, self.context))
+        self.require("context", len(self.context) == 2, f"is {context}; expected two numbers of columns, left:right")
 
-    @classmethod
-    def from_config(cls, config: Config, frame_mode: bool, truncated: bool) -> "ExcerptOptions":
-        """Return the options of a reader block.  Raises ConfigError."""
-        subsampling, chunk = config.int("frameSubsampling", 1), config.int("chunkFrames", 0)
-        context = config.ints("chunkContext", "0:0")
+    def check(self, frame_mode: bool, truncated: bool) -> None:
+        """Raise OptionFault for options that do not go with the order in which frames are visited."""
+        chunk, context = self.chunk_frames, ":".join(map(str, self.context))
+        in_order = "expected it only with frameMode=false, which keeps the frames of an utterance in order"
+        self.require("subsampling", not frame_mode or self.subsampling == 1, f"is {self.subsampling}; {in_order}")
+        self.require("chunk_frames", not frame_mode or not chunk, f"is {chunk}; {in_order}")
+        whole = "expected it only with frameMode=false and truncated=false"
+        self.require("chunk_frames", not truncated or not chunk, f"is {chunk}; {whole}")
+        self.require("context", not (frame_mode or truncated) or not any(self.context), f"is {context}; {whole}")
 
-        def refuse(name: str, expected: str) -> None:
-            raise ConfigError(
-                f"{config.where(name)}: {config.full_name(name)} is {config.text(name)}; expected {expected}"
-            )
-
-        if not 1 <= subsampling <= MAX_SUBSAMPLING:
-            refuse("frameSubsampling", f"1 to {MAX_SUBSAMPLING}")
-        if chunk and chunk < subsampling:
-            refuse("chunkFrames", f"at least {subsampling}, the frames of a column, or 0 for whole utterances")
-        if len(context) != 2 or not all(0 <= count <= MAX_CONTEXT for count in context):
-            refuse("chunkContext", f"two numbers of columns, left:right, 0 to {MAX_CONTEXT}")
-        left, right = context
-        if frame_mode:
-            for name, given in (("frameSubsampling", subsampling > 1), ("chunkFrames", chunk)):
-                if given:
-                    refuse(name, "it only with frameMode=false, which keeps the frames of an utterance in order")
-        if frame_mode or truncated:
-            for name, given in (("chunkFrames", chunk), ("chunkContext", left or right)):
-                if given:
-                    refuse(name, "it only with frameMode=false and truncated=false")
-        return cls(subsampling, config.bool("frameShift", True), -(-chunk // subsampling), (left, right))
+    @property
+    def num_columns(self) -> int:
+        """Columns of a part; 0 for whole utterances."""
+        return -(-self.chunk_frames // self.subsampling)
 
     def num_columns_of(self, num_frames: np.ndarray | int) -> np.ndarray | int:
         """Return the number of columns of utterances, without context."""

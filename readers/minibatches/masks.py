@@ -8,7 +8,7 @@ Source: Park et al., SpecAugment: A simple data augmentation method for automati
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -37,13 +37,10 @@ class MaskOptions(Options):
     where: str = given("", '"file:line" of the block')
 
     @classmethod
-    def from_config(cls, stream: Config) -> Self | None:
-        """Return the options of a feature stream, None without the block.  Raises ConfigError."""
-        if not stream.has_own("specAugment"):
-            return None
-        block = stream.block("specAugment")
+    def from_block(cls, block: Config, **values: Any) -> Self:
+        """Return the options that a block sets.  Raises ConfigError, also for an unknown name."""
         check_keys(block, cls.option_keys(), {})
-        return cls.from_block(block, where=stream.where("specAugment"))
+        return super().from_block(block, where=block.where(), **values)
 
 
 def channels_of(record: FeatureRecord | None, dim: int) -> np.ndarray | None:

@@ -12,10 +12,66 @@ entered in the middle of a sweep.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from readers.config.options import option
+from readers.config.values import parse_int
+from readers.errors import ConfigError
+from readers.minibatches.base import ReaderBlock
+
 _CHUNKS, _GROUP, _BLOCK = range(3)  # purpose of a random generator, part of its seed
+
+
+def window_of(text: str) -> int | None:
+    """Return the frames that are shuffled together by a value of `randomize`: None for auto and none, 0 for a fault."""
+    if text.lower() in ("auto", "none"):
+        return None
+    try:
+        return max(parse_int(text, "", ""), 0)
+    except ConfigError:
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinibatchOptions(ReaderBlock):
+    """How a reader ends an epoch."""
+
+    minibatch_mode: Literal["partial", "full"] = option(
+        "partial", "whether training uses the last, shorter minibatch of an epoch, or full ones only"
+    )
+
+    @property
+    def partial(self) -> bool:
+        """Whether training uses the last, short minibatch of an epoch."""
+        return self.minibatch_mode == "partial"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitOptions(MinibatchOptions):
+    """The order in which a reader visits frames or records."""
+
+    randomize: str = option(
+        "auto",
+        "range over which frames are shuffled: auto for as many as memory allows, none for the order of the files, or "
+        "a number of frames",
+        check=lambda text: window_of(text) != 0,
+        expected="auto, none or a number of frames",
+    )
+    max_frames: int = option(
+        2_000_000, "frames or records to keep in memory", unit="frames", least=1, cntk="maxFramesInMemory"
+    )
+
+    @property
+    def shuffle(self) -> bool:
+        """Whether the order is random."""
+        return self.randomize.lower() != "none"
+
+    @property
+    def window(self) -> int | None:
+        """Frames that are shuffled together; None for as many as memory permits."""
+        return window_of(self.randomize)
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,30 @@ Source: CNTK book 7.1.9.
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from readers.config.config import Config
+from readers.config.options import Options, option
 from readers.errors import ConfigError, FormatError, ShapeError
 from readers.htk.parameter_file import USER, write_htk
 from readers.htk.scp import read_list
-from readers.minibatches.base import Utterance, Writer
+from readers.minibatches.base import Utterance, Writer, WriterBlock
 from readers.sources.frames.streams import naming
 from readers.writers.node_files import count_odd, refuse_absent
 
-WRITER_NAMES = ("writerType",)
-NODE_NAMES = ("dim", "scpFile", "file", "type")
 _FRAMES = re.compile(r"\[\d+,\d+\]$")  # a frame range, as in the SCP of a reader
 MAX_DIM = 65535 // 4  # the header stores the bytes per frame in 16 bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class HTKNodeOptions(Options):
+    """The block of a node of HTKMLFWriter."""
+
+    dim: int = option(help="rows of the node", least=1, most=MAX_DIM)
+    list_file: Path = option(help="list of the files to write, one for each utterance", cntk="scpFile file")
+    type: Literal["real"] = option("real", "what the files contain", own=True)
 
 
 @dataclass(frozen=True)
@@ -69,9 +78,9 @@ class HTKMLFWriter(Writer):
                 "expected a block named as a node, with dim and scpFile"
             )
         self.outputs = {name: _open_output(name, block) for name, block in blocks.items()}
-        self.warnings = [str(unknown) for unknown in config.unknown([*WRITER_NAMES, *blocks])]
+        self.warnings = [str(unknown) for unknown in config.unknown([*WriterBlock.option_keys(), *blocks])]
         for block in blocks.values():
-            self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
+            self.warnings.extend(map(str, block.unknown(HTKNodeOptions.option_keys())))
         self._refuse_same_paths()
 
     @property
@@ -126,18 +135,13 @@ class HTKMLFWriter(Writer):
 
 
 def _open_output(name: str, block: Config) -> NodeOutput:
-    if block.has_own("type"):
-        block.choice("type", ["real"])
-    dim = block.int("dim")
-    if not 1 <= dim <= MAX_DIM:
-        raise ConfigError(f"{block.where('dim')}: {block.full_name('dim')} is {dim}; expected 1 to {MAX_DIM}")
-    key = "file" if block.has_own("file") and not block.has_own("scpFile") else "scpFile"
-    list_file = block.path(key)
-    with naming(block, key):
+    options = HTKNodeOptions.from_block(block)
+    list_file = options.list_file
+    with naming(block, options.declaration("list_file").set_by(block)):
         paths = [path.replace("\\", "/") for path in read_list(list_file)]
     for number, path in enumerate(paths, 1):
         if _FRAMES.search(path):
             raise FormatError(
                 f"{list_file}, entry {number}: {path!r} has a frame range; expected the path of a file to write"
             )
-    return NodeOutput(name, dim, paths, str(list_file))
+    return NodeOutput(name, options.dim, paths, str(list_file))

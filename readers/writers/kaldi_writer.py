@@ -14,25 +14,50 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import IO, ClassVar, Literal
 
 import numpy as np
 
 from readers.common.files import atomic_write, require_writable
 from readers.config.config import Config
+from readers.config.options import Options, option
 from readers.errors import ConfigError, FormatError, ShapeError
 from readers.kaldi.ark import write_matrix
 from readers.kaldi.specifiers import parse_specifier
-from readers.minibatches.base import Utterance
+from readers.minibatches.base import Utterance, WriterBlock
 from readers.writers.node_files import NodeFilesWriter, refuse_absent
 
-NODE_NAMES = ("arkFile", "scpFile", "format", "dim", "type")
-# With Kaldicmd: of a node, where lists of utterances have no effect, and of the writer, all without effect.
-KALDI2_NODE_NAMES = ("Kaldicmd", "scpFile", "file", "dim", "type")
-KALDI2_NAMES = (
-    *("readMethod", "frameMode", "miniBatchMode", "randomize"),
-    *("verbosity", "overflowValue", "maxNumOverflowWarning"),
-)
+# With Kaldicmd: of a node, and of the writer.
+LISTS = dict.fromkeys(("scpFile", "file"), "archives need no list of utterances")
+OF_READER = dict.fromkeys(("readMethod", "frameMode", "miniBatchMode", "randomize"), "it is for the reader") | {
+    "verbosity": "the program has one log for everything",
+    **dict.fromkeys(("overflowValue", "maxNumOverflowWarning"), "numbers do not overflow"),
+}
+WITHOUT_EFFECT = LISTS | OF_READER
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeOptions(Options):
+    """The block of a node of any writer of archives."""
+
+    dim: int | None = option(None, "rows of the node, which are checked", own=True)
+    type: Literal["real"] = option("real", "what the archive contains", own=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KaldiNodeOptions(NodeOptions):
+    """The block of a node of KaldiWriter."""
+
+    ark: Path = option(help="archive to write", cntk="arkFile")
+    scp: Path | None = option(None, "script file to write, with the places of the matrices", cntk="scpFile", own=True)
+    format: Literal["binary", "text"] = option("binary", "form of the archive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kaldi2NodeOptions(NodeOptions):
+    """The block of a node of Kaldi2Reader as a writer."""
+
+    command: str = option(help="archive to write, as ark:FILE or ark,scp:FILE,FILE", cntk="Kaldicmd", own=True)
 
 
 @dataclass(eq=False)
@@ -76,7 +101,6 @@ class KaldiWriter(NodeFilesWriter):
     Kaldi documentation, "Kaldi I/O mechanisms".
     """
 
-    node_names: ClassVar[Sequence[str]] = NODE_NAMES
     idle_names: ClassVar[Sequence[str]] = ()
 
     def __init__(self, config: Config):
@@ -87,9 +111,12 @@ class KaldiWriter(NodeFilesWriter):
                 f"{config.where()}: {config.full_name()} has no outputs; expected a block named as a node, with arkFile"
             )
         self.outputs = {name: self._open_output(name, block) for name, block in blocks.items()}
-        self.warnings = [str(unknown) for unknown in config.unknown(["writerType", *self.idle_names, *blocks])]
+        self.warnings = [
+            str(unknown) for unknown in config.unknown([*WriterBlock.option_keys(), *self.idle_names, *blocks])
+        ]
         for block in blocks.values():
-            names = KALDI2_NODE_NAMES if block.has_own("Kaldicmd") else self.node_names
+            by_command = [*Kaldi2NodeOptions.option_keys(), *LISTS]
+            names = by_command if block.has_own("Kaldicmd") else KaldiNodeOptions.option_keys()
             self.warnings.extend(map(str, block.unknown(names)))
         files = [path.absolute() for one in self.outputs.values() for path in one.paths]
         for path in files:
@@ -103,13 +130,9 @@ class KaldiWriter(NodeFilesWriter):
     def _open_output(name: str, block: Config) -> ArkOutput:
         if block.has_own("Kaldicmd"):
             return _command_output(name, block)
-        return ArkOutput(
-            name,
-            block.path("arkFile"),
-            block.path("scpFile") if block.has_own("scpFile") else None,
-            block.choice("format", ["binary", "text"], "binary") == "text",
-            *_dimension(block, "arkFile"),
-        )
+        options = KaldiNodeOptions.from_block(block)
+        where = block.where("arkFile" if options.dim is None else "dim")
+        return ArkOutput(name, options.ark, options.scp, options.format == "text", options.dim, where)
 
     @property
     def nodes(self) -> list[str]:
@@ -152,18 +175,10 @@ def _writing(output: ArkOutput) -> Iterator[IO]:
             file.writelines(f"{key} {output.ark.as_posix()}:{offset}\n" for key, offset in output.keys.items())
 
 
-def _dimension(block: Config, key: str) -> tuple[int | None, str]:
-    """Return dim and its place; None and that of `key` if it is not set."""
-    if block.has_own("type"):
-        block.choice("type", ["real"])
-    return (block.int("dim"), block.where("dim")) if block.has_own("dim") else (None, block.where(key))
-
-
 class Kaldi2Writer(KaldiWriter):
     """Writes Kaldi archives that the block of a node names as CNTK's Kaldi2Reader does; see KaldiWriter."""
 
-    node_names = KALDI2_NODE_NAMES
-    idle_names = KALDI2_NAMES
+    idle_names = tuple(OF_READER)
 
     @staticmethod
     def _open_output(name: str, block: Config) -> ArkOutput:
@@ -174,9 +189,11 @@ class Kaldi2Writer(KaldiWriter):
 
 def _command_output(name: str, block: Config) -> ArkOutput:
     """Return the output that Kaldicmd describes. Raises ArgonautError."""
-    where, key = f"{block.where('Kaldicmd')}: {block.full_name('Kaldicmd')}", "Kaldicmd"
-    found = parse_specifier(block.text(key), where, 2, standard=True)
+    options = Kaldi2NodeOptions.from_block(block)
+    where = f"{block.where('Kaldicmd')}: {block.full_name('Kaldicmd')}"
+    found = parse_specifier(options.command, where, 2, standard=True)
     files = {kind: Path(path) for kind, path in zip(found.kinds, found.paths)}
     if "ark" not in files or len(files) < len(found.kinds):
-        raise FormatError(f"{where}: {block.text(key)!r}; expected ark:FILE, or ark,scp:FILE,FILE")
-    return ArkOutput(name, files["ark"], files.get("scp"), found.text, *_dimension(block, key))
+        raise FormatError(f"{where}: {options.command!r}; expected ark:FILE, or ark,scp:FILE,FILE")
+    place = block.where("Kaldicmd" if options.dim is None else "dim")
+    return ArkOutput(name, files["ark"], files.get("scp"), found.text, options.dim, place)

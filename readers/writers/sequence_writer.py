@@ -15,21 +15,30 @@ from abc import abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 import numpy as np
 
 from readers.common.files import atomic_write, require_writable
 from readers.config.config import Config
+from readers.config.options import Options, located_faults, option
 from readers.errors import ConfigError, ShapeError
-from readers.minibatches.base import Utterance
+from readers.minibatches.base import Utterance, WriterBlock
 from readers.sources.frames.streams import naming
 from readers.sources.sentences.lu_sequence_reader import read_classed_tokens, read_tokens
 from readers.sources.sentences.model_words import read_words
 from readers.writers.node_files import NodeFilesWriter, refuse_absent
 
-WRITER_NAMES = ("writerType",)
-NODE_NAMES = ("file", "token", "mode", "nbest")
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceNodeOptions(Options):
+    """The block of a node of LMSequenceWriter and LUSequenceWriter."""
+
+    file: Path = option(help="text to write")
+    token: Path = option(help="the words or labels of the rows, one on each line, or a model that has them")
+    # The mode of an enclosing block is that of a reader.
+    mode: Literal["plain", "class"] = option("plain", "whether each label has its class behind it", own=True)
+    nbest: int = option(1, "words or labels to write for each frame, the best first", least=1)
 
 
 @dataclass(frozen=True)
@@ -70,12 +79,13 @@ class SequenceWriter(NodeFilesWriter):
                 f"{config.where()}: {config.full_name()} has no outputs; "
                 "expected a block named as a node, with file and token"
             )
-        self.warnings = [str(unknown) for unknown in config.unknown([*WRITER_NAMES, *blocks])]
+        self.warnings = [str(unknown) for unknown in config.unknown([*WriterBlock.option_keys(), *blocks])]
         self.outputs: dict[str, TokenOutput] = {}
         taken: dict[Path, str] = {}
         for name, block in blocks.items():
-            self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
-            path = block.path("file")
+            self.warnings.extend(map(str, block.unknown(SequenceNodeOptions.option_keys())))
+            options = SequenceNodeOptions.from_block(block)
+            path, tokens = options.file, options.token
             require_writable(path)
             if path.absolute() in taken:
                 raise ConfigError(
@@ -83,22 +93,16 @@ class SequenceWriter(NodeFilesWriter):
                     "each node"
                 )
             taken[path.absolute()] = name
-            tokens = block.path("token")
             if os.path.realpath(tokens) == os.path.realpath(path):
                 raise ConfigError(
                     f"{block.where('file')}: {path} is its token file and would be overwritten; expected another file"
                 )
-            # The mode of an enclosing block is that of a reader.
-            mode = block.choice("mode", ("plain", "class")) if block.has_own("mode") else "plain"
             with naming(block, "token"):
-                names = self.read_names(tokens, mode)
-            nbest = block.int("nbest", 1)
-            if not 1 <= nbest <= len(names):
-                raise ConfigError(
-                    f"{block.where('nbest')}: {block.full_name('nbest')} is {nbest}; expected 1 to {len(names)}, the "
-                    "number of tokens"
-                )
-            self.outputs[name] = TokenOutput(name, path, names, block.where(), nbest)
+                names = self.read_names(tokens, options.mode)
+            with located_faults(block):
+                expected = f"expected 1 to {len(names)}, the number of tokens"
+                options.require("nbest", options.nbest <= len(names), f"is {options.nbest}; {expected}")
+            self.outputs[name] = TokenOutput(name, path, names, block.where(), options.nbest)
 
     @staticmethod
     @abstractmethod

@@ -8,95 +8,101 @@ no utterances.  Source: CNTK book 3.5.5, and the `format` block of later version
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any, Literal, TextIO
 
 import numpy as np
 
 from readers.common.files import atomic_write, require_writable
 from readers.config.config import Config
-from readers.errors import ConfigError, ShapeError
+from readers.config.options import Options, given, option
+from readers.errors import ShapeError
 from readers.htk.frame_labels import read_state_list
 from readers.minibatches.base import Utterance
 from readers.sources.frames.streams import naming
 from readers.writers.node_files import NodeFilesWriter
 
-TYPES = ("real", "category", "sparse")
-PIECES = ("prologue", "epilogue", "sequenceSeparator", "sequencePrologue", "sequenceEpilogue", "elementSeparator",
-          "sampleSeparator")  # fmt: skip
-NAMES = ("type", "labelMappingFile", "transpose", "precisionFormat", *PIECES)
 _ESCAPES = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\s": " "}
 _PRECISION = "0123456789.+-"
 
 
-@dataclass(frozen=True)
-class TextFormat:
-    """Text layout of values.
+def _unescape(text: str) -> str:
+    for escape, character in _ESCAPES.items():
+        text = text.replace(escape, character)
+    return text
 
-    Attributes
-    ----------
-    type : {"real", "category", "sparse"}
-        All values; the row of the largest value of each frame, or its label; or `row:value` for all non-zero values.
-    labels : list of str or None
-        Names of the rows, for category.
-    transpose : bool
-        Whether a line of text is a frame, instead of a row of the node.
-    number : str
-        printf format of a value.
+
+def _is_precision(text: str) -> bool:
+    try:
+        return not set(text) - set(_PRECISION) and len(text) <= 6 and len(f"%{text}f" % 1.0) <= 200
+    except ValueError:
+        return False
+
+
+def _piece(default: str, help: str) -> Any:
+    """Declare a text before, after or between values."""
+    return option(default, help, own=True, parse=_unescape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormat(Options):
+    """Text layout of values: the block format of action write.
 
     Notes
     -----
-    The other attributes are texts before, after and between values.  In all of them `%s` is replaced by the name of the
-    node; in those of sequences, `%n` by the number of the utterance, from 1, `%d` by that of the sequence, from 0, `%k`
-    by the key of the utterance and `%x` by the shape, `rows frames`.
+    In the texts before, after and between values `%s` is replaced by the name of the node; in those of sequences, `%n`
+    by the number of the utterance, from 1, `%d` by that of the sequence, from 0, `%k` by the key of the utterance and
+    `%x` by the shape, `rows frames`.
 
     References
     ----------
     CNTK book 3.5.5.
     """
 
-    type: str = "real"
-    labels: tuple[str, ...] = ()
-    transpose: bool = True
-    number: str = "%f"
-    prologue: str = ""
-    epilogue: str = ""
-    sequence_separator: str = ""
-    sequence_prologue: str = ""
-    sequence_epilogue: str = "\n"
-    element_separator: str = " "
-    sample_separator: str = "\n"
+    # The top level may have a type, and readers have a labelMappingFile.
+    type: Literal["real", "category", "sparse"] = option(
+        "real",
+        "all values (real), the row of the largest value of each frame or its label (category), or row:value for all "
+        "values that are not zero (sparse)",
+        own=True,
+    )
+    label_file: Path | None = option(
+        None, "names of the rows, one on each line, with {type}=category", cntk="labelMappingFile", own=True
+    )
+    labels: tuple[str, ...] = given((), "names of the rows")
+    transpose: bool = option(True, "write a frame on each line, not a row of the node")
+    precision: str = option(
+        "", "printf format of a value, between % and f", cntk="precisionFormat", own=True, check=_is_precision,
+        expected="the part between % and f of a printf format, such as .4",
+    )  # fmt: skip
+    prologue: str = _piece("", "text at the beginning of a file")
+    epilogue: str = _piece("", "text at the end of a file")
+    sequence_separator: str = _piece("", "text between sequences")
+    sequence_prologue: str = _piece("", "text before a sequence")
+    sequence_epilogue: str = _piece("\n", "text after a sequence")
+    element_separator: str = _piece(" ", "text between the values of a line")
+    sample_separator: str = _piece("\n", "text between the lines of a sequence")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fits = self.label_file is None or self.type == "category"
+        self.require("label_file", fits, f"goes with {{type}}=category; expected that type, not {self.type}")
 
     @classmethod
     def from_config(cls, config: Config) -> "TextFormat":
-        """Read a format block.  Raises ConfigError, also for unknown names."""
-        config.refuse_unknown(NAMES)
-        kind = config.choice("type", TYPES) if config.has_own("type") else "real"  # the top level may have a type
-        labels: tuple[str, ...] = ()
-        if config.has_own("labelMappingFile"):
-            if kind != "category":
-                raise ConfigError(
-                    f"{config.where('labelMappingFile')}: {config.full_name('labelMappingFile')} goes with "
-                    f"type=category; expected that type, not {kind}"
-                )
-            with naming(config, "labelMappingFile"):
-                labels = tuple(read_state_list(config.path("labelMappingFile")))
-        precision = config.text("precisionFormat", "") if config.has_own("precisionFormat") else ""
-        number = f"%{precision}f"
-        try:
-            if set(precision) - set(_PRECISION) or len(precision) > 6 or len(number % 1.0) > 200:
-                raise ValueError(precision)
-        except ValueError as fault:
-            raise ConfigError(
-                f"{config.where('precisionFormat')}: {config.full_name('precisionFormat')} is {precision!r}; "
-                "expected the part between % and f of a printf format, such as .4"
-            ) from fault
-        pieces = {}
-        for name in PIECES:
-            if config.has_own(name):
-                pieces[_snake(name)] = _unescape(config.text(name, ""))
-        return cls(kind, labels, config.bool("transpose", True), number, **pieces)
+        """Read a format block with its list of labels.  Raises ConfigError, also for unknown names."""
+        config.refuse_unknown(cls.option_keys())
+        options = cls.from_block(config)
+        if options.label_file is None:
+            return options
+        with naming(config, "labelMappingFile"):
+            return replace(options, labels=tuple(read_state_list(options.label_file)))
+
+    @property
+    def number(self) -> str:
+        """printf format of a value."""
+        return f"%{self.precision}f"
 
     def sequence(self, node: str, values: np.ndarray, key: str, minibatch: int, number: int) -> str:
         """Return the text of one sequence, values (rows, T), with its prologue and epilogue."""
@@ -193,13 +199,3 @@ class TextWriter(NodeFilesWriter):
         separator = self._format.sequence_separator
         self.file(node).write((separator if first else "") + separator.join(texts))
         self._num_sequences[node] = first + len(texts)
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{one.lower()}" if one.isupper() else one for one in name)
-
-
-def _unescape(text: str) -> str:
-    for escape, character in _ESCAPES.items():
-        text = text.replace(escape, character)
-    return text

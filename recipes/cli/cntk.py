@@ -32,16 +32,19 @@ run, 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP: finished epochs are k
 
 import contextlib
 import importlib.util
+import math
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from readers.common.environment import available_cores, using_cores
 from readers.common.files import atomic_write, require_writable
 from readers.common.text import is_count
+from readers.config.config import Config
+from readers.config.options import Options, option
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 from recipes.cli.console import loss_lines, one_line, print_note, progress_display, run_guarded
@@ -51,12 +54,37 @@ from recipes.cli.parser import print_version
 BANNER = "#" * 46
 ALLOW_COMMANDS = "--allow-commands"
 OPTIONS = ("--help", "--version", "--scheduler", "--extension", ALLOW_COMMANDS)
-# Settings outside of all blocks, most of them listed above.  A similar name gives a warning.
-TOP_NAMES = (
-    "command", "precision", "type", "deviceId", "numCPUThreads", "randomSeed",
-    "traceLevel", "stderr", "doneFile", "makeMode", "extendTraining", "modelPath", "ndlMacros", "scheduler", "engine",
-)  # fmt: skip
-PRECISIONS = ("float", "double")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopOptions(Options):
+    """What stands outside of all blocks of a configuration."""
+
+    commands: tuple[str, ...] = option(
+        ("train",), "blocks to run, in this order", cntk="command", expected="the name of a block"
+    )
+    precision: Literal["float", "double"] = option("float", "numbers of networks: of 32 or 64 bits")
+    old_precision: Literal["float", "double"] | None = option(
+        None, "older name of {precision}, which it replaces", cntk="type"
+    )
+    device: str = option("auto", "auto for a GPU if there is one, cpu or -1, or the number of a GPU", cntk="deviceId")
+    threads: int = option(
+        0, "cores to use; 0: all, or as in OMP_NUM_THREADS; -1: all but one", unit="cores", cntk="numCPUThreads"
+    )
+    seed: int = option(
+        0, "seed of initial weights, order of the data and dropout", least=0, most=math.inf, cntk="randomSeed"
+    )
+    log: str = option("", "prefix of the log file, before the names of the commands and .log", cntk="stderr")
+    done_file: str = option("", "file to write when all commands have finished")
+    engine: tuple[str, ...] = option(
+        (), "full, plain (all optimisations of the engine off), or the optimisations to switch off; by default that of "
+        "the environment variable ARGONAUT_ENGINE, or full",
+    )  # fmt: skip
+
+
+# Settings of commands that often stand outside of all blocks.
+OF_COMMANDS = ("traceLevel", "makeMode", "extendTraining", "modelPath", "ndlMacros", "scheduler")
+TOP_NAMES = (*TopOptions.option_keys(), *OF_COMMANDS)  # a similar name gives a warning
 ALIKE = 0.75
 ALIKE_IN_COMMAND = 0.9  # stricter, because blocks often contain names of the user's own
 
@@ -74,22 +102,23 @@ def main(argv: list[str] | None = None) -> int:
 def run(argv: list[str]) -> int:
     """Run the commands of a configuration and return the exit status."""
     from acoustic.actions import make_action
+    from acoustic.actions.base import CommandOptions
     from readers.config.config import AskedConfig, load_config
 
     argv = take_extensions(argv)
     allowed = ALLOW_COMMANDS in argv
     config = load_config(settings([argument for argument in argv if argument != ALLOW_COMMANDS]), AskedConfig)
-    commands = read_commands(config)
-    with open_log(config, commands) as log, engines(config):
+    commands, options = read_commands(config), TopOptions.from_block(config)
+    with open_log(options.log, commands) as log, engines(config, options):
         for warning in [*config.warnings, *config.misspelled(TOP_NAMES, ALIKE)]:
             log(f"warning: {warning}")
-        done = done_file(config)
+        done = done_file(options.done_file)
         common = replace(read_common_settings(config), allows_commands=allowed)
         # Construct, and thereby check, all actions before the first one starts.
         actions = {}
         for command in commands:
             block = config.block(command)
-            names = block.array("action", ["train"], "an action")
+            names = CommandOptions.from_block(block).actions
             for name in names:
                 title = command if len(names) == 1 else f"{command}-{name}"
                 actions[title] = make_action(name, block, common)
@@ -104,7 +133,7 @@ def run(argv: list[str]) -> int:
                 log(f"warning: {warning}")
         for warning in config.without_effect(commands, ALIKE):  # last, because it reads all blocks
             log(f"warning: {warning}")
-        with cpu_threads(config):
+        with cpu_threads(options.threads):
             statuses = [run_action(log, title, action) for title, action in actions.items()]
         if done is not None and max(statuses) < 2:
             with atomic_write(done, "w") as file:
@@ -113,18 +142,18 @@ def run(argv: list[str]) -> int:
     return max(statuses)
 
 
-def engines(config) -> contextlib.AbstractContextManager:
+def engines(config: Config, options: TopOptions) -> contextlib.AbstractContextManager:
     """Return a context in which networks run with the optimisations that `engine` names.  Raises ConfigError."""
     from acoustic.runtime.engine_options import EngineOptions, engine_text, engines_with
 
-    text = ":".join(config.array("engine", [engine_text()], "full, plain or an optimisation to switch off"))
+    text = ":".join(options.engine) or engine_text()
     EngineOptions.from_text(text, str(config.where("engine")))
     return engines_with(text)
 
 
-def read_commands(config) -> list[str]:
+def read_commands(config: Config) -> tuple[str, ...]:
     """Return the blocks to run: those that `command` names, else `train`.  Raises ConfigError if there is neither."""
-    commands = config.array("command", ["train"], "the name of a block")
+    commands = TopOptions.from_block(config).commands
     if not config.has("command") and not config.has(commands[0]):
         blocks = config.block_names()
         raise ConfigError(
@@ -155,9 +184,8 @@ def settings(argv: list[str]) -> list[str]:
     return found
 
 
-def done_file(config) -> Path | None:
-    """Return the path of `doneFile`, after removing the file of an earlier run; None if the setting is absent."""
-    name = config.text("doneFile", "")
+def done_file(name: str) -> Path | None:
+    """Return the path of `doneFile`, after removing the file of an earlier run; None for an empty name."""
     if not name:
         return None
     path = Path(name)
@@ -186,9 +214,8 @@ class Log:
 
 
 @contextlib.contextmanager
-def open_log(config, commands: list[str]) -> Iterator[Log]:
+def open_log(prefix: str, commands: Sequence[str]) -> Iterator[Log]:
     """Open the log of a run.  An error that ends the run is written to the log file, too."""
-    prefix = config.text("stderr", "")
     if not prefix:
         yield Log(None)
         return
@@ -240,28 +267,20 @@ def going_on(title: str, action) -> list[str]:
     return [f"{title}: finished epochs are kept; {again} continues after them"]
 
 
-def read_common_settings(config):
+def read_common_settings(config: Config):
     """Read precision, device and seed from the top level of the configuration.  Raises ConfigError."""
     from acoustic.actions import CommonSettings
 
-    seed = config.int("randomSeed", 0)
-    if seed < 0:
-        raise ConfigError(f"{config.where('randomSeed')}: randomSeed is {seed}; expected 0 or more")
+    options = TopOptions.from_block(config)
     return CommonSettings(
-        precision=read_precision(config),
-        device=read_device(config),
-        seed=seed,
+        precision=options.old_precision or options.precision,
+        device=read_device(config, options.device.lower()),
+        seed=options.seed,
         stdout=sys.stdout,
     )
 
 
-def read_precision(config) -> str:
-    """Return `float` or `double`: the setting `type`, as in CNTK, or `precision`.  Raises ConfigError."""
-    new = config.choice("precision", PRECISIONS, "float")
-    return config.choice("type", PRECISIONS, new)
-
-
-def old_names(config) -> list[str]:
+def old_names(config: Config) -> list[str]:
     """Return a note for each setting outside of the commands that has an old name."""
     if not config.has("type"):
         return []
@@ -269,9 +288,8 @@ def old_names(config) -> list[str]:
     return [f"{config.where('type')}: type is the old name of precision{replaced}"]
 
 
-def read_device(config) -> str:
+def read_device(config: Config, name: str) -> str:
     """Return the device that `deviceId` names, in the form that networks use."""
-    name = config.text("deviceId", "auto").lower()
     if name in ("cpu", "-1"):
         return "cpu"
     if name == "auto":
@@ -301,9 +319,8 @@ def num_gpus() -> int:
 
 
 @contextlib.contextmanager
-def cpu_threads(config) -> Iterator[int | None]:
-    """Use at most `numCPUThreads` cores in the body; yields their number, None for no limit."""
-    count = config.int("numCPUThreads", 0)
+def cpu_threads(count: int) -> Iterator[int | None]:
+    """Use at most `count` cores (`numCPUThreads`) in the body; yields their number, None for no limit."""
     if count == 0:
         yield None
         return

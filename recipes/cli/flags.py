@@ -56,7 +56,7 @@ def _keywords(declared: Option, options: type[Options]) -> dict[str, Any]:
         common["choices"] = declared.choices
     elif declared.flags[0].startswith("-"):
         common["metavar"] = declared.metavar
-    if declared.several == LIST and declared.flags[0].startswith("-"):
+    if declared.several and declared.flags[0].startswith("-"):
         common["action"] = "append"
     return common | {"type": _converter(declared)}
 

@@ -108,7 +108,6 @@ def check_top(config, commands: list[str]):
     from recipes.cli.cntk import read_common_settings
 
     common = config.check(lambda: read_common_settings(config)) or CommonSettings()
-    config.check(lambda: config.int("numCPUThreads", 0))
     config.check(lambda: config.bool("makeMode", True))
     config.check(lambda: config.bool("extendTraining", False))
     config.check(lambda: log_file(config, commands))
@@ -118,8 +117,9 @@ def check_top(config, commands: list[str]):
 def log_file(config, commands: list[str]) -> None:
     """Check that the log file named by `stderr` can be written."""
     from readers.common.files import require_writable
+    from recipes.cli.cntk import TopOptions
 
-    prefix = config.text("stderr", "")
+    prefix = TopOptions.from_block(config).log
     if prefix:
         require_writable(f"{prefix.replace(chr(92), '/')}_{'_'.join(commands)}.log")
 

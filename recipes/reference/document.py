@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from acoustic.nodes.base import Node
 from acoustic.nodes.option import REQUIRED, Option
 from acoustic.nodes.registry import registered_nodes
-from recipes.reference.parameters import HONOURED, Place, places
-from recipes.reference.source_names import default_text
+from recipes.reference.parameters import Parameter, Place, default_text, places
 
 GENERATED = """\
 This page is generated from the code by `python -m recipes.reference`.  Names are not case-sensitive.
@@ -175,15 +174,19 @@ def _place(place: Place) -> Iterator[str]:
     if place.refused:
         yield f"Refused: {place.refused}.\n"
         return
-    read = [one for one in place.parameters if one.state == HONOURED]
-    yield from _table(
-        ("parameter", "default"), [(f"`{one.name}`", f"`{one.default}`" * bool(one.default)) for one in read]
-    )
-    others = [one for one in place.parameters if one.state != HONOURED]
-    if others:
+    for title, rows in place.tables.items():
+        if title:
+            yield f"{title}\n"
+        yield from _table(("parameter", "default", "values", "meaning"), map(_parameter, rows))
+    if place.others:
         yield "Accepted without effect, or refused:\n"
-        rows = [(f"`{one.name}`", f"{one.state}: {one.reason}") for one in others]
+        rows = [(f"`{row.name}`", f"{row.state}: {row.meaning}") for row in place.others]
         yield from _table(("parameter", "reason"), rows)
+
+
+def _parameter(row: Parameter) -> tuple[str, ...]:
+    default = row.default if row.default in ("", "required") else f"`{row.default}`"
+    return f"`{row.name}`", default, row.values, row.meaning
 
 
 # Settings of HCopy
@@ -191,7 +194,7 @@ def _place(place: Place) -> Iterator[str]:
 
 def _hcopy_settings() -> Iterator[str]:
     from features.config import FeatureConfig
-    from features.settings import DEFAULTS, REFUSED, SETTINGS, WITHOUT_EFFECT
+    from features.settings import DEFAULTS, REFUSED, SETTINGS, VALUES, WITHOUT_EFFECT
 
     yield "# Settings of HCopy\n"
     yield GENERATED
@@ -199,11 +202,11 @@ def _hcopy_settings() -> Iterator[str]:
     yield "## Supported\n"
     plain = FeatureConfig()
     rows = []
-    for name, (field, _) in SETTINGS.items():
-        default = getattr(plain, field)
-        text = "" if default in (None, "") else f"`{_htk_text(default)}`"
-        rows.append((f"`{name}`", "required" if name == "TARGETKIND" else text))
-    yield from _table(("setting", "default"), rows)
+    for name, setting in SETTINGS.items():
+        default = getattr(plain, setting.field)
+        text = "" if default in (None, "", ()) else f"`{_htk_text(default)}`"
+        rows.append((f"`{name}`", "required" if name == "TARGETKIND" else text, VALUES[setting.parse], setting.meaning))
+    yield from _table(("setting", "default", "values", "meaning"), rows)
     yield "## Accepted without effect\n"
     yield "`argonaut hcopy` prints the names of these settings, and with `-v` the reasons.\n"
     yield from _table(("setting", "reason"), ((f"`{name}`", reason) for name, reason in WITHOUT_EFFECT.items()))

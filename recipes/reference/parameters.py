@@ -1,40 +1,69 @@
-"""The parameters of a configuration by block, with default and state, from the code that reads them."""
+"""The parameters of a configuration by block, as their declarations have them."""
 
 import importlib
-import inspect
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from recipes.reference.source_names import default_text, names_read
+from readers.config.options import Option, Options
+from readers.config.options.declaration import LIST, SCHEDULE
 
-HONOURED, REFUSED = "honoured", "refused"
-NO_EFFECT = "no effect"
+HONOURED, NO_EFFECT, REFUSED = "honoured", "no effect", "refused"
+KINDS = {int: "whole number", float: "number", bool: "`true` or `false`", str: "text", Path: "file"}
 
 
 @dataclass(frozen=True)
 class Parameter:
     """One parameter.
 
-    default: empty if there is none or if it is not a constant; reason: of a state other than HONOURED.
+    Parameters
+    ----------
+    name : str
+    default : str
+        Empty if there is none or if it depends on something.
+    values : str
+        What it may be: range, unit, choices.
+    meaning : str
+        Of a parameter that is not HONOURED, the reason.
+    state : str
     """
 
     name: str
     default: str = ""
+    values: str = ""
+    meaning: str = ""
     state: str = HONOURED
-    reason: str = ""
 
 
 @dataclass(frozen=True)
 class Place:
     """A block of the configuration.
 
-    section: of the CNTK book, empty if it is not in the book; refused: the reason if the whole block is refused.
+    Parameters
+    ----------
+    section : str
+        Of the CNTK book, empty if it is not in the book.
+    title : str
+    tables : mapping
+        What each table is about, empty for the block itself -> its parameters.
+    others : tuple of Parameter
+        Those without effect, and refused ones.
+    refused : str
+        The reason if the whole block is refused.
     """
 
     section: str
     title: str
-    parameters: tuple[Parameter, ...] = ()
+    tables: Mapping[str, tuple[Parameter, ...]]
+    others: tuple[Parameter, ...] = ()
     refused: str = ""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """All parameters."""
+        return (*(row for rows in self.tables.values() for row in rows), *self.others)
 
 
 def places() -> Iterator[Place]:
@@ -44,148 +73,280 @@ def places() -> Iterator[Place]:
     yield _sgd()
     yield _parallel()
     yield from _readers()
+    yield from _writers()
     yield from _actions()
     yield _top()
 
 
-def _simple_builder() -> Place:
-    from acoustic.descriptions.builders import parts as builder_parts
-    from acoustic.descriptions.builders import simple as simple_builder
+def rows_of(*kinds: type[Options]) -> tuple[Parameter, ...]:
+    """Return the rows of some classes of options, each name once: as the first class that has it declares it."""
+    rows: dict[str, Parameter] = {}
+    for kind in kinds:
+        for declared in kind.declared():
+            for name in (declared.key, *declared.other_keys) if declared.in_blocks else ():
+                rows.setdefault(name.lower(), _row(name, declared, kind))
+    return tuple(rows.values())
 
-    kinds = simple_builder.KINDS.values()
-    modules = dict.fromkeys(inspect.getmodule(kind.read) for kind in kinds)
-    read: dict[str, str | None] = {}
-    for module in (builder_parts, *modules):  # the default of the first kind, which is the default kind, is shown
-        read |= {name: default for name, default in names_read(module).items() if read.get(name) is None}
-    read["rnnType"] = next(iter(simple_builder.KINDS))
-    keys = {*builder_parts.COMMON_KEYS, *(key for kind in kinds for key in kind.keys)}
-    rows = [Parameter(name, read.get(name) or "") for name in sorted(keys, key=str.lower)]
-    rows += _without_effect(simple_builder.WITHOUT_EFFECT)
-    rows += _refused(simple_builder.KEYS_NOT_BUILT)
-    return Place("3.2.1", "SimpleNetworkBuilder", tuple(rows))
+
+def _row(name: str, declared: Option, kind: type[Options]) -> Parameter:
+    if name != declared.key:
+        return Parameter(name, meaning=f"another name of `{declared.key}`")
+    default = "required" if declared.required else default_text(declared.default)
+    keys = {option.name: f"`{option.key}`" for option in kind.declared()}
+    meaning = re.sub(r"\{(\w+)\}", lambda match: keys.get(match[1], match[0]), declared.help)
+    return Parameter(name, default, values_text(declared), meaning)
+
+
+def values_text(declared: Option) -> str:
+    """Return what a parameter may be."""
+    if isinstance(declared.type, type) and issubclass(declared.type, Options):
+        return "block"
+    text = declared.expected or " or ".join(f"`{choice}`" for choice in declared.choices) or declared.describe()
+    kind = KINDS.get(declared.type, "text")
+    if not text or text == declared.unit:
+        text = f"{kind} of {text}" if text else kind
+    several = {SCHEDULE: ", one for each epoch", LIST: ", any number of them"}
+    return text + several.get("" if declared.expected else declared.several, "")
+
+
+def default_text(value: object) -> str:
+    """Return a default as it is written in a configuration."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return "1#INF" if value == float("inf") else f"{value:g}"
+    if isinstance(value, list | tuple):
+        return ":".join(map(default_text, value))
+    text = "" if value is None else str(value)
+    return r"\s" if text.isspace() and text.isprintable() else text.encode("unicode_escape").decode()
+
+
+def _without_effect(names: Mapping[str, str]) -> tuple[Parameter, ...]:
+    return tuple(Parameter(name, meaning=reason, state=NO_EFFECT) for name, reason in names.items())
+
+
+def _refused(names: Mapping[str, str]) -> tuple[Parameter, ...]:
+    return tuple(Parameter(name, "", "", f"not implemented ({why})", REFUSED) for name, why in names.items())
+
+
+def _blocks(*names: str) -> tuple[Parameter, ...]:
+    return tuple(Parameter(name, values="block", meaning=BLOCKS[name]) for name in names)
+
+
+BLOCKS = {
+    "SimpleNetworkBuilder": "a predefined network",
+    "NDLNetworkBuilder": "a network that is described in NDL",
+    "EncoderNetworkBuilder": "the network of the encoder",
+    "DecoderNetworkBuilder": "the network of the decoder",
+    "SGD": "the training",
+    "autoAdjust": "automatic control of learning rate and minibatch size, with the names from `autoAdjustLR` on",
+    "parallelTrain": "training by several jobs",
+    "ModelAveragingSGD": "options of this method",
+    "DataParallelSGD": "options of this method",
+    "reader": "the data",
+    "cvReader": "data on which every epoch is validated",
+    "encoderReader": "sentences of the source",
+    "decoderReader": "sentences of the target",
+    "encoderCVReader": "sentences of the source for the validation",
+    "decoderCVReader": "sentences of the target for the validation",
+    "writer": "where outputs go",
+    "format": "layout of outputs as text",
+    "labelIn": "the input, as `inputLabel` of LUSequenceReader names it",
+    "labels": "the labels, as `outputLabel` of LUSequenceReader names them",
+    "features": "gives the input a second name",
+}
+
+
+# Network builders and training
+
+MODEL = Parameter("modelPath", "required", "file", "the model: every epoch writes MODEL.1, MODEL.2 and so on")
+
+
+def _simple_builder() -> Place:
+    from acoustic.descriptions.builders import simple
+
+    kinds = (kind.options for kind in simple.KINDS.values())
+    rows = sorted(rows_of(*kinds, simple.KindOptions), key=lambda row: row.name.lower())
+    others = _without_effect(simple.WITHOUT_EFFECT) + _refused(simple.KEYS_NOT_BUILT)
+    return Place("3.2.1", "SimpleNetworkBuilder", {"": tuple(rows)}, others)
 
 
 def _ndl_builder() -> Place:
-    from acoustic.descriptions.ndl import builder
+    from acoustic.descriptions.ndl.builder import NdlOptions
 
-    read = names_read(builder)
-    return Place("3.2.2", "NDLNetworkBuilder", tuple(Parameter(name, read.get(name) or "") for name in builder.KEYS))
+    return Place("3.2.2", "NDLNetworkBuilder", {"": rows_of(NdlOptions)})
 
 
 def _sgd() -> Place:
+    from acoustic.actions.train import TrainOptions
+    from acoustic.descriptions.builders.encoder_decoder import PairNames
+    from acoustic.nodes.sequence_criterion import SequenceOptions
     from acoustic.training import configuration
     from acoustic.training.control.options import AutoAdjust
     from acoustic.training.options import TrainingOptions
+    from acoustic.training.procedures.layerwise import LayerwiseOptions
     from acoustic.training.rules import RULES
 
-    rows = _from_fields(TrainingOptions, TrainingOptions.keys)
-    read = names_read(configuration)
-    rows += [Parameter(name, read.get(name) or "") for name in configuration.OTHER]
-    rows += [Parameter(name, default_text(one.default)) for name, one in configuration.SEQUENCE_OPTIONS.items()]
-    for rule in dict.fromkeys(RULES.values()):
-        rows += _from_fields(rule, rule.keys)
-    rows += _from_fields(AutoAdjust, AutoAdjust.keys)
-    rows += _without_effect(configuration.WITHOUT_EFFECT)
-    return Place("3.3.1", "SGD", tuple({row.name: row for row in reversed(rows)}.values())[::-1])
+    rules = dict.fromkeys(RULES.values())
+    kinds = (
+        TrainingOptions,
+        configuration.SgdOptions,
+        LayerwiseOptions,
+        SequenceOptions,
+        *rules,
+        AutoAdjust,
+        PairNames,
+    )
+    rows = (
+        MODEL,
+        *(row for row in rows_of(TrainOptions) if row.name == "makeMode"),
+        *_blocks("autoAdjust", "parallelTrain"),
+        *(row for row in rows_of(*kinds) if row.name not in configuration.WITHOUT_EFFECT),
+    )
+    return Place("3.3.1", "SGD", {"": rows}, _without_effect(configuration.WITHOUT_EFFECT))
 
 
 def _parallel() -> Place:
     from acoustic.training.parallel import options
 
-    rows = _from_fields(options.ParallelOptions, options.ParallelOptions.keys)
-    rows += [Parameter(name) for name in options.KEYS if name not in options.WITHOUT_EFFECT]
-    rows += _without_effect(options.WITHOUT_EFFECT)
-    return Place("", "parallelTrain in SGD", tuple(rows))
-
-
-def _from_fields(options: type, keys: Mapping[str, tuple[str, str]]) -> list[Parameter]:
-    """Return the rows of a dataclass of options; keys: field -> (name in a configuration, how it is read)."""
-    defaults = {
-        field.name: "" if field.default is MISSING else default_text(field.default) for field in fields(options)
+    tables = {
+        "": rows_of(options.ParallelOptions, options.MethodOptions) + _blocks(options.AVERAGING, options.DATA_PARALLEL),
+        f"In {options.AVERAGING}:": rows_of(options.AveragingOptions),
+        f"In {options.DATA_PARALLEL}:": rows_of(options.GradientOptions),
     }
-    return [Parameter(name, defaults.get(field, "")) for field, (name, _) in keys.items()]
+    idle = options.WITHOUT_EFFECT | options.AVERAGING_IDLE | options.GRADIENT_IDLE
+    return Place("", "parallelTrain in SGD", tables, _without_effect(idle) + _refused(options.NOT_BUILT))
 
 
-def _without_effect(names: Mapping[str, str]) -> list[Parameter]:
-    return [Parameter(name, "", NO_EFFECT, reason) for name, reason in names.items()]
-
-
-def _refused(names: Mapping[str, str]) -> list[Parameter]:
-    return [Parameter(name, "", REFUSED, f"not implemented ({purpose})") for name, purpose in names.items()]
-
-
-SENTENCE_BLOCKS = ("labelIn", "labels", "features")  # as the book names them
+# Readers and writers
 
 
 def _readers() -> Iterator[Place]:
-    yield _reader(
-        "3.4.1", "UCIFastReader", "readers.sources.records.uci_options", ("READER_NAMES", "BLOCK_NAMES", "LABEL_NAMES")
-    )
-    yield _reader(
-        "3.4.2",
-        "HTKMLFReader",
-        "readers.sources.frames.htk_mlf_options",
-        ("READER_NAMES", "HTK_FEATURE_NAMES", "LABEL_NAMES", "LATTICE_NAMES", "HMM_NAMES", "CHAIN_NAMES"),
-    )
-    yield _reader("3.1", "BinaryReader", "readers.sources.records.binary_reader", ("READER_NAMES", "BLOCK_NAMES"))
-    tables = ("READER_NAMES", "KALDI_FEATURE_NAMES", "KALDI_LABEL_NAMES")
-    yield _reader(
-        "",
-        "KaldiReader",
-        "readers.sources.frames.kaldi_reader",
-        tables,
-        helper="readers.sources.frames.htk_mlf_options",
-    )
-    yield _reader(
-        "",
-        "Kaldi2Reader",
-        "readers.sources.frames.kaldi2_reader",
-        ("KALDI2_READER_NAMES", "KALDI2_FEATURE_NAMES", "LABEL_NAMES"),
-        refused="SEQUENCE_NAMES",
-        helper="readers.sources.frames.htk_mlf_options",
-    )
-    yield _reader("", "ExampleReader", "readers.sources.examples.example_reader", ("READER_NAMES", "BLOCK_NAMES"))
-    tables = ("READER_NAMES", "LABEL_NAMES")
-    for section, name, module in (("3.4.3", "LMSequenceReader", "lm"), ("3.4.4", "LUSequenceReader", "lu")):
-        yield _reader(
-            section,
-            name,
-            f"readers.sources.sentences.{module}_sequence_reader",
-            tables,
-            helper="readers.sources.sentences.sentences",
-            blocks=SENTENCE_BLOCKS,
-        )
+    from readers.minibatches.masks import MaskOptions
+    from readers.sources.examples import example_reader
+    from readers.sources.frames import htk_mlf_options as frames
+    from readers.sources.frames import kaldi2_reader
+    from readers.sources.frames import stream_options as streams
+    from readers.sources.records import binary_reader, records
+    from readers.sources.records import uci_options as uci
+    from readers.sources.sentences import conditions, sentences
+    from readers.sources.sentences import lm_sequence_reader as lm
+    from readers.sources.sentences import lu_sequence_reader as lu
 
-
-def _reader(
-    section: str,
-    title: str,
-    module_name: str,
-    tables: tuple[str, ...],
-    refused: str = "",
-    helper: str = "",
-    blocks: tuple[str, ...] = (),
-) -> Place:
-    """Return the place of a reader.
-
-    tables: names of the module's tables of parameter names; refused: name of its table of parameters that are not
-    built; helper: a module that reads options for this one; blocks: names of the blocks inside.
-    """
-    module = importlib.import_module(module_name)
-    idle = getattr(importlib.import_module(helper or module_name), "WITHOUT_EFFECT", {})
-    read = {
-        **names_read("readers.sources.frames.streams"),
-        **names_read("readers.sources.records.records"),
-        **names_read(helper or module),
+    yield _place(
+        ("3.4.1", "UCIFastReader"),
+        {
+            "": (uci.UCIReaderOptions, uci.LabelMapOptions, uci.LabelKindOptions),
+            "In a block of features:": (uci.UCIBlockOptions,),
+            "In a block of labels:": (uci.UCILabelOptions, uci.LabelMapOptions, uci.LabelKindOptions),
+        },
+        uci.WITHOUT_EFFECT,
+    )
+    supervision = {
+        "In a block of lattices:": (frames.LatticeOptions,),
+        "In a block of HMMs, for lattices in HTK's format:": (frames.HmmOptions,),
+        "In a block for lattice-free criteria:": (frames.ChainOptions,),
     }
-    read |= names_read(module)
-    names = dict.fromkeys((*(name for table in tables for name in getattr(module, table)), *blocks))
-    rows = [Parameter(name, read.get(name) or "") for name in names if name not in idle]
-    rows += _without_effect(idle)
-    rows += _refused(dict.fromkeys(getattr(module, refused, ()), "Kaldi's lattices; use a block lattices"))
-    rows += _refused(getattr(module, "NOT_BUILT", {}))
-    return Place(section, title, tuple(rows))
+    yield _place(
+        ("3.4.2", "HTKMLFReader"),
+        {
+            "": (frames.ReaderOptions, frames.ExcerptOptions),
+            "In a block of features:": (streams.HTKFeatureOptions,),
+            "In specAugment of a block of features:": (MaskOptions,),
+            "In a block of labels:": (streams.LabelOptions,),
+            **supervision,
+        },
+        frames.WITHOUT_EFFECT,
+    )
+    yield _place(
+        ("3.1", "BinaryReader"),
+        {
+            "": (binary_reader.BinaryReaderOptions, uci.LabelMapOptions),
+            "In a block that selects a stream:": (records.SelectionOptions, uci.LabelMapOptions),
+        },
+        binary_reader.WITHOUT_EFFECT,
+    )
+    yield _place(
+        ("", "KaldiReader"),
+        {
+            "": (frames.ReaderOptions, frames.ExcerptOptions),
+            "In a block of features:": (streams.KaldiFeatureOptions,),
+            "In a block of labels:": (streams.AlignmentOptions,),
+            **supervision,
+        },
+        frames.WITHOUT_EFFECT,
+    )
+    yield _place(
+        ("", "Kaldi2Reader"),
+        {
+            "": (kaldi2_reader.Kaldi2Options, frames.ExcerptOptions),
+            "In a block of features:": (streams.Kaldi2FeatureOptions,),
+            "In a block of labels:": (streams.Kaldi2LabelOptions,),
+            **supervision,
+        },
+        frames.WITHOUT_EFFECT,
+        dict.fromkeys(kaldi2_reader.SEQUENCE_NAMES, "Kaldi's lattices; use a block lattices"),
+    )
+    yield _place(
+        ("", "ExampleReader"),
+        {
+            "": (example_reader.ExampleReaderOptions,),
+            "In a block that selects a stream:": (records.SelectionOptions,),
+        },
+        example_reader.WITHOUT_EFFECT,
+    )
+    yield _place(
+        ("3.4.3", "LMSequenceReader"),
+        {
+            "": (lm.LMSequenceOptions,),
+            "In a block of labels, or the input:": (lm.LMLabelOptions,),
+            "In a block of conditions:": (conditions.ConditionOptions,),
+        },
+        sentences.WITHOUT_EFFECT,
+        blocks=("labelIn", "labels", "features"),
+    )
+    yield _place(
+        ("3.4.4", "LUSequenceReader"),
+        {"": (lu.LUSequenceOptions,), "In the block of the input, or of the labels:": (lu.LULabelOptions,)},
+        sentences.WITHOUT_EFFECT | lu.LABELS_WITHOUT_EFFECT,
+        lu.NOT_BUILT,
+        blocks=("labelIn", "labels", "features"),
+    )
 
+
+def _writers() -> Iterator[Place]:
+    from readers.minibatches.base import WriterBlock
+    from readers.writers import htk_mlf_writer, kaldi_writer, sequence_writer, text_writer
+
+    node = "In the block of a node:"
+    yield _place(("7.1.9", "HTKMLFWriter"), {"": (WriterBlock,), node: (htk_mlf_writer.HTKNodeOptions,)})
+    yield _place(("", "KaldiWriter"), {"": (WriterBlock,), node: (kaldi_writer.KaldiNodeOptions,)})
+    yield _place(
+        ("", "Kaldi2Reader as a writer"),
+        {"": (WriterBlock,), node: (kaldi_writer.Kaldi2NodeOptions,)},
+        kaldi_writer.WITHOUT_EFFECT,
+    )
+    yield _place(
+        ("7.4.2", "LMSequenceWriter and LUSequenceWriter"),
+        {"": (WriterBlock,), node: (sequence_writer.SequenceNodeOptions,)},
+    )
+    yield _place(("", "format of action write"), {"": (text_writer.TextFormat,)})
+
+
+def _place(
+    title: tuple[str, str],
+    tables: Mapping[str, Iterable[type[Options]]],
+    idle: Mapping[str, str] = {},
+    refused: Mapping[str, str] = {},
+    blocks: Iterable[str] = (),
+) -> Place:
+    """Return a place; title: section of the book, and the title; blocks: names of the blocks inside."""
+    rows = {text: rows_of(*kinds) for text, kinds in tables.items()}
+    rows[""] += _blocks(*blocks)
+    return Place(*title, rows, _without_effect(idle) + _refused(refused))
+
+
+# Actions
 
 # Section of the book -> action, as the book spells it.
 ACTION_SECTIONS = {
@@ -206,36 +367,35 @@ ACTION_SECTIONS = {
     "3.7": "convertDBN",
 }
 OUR_ACTIONS = ("export", "exportDBN", "makeExamples", "mixUp", "combine")
-# Section -> modules that read parameters of the command block for the action.
-ACTION_HELPERS = {
-    "3.5.6": ("acoustic.descriptions.ndl.files",),
-    "3.5.11": ("acoustic.descriptions.builders.encoder_decoder",),
-}
 
 
 def _actions() -> Iterator[Place]:
     from acoustic.actions import ACTIONS
+    from acoustic.actions.decode_pairs import ModelHalves
 
+    others = {"testEncoderDecoder": (ModelHalves,)}
     for section, action in (*ACTION_SECTIONS.items(), *(("", action) for action in OUR_ACTIONS)):
         target = ACTIONS.get(action.lower())
         if target is None:
-            yield Place(section, f"action {action}", refused="not implemented")
+            yield Place(section, f"action {action}", {}, refused="not implemented")
             continue
         module, _, name = target.partition(":")
-        kind = getattr(importlib.import_module(f"acoustic.actions.{module}"), name)
-        idle = getattr(kind, "without_effect", {})
-        read = {**dict.fromkeys(kind.blocks), **names_read(kind)}
-        for helper in ACTION_HELPERS.get(section, ()):
-            read |= names_read(helper)
-        rows = [Parameter(one, default or "") for one, default in read.items() if one not in idle]
-        yield Place(section, f"action {action}", (*rows, *_without_effect(idle)))
+        kind: Any = getattr(importlib.import_module(f"acoustic.actions.{module}"), name)
+        model = (MODEL,) if "SGD" in kind.blocks else ()
+        rows = _blocks(*kind.blocks) + model + rows_of(kind.options, *others.get(action, ()))
+        yield Place(section, f"action {action}", {"": rows}, _without_effect(kind.without_effect))
 
 
 def _top() -> Place:
-    read = {
-        **dict.fromkeys(("configFile", "currentDirectory", "include")),
-        **names_read("recipes.cli.cntk"),
-        "traceLevel": "0",
-    }
-    rows = [Parameter(name, text or "") for name, text in read.items()]
-    return Place("3.8", "Top level", tuple(rows))
+    from acoustic.actions.base import ActionOptions, CommandOptions
+    from recipes.cli.cntk import TopOptions
+
+    rows = (
+        Parameter(
+            "configFile", "", "files", "configuration files joined by `+`; later ones replace settings of earlier"
+        ),
+        Parameter("currentDirectory", "", "directory", "where the command works; only on the command line"),
+        Parameter("include", "", "file", "a configuration file whose lines take the place of this line"),
+        *rows_of(TopOptions, CommandOptions, ActionOptions),
+    )
+    return Place("3.8", "Top level", {"": rows})

@@ -77,7 +77,7 @@ def read_configuration(text: str) -> None:
         _read_all(config)
         expect_own_faults(render, config)
         blocks = expect_own_faults(lambda: [block for _, block in config.blocks()]) or []
-        for reader in (training_options, simple_network_options, ReaderOptions.from_config):
+        for reader in (training_options, simple_network_options, ReaderOptions.from_block):
             for block in (config, *blocks):
                 expect_own_faults(reader, block)
         checked = CheckedConfig.from_text(text, "a.cntk")

@@ -13,19 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from acoustic.descriptions.builders.parts import ERROR_NODE_NAMES, ERRORS, add_labels, read_options
-from acoustic.descriptions.builders.recurrent import (
-    LSTM_KEYS,
-    LstmOptions,
-    add_lstm_layers,
-    gate_settings,
-    recurrent_settings,
-)
+from acoustic.descriptions.builders.parts import ERROR_NODE_NAMES, ERRORS, add_labels
+from acoustic.descriptions.builders.recurrent import LstmOptions, add_lstm_layers
 from acoustic.network.network import Network
-from readers.config.config import Config
-from readers.config.options import OptionFault
-
-CRF_KEYS = LSTM_KEYS
+from readers.config.options import option
 
 
 @dataclass(frozen=True)
@@ -35,15 +26,9 @@ class CrfOptions(LstmOptions):
     criteria: ClassVar[Mapping[str, str]] = {"crf": "CRF"}
     evaluations: ClassVar[Mapping[str, str]] = {"crf": "CRF"} | ERRORS
 
-    training_criterion: str = "CRF"
-    eval_criterion: str = "CRF"
+    no_prior: ClassVar[str] = "a conditional random field has no prior of the labels"
 
-    def __post_init__(self):
-        super().__post_init__()
-        if self.with_prior:
-            raise OptionFault(
-                "needPrior", "is true; expected false: a conditional random field has no prior of the labels"
-            )
+    training_criterion: str = option("CRF", "criterion of the training: CRF")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -68,10 +53,3 @@ class CrfOptions(LstmOptions):
             network.evaluations.append(network.criteria[0])
         network.validate()
         return network
-
-
-def crf_options(builder: Config) -> CrfOptions:
-    """Read the options of a block with rnnType=CRF. Raises ConfigError."""
-    criterion = builder.text("trainingCriterion", "CRF")
-    names = {"training_criterion": criterion, "eval_criterion": builder.text("evalCriterion", criterion)}
-    return read_options(builder, CrfOptions, **recurrent_settings(builder), **gate_settings(builder), **names)

@@ -22,12 +22,29 @@ from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
 from acoustic.nodes.option import name_hint
 from readers.config.config import Config
-from readers.errors import ConfigError, ModelError
+from readers.config.options import Options, option
+from readers.errors import ModelError
 from readers.sources.sentences.pair_reader import ENCODER
 
 ENCODER_BLOCK, DECODER_BLOCK = "EncoderNetworkBuilder", "DecoderNetworkBuilder"
 NDL_KEYS = ("networkDescription", "run", "load")
 DECODER_SEED = 1  # added to the seed, so that a decoder built alone does not get the initial values of the encoder
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairNames(Options):
+    """Which delays of the decoder begin with the last value of which node of the encoder."""
+
+    encoder_nodes: tuple[str, ...] = option(
+        (), "nodes of the encoder; by default all delays with a namesake in the decoder"
+    )
+    decoder_nodes: tuple[str, ...] = option((), "the delay of the decoder for each of them")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        numbers = len(self.encoder_nodes), len(self.decoder_nodes)
+        text = f"has {numbers[1]} names and {{encoder_nodes}} {numbers[0]}; expected equal numbers"
+        self.require("decoder_nodes", numbers[0] == numbers[1], text)
 
 
 @dataclass(frozen=True)
@@ -66,13 +83,9 @@ def pair_options(config: Config) -> PairOptions:
     encoder, base = _encoder(config.block(ENCODER_BLOCK))
     decoder = _decoder(config.block(DECODER_BLOCK), base)
     scope = config.block("SGD")
-    names = [scope.array(key, []) for key in ("encoderNodes", "decoderNodes")]
-    if len(names[0]) != len(names[1]):
-        raise ConfigError(
-            f"{scope.where('decoderNodes')}: {len(names[0])} encoderNodes and {len(names[1])} decoderNodes; expected "
-            "equal numbers"
-        )
-    return PairOptions(encoder, decoder, list(zip(*names)), scope.where("encoderNodes") if names[0] else "")
+    names = PairNames.from_block(scope)
+    pairs = list(zip(names.encoder_nodes, names.decoder_nodes))
+    return PairOptions(encoder, decoder, pairs, scope.where("encoderNodes") if pairs else "")
 
 
 def _is_ndl(block: Config) -> bool:

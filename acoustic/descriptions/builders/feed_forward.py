@@ -16,42 +16,18 @@ from acoustic.descriptions.builders.parts import (
     add_labels,
     add_lookup,
     add_outputs,
-    read_options,
 )
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
-from readers.config.config import Config
-from readers.config.options import OptionFault
-
-FEED_FORWARD_KEYS = (
-    *("pNormGroupSize", "pNormPower", "zeroOutputInit", "classScalePower"),
-    *("applyLDATransform", "ldaWithinClass"),
-)
+from readers.config.options import option
 
 
 @dataclass(frozen=True)
 class SimpleNetworkOptions(BuilderOptions):
-    """Options of a fully connected network (rnnType SIMPLENET), in addition to those of BuilderOptions.
+    """Options of a fully connected network (rnnType SIMPLENET).
 
     With `words` above 1, the first hidden layer is a table of word vectors, looked up for each word of the input. With
     1, the weights of the first layer already are that table.
-
-    Parameters
-    ----------
-    group_size : int
-        A PNorm layer of size n has n * group_size linear units; the p-norm of each group of them is one output. Each
-        frame is then scaled to a root mean square of 1.
-    power : float
-        p of PNorm layers, at least 1.
-    zero_output : bool
-        Initialise the weights of the output layer with 0, so that training begins with equal posteriors.
-    class_scale : float
-        Scale the output layer by (count of the class)^class_scale, with average 1; 0 for no scale. From -1 to 1.
-    transform_features : bool
-        Subtract the mean from the input and decorrelate it by LDATransform, instead of normalising each row.
-    within_class : float
-        The withinClass option of LDATransform, from 0 to 1: the remaining variance of directions that do not separate
-        classes.
 
     Raises
     ------
@@ -61,47 +37,50 @@ class SimpleNetworkOptions(BuilderOptions):
 
     layer_kinds: ClassVar[Mapping[str, str]] = LAYER_TYPES | {"pnorm": "PNorm"}
 
-    group_size: int = 10
-    power: float = 2.0
-    zero_output: bool = False
-    class_scale: float = 0.0
-    transform_features: bool = False
-    within_class: float = 0.001
+    group_size: int = option(
+        10,
+        "linear units of each output of a PNorm layer, the p-norm of the group; each frame is then scaled to a root "
+        "mean square of 1",
+        unit="units",
+        least=1,
+        cntk="pNormGroupSize",
+    )
+    power: float = option(2.0, "p of PNorm layers", least=1, cntk="pNormPower")
+    zero_output: bool = option(
+        False,
+        "initialise the weights of the output layer with 0, so that training begins with equal posteriors",
+        cntk="zeroOutputInit",
+    )
+    class_scale: float = option(
+        0.0,
+        "power, usually -0.25: scale the output layer by (count of the class)^power, with average 1; 0: no scale",
+        least=-1,
+        most=1,
+        cntk="classScalePower",
+    )
+    transform_features: bool = option(
+        False,
+        "subtract the mean from the input and decorrelate it by LDATransform, instead of normalising each row",
+        cntk="applyLDATransform",
+    )
+    within_class: float = option(
+        0.001,
+        "withinClass of LDATransform: the remaining variance of directions that do not separate classes",
+        least=0,
+        most=1,
+        cntk="ldaWithinClass",
+    )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.words > 1:
             self.check_lookup()
-        if self.group_size < 1:
-            raise OptionFault("pNormGroupSize", f"is {self.group_size}; expected a number of units > 0")
-        if not 1 <= self.power < float("inf"):
-            raise OptionFault("pNormPower", f"is {self.power:g}; expected a power >= 1")
-        if not -1 <= self.class_scale <= 1:
-            raise OptionFault(
-                "classScalePower", f"is {self.class_scale:g}; expected a power from -1 to 1, usually -0.25"
-            )
-        if self.transform_features and (self.normalise_features or self.words):
-            other = "applyMeanVarNorm" if self.normalise_features else "lookupTableOrder"
-            raise OptionFault("applyLDATransform", f"is given with {other}; expected one of them")
-        if not 0 <= self.within_class <= 1:
-            raise OptionFault("ldaWithinClass", f"is {self.within_class:g}; expected a variance from 0 to 1")
+        other = "{normalise_features}" if self.normalise_features else "{words}"
+        fine = not (self.transform_features and (self.normalise_features or self.words))
+        self.require("transform_features", fine, f"is given beside {other}; expected one of them")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         return _build(self, Network(precision=precision, device=device, seed=seed))
-
-
-def feed_forward_options(builder: Config) -> SimpleNetworkOptions:
-    """Read the options of a SimpleNetworkBuilder block with rnnType=SIMPLENET. Raises ConfigError."""
-    return read_options(
-        builder,
-        SimpleNetworkOptions,
-        group_size=builder.int("pNormGroupSize", 10),
-        power=builder.float("pNormPower", 2.0),
-        zero_output=builder.bool("zeroOutputInit", False),
-        class_scale=builder.float("classScalePower", 0.0),
-        transform_features=builder.bool("applyLDATransform", False),
-        within_class=builder.float("ldaWithinClass", 0.001),
-    )
 
 
 def _build(options: SimpleNetworkOptions, network: Network) -> Network:

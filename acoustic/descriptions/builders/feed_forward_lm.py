@@ -9,9 +9,7 @@ Source: CNTK's SimpleNetworkBuilder; parameters, criteria and outputs have its n
 
 from dataclasses import dataclass
 
-from acoustic.descriptions.builders.parts import read_options
 from acoustic.descriptions.builders.recurrent import (
-    RECURRENT_KEYS,
     RecurrentOptions,
     add_bottom,
     add_delay,
@@ -19,14 +17,10 @@ from acoustic.descriptions.builders.recurrent import (
     add_layer,
     add_rnn_layer,
     add_top,
-    recurrent_settings,
 )
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
-from readers.config.config import Config
-from readers.config.options import OptionFault
 
-PROBABILISTIC_KEYS = RECURRENT_KEYS
 NUM_PAST = 4  # previous words besides the current one
 
 
@@ -40,11 +34,11 @@ class ProbabilisticOptions(RecurrentOptions):
     of word vectors, and their cost does not depend on the size of the vocabulary.
     """
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_hidden <= self.first_layer:
-            where = " above the lookup table" if self.words else ""
-            raise OptionFault("layerSizes", f"is {self.sizes}; expected at least one hidden layer{where}")
+        where = " above the lookup table" if self.words else ""
+        text = f"is {self.sizes}; expected at least one hidden layer{where}"
+        self.require("layer_sizes", self.num_hidden > self.first_layer, text)
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -55,11 +49,6 @@ class ProbabilisticOptions(RecurrentOptions):
             top = add_dropout(network, self, layer, top)
         add_top(network, self, top)
         return network
-
-
-def probabilistic_options(builder: Config) -> ProbabilisticOptions:
-    """Read the options of a block with rnnType=NPLM. Raises ConfigError."""
-    return read_options(builder, ProbabilisticOptions, **recurrent_settings(builder))
 
 
 def _add_words(network: Network, options: ProbabilisticOptions, x: Node) -> Node:

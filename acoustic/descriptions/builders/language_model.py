@@ -12,12 +12,10 @@ of the vocabulary. Source: CNTK book, sections 3.2.1, 7.2 and 7.3; parameters, c
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from acoustic.descriptions.builders.parts import add_labels, read_options
+from acoustic.descriptions.builders.parts import add_labels
 from acoustic.descriptions.builders.recurrent import (
-    GATE_KEYS,
-    RECURRENT_KEYS,
     LstmOptions,
     RecurrentOptions,
     add_bottom,
@@ -27,54 +25,38 @@ from acoustic.descriptions.builders.recurrent import (
     add_product,
     add_rnn_layers,
     add_top,
-    gate_settings,
-    recurrent_settings,
 )
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.nodes.class_criterion import LABEL_ROWS
-from readers.config.config import Config
-from readers.config.options import OptionFault
+from readers.config.options import option
 
 CLASS_CRITERION = "ClassBasedCrossEntropyWithSoftmax"
 CLASS_CRITERIA = {name.lower(): CLASS_CRITERION for name in (CLASS_CRITERION, "classCrossEntropyWithSoftmax")}
-CLASS_KEYS = ("vocabSize", "nbrClass")
-CLASS_LM_KEYS = (*RECURRENT_KEYS, *CLASS_KEYS)
-CLASS_LSTM_KEYS = (*RECURRENT_KEYS, *GATE_KEYS, *CLASS_KEYS)
-CONDITIONAL_LSTM_KEYS = (*CLASS_LSTM_KEYS, "auxfeatdim")
-LOG_BILINEAR_KEYS = (*RECURRENT_KEYS, "maOrder")
 CONDITION = "binaryFeature"  # CNTK's name of the second input
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClassOptions(RecurrentOptions):
-    """Options of class-based models, with simple recurrent layers (CLASSLM).
-
-    `num_classes` is the number of word classes, `vocabulary` the number of words, the size of the output layer.
-    """
+    """Options of class-based models, with simple recurrent layers (CLASSLM)."""
 
     criteria: ClassVar[Mapping[str, str]] = CLASS_CRITERIA
     evaluations: ClassVar[Mapping[str, str]] = CLASS_CRITERIA
+    no_prior: ClassVar[str] = "labels of class-based models have no prior"
 
-    training_criterion: str = CLASS_CRITERION
-    eval_criterion: str = CLASS_CRITERION
-    num_classes: int = 0
-    vocabulary: int = 0
+    training_criterion: str = option(CLASS_CRITERION, f"criterion of the training: {CLASS_CRITERION}")
+    num_classes: int = option(help="number of word classes", least=1, cntk="nbrClass")
+    vocabulary: int | None = option(
+        None, "number of words, the size of the output layer", unit="words", least=1, cntk="vocabSize"
+    )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.num_hidden:
-            raise OptionFault("layerSizes", f"is {self.sizes}; expected at least one hidden layer")
-        if self.vocabulary != self.layer_sizes[-1]:
-            raise OptionFault(
-                "vocabSize", f"is {self.vocabulary}; expected {self.layer_sizes[-1]}, the last of layerSizes"
-            )
-        if not 1 <= self.num_classes <= self.vocabulary:
-            raise OptionFault(
-                "nbrClass", f"is {self.num_classes}; expected 1 to {self.vocabulary}, the number of words"
-            )
-        if self.with_prior:
-            raise OptionFault("needPrior", "is true; expected false: labels of class-based models have no prior")
+        words = self.layer_sizes[-1]
+        self.require("layer_sizes", self.num_hidden > 0, f"is {self.sizes}; expected at least one hidden layer")
+        self.require_last("vocabulary")
+        text = f"is {self.num_classes}; expected 1 to {words}, the number of words"
+        self.require("num_classes", self.num_classes <= words, text)
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -82,8 +64,8 @@ class ClassOptions(RecurrentOptions):
         return network
 
 
-@dataclass(frozen=True)
-class ClassLstmOptions(LstmOptions, ClassOptions):
+@dataclass(frozen=True, kw_only=True)
+class ClassLstmOptions(ClassOptions, LstmOptions):
     """Options of class-based models with LSTM layers (CLASSLSTM), with or without a lookup table.
 
     CNTK requires the table; the book's 7.3 has none. Without a table, the input matrices of the first layer's gates
@@ -98,20 +80,15 @@ class ClassLstmOptions(LstmOptions, ClassOptions):
         return network
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ConditionalLstmOptions(ClassLstmOptions):
     """Options of class-based LSTM models of text under a condition (CLSTM), such as the meaning of each sentence.
 
-    The condition is a second input of `condition_size` rows (auxfeatdim), a vector for every word. f(A v), with the
-    nonlinearity of the output layer's number, is added to the last hidden layer.
+    The condition is a second input, a vector for every word. f(A v), with the nonlinearity of the output layer's
+    number, is added to the last hidden layer.
     """
 
-    condition_size: int = 20
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.condition_size < 1:
-            raise OptionFault("auxfeatdim", f"is {self.condition_size}; expected at least 1")
+    condition_size: int = option(20, "size of the condition's vectors", least=1, cntk="auxfeatdim")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -123,16 +100,11 @@ class ConditionalLstmOptions(ClassLstmOptions):
 class LogBilinearOptions(RecurrentOptions):
     """Options of a log-bilinear model (LBLM): every layer is linear, and previous words are added to the input.
 
-    `order` is the number of previous words (maOrder), each with a matrix of its own. Layers are U x + bi; a recurrent
-    one is y(t) + bi with y(t) = U x(t) + R y(t-1).
+    Each previous word has a matrix of its own. Layers are U x + bi; a recurrent one is y(t) + bi with y(t) = U x(t) + R
+    y(t-1).
     """
 
-    order: int = 0
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.order < 0:
-            raise OptionFault("maOrder", f"is {self.order}; expected 0 or more")
+    order: int = option(0, "number of previous words", unit="words", least=0, cntk="maOrder")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -141,40 +113,6 @@ class LogBilinearOptions(RecurrentOptions):
             top = add_dropout(network, self, layer, _add_linear_layer(network, self, layer, top))
         add_top(network, self, top)
         return network
-
-
-def class_lm_options(builder: Config) -> ClassOptions:
-    """Read the options of a block with rnnType=CLASSLM. Raises ConfigError."""
-    return read_options(builder, ClassOptions, **recurrent_settings(builder), **_class_settings(builder))
-
-
-def class_lstm_options(builder: Config) -> ClassLstmOptions:
-    """Read the options of a block with rnnType=CLASSLSTM. Raises ConfigError."""
-    settings = recurrent_settings(builder) | gate_settings(builder) | _class_settings(builder)
-    return read_options(builder, ClassLstmOptions, **settings)
-
-
-def conditional_lstm_options(builder: Config) -> ConditionalLstmOptions:
-    """Read the options of a block with rnnType=CLSTM. Raises ConfigError."""
-    settings = recurrent_settings(builder) | gate_settings(builder) | _class_settings(builder)
-    return read_options(builder, ConditionalLstmOptions, **settings, condition_size=builder.int("auxfeatdim", 20))
-
-
-def log_bilinear_options(builder: Config) -> LogBilinearOptions:
-    """Read the options of a block with rnnType=LBLM. Raises ConfigError."""
-    return read_options(builder, LogBilinearOptions, **recurrent_settings(builder), order=builder.int("maOrder", 0))
-
-
-def _class_settings(builder: Config) -> dict[str, Any]:
-    """Read the options of CLASS_KEYS, and of common keys with other defaults."""
-    criterion = builder.text("trainingCriterion", CLASS_CRITERION)
-    vocabulary = builder.int("vocabSize", -1)
-    return {
-        "training_criterion": criterion,
-        "eval_criterion": builder.text("evalCriterion", criterion),
-        "num_classes": builder.int("nbrClass", -1),
-        "vocabulary": builder.ints("layerSizes")[-1] if vocabulary == -1 else vocabulary,
-    }
 
 
 def _add_condition(network: Network, options: ConditionalLstmOptions, top: Node) -> Node:

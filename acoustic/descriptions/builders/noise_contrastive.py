@@ -12,68 +12,52 @@ parameters, criteria and outputs have its names.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from acoustic.descriptions.builders.parts import add_labels, read_options
-from acoustic.descriptions.builders.recurrent import (
-    GATE_KEYS,
-    RECURRENT_KEYS,
-    LstmOptions,
-    add_lstm_layers,
-    gate_settings,
-    recurrent_settings,
-)
+from acoustic.descriptions.builders.language_model import ClassOptions
+from acoustic.descriptions.builders.parts import add_labels
+from acoustic.descriptions.builders.recurrent import LstmOptions, add_lstm_layers
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
-from acoustic.nodes.noise_contrastive import MODES, SOFTMAX
-from readers.config.config import Config
-from readers.config.options import OptionFault
+from acoustic.nodes.noise_contrastive import SOFTMAX
+from readers.config.options import like, option
 
 CRITERION = "NoiseContrastiveEstimation"
 CRITERIA = {name.lower(): CRITERION for name in (CRITERION, f"{CRITERION}Node", "NCECrossEntropyWithSoftmax")}
-NOISE_CONTRASTIVE_KEYS = (*RECURRENT_KEYS, *GATE_KEYS, "noise_number", "directConnect", "vocabSize", "nceEvalMode")
 DIRECT_SCALE = 0.01  # initial weight of a direct connection
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NoiseContrastiveOptions(LstmOptions):
-    """Options of an LSTM language model with noise-contrastive estimation (NCELSTM).
-
-    `num_noise` is the number of noise words for each word (noise_number). `direct` are numbers of hidden layers,
-    counted from 1, the lookup table included: for the value x of each, s f(D x) with a learned scalar s is added to the
-    last hidden layer (directConnect). `evaluation` is what the criterion is in evaluation, see the node (nceEvalMode).
-    """
+    """Options of an LSTM language model with noise-contrastive estimation (NCELSTM)."""
 
     criteria: ClassVar[Mapping[str, str]] = CRITERIA
     evaluations: ClassVar[Mapping[str, str]] = CRITERIA
+    no_prior: ClassVar[str] = "labels with noise words have no prior"
 
-    training_criterion: str = CRITERION
-    eval_criterion: str = CRITERION
-    num_noise: int = 0
-    direct: Sequence[int] = ()
-    vocabulary: int = -1
-    evaluation: str = SOFTMAX
+    training_criterion: str = option(CRITERION, f"criterion of the training: {CRITERION}")
+    num_noise: int = option(help="noise words for each word", unit="words", least=1, cntk="noise_number")
+    direct: tuple[int, ...] = option(
+        (),
+        "numbers of hidden layers, counted from 1, the lookup table included: for the value x of each, s f(D x) with a "
+        "learned scalar s is added to the last hidden layer",
+        cntk="directConnect",
+    )
+    vocabulary: int | None = like(ClassOptions, "vocabulary")
+    evaluation: Literal["softmax", "unnormalized", "none"] = option(
+        SOFTMAX, "what the criterion is in evaluation; see the node", cntk="nceEvalMode"
+    )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.num_hidden:
-            raise OptionFault("layerSizes", f"is {self.sizes}; expected at least one hidden layer")
-        if self.vocabulary not in (-1, self.layer_sizes[-1]):
-            raise OptionFault(
-                "vocabSize", f"is {self.vocabulary}; expected {self.layer_sizes[-1]}, the last of layerSizes"
-            )
-        if not 1 <= self.num_noise <= self.layer_sizes[-1]:
-            raise OptionFault(
-                "noise_number", f"is {self.num_noise}; expected 1 to {self.layer_sizes[-1]}, the number of words"
-            )
+        words, last = self.layer_sizes[-1], self.num_hidden
+        self.require("layer_sizes", last > 0, f"is {self.sizes}; expected at least one hidden layer")
+        self.require_last("vocabulary")
+        text = f"is {self.num_noise}; expected 1 to {words}, the number of words"
+        self.require("num_noise", self.num_noise <= words, text)
         for layer in self.direct:
-            if not 1 <= layer <= self.num_hidden or self.direct.count(layer) > 1:
-                raise OptionFault(
-                    "directConnect", f"is {layer}, layerSizes {self.sizes}; expected hidden layers, 1 to "
-                    f"{self.num_hidden}, each once"
-                )  # fmt: skip
-        if self.with_prior:
-            raise OptionFault("needPrior", "is true; expected false: labels with noise words have no prior")
+            text = f"is {layer}, {{layer_sizes}} {self.sizes}; expected hidden layers, 1 to {last}, each once"
+            self.require("direct", 1 <= layer <= last and self.direct.count(layer) == 1, text)
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -81,23 +65,6 @@ class NoiseContrastiveOptions(LstmOptions):
         top = _add_direct(network, self, add_lstm_layers(network, self, layers), layers)
         _add_criterion(network, self, top)
         return network
-
-
-def noise_contrastive_options(builder: Config) -> NoiseContrastiveOptions:
-    """Read the options of a block with rnnType=NCELSTM. Raises ConfigError."""
-    criterion = builder.text("trainingCriterion", CRITERION)
-    return read_options(
-        builder,
-        NoiseContrastiveOptions,
-        **recurrent_settings(builder),
-        **gate_settings(builder),
-        training_criterion=criterion,
-        eval_criterion=builder.text("evalCriterion", criterion),
-        num_noise=builder.int("noise_number", -1),
-        direct=tuple(builder.ints("directConnect", [])),
-        vocabulary=builder.int("vocabSize", -1),
-        evaluation=builder.choice("nceEvalMode", MODES, SOFTMAX),
-    )
 
 
 def _add_direct(network: Network, options: NoiseContrastiveOptions, top: Node, layers: Sequence[Node]) -> Node:

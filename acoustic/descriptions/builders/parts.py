@@ -4,14 +4,14 @@ Source: CNTK book, section 3.2.1. Node names and the order of creation are exact
 existing configurations refer to these nodes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from readers.config.config import Config
-from readers.config.options import OptionFault, located_faults
+from readers.config.options import Options, option
 from readers.errors import ConfigError
 
 LAYER_TYPES = {
@@ -41,56 +41,11 @@ OTHER_CRITERIA = {  # name in lower case: why it is not accepted here
     "classbasedcrossentropywithsoftmax": "is for rnnType CLASSLM, CLASSLSTM and CLSTM",
     "crf": "is for rnnType CRF",
 }
-# Parameters of every kind of network.
-COMMON_KEYS = (
-    "layerSizes",
-    "layerTypes",
-    "layerType",
-    "nodeType",
-    "trainingCriterion",
-    "evalCriterion",
-    "initValueScale",
-    "uniformInit",
-    "fanInInit",
-    "applyMeanVarNorm",
-    "needPrior",
-    "addDropoutNodes",
-    "outputLayerSize",
-    "rnnType",
-    "lookupTableOrder",
-)
 
 
 @dataclass(frozen=True)
-class BuilderOptions:
-    """Options of every predefined network; names are accepted in any case.
-
-    Parameters
-    ----------
-    layer_sizes : sequence of int
-        Dimensions of input, hidden layers and output.
-    layer_types : sequence of str
-        Nonlinearity of each hidden layer, the last one repeating: Sigmoid, Tanh, RectifiedLinear, None. A subclass may
-        know others.
-    training_criterion : str
-        CrossEntropyWithSoftmax, CrossEntropy, SquareError, Logistic or SequenceWithSoftmax. A subclass may know others.
-    eval_criterion : str
-        One of these or ErrorPrediction (ClassificationError).
-    init_scale : float
-        Scale of the initial weights.
-    uniform_init : bool
-        Draw initial weights uniformly from +-0.05 init_scale, otherwise from a normal distribution with standard
-        deviation 0.2 init_scale / sqrt(columns), as CNTK computes (the book has sqrt(fanout)).
-    fan_in_init : bool
-        Draw them from a normal distribution with standard deviation init_scale / sqrt(columns) instead.
-    normalise_features : bool
-        Normalise mean and variance of the input, computed on the training data.
-    with_prior : bool
-        Add the label prior and the scaled log-likelihood for a decoder; SequenceWithSoftmax always adds them.
-    with_dropout : bool
-        Add a dropout node after each hidden layer. As in CNTK, and unlike in the book, the input has none.
-    words : int
-        Number of stacked word indicators in the input (lookupTableOrder).
+class BuilderOptions(Options):
+    """Options of every predefined network; names of layers and criteria are accepted in any case.
 
     Raises
     ------
@@ -101,26 +56,81 @@ class BuilderOptions:
     criteria: ClassVar[Mapping[str, str]] = CRITERIA
     evaluations: ClassVar[Mapping[str, str]] = CRITERIA | ERRORS
     layer_kinds: ClassVar[Mapping[str, str]] = LAYER_TYPES
+    no_prior: ClassVar[str] = ""  # why the network cannot have a label prior
 
-    layer_sizes: Sequence[int]
-    layer_types: Sequence[str] = ("Sigmoid",)
-    training_criterion: str = "CrossEntropyWithSoftmax"
-    eval_criterion: str = "CrossEntropyWithSoftmax"
-    init_scale: float = 1.0
-    uniform_init: bool = True
-    fan_in_init: bool = False
-    normalise_features: bool = False
-    with_prior: bool = False
-    with_dropout: bool = False
-    words: int = 0
+    layer_sizes: tuple[int, ...] = option(help="sizes of the input, the hidden layers and the output", least=1)
+    layer_types: tuple[str, ...] = option(
+        ("Sigmoid",),
+        "nonlinearity of each hidden layer, the last one repeating: Sigmoid, Tanh, RectifiedLinear or None, and with "
+        "rnnType=SIMPLENET PNorm",
+        cntk="layerTypes layerType nodeType",
+    )
+    training_criterion: str = option(
+        "CrossEntropyWithSoftmax",
+        "criterion of the training: CrossEntropyWithSoftmax, CrossEntropy, SquareError, Logistic or "
+        "SequenceWithSoftmax, or that of the rnnType",
+    )
+    eval_criterion: str = option(
+        "", "criterion that is shown beside it, or ErrorPrediction (ClassificationError); empty: that of the training"
+    )
+    init_scale: float = option(1.0, "scale of the initial weights", cntk="initValueScale")
+    uniform_init: bool = option(
+        True,
+        "draw initial weights uniformly from +-0.05 initValueScale, otherwise from a normal distribution with standard "
+        "deviation 0.2 initValueScale / sqrt(columns), as CNTK computes (the book has sqrt(fanout))",
+    )
+    fan_in_init: bool = option(
+        False,
+        "draw initial weights from a normal distribution of standard deviation initValueScale / sqrt(columns) instead",
+    )
+    normalise_features: bool = option(
+        False, "normalise mean and variance of the input, computed on the training data", cntk="applyMeanVarNorm"
+    )
+    with_prior: bool = option(
+        False,
+        "add the label prior and the scaled log-likelihood for a decoder; SequenceWithSoftmax always adds them",
+        cntk="needPrior",
+    )
+    with_dropout: bool = option(
+        False,
+        "add a dropout node after each hidden layer; as in CNTK, and unlike in the book, the input has none",
+        cntk="addDropoutNodes",
+    )
+    words: int = option(0, "stacked word indicators in the input", least=0, cntk="lookupTableOrder")
+    output_size: int | None = option(
+        None, "size of the output layer, the last of layerSizes", least=1, cntk="outputLayerSize"
+    )
 
-    def __post_init__(self):
-        if len(self.layer_sizes) < 2 or min(self.layer_sizes) < 1:
-            raise OptionFault("layerSizes", f"is {self.sizes}; expected at least an input and an output size, all > 0")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layer_types", self.layer_types or ("None",))
+        object.__setattr__(self, "eval_criterion", self.eval_criterion or self.training_criterion)
+        super().__post_init__()
+        self.require("layer_sizes", len(self.layer_sizes) > 1, f"is {self.sizes}; expected an input and an output size")
         for name in self.layer_types:
-            _known("layerTypes", name, self.layer_kinds)
-        _known("trainingCriterion", self.training_criterion, self.criteria)
-        _known("evalCriterion", self.eval_criterion, self.evaluations)
+            self._check_name("layer_types", name, self.layer_kinds)
+        self._check_name("training_criterion", self.training_criterion, self.criteria)
+        self._check_name("eval_criterion", self.eval_criterion, self.evaluations)
+        self.require_last("output_size")
+        self.require("with_prior", not (self.with_prior and self.no_prior), f"is true; expected false: {self.no_prior}")
+
+    @classmethod
+    def from_block(cls, block: Config, **values: Any) -> Self:
+        """Return the options of a SimpleNetworkBuilder block. Raises ConfigError, also for two names of layer types."""
+        if block.has_own("layerType") and block.has_own("layerTypes") and block.has("layerTypes"):
+            where = block.where("layerType")
+            raise ConfigError(f"{where}: layerType is given beside layerTypes; expected one of them")
+        return super().from_block(block, **values)
+
+    def _check_name(self, field: str, name: str, table: Mapping[str, str]) -> None:
+        """Raise OptionFault for the name of a layer type or criterion that this kind of network does not have."""
+        reason = OTHER_CRITERIA.get(name.lower(), "")
+        if name.lower() in ERRORS:
+            reason = "has no gradient" if field == "training_criterion" else "is for labels with a row for each class"
+        elif name.lower() in CRITERIA:
+            reason = "is for another rnnType"
+        why = f", which {reason}" if reason else ""
+        names = ", ".join(dict.fromkeys(filter(None, table.values())))
+        self.require(field, name.lower() in table, f"is {name}{why}; expected one of {names}")
 
     @property
     def sizes(self) -> str:
@@ -145,72 +155,16 @@ class BuilderOptions:
         """Build the network, with its initial values; equal seeds give equal values."""
         raise NotImplementedError
 
+    def require_last(self, name: str) -> None:
+        """Raise OptionFault for an option that is given and differs from the last of the layer sizes."""
+        size, last = getattr(self, name), self.layer_sizes[-1]
+        self.require(name, size in (None, last), f"is {size}; expected {last}, the last of {{layer_sizes}}")
+
     def check_lookup(self) -> None:
         """Raise OptionFault unless the sizes permit a lookup table for each of the words."""
-        if len(self.layer_sizes) < 3 or self.layer_sizes[0] % self.words:
-            needed = f"layerSizes with a multiple of {self.words} first and the dimension of the table second"
-            raise OptionFault("lookupTableOrder", f"is {self.words}, layerSizes {self.sizes}; expected {needed}")
-
-
-def _known(key: str, name: str, table: Mapping[str, str]) -> None:
-    if name.lower() in table:
-        return
-    reason = OTHER_CRITERIA.get(name.lower(), "is unknown")
-    if name.lower() in ERRORS:
-        reason = "has no gradient" if key == "trainingCriterion" else "is for labels with a row for each class"
-    elif name.lower() in CRITERIA:
-        reason = "is for another rnnType"
-    names = ", ".join(dict.fromkeys(filter(None, table.values())))
-    raise OptionFault(key, f"is {name} {reason}; expected one of {names}")
-
-
-Options = TypeVar("Options", bound=BuilderOptions)
-
-
-def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> Options:
-    """Return the options that `make` builds from the common keys of a SimpleNetworkBuilder block and from `more`.
-
-    `more` takes precedence over the common keys. Raises ConfigError with file and line.
-    """
-    order = builder.int("lookupTableOrder", 0)
-    if order < 0:
-        raise ConfigError(f"{builder.where('lookupTableOrder')}: lookupTableOrder is {order}; expected 0 or more")
-    sizes = builder.ints("layerSizes")
-    output = builder.int("outputLayerSize", -1)
-    if output not in (-1, tuple(sizes)[-1]):
-        raise ConfigError(
-            f"{builder.where('outputLayerSize')}: outputLayerSize is {output}; expected the last of layerSizes"
-        )
-    training = builder.text("trainingCriterion", "CrossEntropyWithSoftmax")
-    common = {
-        "layer_sizes": tuple(sizes),
-        "layer_types": layer_types(builder),
-        "training_criterion": training,
-        "eval_criterion": builder.text("evalCriterion", training),
-        "init_scale": builder.float("initValueScale", 1.0),
-        "uniform_init": builder.bool("uniformInit", True),
-        "fan_in_init": builder.bool("fanInInit", False),
-        "normalise_features": builder.bool("applyMeanVarNorm", False),
-        "with_prior": builder.bool("needPrior", False),
-        "with_dropout": builder.bool("addDropoutNodes", False),
-        "words": order,
-    }
-    with located_faults(builder):
-        return make(**(common | more))
-
-
-def layer_types(builder: Config) -> tuple[str, ...]:
-    """Return layerTypes of a block, which may also be called layerType, and in CNTK's language models nodeType.
-
-    Raises ConfigError for a block with layerType and layerTypes.
-    """
-    if builder.has_own("layerType") and builder.has_own("layerTypes") and builder.has("layerTypes"):
-        raise ConfigError(f"{builder.where('layerType')}: layerType is given beside layerTypes; expected one of them")
-    if builder.has_own("layerType"):
-        return tuple(builder.array("layerType")) or ("",)
-    if builder.has("nodeType") and not builder.has("layerTypes"):
-        return tuple(builder.array("nodeType")) or ("",)
-    return tuple(builder.array("layerTypes", ["Sigmoid"])) or ("",)
+        fine = len(self.layer_sizes) > 2 and self.layer_sizes[0] % self.words == 0
+        needed = f"{{layer_sizes}} with a multiple of {self.words} first and the dimension of the table second"
+        self.require("words", fine, f"is {self.words}, {{layer_sizes}} {self.sizes}; expected {needed}")
 
 
 def add_input(network: Network, options: BuilderOptions) -> Node:

@@ -6,61 +6,42 @@ names. Inner nodes, which CNTK numbers, have names here.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from acoustic.descriptions.builders.parts import (
-    BuilderOptions,
-    add_input,
-    add_labels,
-    add_lookup,
-    add_outputs,
-    read_options,
-)
+from acoustic.descriptions.builders.parts import BuilderOptions, add_input, add_labels, add_lookup, add_outputs
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
-from readers.config.config import Config
-from readers.config.options import OptionFault
-
-RECURRENT_KEYS = ("recurrentLayer", "defaultHiddenActivity", "sparseinput")
-GATE_KEYS = (
-    "constForgetGateValue",
-    "constInputGateValue",
-    "constOutputGateValue",
-    "forgetGateInitVal",
-    "inputGateInitVal",
-    "outputGateInitVal",
-)
-LSTM_KEYS = (*RECURRENT_KEYS, *GATE_KEYS)
+from readers.config.options import option
 
 
 @dataclass(frozen=True)
 class RecurrentOptions(BuilderOptions):
     """Options of recurrent networks.
 
-    `recurrent_layers` are the numbers of the recurrent hidden layers, counted from 1, a lookup table included.
-    `default_activity` is the value of a delay before the beginning of a sequence. With `words` of 1 or more, the first
-    hidden layer is a table of word vectors, looked up for each word of the input.
+    With `words` of 1 or more, the first hidden layer is a table of word vectors, looked up for each word of the input.
     """
 
     table_counts: ClassVar[bool] = False  # whether recurrentLayer=1 may mean the layer above the lookup table
 
-    recurrent_layers: Sequence[int] = ()
-    default_activity: float = 0.1
+    recurrent_layers: tuple[int, ...] = option(
+        (), "numbers of the recurrent hidden layers, counted from 1, a lookup table included", cntk="recurrentLayer"
+    )
+    default_activity: float = option(
+        0.1, "value of a delay before the beginning of a sequence", cntk="defaultHiddenActivity"
+    )
+    sparse_input: bool = option(False, "without effect: indicators are stored in the same way", cntk="sparseinput")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.words:
             self.check_lookup()
+        first, last = self.first_layer + 1, self.num_hidden
+        layers = f"a hidden layer, {first} to {last}" if first <= last else "none, there is no such hidden layer"
         for layer in self.recurrent_layers:
-            if self.table_counts and layer == 1 and self.first_layer < self.num_hidden:
-                continue
-            if not self.first_layer < layer <= self.num_hidden:
-                table = "; layer 1 is the lookup table" if self.words and layer == 1 else ""
-                first, last = self.first_layer + 1, self.num_hidden
-                some = f"a hidden layer, {first} to {last}" if first <= last else "none, there is no such hidden layer"
-                raise OptionFault("recurrentLayer", f"is {layer}, layerSizes {self.sizes}{table}; expected {some}")
-        if not abs(self.default_activity) < float("inf"):
-            raise OptionFault("defaultHiddenActivity", f"is {self.default_activity}; expected a finite number")
+            counted = self.table_counts and layer == 1 and first <= last
+            table = "; layer 1 is the lookup table" if self.words and layer == 1 else ""
+            text = f"is {layer}, {{layer_sizes}} {self.sizes}{table}; expected {layers}"
+            self.require("recurrent_layers", counted or first <= layer <= last, text)
 
     @property
     def first_layer(self) -> int:
@@ -82,21 +63,29 @@ class SimpleRnnOptions(RecurrentOptions):
 class LstmOptions(RecurrentOptions):
     """Options of a network with LSTM layers with peepholes: the first layer and `recurrent_layers`.
 
-    The other layers are f(U X(t) + B). `initial_gates` are the initial biases of the input, forget and output gates;
-    `open_gates` are the letters i, f, o of gates that are constantly 1.
+    The other layers are f(U X(t) + B).
     """
 
     table_counts: ClassVar[bool] = True  # as in CNTK's example; the layer is an LSTM in any case
     all_recurrent: ClassVar[bool] = False  # whether the other layers are LSTMs without being named
 
-    initial_gates: Sequence[float] = (-1.0, -1.0, -1.0)
-    open_gates: str = ""
+    input_gate: float = option(-1.0, "initial bias of the input gates", cntk="inputGateInitVal")
+    forget_gate: float = option(-1.0, "initial bias of the forget gates", cntk="forgetGateInitVal")
+    output_gate: float = option(-1.0, "initial bias of the output gates", cntk="outputGateInitVal")
+    open_input_gate: bool = option(False, "whether input gates are constantly 1", cntk="constInputGateValue")
+    open_forget_gate: bool = option(False, "whether forget gates are constantly 1", cntk="constForgetGateValue")
+    open_output_gate: bool = option(False, "whether output gates are constantly 1", cntk="constOutputGateValue")
 
-    def __post_init__(self):
-        super().__post_init__()
-        for gate, value in zip(("input", "forget", "output"), self.initial_gates):
-            if not abs(value) < float("inf"):
-                raise OptionFault(f"{gate}GateInitVal", f"is {value}; expected a finite number")
+    @property
+    def initial_gates(self) -> dict[str, float]:
+        """The initial bias of each gate."""
+        return {"i": self.input_gate, "f": self.forget_gate, "o": self.output_gate}
+
+    @property
+    def open_gates(self) -> str:
+        """The letters i, f, o of gates that are constantly 1."""
+        is_open = {"i": self.open_input_gate, "f": self.open_forget_gate, "o": self.open_output_gate}
+        return "".join(gate for gate in is_open if is_open[gate])
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -113,11 +102,7 @@ class EncoderOptions(LstmOptions):
     """
 
     all_recurrent: ClassVar[bool] = True
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.with_prior:
-            raise OptionFault("needPrior", "is true; expected false: an encoder has no labels")
+    no_prior: ClassVar[str] = "an encoder has no labels"
 
     @property
     def num_hidden(self) -> int:
@@ -128,45 +113,6 @@ class EncoderOptions(LstmOptions):
         network.outputs.append(add_lstm_layers(network, self, prefix="Encoder").name)
         network.validate()
         return network
-
-
-def recurrent_settings(builder: Config) -> dict[str, Any]:
-    """Read the options of RECURRENT_KEYS."""
-    builder.bool("sparseinput", False)  # without effect: indicators are stored in the same way
-    return {
-        "recurrent_layers": tuple(builder.ints("recurrentLayer", [])),
-        "default_activity": builder.float("defaultHiddenActivity", 0.1),
-    }
-
-
-def gate_settings(builder: Config) -> dict[str, Any]:
-    """Read the options of GATE_KEYS."""
-    first = (
-        builder.float("inputGateInitVal", -1.0),
-        builder.float("forgetGateInitVal", -1.0),
-        builder.float("outputGateInitVal", -1.0),
-    )
-    constant = {
-        "i": builder.bool("constInputGateValue", False),
-        "f": builder.bool("constForgetGateValue", False),
-        "o": builder.bool("constOutputGateValue", False),
-    }
-    return {"initial_gates": first, "open_gates": "".join(gate for gate, is_open in constant.items() if is_open)}
-
-
-def simple_rnn_options(builder: Config) -> SimpleRnnOptions:
-    """Read the options of a block with rnnType=SIMPLERNN. Raises ConfigError."""
-    return read_options(builder, SimpleRnnOptions, **recurrent_settings(builder))
-
-
-def lstm_options(builder: Config) -> LstmOptions:
-    """Read the options of a block with rnnType=LSTM. Raises ConfigError."""
-    return read_options(builder, LstmOptions, **recurrent_settings(builder), **gate_settings(builder))
-
-
-def encoder_options(builder: Config) -> EncoderOptions:
-    """Read the options of a block with rnnType=LSTMENCODER. Raises ConfigError."""
-    return read_options(builder, EncoderOptions, **recurrent_settings(builder), **gate_settings(builder))
 
 
 def add_rnn_layers(network: Network, options: RecurrentOptions) -> Node:
@@ -245,7 +191,7 @@ def add_lstm_layer(
 
     for gate in (gate for gate in "oifc" if gate in gates):
         parameter("WX", gate, columns)
-    first = dict(zip("ifo", options.initial_gates)) | {"c": 0.0}
+    first = options.initial_gates | {"c": 0.0}
     for gate in (gate for gate in "ocif" if gate in gates):
         made[f"B{gate.upper()}"] = network.add(
             "LearnableParameter", f"{prefix}b{gate}{number}", rows=rows, cols=1, init="fixedValue", value=first[gate]

@@ -5,42 +5,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from acoustic.descriptions.ndl.evaluate import Scope
-from acoustic.descriptions.ndl.files import read_description, read_macros, section_names
+from acoustic.descriptions.ndl.files import MacroOptions, read_description, read_macros, section_names
 from acoustic.descriptions.ndl.macros import MacroTable
 from acoustic.descriptions.ndl.parse import parse_ndl
 from acoustic.descriptions.ndl.syntax import Name, NdlScript
 from acoustic.network.network import Network
 from readers.common.files import atomic_write
 from readers.config.config import Config
-from readers.config.options import check_keys
+from readers.config.options import check_keys, given, option
 from readers.errors import ConfigError
 
-KEYS = ("networkDescription", "run", "load", "ndlMacros", "randomSeedOffset", "dumpFileName")
 
+@dataclass(frozen=True, kw_only=True)
+class NdlOptions(MacroOptions):
+    """The options of an NDLNetworkBuilder block, and its files read and parsed."""
 
-@dataclass(frozen=True)
-class NdlOptions:
-    """The options of an NDLNetworkBuilder block, with its files read and parsed.
-
-    Attributes
-    ----------
-    macros : MacroTable
-        All macros that are loaded or defined.
-    script : NdlScript
-        The statements to run.
-    seed_offset : int
-        Added to the seed of the network.
-    dump_path : Path or None
-        A file for the list of nodes.
-    notes : tuple of str
-        A line for each argument without effect, and for each macro that replaces another one, with file and line.
-    """
-
-    macros: MacroTable
-    script: NdlScript
-    seed_offset: int = 0
-    dump_path: Path | None = None
-    notes: tuple[str, ...] = ()
+    path: Path | None = option(None, "file of the description", cntk="networkDescription")
+    run: str = option("", "section of the file, or block of the configuration, that describes the network")
+    load: str = option("", "sections or blocks, separated by :, that are loaded before it")
+    seed_offset: int = option(0, "number added to the seed of the network", least=0, cntk="randomSeedOffset")
+    dump_path: Path | None = option(None, "file for the list of nodes", cntk="dumpFileName")
+    macros: MacroTable = given(help="all macros that are loaded or defined")
+    script: NdlScript = given(NdlScript(()), "the statements to run")
+    notes: tuple[str, ...] = given(
+        (), "a line for each argument without effect, and for each macro that replaces another one, with file and line"
+    )
 
 
 def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOptions:
@@ -66,19 +55,15 @@ def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOpti
         With file and line, for syntax errors and for nodes that do not fit together.
     """
     if block.text("run", "").lower() != block.name.lower():  # else its content is the description
-        check_keys(block, KEYS, {})
-    offset = block.int("randomSeedOffset", 0)
-    if offset < 0:
-        raise ConfigError(f"{block.where('randomSeedOffset')}: randomSeedOffset is {offset}; expected 0 or more")
-    dump = block.path("dumpFileName", None)
+        check_keys(block, NdlOptions.option_keys(), {})
     macros = read_macros(block)
-    from_file = block.has("networkDescription")
-    loaded, script = _from_file(block, macros) if from_file else _from_configuration(block)
+    options = NdlOptions.from_block(block, macros=macros)
+    loaded, script = _from_file(block, options) if options.path else _from_configuration(block, options)
     # Loaded sections may define nodes too, for example inputs that several networks of a file share.
     statements = [statement for section in loaded for statement in macros.take(section)]
     for macro in script.macros:
         macros.define(macro)
-    options = NdlOptions(macros, NdlScript((*statements, *script.statements)), offset, dump)
+    options = replace(options, script=NdlScript((*statements, *script.statements)))
     scope = _evaluate(options, base(), values=False)  # errors appear before anything starts
     return replace(options, notes=(*macros.notes, *scope.notes))
 
@@ -90,26 +75,22 @@ def _evaluate(options: NdlOptions, network: Network, values: bool) -> Scope:
     return scope
 
 
-def _sections(block: Config, key: str) -> tuple[Name, ...]:
-    return section_names(block.text(key), block.where(key)) if block.has(key) else ()
-
-
 def _one(names: tuple[Name, ...]) -> Name:
     if len(names) > 1:
         raise ConfigError(f"{names[0].where}: run names {len(names)} sections; expected one, and the others in load")
     return names[0]
 
 
-def _from_file(block: Config, macros: MacroTable) -> tuple[list[NdlScript], NdlScript]:
+def _from_file(block: Config, options: NdlOptions) -> tuple[list[NdlScript], NdlScript]:
     """Return what to load and what to run from the file that networkDescription names."""
-    path, where = block.path("networkDescription"), block.where("networkDescription")
+    path, where = options.path, block.where("networkDescription")
     if "+" in str(path) and not path.exists():
         raise ConfigError(f"{where}: networkDescription={path}; expected one file, and the others in ndlMacros")
     file = read_description(path, where, block)
-    loaded = [file.section(name) for name in _sections(block, "load") or file.load]
-    run = _sections(block, "run") or file.run
+    loaded = [file.section(name) for name in section_names(options.load, block.where("load")) or file.load]
+    run = section_names(options.run, block.where("run")) or file.run
     if run:
-        macros.load(file.script)
+        options.macros.load(file.script)
         return loaded, file.section(_one(run))
     if file.sections:
         names = ", ".join(name for name, _ in file.sections.values())
@@ -117,15 +98,16 @@ def _from_file(block: Config, macros: MacroTable) -> tuple[list[NdlScript], NdlS
     return loaded, file.script
 
 
-def _from_configuration(block: Config) -> tuple[list[NdlScript], NdlScript]:
+def _from_configuration(block: Config, options: NdlOptions) -> tuple[list[NdlScript], NdlScript]:
     """Return what to load and what to run from blocks of the configuration."""
-    run = _sections(block, "run")
+    run = section_names(options.run, block.where("run"))
     if not run:
         raise ConfigError(
             f"{block.where()}: {block.full_name()} has neither networkDescription nor run; expected "
             "networkDescription=FILE, or run=NAME with a block NAME=[...] of the configuration"
         )
-    return [_section(block, name) for name in _sections(block, "load")], _section(block, _one(run))
+    loaded = section_names(options.load, block.where("load"))
+    return [_section(block, name) for name in loaded], _section(block, _one(run))
 
 
 def _section(block: Config, name: Name) -> NdlScript:

@@ -9,11 +9,19 @@ from acoustic.descriptions.ndl.parse import parse_ndl, split_sections
 from acoustic.descriptions.ndl.syntax import Assignment, Name, NdlScript
 from readers.common.text import read_text
 from readers.config.config import Config
+from readers.config.options import Options, option
 from readers.config.syntax import Source, Span
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
 _SLASHES = re.compile(r"(?:^|(?<=\s))//")  # CNTK's own descriptions have such comments besides those with #
+
+
+@dataclass(frozen=True, kw_only=True)
+class MacroOptions(Options):
+    """The option that names macro files."""
+
+    macro_files: str = option("", "macro files, separated by +", cntk="ndlMacros")
 
 
 @dataclass(frozen=True)
@@ -103,7 +111,7 @@ def read_macros(config: Config) -> MacroTable:
     """
     table = MacroTable(shipped_macros())
     where = config.where("ndlMacros")
-    for name in config.text("ndlMacros", "").split("+"):
+    for name in MacroOptions.from_block(config).macro_files.split("+"):
         if name.strip():
             path = Path(name.strip().replace("\\", "/"))
             description = read_description(path, where, config)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from readers.config.options import Options, given, option
+from readers.config.options import Options, option
 
 NONE, AFTER, BEFORE = "none", "adjustAfterEpoch", "searchBeforeEpoch"
 # Spelling in lower case: mode.
 MODES = (
-    dict.fromkeys(("", "none", "false"), NONE)
+    dict.fromkeys(("none", "false"), NONE)
     | dict.fromkeys(("after", "afterepoch", "adjustafterepoch"), AFTER)
     | dict.fromkeys(("before", "beforeepoch", "searchbeforeepoch"), BEFORE)
 )
@@ -26,7 +26,12 @@ class AutoAdjust(Options):
         If a value is out of range.
     """
 
-    mode: Literal["none", "adjustAfterEpoch", "searchBeforeEpoch"] = given(NONE, "when the learning rate is controlled")
+    mode: Literal["none", "adjustAfterEpoch", "searchBeforeEpoch"] = option(
+        NONE,
+        "when the learning rate is controlled",
+        cntk="autoAdjustLR",
+        parse=lambda text: MODES.get(text.lower(), text),
+    )
     reduce_below: float = option(
         0.0,
         "relative improvement of the criterion below which the learning rate is reduced",
@@ -39,6 +44,7 @@ class AutoAdjust(Options):
     interval: int = option(
         1,
         "epochs between two adjustments, which use the mean of the criterion over these epochs",
+        unit="epochs",
         least=1,
         cntk="learnRateAdjustInterval",
     )
@@ -59,22 +65,26 @@ class AutoAdjust(Options):
     by_evaluation: bool = option(
         False, "use the first evaluation node instead of the criterion", cntk="useEvalCriterionControlLR"
     )
-    trial_minibatches: Sequence[int] = option((500,), "minibatches of a trial", least=1, cntk="numMiniBatch4LRSearch")
+    trial_minibatches: Sequence[int] = option(
+        (500,), "minibatches of a trial", unit="minibatches", least=1, cntk="numMiniBatch4LRSearch"
+    )
     previous_rates: int = option(
         5,
         "number of earlier epochs above whose learning rates a search begins",
+        unit="epochs",
         least=1,
-        cntk="numPrevLearnRates",
+        cntk="numPrevLearnRate numPrevLearnRates",
     )
     best_epochs: int = option(
         1,
         "epochs that search for the best rate, not only for a sufficient one",
+        unit="epochs",
         least=0,
         cntk="numBestSearchEpoch",
     )
     adapt_minibatch: bool = option(False, "adapt the minibatch size", cntk="autoAdjustMinibatch")
     tuning_frequency: int = option(
-        1, "epochs between two searches for a minibatch size", least=1, cntk="minibatchSizeTuningFrequency"
+        1, "interval of searches for a minibatch size", unit="epochs", least=1, cntk="minibatchSizeTuningFrequency"
     )
     tuning_max: int = option(
         1048576, "largest minibatch size of a search", unit="frames", least=1, cntk="minibatchSizeTuningMax"

@@ -7,16 +7,15 @@ Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural grad
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from readers.config.config import Config
 from readers.config.options import Options, check_keys, given, idle_notes, option
-from readers.config.options.names import at_least
-from readers.config.values import did_you_mean, parse_bool
+from readers.config.values import parse_bool
 from readers.errors import ConfigError
 from readers.minibatches.base import Reader
 
 AVERAGING, DATA_PARALLEL, NONE = "ModelAveragingSGD", "DataParallelSGD", "none"
-METHODS = (AVERAGING, DATA_PARALLEL, NONE)
 # Methods of CNTK that are refused, and what to use instead.
 NOT_BUILT = {
     "DataParallelASGD": f"asynchronous updates are not reproducible; expected {DATA_PARALLEL} or {AVERAGING}",
@@ -29,15 +28,12 @@ WITHOUT_EFFECT = {
 }
 MPI_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")  # variables of Open MPI, and of MPICH and Intel MPI
 BLOCKS = (AVERAGING, DATA_PARALLEL, *NOT_BUILT)  # of the methods; only that of the chosen method is read
-AVERAGING_KEYS = ("syncFrequencyInFrames", "syncPeriod", "blockSizePerWorker", "blockSize")
 AVERAGING_IDLE = dict.fromkeys(("MAPerfStats", "syncPerfStats"), "the history of outer iterations has the times")
-GRADIENT_KEYS = ("gradientBits", "useBufferedAsyncGradientAggregation")
 GRADIENT_IDLE = dict.fromkeys(
     ("useZeroThresholdFor1BitQuantization", "zeroThresholdFor1Bit"), "gradients are not quantised"
 )
 # Options of ParallelOptions that only ModelAveragingSGD reads.
 ONLY_AVERAGING = ("samplesPerIteration", "keepIterations", "bestOfFirstIteration", "syncFrequencyInFrames")
-KEYS = ("parallelizationMethod", *BLOCKS, "syncFrequencyInFrames", "scheduler", *WITHOUT_EFFECT)
 KEPT = 20  # averaged models, P of the paper's C.4
 
 
@@ -51,26 +47,25 @@ class ParallelOptions(Options):
         If a value is out of range.
     """
 
-    num_jobs: int = option(help="number of jobs, N in the paper", least=1)
+    num_jobs: int = option(help="number of jobs, N in the paper", unit="jobs", least=1)
     samples: int = option(
         400_000,
         "frames that each job learns from between two averagings, K in the paper",
+        unit="frames",
         least=1,
         cntk="samplesPerIteration",
     )
-    threads: int = option(1, "threads of each job", least=1, cntk="threadsPerJob")
+    threads: int = option(1, "threads of each job", unit="threads", least=1, cntk="threadsPerJob")
     processes: int = option(
         0,
         "jobs that run at a time on this machine; 0: the number of processors",
+        unit="jobs",
         least=0,
         cntk="maxProcesses",
     )
     retries: int = option(3, "how often a lost job is run again", least=0, cntk="jobRetries")
     keep: int = option(
-        0,
-        "averaged models that are kept; 0: at least 20, and those of an epoch",
-        least=0,
-        cntk="keepIterations",
+        0, "averaged models that are kept; 0: at least 20, and those of an epoch", least=0, cntk="keepIterations"
     )
     best_first: bool = option(
         True,
@@ -109,6 +104,50 @@ class ParallelOptions(Options):
         return self.keep or max(KEPT, iterations)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MethodOptions(Options):
+    """Options of the block parallelTrain that have the names of the 2016 tool."""
+
+    method: Literal["ModelAveragingSGD", "DataParallelSGD", "none"] = option(
+        AVERAGING, "how the jobs learn together", cntk="parallelizationMethod"
+    )
+    samples: int = option(
+        0, "the tool's name of samplesPerIteration; 0: not given", unit="frames", least=0, cntk="syncFrequencyInFrames"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragingOptions(Options):
+    """Options of the block ModelAveragingSGD in parallelTrain."""
+
+    samples: int | None = option(
+        None,
+        "samplesPerIteration, unless parallelTrain has it",
+        unit="frames",
+        least=1,
+        own=True,
+        cntk="syncFrequencyInFrames syncPeriod blockSizePerWorker",
+    )
+    block_size: int | None = option(None, "the same for all jobs together", unit="frames", least=1, own=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientOptions(Options):
+    """Options of the block DataParallelSGD in parallelTrain."""
+
+    gradient_bits: int | None = option(None, "bits of a number that jobs send: those of the network")
+    late: bool = option(
+        False,
+        "whether gradients are applied one minibatch late",
+        check=lambda wanted: not wanted,
+        expected="false: gradients that are applied one minibatch late are not built",
+        cntk="useBufferedAsyncGradientAggregation",
+    )
+
+
+METHOD_OPTIONS: dict[str, type[Options]] = {AVERAGING: AveragingOptions, DATA_PARALLEL: GradientOptions}
+
+
 def parallel_options(sgd: Config, new: bool = True, bits: int = 32) -> ParallelOptions | None:
     """Read the block parallelTrain of an SGD block.
 
@@ -139,13 +178,14 @@ def parallel_options(sgd: Config, new: bool = True, bits: int = 32) -> ParallelO
         )
     if block is None or not block.has("numJobs"):
         return None
-    check_keys(block, [*ParallelOptions.option_keys(), *KEYS], {})
+    keys = [*ParallelOptions.option_keys(), *MethodOptions.option_keys()]
+    check_keys(block, [*keys, *BLOCKS, *WITHOUT_EFFECT], {})
     method = _method(block)
     if method == NONE:
         return None
     values = ParallelOptions.values_in(block)
     if method == AVERAGING:
-        if "samples" not in values and (samples := _tools_samples(block, block.int("numJobs"))):
+        if "samples" not in values and (samples := _tools_samples(block, values["num_jobs"])):
             values["samples"] = samples
     else:
         _check_gradients(block, bits)
@@ -227,31 +267,28 @@ def _mpi_processes() -> int:
 
 
 def _method(block: Config) -> str:
-    """Return parallelizationMethod as spelled in METHODS. Raises ConfigError."""
-    name = block.text("parallelizationMethod", AVERAGING)
-    for method in METHODS:
-        if name.lower() == method.lower():
-            return method
-    where = f"{block.where('parallelizationMethod')}: parallelizationMethod is {name}"
+    """Return parallelizationMethod as the tool spells it. Raises ConfigError."""
+    name = block.text("parallelizationMethod", "")
     for method, reason in NOT_BUILT.items():
         if name.lower() == method.lower():
-            raise ConfigError(f"{where}, which is not built: {reason}")
-    raise ConfigError(f"{where}, which is unknown; expected {', '.join(METHODS)}{did_you_mean(name, METHODS)}")
+            where = block.where("parallelizationMethod")
+            raise ConfigError(f"{where}: parallelizationMethod is {name}, which is not built: {reason}")
+    return MethodOptions.from_block(block).method
 
 
 def _tools_samples(block: Config, jobs: int) -> int:
     """Return the frames of a job between two averagings by the names of the tool; 0 if none is set."""
-    inner = block.block(AVERAGING) if block.has_own(AVERAGING) else None
-    if inner is None:
-        return block.int("syncFrequencyInFrames", 0)
-    check_keys(inner, [*AVERAGING_KEYS, *AVERAGING_IDLE], {})
-    given = [name for name in AVERAGING_KEYS if inner.has_own(name)]
-    if len(given) > 1:
-        raise ConfigError(f"{inner.where(given[1])}: {given[1]} is given beside {given[0]}; expected one of them")
-    if not given:
-        return block.int("syncFrequencyInFrames", 0)
-    frames = at_least(inner, given[0], inner.int(given[0]), 1)
-    return max(1, frames // jobs) if given[0] == "blockSize" else frames
+    if not block.has_own(AVERAGING):
+        return MethodOptions.from_block(block).samples
+    inner = block.block(AVERAGING)
+    check_keys(inner, [*AveragingOptions.option_keys(), *AVERAGING_IDLE], {})
+    names = [name for name in AveragingOptions.option_keys() if inner.has_own(name)]
+    if len(names) > 1:
+        raise ConfigError(f"{inner.where(names[1])}: {names[1]} is given beside {names[0]}; expected one of them")
+    options = AveragingOptions.from_block(inner)
+    if options.block_size is not None:
+        return max(1, options.block_size // jobs)
+    return options.samples or MethodOptions.from_block(block).samples
 
 
 def _check_gradients(block: Config, bits: int) -> None:
@@ -259,15 +296,10 @@ def _check_gradients(block: Config, bits: int) -> None:
     if not block.has_own(DATA_PARALLEL):
         return
     inner = block.block(DATA_PARALLEL)
-    check_keys(inner, [*GRADIENT_KEYS, *GRADIENT_IDLE], {})
-    found = inner.int("gradientBits", bits)
-    if found != bits:
+    check_keys(inner, [*GradientOptions.option_keys(), *GRADIENT_IDLE], {})
+    options = GradientOptions.from_block(inner)
+    if options.gradient_bits not in (None, bits):
         raise ConfigError(
-            f"{inner.where('gradientBits')}: gradientBits is {found}, and quantised gradients are not built; expected "
-            f"{bits}, the size of a number, or {AVERAGING}, which sends less"
-        )
-    if inner.bool("useBufferedAsyncGradientAggregation", False):
-        raise ConfigError(
-            f"{inner.where('useBufferedAsyncGradientAggregation')}: useBufferedAsyncGradientAggregation=true, which "
-            "applies gradients one minibatch late, is not built; expected false"
+            f"{inner.where('gradientBits')}: gradientBits is {options.gradient_bits}, and quantised gradients are not "
+            f"built; expected {bits}, the size of a number, or {AVERAGING}, which sends less"
         )

@@ -30,10 +30,10 @@ class LayerwiseOptions(Options):
     """
 
     epochs: int = option(
-        0, "epochs of each smaller network; 0: no layer-wise training", least=0, cntk="layerwiseEpochs"
+        0, "epochs of each smaller network; 0: no layer-wise training", unit="epochs", least=0, cntk="layerwiseEpochs"
     )
     epoch_size: int = option(
-        0, "frames of these epochs; 0: as in the rest of the training", least=0, cntk="layerwiseEpochSize"
+        0, "frames of these epochs; 0: as in the main training", unit="frames", least=0, cntk="layerwiseEpochSize"
     )
 
     def stage(self, options: TrainingOptions) -> TrainingOptions:

@@ -39,7 +39,7 @@ class NaturalGradient(Rule):
         2000.0, "frames that the estimates remember", unit="frames", above=0, cntk="naturalGradientHistory"
     )
     period: int = option(
-        4, "minibatches between two updates of the estimates", least=1, cntk="naturalGradientUpdatePeriod"
+        4, "interval of updates of the estimates", unit="minibatches", least=1, cntk="naturalGradientUpdatePeriod"
     )
     max_change: float = option(
         0.075,

@@ -9,7 +9,8 @@ from dataclasses import MISSING, Field, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from readers.config.config import REQUIRED
+from readers.config.config import REQUIRED, Config
+from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
 SCHEDULE, LIST = "schedule", "list"  # kinds of options with several values: one for each epoch, or any number
@@ -40,7 +41,7 @@ class Range:
         if self.least is not None and self.most is not None and math.isfinite(self.most):
             return f"{self.least:g} to {self.most:g}"
         bounds = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
-        return ", ".join(f"{words} {bound:g}" for words, bound in bounds.items() if bound is not None)
+        return ", ".join(f"{words} {bound:g}" for words, bound in bounds.items() if bound not in (None, math.inf))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,10 @@ class Option:
     expected : str
     key : str
         Name in a configuration.
+    other_keys : tuple of str
+        Its other names there.
+    own : bool
+        Whether only the block itself sets it, no block around.
     flags : tuple of str
         Names on the command line; one without a dash is a positional argument.
     metavar : str
@@ -90,6 +95,8 @@ class Option:
     check: Callable[[Any], bool] | None = None
     expected: str = ""
     key: str = ""
+    other_keys: tuple[str, ...] = ()
+    own: bool = False
     flags: tuple[str, ...] = ()
     metavar: str = ""
     heading: str = ""
@@ -107,9 +114,15 @@ class Option:
         """Whether it has no default."""
         return self.default is REQUIRED
 
+    def set_by(self, block: Config) -> str:
+        """Return the name under which a block, or else one around it, sets the option; "" if none does."""
+        keys = sorted((self.key, *self.other_keys), key=lambda key: not block.has_own(key))
+        return next((key for key in keys if block.has(key) and (not self.own or block.has_own(key))), "")
+
     def describe(self) -> str:
         """Return the values that it may have, such as "at least 0 frames"; "" for any."""
-        return self.expected or " or ".join(self.choices) or f"{self.range} {self.unit}".strip()
+        unit = re.sub(r"(?<=ch)es$|s$", "", self.unit) if self.range == Range(least=1) else self.unit
+        return self.expected or " or ".join(self.choices) or f"{self.range} {unit}".strip()
 
     def fault_of(self, value: Any) -> str | None:
         """Return what is wrong with a value, or with each value of several, None if it is in range."""
@@ -119,7 +132,7 @@ class Option:
             if single is None and self.default is None:
                 continue
             if self.choices and single not in self.choices:
-                return f"is {single!r}; expected {self.describe()}"
+                return f"is {single!r}; expected {self.describe()}{did_you_mean(str(single), self.choices)}"
             if self.type in (int, float) and (text := self._fault_of_number(single)):
                 return text
             if self.check is not None and not self.check(single):
@@ -136,7 +149,9 @@ class Option:
 
 
 def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else repr(value) if isinstance(value, str) else str(value)
 
 
 def option(  # noqa: PLR0913 (the keywords are what a declaration says)
@@ -151,6 +166,7 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
     check: Callable[[Any], bool] | None = None,
     expected: str = "",
     cntk: str | None = "",
+    own: bool = False,
     flag: str | None = "",
     metavar: str = "",
     heading: str = "",
@@ -171,7 +187,10 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
     check, expected
         A range that no bounds describe, and its description.
     cntk : str or None
-        Name in a configuration, if it is not that of the field in camel case; None: no configuration sets it.
+        Names in a configuration separated by blanks, if it is not that of the field in camel case; None: no
+        configuration sets it.
+    own : bool
+        Whether it counts only in its own block, because the same name means something else in the blocks around.
     flag : str or None
         Names on the command line separated by blanks, if they are not that of the field with dashes; None: none.
     metavar : str
@@ -182,10 +201,11 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
         Converts the text of the command line or of a configuration to the value; raises ConfigError.
     """
     bounds = Range(least, above, most, below)
+    key, *others = (cntk or "").split() or [""]
     declared = Option(
-        name="", help=help, unit=unit, range=bounds, check=check, expected=expected, key=cntk or "", metavar=metavar,
-        flags=tuple((flag or "").split()), heading=heading, parse=parse, in_blocks=cntk is not None,
-        on_command_line=flag is not None,
+        name="", help=help, unit=unit, range=bounds, check=check, expected=expected, key=key, other_keys=tuple(others),
+        own=own, flags=tuple((flag or "").split()), metavar=metavar, heading=heading, parse=parse,
+        in_blocks=cntk is not None, on_command_line=flag is not None,
     )  # fmt: skip
     return field(default=default, metadata={DECLARED: declared})
 
@@ -220,10 +240,15 @@ class OptionFault(ConfigError):
         self.key = option.key if isinstance(option, Option) else option
         super().__init__(self.message("name"))
 
-    def message(self, way: Way, prefix: str = "") -> str:
-        """Return the message for a way in; prefix: the names of the blocks around, before that of the option."""
+    def message(self, way: Way) -> str:
+        """Return the message for a way in."""
         name = getattr(self._option, way) if isinstance(self._option, Option) else self._option
-        return f"{prefix}{name} {with_names(self._text, self._options, way)}"
+        return f"{name} {with_names(self._text, self._options, way)}"
+
+    def located(self, block: Config) -> ConfigError:
+        """Return the fault with file, line and full name of the option in the block that sets it."""
+        key = (self._option.set_by(block) if isinstance(self._option, Option) else "") or self.key
+        return ConfigError(f"{block.where(key)}: {block.full_name(key)} {with_names(self._text, self._options, 'key')}")
 
 
 def with_names(text: str, options: Iterable[Option], way: Way) -> str:

@@ -53,11 +53,3 @@ def idle_notes(config: Config, without_effect: Mapping[str, str]) -> list[str]:
         for name, why in without_effect.items()
         if config.has_own(name)
     ]
-
-
-def at_least(config: Config, name: str, value: int, least: int) -> int:
-    """Return `value`, the option `name` of a block. Raises ConfigError unless least <= value < 2^31."""
-    if not least <= value < 1 << 31:
-        expected = f"at least {least}" if value < least else "less than 2147483648"
-        raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {value}; expected {expected}")
-    return value

@@ -4,7 +4,7 @@ import inspect
 import re
 import textwrap
 import typing
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, field, fields
 from functools import cache
@@ -34,6 +34,20 @@ def group(options: "type[Options]", help: str = "", **others: Any) -> Any:
     return field(default_factory=options, metadata=option(help=help, **others).metadata)
 
 
+def like(options: "type[Options]", name: str) -> Any:
+    """Declare a field of Options that is an option of another class, too.
+
+    Parameters
+    ----------
+    options : type of Options
+        The other class.
+    name : str
+        Its field, and this one.
+    """
+    declared = {each.name: each for each in fields(options)}[name]
+    return field(default=declared.default, metadata=declared.metadata)
+
+
 class Options:
     """Base class of dataclasses whose fields are options, as far as `option`, `group` or `given` declare them.
 
@@ -50,7 +64,8 @@ class Options:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         hints = vars(cls).get("__annotations__", {})
-        cls._documented = cls._documented | {
+        inherited = [base._documented for base in reversed(cls.__bases__) if issubclass(base, Options)]
+        cls._documented = {name: entry for entries in inherited for name, entry in entries.items()} | {
             name: (value.metadata[DECLARED], hints[name])
             for name, value in vars(cls).items()
             if isinstance(value, Field) and value.metadata
@@ -67,8 +82,8 @@ class Options:
             if declared.several == SCHEDULE:
                 value = Schedule(value if isinstance(value, Sequence) else (value,))
                 object.__setattr__(self, declared.name, value)
-            elif declared.several == LIST and not isinstance(value, tuple):
-                value = tuple(value)
+            elif declared.several == LIST:
+                value = tuple(map(Path, value) if declared.type is Path else value)
                 object.__setattr__(self, declared.name, value)
             elif declared.type is Path and isinstance(value, str):
                 object.__setattr__(self, declared.name, Path(value))
@@ -88,7 +103,7 @@ class Options:
     @classmethod
     def option_keys(cls) -> list[str]:
         """Return the names of the options in a configuration."""
-        return [declared.key for declared in cls.declared() if declared.in_blocks]
+        return [key for option in cls.declared() if option.in_blocks for key in (option.key, *option.other_keys)]
 
     @classmethod
     def values_in(cls, block: Config, without: Collection[str] = ()) -> dict[str, Any]:
@@ -98,8 +113,11 @@ class Options:
         """
         values = {}
         for declared in cls.declared():
-            if declared.in_blocks and declared.name not in without and (declared.required or block.has(declared.key)):
-                values[declared.name] = _value_in(block, declared)
+            if not declared.in_blocks or declared.name in without:
+                continue
+            if (key := declared.set_by(block)) or declared.required:
+                with located_faults(block):
+                    values[declared.name] = _value_in(block, declared, key or declared.key)
         return values
 
     @classmethod
@@ -108,9 +126,8 @@ class Options:
 
         Raises ConfigError with file, line and full name of an option that is missing or out of range.
         """
-        values = cls.values_in(block, values) | values
         with located_faults(block):
-            return cls(**values)
+            return cls(**(cls.values_in(block, values) | values))
 
     def to_flags(self) -> list[str]:
         """Return the words of the command line for the options that differ from their defaults."""
@@ -152,8 +169,7 @@ def located_faults(block: Config) -> Iterator[None]:
     try:
         yield
     except OptionFault as fault:
-        full = block.full_name(fault.key)
-        raise ConfigError(f"{block.where(fault.key)}: {fault.message('key', full.removesuffix(fault.key))}") from None
+        raise fault.located(block) from None
 
 
 @cache
@@ -162,22 +178,36 @@ def _declared(options: type[Options]) -> tuple[Option, ...]:
     return tuple(complete(each.metadata[DECLARED], each, hints[each.name]) for each in fields(options) if each.metadata)
 
 
-def _value_in(block: Config, declared: Option) -> Any:
-    """Return the value of an option in a block. Raises ConfigError."""
+def _value_in(block: Config, declared: Option, key: str) -> Any:
+    """Return the value of an option in a block; an empty text is the default if there is one.  Raises ConfigError."""
+    default = () if declared.required else (declared.default,)
     if isinstance(declared.type, type) and issubclass(declared.type, Options):
-        return declared.type.from_block(block.block(declared.key))
-    if declared.choices and not declared.several:
-        return block.choice(declared.key, declared.choices)
+        return declared.type.from_block(block.block(key))
     if declared.several == SCHEDULE:
-        return getattr(block, f"{READ_BY[declared.type]}s")(declared.key)
+        return getattr(block, f"{READ_BY[declared.type]}s")(key)
     if declared.several == LIST:
-        return tuple(map(declared.type, block.array(declared.key)))
-    if declared.parse is None:
-        return getattr(block, READ_BY[declared.type])(declared.key)
-    try:
-        return declared.parse(block.text(declared.key))
-    except ConfigError as fault:
-        raise OptionFault(declared, f"is {block.text(declared.key)!r}: {fault}") from None
+        if declared.type in (int, float):
+            return tuple(getattr(block, f"{READ_BY[declared.type]}s")(key, *default))
+        return tuple(map(_converter(declared), block.array(key, *default)))
+    if declared.parse is not None:
+        text = block.text(key, *default)
+        is_free = declared.type is str and not declared.choices  # the only kind of value that a text may be empty for
+        return _converter(declared)(text) if text or is_free else declared.default
+    if declared.choices:
+        return block.choice(key, declared.choices, *default)
+    return getattr(block, READ_BY[declared.type])(key, *default)
+
+
+def _converter(declared: Option) -> Callable[[str], Any]:
+    """Return what converts a text to a value of an option, and raises OptionFault."""
+
+    def convert(text: str) -> Any:
+        try:
+            return (declared.parse or declared.type)(text)
+        except ConfigError as fault:
+            raise OptionFault(declared, f"is {text!r}: {fault}") from None
+
+    return convert
 
 
 def _words_of(declared: Option, value: Any) -> list[str]:
@@ -187,7 +217,8 @@ def _words_of(declared: Option, value: Any) -> list[str]:
     values = [str(single) for single in value] if declared.several else [str(value)]
     if not declared.flag.startswith("-"):
         return values
-    return [word for text in values for word in (declared.flag, text)]
+    flag = declared.flag
+    return [word for text in values for word in ([f"{flag}={text}"] if text.startswith("-") else [flag, text])]
 
 
 def _with_parameters(text: str, documented: Mapping[str, tuple[Option, Any]]) -> str:

@@ -12,20 +12,24 @@ Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural grad
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from readers.common.report import Progress
 from readers.config.config import Config
-from readers.config.feature_record import FeatureRecord
+from readers.config.feature_record import FeatureRecord, MismatchOptions
+from readers.config.options import option
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance
 from readers.minibatches.indicators import one_hot
+from readers.minibatches.randomisation import MinibatchOptions
 from readers.sources.examples.example_archive import CLASS, Description, ExampleArchive, ExampleStream
 from readers.sources.examples.example_writer import archive_path
 from readers.sources.frames.streams import naming
+from readers.sources.records.records import SelectionOptions
 
 PIECE_EXAMPLES = 16384  # per Utterance that action write receives
 WITHOUT_EFFECT = {
@@ -34,8 +38,13 @@ WITHOUT_EFFECT = {
     "traceLevel": "the program has one log for everything",
     "precision": "the network converts what it reads",
 }
-READER_NAMES = ("readerType", "file", "minibatchMode", "ignoreFeatureMismatch", *WITHOUT_EFFECT)
-BLOCK_NAMES = ("dim", "labelDim")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleReaderOptions(MismatchOptions, MinibatchOptions):
+    """The block of ExampleReader."""
+
+    file: Path = option(help="archives of examples, FILE.1, FILE.2 and so on, as action makeExamples writes them")
 
 
 class ExampleReader(Reader):
@@ -65,20 +74,21 @@ class ExampleReader(Reader):
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
-        path = config.path("file")
+        options = ExampleReaderOptions.from_block(config)
+        path = options.file
         with naming(config, "file"):
             self._set = ExampleSet(path)
         try:
             blocks = dict(config.blocks())
-            self.warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *blocks])]
+            self.warnings = list(map(str, config.unknown([*options.option_keys(), *WITHOUT_EFFECT, *blocks])))
             for block in blocks.values():
-                self.warnings.extend(map(str, block.unknown(BLOCK_NAMES)))
+                self.warnings.extend(map(str, block.unknown(SelectionOptions.option_keys())))
             self._chosen = list(_chosen(self._set, blocks, config))
         except BaseException:
             self._set.close()
             raise
-        self.ignores_feature_mismatch = config.bool("ignoreFeatureMismatch", False)
-        self.partial = config.choice("minibatchMode", ("partial", "full"), "partial") == "partial"
+        self.ignores_feature_mismatch = options.ignores_mismatch
+        self.partial = options.partial
 
     def dims(self) -> dict[str, int]:
         return {stream.name: stream.dim for _, stream, _ in self._chosen}
@@ -218,10 +228,5 @@ def _chosen(
                 f"{did_you_mean(name, known)}"
             )
         index, stream = known[name]
-        key = "labelDim" if stream.kind == CLASS else "dim"
-        if block.has_own(key) and block.int(key) != stream.dim:
-            raise ConfigError(
-                f"{block.where(key)}: {block.full_name(key)} is {block.int(key)}; expected {stream.dim}, as in "
-                f"{examples.name}"
-            )
+        key = SelectionOptions.from_block(block).check(block, stream.dim, stream.kind == CLASS, examples.name)
         yield index, stream, block.where(key)

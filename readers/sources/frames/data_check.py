@@ -22,12 +22,12 @@ from readers.htk.units import TICKS_PER_FRAME
 from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.minibatches.excerpts import ExcerptOptions
-from readers.minibatches.masks import MaskOptions, channels_of, check_channels
+from readers.minibatches.masks import channels_of, check_channels
 from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
-from readers.sources.frames.htk_mlf_options import HTK_FEATURE_NAMES, READER_NAMES, ReaderOptions, find_streams
+from readers.sources.frames.htk_mlf_options import WITHOUT_EFFECT, ReaderOptions, find_streams
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.repetition import recorded
-from readers.sources.frames.streams import LABEL_NAMES, CorpusFeatures, CorpusLabels, describe
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
 from readers.sources.frames.supervision_blocks import SupervisionCheck, missing_supervision, open_supervision
 
 Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame)
@@ -173,7 +173,7 @@ class _HTKMLFCheck:
         self.supervision = SupervisionCheck(None, ExcerptOptions())
 
     def run(self, progress: Progress) -> ReaderSummary | None:
-        options = self.config.check(lambda: ReaderOptions.from_config(self._block()))
+        options = self.config.check(lambda: ReaderOptions.from_block(self._block()))
         whole = self._open_streams()
         if not self.features:
             return None
@@ -207,17 +207,17 @@ class _HTKMLFCheck:
         """Open the streams one by one; return whether all of them could be opened."""
         block = self._block()
         names = [name for name, _ in block.blocks()]
-        self._refuse_unknown(block, (*READER_NAMES, *names))
+        self._refuse_unknown(block, (*ReaderOptions.option_keys(), *WITHOUT_EFFECT, *names))
         whole = True
         for name in names:
             inner = block.block(name)
             if inner.has_own("scpFile"):
-                kind, known, streams = CorpusFeatures, HTK_FEATURE_NAMES, self.features
+                kind, streams = CorpusFeatures, self.features
             elif inner.has_own("mlfFile") or inner.has_own("mlfFileList"):
-                kind, known, streams = CorpusLabels, LABEL_NAMES, self.labels
+                kind, streams = CorpusLabels, self.labels
             else:
                 continue  # find_streams reports the fault
-            self._refuse_unknown(inner, known)
+            self._refuse_unknown(inner, kind.options.option_keys())
             if self.write and kind is CorpusLabels:
                 continue
             stream = self.config.check(
@@ -376,9 +376,9 @@ class _HTKMLFCheck:
                 continue
             if header.base_kind == WAVEFORM:
                 self.findings.add(f"{entry.path}: kind {kind_name(header.kind)}; expected features")
-            elif (masks := self.config.check(lambda: MaskOptions.from_config(self._block(stream.name)))) is not None:
+            elif stream.masks is not None:
                 with self.findings.catch():
-                    check_channels(masks, channels_of(stream.record, stream.native_dim))
+                    check_channels(stream.masks, channels_of(stream.record, stream.native_dim))
             return
 
     def _check_frames(self, line: int) -> bool:

@@ -9,6 +9,7 @@ Source: CNTK book 3.4.2.
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -82,17 +83,17 @@ class FrameReader(Reader):
     """
 
     unit = "utterances"
+    options_class: ClassVar[type[ReaderOptions]] = ReaderOptions
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
-        self.options = ReaderOptions.from_config(config)
+        self.options = self.options_class.from_block(config)
         self.partial = self.options.partial or not self.options.frame_mode
         self.in_sequence = write or not self.options.frame_mode
         self.features, self.labels, self.warnings = self.find_streams(config, write)
         if not self.options.frame_mode and not self.options.partial:
-            self.warnings.append(
-                f"{config.where('minibatchMode')}: minibatchMode=full has no effect with frameMode=false"
-            )
+            where = config.where("minibatchMode")
+            self.warnings.append(f"{where}: minibatchMode=full has no effect with frameMode=false")
         if self.options.truncated:
             self.parallel = self.options.parallel
         self.ahead = self.options.ahead
@@ -117,6 +118,7 @@ class FrameReader(Reader):
         self._refuse_too_few(corpus)
         self._corpus = corpus
         self._num_utterances = len(corpus.lines)
+        self._check_memory(config, corpus.total_frames)
         excerpts = self._divide(corpus, rng_seed)
         self.warnings += self.options.excerpts.context_warning(config, excerpts)
 
@@ -128,7 +130,6 @@ class FrameReader(Reader):
     def _divide(self, corpus: Corpus, seed: int) -> Excerpts:
         """Choose chunks and memory; return the excerpts, which are used with frameMode=false."""
         options = self.options
-        self._check_memory(corpus.total_frames)
         chunk_frames = CHUNK_FRAMES if self._pages is None else PAGE_CHUNK_FRAMES
         firsts, per_group, num_slots = divide(corpus.num_frames, chunk_frames, options.window, options.max_frames)
         self._first_frame = corpus.first_frame
@@ -167,15 +168,15 @@ class FrameReader(Reader):
             for stream in self.features
         ]
 
-    def _check_memory(self, total: int) -> None:
+    def _check_memory(self, config: Config, total: int) -> None:
         """Raise ConfigError if the user's memory limit is too small for the window; without a limit the window is
         granted.
         """
         window, limit = self.options.window, self.options.max_frames
         needed = 0 if window is None else total if window >= total else min(total, 3 * (window // 2))
-        if self.options.max_frames_where and needed > limit:
+        if needed > limit and config.has("maxFramesInMemory"):
             raise ConfigError(
-                f"{self.options.max_frames_where}: maxFramesInMemory is {limit}; expected at least {needed} "
+                f"{config.where('maxFramesInMemory')}: maxFramesInMemory is {limit}; expected at least {needed} "
                 f"for randomize={window}, which keeps one and a half times as many frames in memory"
             )
 
@@ -196,9 +197,8 @@ class FrameReader(Reader):
         return {stream.name: stream.dim for stream in (*self.features, *self.labels)}
 
     def places(self) -> dict[str, str]:
-        """Return "file:line" of the dimension of each stream, for messages."""
-        places = {stream.name: stream.where for stream in self.features}
-        return places | {stream.name: stream.dim_where for stream in self.labels}
+        features = {stream.name: stream.where for stream in self.features}
+        return features | {stream.name: stream.dim_where for stream in self.labels}
 
     def feature_records(self) -> dict[str, FeatureRecord]:
         """Return how the features of each stream were computed, with their context in the model."""

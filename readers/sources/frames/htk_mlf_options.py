@@ -4,20 +4,20 @@ Source: CNTK book 3.4.2; lookAheadFrames, specAugment and excerpts are extension
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal, Self
 
 from readers.config.config import Config
-from readers.config.options.names import at_least
-from readers.config.values import Schedule, did_you_mean
+from readers.config.feature_record import MismatchOptions
+from readers.config.options import Options, given, option
+from readers.config.values import did_you_mean
 from readers.errors import ConfigError
-from readers.minibatches.excerpts import EXCERPT_NAMES, ExcerptOptions
-from readers.minibatches.masks import MaskOptions
-from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels
-from readers.sources.records.records import parse_randomize
+from readers.minibatches.excerpts import ExcerptOptions
+from readers.minibatches.randomisation import VisitOptions
+from readers.sources.frames.stream_options import HTKFeatureOptions, LabelOptions
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
 
-METHODS = ("blockRandomize", "rollingWindow")
-MAX_FRAMES_IN_MEMORY = 2_000_000
 MAX_UTTERANCE_FRAMES = 65535  # CNTK's limit, only for blockRandomize
 # Options of CNTK without effect here, and the reason.
 WITHOUT_EFFECT = {
@@ -27,97 +27,104 @@ WITHOUT_EFFECT = {
     "useMersenneTwisterRand": "randomSeed determines the order",
     "unigram": "a language model of states is used only by sequence training",
 }
-READER_NAMES = (
-    *("readerType", "readMethod", "randomize", "minibatchMode", "frameMode", "truncated", "nbruttsineachrecurrentiter"),
-    *("pageFilePath", "readAhead", *WITHOUT_EFFECT),
-    # Extensions.
-    *EXCERPT_NAMES,
-    *("lookAheadFrames", "maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction", "ignoreFeatureMismatch"),
-)
-HTK_FEATURE_NAMES = (*FEATURE_NAMES, "specAugment")
 ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
-TABLE_NAMES = ("denLatTocFile", "numLatTocFile")
-LATTICE_NAMES = (*TABLE_NAMES, "prefixPathInToc")
-HMM_NAMES = ("phoneFile", "transPFile")
-CHAIN_NAMES = ("denominator", "numerators")
-SUPERVISIONS = {  # role -> names of such a block
-    "denLatTocFile": LATTICE_NAMES,
-    "phoneFile": HMM_NAMES,
-    "denominator": CHAIN_NAMES,
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatticeOptions(Options):
+    """A block of lattices."""
+
+    denominators: Path = option(
+        help="table of contents of the lattices, or a pattern for several", cntk="denLatTocFile", own=True
+    )
+    numerators: Path | None = option(
+        None, "table of contents of lattices of the references, or a pattern", cntk="numLatTocFile", own=True
+    )
+    prefix: str = option("", "directory before the paths of the archives in the tables", cntk="prefixPathInToc")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HmmOptions(Options):
+    """A block of HMMs, for lattices in HTK's format."""
+
+    phones: Path = option(help="file of the HMMs: each with its matrix and its senones", cntk="phoneFile", own=True)
+    transitions: Path | None = option(
+        None, "file of the matrices of transition probabilities", cntk="transPFile", own=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainOptions(Options):
+    """A block for lattice-free criteria."""
+
+    denominator: Path = option(help="denominator graph, as argonaut chain writes it", own=True)
+    numerators: Path | None = option(None, "numerator graphs of the utterances", own=True)
+
+
+SUPERVISIONS: dict[str, type[Options]] = {  # role -> options of such a block
+    "denLatTocFile": LatticeOptions,
+    "phoneFile": HmmOptions,
+    "denominator": ChainOptions,
 }
 
 
-@dataclass(frozen=True)
-class ReaderOptions:
-    """Options of a reader block.
+@dataclass(frozen=True, kw_only=True)
+class ReaderOptions(MismatchOptions, VisitOptions):
+    """The block of a reader of frames."""
 
-    method: one of METHODS.
-    shuffle: if False, frames are visited in SCP order.
-    window: frames that are shuffled together, None for as many as memory permits.
-    partial: whether training uses the last, short minibatch of an epoch.
-    page_directory: directory of the page file, None for the system's directory of temporary files.
-    read_ahead: whether chunks are loaded in the background.
-    max_frames: frames in memory; max_frames_where: file:line of the setting, None if it is the default.
-    max_utterance: longer utterances are skipped, None for no limit.
-    max_skipped: fraction of utterances that may be skipped.
-    frame_mode: independent frames, else utterances in order.
-    parallel: number of parallel utterances, for each epoch.
-    truncated: whether utterances are cut into pieces, which continue from one minibatch to the next.
-    ahead: frames that follow each piece as context.
-    excerpts: what part of an utterance is a sequence, and how many input frames are a column.
-    """
+    method: Literal["blockRandomize", "rollingWindow"] = option(
+        "blockRandomize",
+        "read the feature files (blockRandomize), or first copy all of them into one page file (rollingWindow)",
+        cntk="readMethod",
+    )
+    frame_mode: bool = option(True, "visit independent frames in random order, not whole utterances")
+    truncated: bool = option(False, "cut utterances into pieces that continue from one minibatch to the next")
+    parallel: Sequence[int] = option(
+        (1,), "number of utterances side by side, for each epoch", least=1, cntk="nbruttsineachrecurrentiter"
+    )
+    page_directory: Path | None = option(
+        None, "directory of the page file (default: that of temporary files)", cntk="pageFilePath"
+    )
+    read_ahead: bool = option(True, "load the next data in the background")
+    ahead: int = option(
+        0, "frames that follow each piece as context, with {truncated}", unit="frames", least=0, cntk="lookAheadFrames"
+    )
+    longest: int | None = option(
+        None,
+        f"longest utterance; longer ones are skipped (default: {MAX_UTTERANCE_FRAMES} with readMethod=blockRandomize, "
+        "else any)",
+        unit="frames",
+        least=1,
+        cntk="maxUtteranceFrames",
+    )
+    max_skipped: float = option(
+        0.5, "fraction of the utterances that may be skipped", least=0, most=1, cntk="maxSkippedFraction"
+    )
+    excerpts: ExcerptOptions = given(ExcerptOptions(), "what part of an utterance is a sequence")
 
-    method: str
-    shuffle: bool
-    window: int | None
-    partial: bool
-    page_directory: Path | None
-    read_ahead: bool
-    max_frames: int
-    max_frames_where: str | None
-    max_utterance: int | None
-    max_skipped: float
-    frame_mode: bool
-    parallel: Schedule
-    truncated: bool
-    ahead: int = 0
-    excerpts: ExcerptOptions = field(default_factory=ExcerptOptions)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole = "is true; expected false in frameMode; frameMode=false keeps the frames of an utterance in order"
+        self.require("truncated", not (self.frame_mode and self.truncated), whole)
+        single = not self.frame_mode or set(self.parallel) == {1}
+        self.require("parallel", single, f"is {':'.join(map(str, self.parallel))}; expected 1 in frameMode")
+        needed = "expected {truncated}=true with it: whole utterances need no look-ahead"
+        self.require("ahead", self.truncated or not self.ahead, f"is {self.ahead}; {needed}")
+        self.excerpts.check(self.frame_mode, self.truncated)
 
     @classmethod
-    def from_config(cls, config: Config) -> "ReaderOptions":
-        method = config.choice("readMethod", METHODS, METHODS[0])
-        frame_mode, parallel, truncated = _parse_sequences(config)
-        shuffle, window = parse_randomize(config)
-        max_utterance = config.int("maxUtteranceFrames", MAX_UTTERANCE_FRAMES if method == METHODS[0] else None)
-        if not frame_mode and config.has_own("maxUtteranceLength"):  # of Kaldi2Reader
-            max_utterance = config.int("maxUtteranceLength")
-        max_skipped = config.float("maxSkippedFraction", 0.5)
-        max_frames = config.int("maxFramesInMemory", MAX_FRAMES_IN_MEMORY)
-        at_least(config, "maxFramesInMemory", max_frames, 1)
-        if max_utterance is not None:
-            at_least(config, "maxUtteranceFrames", max_utterance, 1)
-        if not 0 <= max_skipped <= 1:
-            raise ConfigError(
-                f"{config.where('maxSkippedFraction')}: {config.full_name('maxSkippedFraction')} is {max_skipped:g}; "
-                "expected 0 to 1"
-            )
-        return cls(
-            method=method,
-            shuffle=shuffle,
-            window=window,
-            partial=config.choice("minibatchMode", ("partial", "full"), "partial") == "partial",
-            page_directory=config.path("pageFilePath") if config.text("pageFilePath", "") else None,
-            read_ahead=config.bool("readAhead", True),
-            max_frames=max_frames,
-            max_frames_where=config.where("maxFramesInMemory") if config.has("maxFramesInMemory") else None,
-            max_utterance=max_utterance,
-            max_skipped=max_skipped,
-            frame_mode=frame_mode,
-            parallel=parallel,
-            truncated=truncated,
-            ahead=_parse_ahead(config, truncated),
-            excerpts=ExcerptOptions.from_config(config, frame_mode, truncated),
-        )
+    def from_block(cls, block: Config, **values: Any) -> Self:
+        """Return the options that a reader block sets.  Raises ConfigError with file, line and full name."""
+        return super().from_block(block, excerpts=ExcerptOptions.from_block(block), **values)
+
+    @classmethod
+    def option_keys(cls) -> list[str]:
+        return [*super().option_keys(), *ExcerptOptions.option_keys()]
+
+    @property
+    def max_utterance(self) -> int | None:
+        """Longer utterances are skipped; None for no limit."""
+        return MAX_UTTERANCE_FRAMES if self.longest is None and self.method == "blockRandomize" else self.longest
 
 
 def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
@@ -128,13 +135,13 @@ def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], lis
     """
     features: list[CorpusFeatures] = []
     labels: list[CorpusLabels] = []
-    warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *(name for name, _ in config.blocks())])]
+    known = [*ReaderOptions.option_keys(), *WITHOUT_EFFECT, *(name for name, _ in config.blocks())]
+    warnings = list(map(str, config.unknown(known)))
     for name, block in config.blocks():
-        known = LABEL_NAMES
+        kind: type[Options] = LabelOptions
         if block.has_own("scpFile"):
             features.append(CorpusFeatures.from_config(name, block))
-            features[-1].masks = read_masks(block, features[-1].expand)
-            known = HTK_FEATURE_NAMES
+            kind = HTKFeatureOptions
         elif supervision_role(block) is not None:
             continue
         elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
@@ -144,19 +151,9 @@ def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], lis
         else:
             labels.append(CorpusLabels.from_config(name, block))
             warnings.extend(labels[-1].warnings)
-        warnings.extend(map(str, block.unknown(known)))
+        warnings.extend(map(str, block.unknown(kind.option_keys())))
     check_streams(config, features, labels, write)
     return features, labels, warnings
-
-
-def read_masks(block: Config, expand: bool) -> MaskOptions | None:
-    """Return the options of the block specAugment of a feature stream, None without one."""
-    masks = MaskOptions.from_config(block)
-    if masks is not None and expand:
-        raise ConfigError(
-            f"{masks.where}: {block.full_name('specAugment')}: {block.full_name()} repeats one frame; expected none"
-        )
-    return masks
 
 
 def check_streams(config: Config, features: list[CorpusFeatures], labels: list[CorpusLabels], write: bool) -> None:
@@ -175,34 +172,6 @@ def check_streams(config: Config, features: list[CorpusFeatures], labels: list[C
             f"{'its frames' if features[0].frames_per_vector else 'one frame'} and is the first stream; "
             "expected another feature stream before it"
         )
-
-
-def _parse_sequences(config: Config) -> tuple[bool, Schedule, bool]:
-    """Return (frame mode, number of parallel utterances for each epoch, truncated)."""
-    frame_mode, truncated = config.bool("frameMode", "true"), config.bool("truncated", "false")
-    if frame_mode and truncated:
-        raise ConfigError(
-            f"{config.where('truncated')}: {config.full_name('truncated')} is true; expected false in frameMode; "
-            "frameMode=false keeps the frames of an utterance in order"
-        )
-    name = "nbruttsineachrecurrentiter"
-    parallel = config.ints(name, "1")
-    if any(count < 1 or (frame_mode and count != 1) for count in parallel):
-        raise ConfigError(
-            f"{config.where(name)}: {config.full_name(name)} is {':'.join(map(str, parallel))}; "
-            f"expected {'1 in frameMode' if frame_mode else 'at least 1'}"
-        )
-    return frame_mode, parallel, truncated
-
-
-def _parse_ahead(config: Config, truncated: bool) -> int:
-    """Return the number of look-ahead frames after each piece of an utterance."""
-    ahead = config.int("lookAheadFrames", 0)
-    if ahead < 0 or (ahead and not truncated):
-        expected = "0 or more" if ahead < 0 else "truncated=true with it: whole utterances need no look-ahead"
-        where = config.where("lookAheadFrames")
-        raise ConfigError(f"{where}: {config.full_name('lookAheadFrames')} is {ahead}; expected {expected}")
-    return ahead
 
 
 def supervision_role(block: Config) -> str | None:

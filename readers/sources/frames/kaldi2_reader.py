@@ -12,29 +12,50 @@ name of the archive or script file of their features, as Kaldi's programs take i
 Source: HTKMLFReader.cpp and htkfeatio.h of CNTK's Kaldi2Reader, 2016.
 """
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import numpy as np
 
 from readers.common.faults import OnFault
 from readers.common.text import read_lines, read_text
 from readers.config.config import Config
+from readers.config.options import option
 from readers.errors import ConfigError, FormatError
 from readers.kaldi.ark import ArkEntry, read_ark_scp, scan_ark
 from readers.kaldi.specifiers import Specifier, parse_specifier
 from readers.sources.frames.frame_reader import FrameReader
-from readers.sources.frames.htk_mlf_options import READER_NAMES, check_streams, refuse_block, supervision_role
-from readers.sources.frames.kaldi_reader import AlignmentStream, KaldiStream
-from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels, naming
+from readers.sources.frames.htk_mlf_options import (
+    WITHOUT_EFFECT,
+    ReaderOptions,
+    check_streams,
+    refuse_block,
+    supervision_role,
+)
+from readers.sources.frames.kaldi_reader import AlignmentStream, KaldiStream, prefixed
+from readers.sources.frames.stream_options import Kaldi2FeatureOptions, Kaldi2LabelOptions
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, naming
 
-KALDI2_READER_NAMES = (*READER_NAMES, "maxUtteranceLength", "targets_delay")
-KALDI2_FEATURE_NAMES = (*FEATURE_NAMES, "rx", "featureTransform")
 ROLE_NAMES = ("scpFile", "mlfFile")
-NO_TRANSFORM = "NO_FEATURE_TRANSFORM"
 SEQUENCE_NAMES = ("seqTrainCriterion", "denlats", "alignments")
 
 
-def _specifier(config: Config, key: str) -> Specifier:
+@dataclass(frozen=True, kw_only=True)
+class Kaldi2Options(ReaderOptions):
+    """The block of Kaldi2Reader."""
+
+    max_utterance_length: int | None = option(
+        None, "longest utterance with frameMode=false, in place of {longest}", unit="frames", least=1, own=True
+    )
+
+    @property
+    def max_utterance(self) -> int | None:
+        length = None if self.frame_mode else self.max_utterance_length
+        return super().max_utterance if length is None else length
+
+
+def _specifier(config: Config, key: str, path: Path) -> Specifier:
     """Return what the file says that `key` names. Raises ConfigError and FormatError."""
-    path = config.path(key)
     with naming(config, key):
         return parse_specifier(read_text(path, exact=True), str(path))
 
@@ -42,21 +63,17 @@ def _specifier(config: Config, key: str) -> Specifier:
 class Kaldi2Stream(KaldiStream):
     """Features of the utterances in a list."""
 
+    options = Kaldi2FeatureOptions
+
     @staticmethod
-    def _read_entries(config: Config, on_fault: OnFault | None) -> tuple[str, list[ArkEntry]]:
-        if config.text("featureTransform", NO_TRANSFORM) != NO_TRANSFORM:
-            raise ConfigError(
-                f"{config.where('featureTransform')}: featureTransform is {config.text('featureTransform')}; expected "
-                f"{NO_TRANSFORM}, and features that nnet-forward of Kaldi has transformed"
-            )
-        if not config.has_own("rx"):
-            raise ConfigError(f"{config.where()}: {config.full_name()} has no rx; expected one beside scpFile")
-        found = _specifier(config, "rx")
+    def _read_entries(
+        options: Kaldi2FeatureOptions, config: Config, on_fault: OnFault | None
+    ) -> tuple[str, list[ArkEntry]]:
+        found = _specifier(config, "rx", options.rx)
         with naming(config, "rx"):
             entries = read_ark_scp(found.paths[0]) if found.kinds == ("scp",) else scan_ark(found.paths[0])
-        prefix = config.text("prefixPathInSCP", "").replace("\\", "/").rstrip("/")
-        known = {one.key: one._replace(path=f"{prefix}/{one.path}") if prefix else one for one in entries}
-        counts = config.path("scpFile")
+        known = {entry.key: entry for entry in prefixed(entries, options.prefix)}
+        counts = options.scp_file
         with naming(config, "scpFile"):
             keys = [line.split(None, 1)[0] for line in read_lines(counts) if line.strip()]
         repeated = {key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else set()
@@ -68,20 +85,19 @@ class Kaldi2Stream(KaldiStream):
 class Kaldi2Labels(AlignmentStream):
     """Classes of all utterances, in a script file or archive; `delay`: the number of frames by which they are late."""
 
+    options = Kaldi2LabelOptions
     delay: int = 0
 
     @classmethod
     def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "Kaldi2Labels":
-        stream = super().from_config(name, config, on_fault)
-        stream.from_scp = _specifier(config, "mlfFile").kinds == ("scp",)
-        stream.delay = config.int("targets_delay", 0)
-        if stream.delay < 0:
-            raise ConfigError(f"{config.where('targets_delay')}: targets_delay is {stream.delay}; expected 0 or more")
+        stream, options = super().from_config(name, config, on_fault), cls.options.from_block(config)
+        stream.from_scp = _specifier(config, "mlfFile", options.mlf_file).kinds == ("scp",)
+        stream.delay = options.delay
         return stream
 
     @staticmethod
-    def _find_paths(config: Config) -> tuple[str, list[str]]:
-        return "mlfFile", [_specifier(config, "mlfFile").paths[0]]
+    def _find_paths(options: Kaldi2LabelOptions, config: Config) -> tuple[str, list[str]]:
+        return "mlfFile", [_specifier(config, "mlfFile", options.mlf_file).paths[0]]
 
     def _numbers(self, classes: np.ndarray | list[str], where: str) -> np.ndarray:
         if self.state_ids is not None and not isinstance(classes, list):  # the names in labelMappingFile are pdf ids
@@ -100,6 +116,8 @@ class Kaldi2Reader(FrameReader):
     Kaldi and commands in place of files are refused.
     """
 
+    options_class = Kaldi2Options
+
     @staticmethod
     def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
         for name in SEQUENCE_NAMES:
@@ -112,18 +130,19 @@ class Kaldi2Reader(FrameReader):
         features: list[CorpusFeatures] = []
         labels: list[CorpusLabels] = []
         blocks = list(config.blocks())
-        warnings = [str(one) for one in config.unknown([*KALDI2_READER_NAMES, *(name for name, _ in blocks)])]
+        own = [*Kaldi2Options.option_keys(), Kaldi2LabelOptions.declaration("delay").key, *WITHOUT_EFFECT]
+        warnings = list(map(str, config.unknown([*own, *(name for name, _ in blocks)])))
         for name, block in blocks:
             if block.has_own("scpFile"):
                 features.append(Kaldi2Stream.from_config(name, block))
-                warnings.extend(map(str, block.unknown(KALDI2_FEATURE_NAMES)))
+                warnings.extend(map(str, block.unknown(Kaldi2FeatureOptions.option_keys())))
             elif supervision_role(block) is not None:
                 continue
             elif not block.has_own("mlfFile"):
                 refuse_block(block, ROLE_NAMES)
             elif not write:
                 labels.append(Kaldi2Labels.from_config(name, block))
-                warnings.extend([*labels[-1].warnings, *map(str, block.unknown(LABEL_NAMES))])
+                warnings.extend([*labels[-1].warnings, *map(str, block.unknown(Kaldi2LabelOptions.option_keys()))])
         check_streams(config, features, labels, write)
         for stream in features[1:]:
             stream.arrange([entry.key for entry in features[0].entries])

@@ -32,31 +32,32 @@ from readers.kaldi.ark import (
 )
 from readers.sources.frames.frame_reader import FrameReader
 from readers.sources.frames.htk_mlf_options import (
-    READER_NAMES,
+    WITHOUT_EFFECT,
+    ReaderOptions,
     check_streams,
     refuse_block,
     supervision_role,
 )
-from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels, describe, naming
+from readers.sources.frames.stream_options import AlignmentOptions, KaldiFeatureOptions
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe, naming
 
-KALDI_FEATURE_NAMES = (*FEATURE_NAMES, "arkFile")
-KALDI_LABEL_NAMES = (*LABEL_NAMES, "aliFile", "aliScpFile")
 ROLE_NAMES = ("scpFile", "arkFile", "aliFile", "aliScpFile", "mlfFile", "mlfFileList")
 
 
 class KaldiStream(CorpusFeatures):
     """Features of all utterances of a script file or archive."""
 
+    options = KaldiFeatureOptions
+
     @staticmethod
-    def _read_entries(config: Config, on_fault: OnFault | None) -> tuple[str, list[ArkEntry]]:
-        key = "scpFile" if config.has_own("scpFile") else "arkFile"
-        path = config.path(key)
-        with naming(config, key):
-            if key == "arkFile":
-                return str(path), scan_ark(path)
-            entries = read_ark_scp(path)
-        prefix = config.text("prefixPathInSCP", "").replace("\\", "/").rstrip("/")
-        return str(path), [entry._replace(path=f"{prefix}/{entry.path}") for entry in entries] if prefix else entries
+    def _read_entries(
+        options: KaldiFeatureOptions, config: Config, on_fault: OnFault | None
+    ) -> tuple[str, list[ArkEntry]]:
+        if options.scp_file is None:
+            with naming(config, "arkFile"):
+                return str(options.ark_file), scan_ark(options.ark_file)
+        with naming(config, "scpFile"):
+            return str(options.scp_file), prefixed(read_ark_scp(options.scp_file), options.prefix)
 
     @staticmethod
     def _read_header(entry: ArkEntry) -> HTKHeader:
@@ -78,10 +79,17 @@ class KaldiStream(CorpusFeatures):
         self.entries = [known.get(key) or ArkEntry(key, "", source_file=self.scp) for key in keys]
 
 
+def prefixed(entries: list[ArkEntry], prefix: str) -> list[ArkEntry]:
+    """Return entries of archives in another directory; an empty prefix changes nothing."""
+    prefix = prefix.replace("\\", "/").rstrip("/")
+    return [entry._replace(path=f"{prefix}/{entry.path}") for entry in entries] if prefix else entries
+
+
 @dataclass(eq=False)
 class AlignmentStream(CorpusLabels):
     """Classes of all utterances from archives of integer vectors.  from_scp: the file is a script file."""
 
+    options = AlignmentOptions
     from_scp: bool = False
     _classes: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -92,9 +100,9 @@ class AlignmentStream(CorpusLabels):
         return stream
 
     @staticmethod
-    def _find_paths(config: Config) -> tuple[str, list[str]]:
-        key = "aliScpFile" if config.has_own("aliScpFile") else "aliFile"
-        return key, [path.replace("\\", "/") for path in config.array(key)]
+    def _find_paths(options: AlignmentOptions, config: Config) -> tuple[str, list[str]]:
+        key = "aliScpFile" if options.scripts else "aliFile"
+        return key, [path.replace("\\", "/") for path in options.scripts or options.archives]
 
     def load(self, keys: Collection[str], on_fault: OnFault | None = None) -> None:
         """Read the alignments of these utterances.  Raises FormatError if there are none."""
@@ -150,7 +158,8 @@ class KaldiReader(FrameReader):
         features: list[CorpusFeatures] = []
         labels: list[CorpusLabels] = []
         blocks = list(config.blocks())
-        warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *(name for name, _ in blocks)])]
+        known = [*ReaderOptions.option_keys(), *WITHOUT_EFFECT, *(name for name, _ in blocks)]
+        warnings = list(map(str, config.unknown(known)))
         for name, block in blocks:
             role = next((role for role in ROLE_NAMES if block.has_own(role)), None)
             if supervision_role(block) is not None:
@@ -163,8 +172,8 @@ class KaldiReader(FrameReader):
                 kind = CorpusLabels if role.startswith("mlf") else AlignmentStream
                 labels.append(kind.from_config(name, block))
                 warnings.extend(labels[-1].warnings)
-            is_feature = role in ("scpFile", "arkFile")
-            warnings.extend(map(str, block.unknown(KALDI_FEATURE_NAMES if is_feature else KALDI_LABEL_NAMES)))
+            own = KaldiFeatureOptions if role in ("scpFile", "arkFile") else AlignmentOptions
+            warnings.extend(map(str, block.unknown(own.option_keys())))
         check_streams(config, features, labels, write)
         for stream in features[1:]:
             stream.arrange([entry.key for entry in features[0].entries])

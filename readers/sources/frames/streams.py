@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,17 +22,11 @@ from readers.htk.frame_labels import frame_labels, read_state_list
 from readers.htk.mlf import MLF, read_mlf, wanted_keys
 from readers.htk.parameter_file import HAS_C, HAS_K, HTKHeader, kind_name, read_htk, read_htk_header
 from readers.htk.scp import ScpEntry, read_list, read_scp
-from readers.minibatches.context import context_frames
 from readers.minibatches.indicators import one_hot
 from readers.minibatches.masks import MaskOptions
-from readers.sources.frames.repetition import REPETITION_NAMES, frames_per_vector_of
+from readers.sources.frames.stream_options import FeatureOptions, HTKFeatureOptions, LabelOptions
 
 MOST_HEADERS = 1 << 14  # in memory
-FEATURE_NAMES = ("scpFile", "dim", "contextWindow", "type", "prefixPathInSCP", *REPETITION_NAMES)
-LABEL_NAMES = (
-    *("mlfFile", "mlfFileList", "labelDim", "dim", "labelType", "type", "labelMappingFile"),
-    *("labelToTargetMappingFile", "targetDim"),
-)
 
 
 @dataclass(eq=False)
@@ -64,6 +59,7 @@ class CorpusFeatures:
         Random masks of training.
     """
 
+    options: ClassVar[type[FeatureOptions]] = HTKFeatureOptions
     name: str
     dim: int
     entries: list[ScpEntry]
@@ -86,18 +82,13 @@ class CorpusFeatures:
     @classmethod
     def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "CorpusFeatures":
         """Read the SCP, with on_fault as in read_scp; no feature file is read."""
-        if config.has_own("type"):
-            config.choice("type", ["real"])
-        dim = config.int("dim")
-        if dim < 1:
-            raise ConfigError(f"{config.where('dim')}: {config.full_name('dim')} is {dim}; expected at least 1")
-        context = context_frames(config)
-        repeated = frames_per_vector_of(config, context)
-        scp, entries = cls._read_entries(config, on_fault)
+        options = cls.options.from_block(config)
+        scp, entries = cls._read_entries(options, config, on_fault)
         if not entries:
             raise FormatError(f"{scp}: no entries; expected a feature file on each line")
-        ignores_mismatch = config.bool("ignoreFeatureMismatch", False)
-        return cls(name, dim, entries, scp, config.where("dim"), context, repeated, ignores_mismatch=ignores_mismatch)
+        stream = cls(name, options.dim, entries, scp, config.where("dim"), options.context, options.repeats)
+        stream.ignores_mismatch, stream.masks = options.ignores_mismatch, getattr(options, "masks", None)
+        return stream
 
     @property
     def expand(self) -> bool:
@@ -107,11 +98,10 @@ class CorpusFeatures:
     # Methods that streams of other formats override: the list of utterances, the header and the frames of a file.
 
     @staticmethod
-    def _read_entries(config: Config, on_fault: OnFault | None) -> tuple[str, list[ScpEntry]]:
+    def _read_entries(options: FeatureOptions, config: Config, on_fault: OnFault | None) -> tuple[str, list[ScpEntry]]:
         """Return (file that lists the utterances, utterances)."""
-        scp = config.path("scpFile")
         with naming(config, "scpFile"):
-            return str(scp), read_scp(scp, prefix=config.text("prefixPathInSCP", ""), on_fault=on_fault)
+            return str(options.scp_file), read_scp(options.scp_file, prefix=options.prefix, on_fault=on_fault)
 
     @staticmethod
     def _read_header(entry: ScpEntry) -> HTKHeader:
@@ -246,6 +236,7 @@ class CorpusLabels:
     mlf : MLF
     """
 
+    options: ClassVar[type[LabelOptions]] = LabelOptions
     name: str
     num_classes: int
     dim: int
@@ -259,37 +250,28 @@ class CorpusLabels:
     @classmethod
     def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "CorpusLabels":
         """Read the mapping files, with on_fault as in read_state_list; the MLF is not read."""
-        for kind in ("labelType", "type"):
-            if config.has_own(kind):
-                config.choice(kind, ["category"])
-        dim_name = "labelDim" if config.has("labelDim") else "dim"
-        num_classes = config.int(dim_name)
-        if num_classes < 1:
-            raise ConfigError(
-                f"{config.where(dim_name)}: {config.full_name(dim_name)} is {num_classes}; expected at least 1"
-            )
-        source, paths = cls._find_paths(config)
+        options = cls.options.from_block(config)
+        source, paths = cls._find_paths(options, config)
         states = None
-        if config.text("labelMappingFile", ""):
+        if options.state_list is not None:
             with naming(config, "labelMappingFile"):
-                states = read_state_list(config.path("labelMappingFile"), on_fault)
+                states = read_state_list(options.state_list, on_fault)
         state_ids = None if states is None else {state: number for number, state in enumerate(states)}
-        stream = cls(name, num_classes, num_classes, paths, config.where(source), config.where(dim_name), state_ids)
-        if config.text("labelToTargetMappingFile", ""):
-            stream.dim, stream.dim_where = config.int("targetDim"), config.where("targetDim")
+        size, where = options.num_classes, config.where(options.declaration("num_classes").set_by(config))
+        stream = cls(name, size, size, paths, config.where(source), where, state_ids)
+        if options.targets is not None:
+            stream.dim, stream.dim_where = options.target_dim, config.where("targetDim")
             with naming(config, "labelToTargetMappingFile"):
-                stream.targets = stream._read_targets(config)
+                stream.targets = stream._read_targets(options.targets)
         return stream
 
     @staticmethod
-    def _find_paths(config: Config) -> tuple[str, list[str]]:
+    def _find_paths(options: LabelOptions, config: Config) -> tuple[str, list[str]]:
         """Return (name of the setting, label files)."""
-        source = "mlfFile" if config.has_own("mlfFile") else "mlfFileList"
-        paths = [str(config.path(source))]
-        if source == "mlfFileList":
-            with naming(config, source):
-                paths = [path.replace("\\", "/") for path in read_list(paths[0])]
-        return source, paths
+        if options.mlf_file is not None:
+            return "mlfFile", [str(options.mlf_file)]
+        with naming(config, "mlfFileList"):
+            return "mlfFileList", [path.replace("\\", "/") for path in read_list(options.mlf_file_list)]
 
     @property
     def warnings(self) -> list[str]:
@@ -353,9 +335,8 @@ class CorpusLabels:
         """Return the matrix (dim, N) float32, Fortran order, for N classes."""
         return one_hot(classes, self.dim) if self.targets is None else self.targets.T[classes].T
 
-    def _read_targets(self, config: Config) -> np.ndarray:
+    def _read_targets(self, path: Path) -> np.ndarray:
         """Read labelToTargetMappingFile: lines `label bits` in class order; bits has targetDim zeros and ones."""
-        path = config.path("labelToTargetMappingFile")
         names = list(self.state_ids or ())
         columns: list[list[str]] = []
         for number, line in enumerate(read_lines(path), 1):

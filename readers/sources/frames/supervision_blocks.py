@@ -20,7 +20,14 @@ from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.supervision import SupervisionSource
 from readers.sources.chain.supervision_source import ChainSource
 from readers.sources.frames.corpus import Corpus
-from readers.sources.frames.htk_mlf_options import SUPERVISIONS, TABLE_NAMES, ReaderOptions, supervision_role
+from readers.sources.frames.htk_mlf_options import (
+    SUPERVISIONS,
+    ChainOptions,
+    HmmOptions,
+    LatticeOptions,
+    ReaderOptions,
+    supervision_role,
+)
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe, naming
 from readers.sources.lattices.hmm_files import HmmTable, read_hmms
 from readers.sources.lattices.lattice_contents import read_contents
@@ -57,7 +64,7 @@ def open_supervision(
     """
     found = [(role, block) for _, block in config.blocks() if (role := supervision_role(block)) is not None]
     for role, block in found:
-        for unknown in block.unknown(SUPERVISIONS[role]):
+        for unknown in block.unknown(SUPERVISIONS[role].option_keys()):
             warn(str(unknown))
     sources = [(role, block) for role, block in found if role in OPENERS]
     for role, block in sources[1:]:
@@ -78,7 +85,8 @@ def _open_lattices(
         raise ConfigError(f"{where} truncated=false")
     if options.excerpts.subsampling > 1 or options.excerpts.num_columns:
         raise ConfigError(f"{where} neither frameSubsampling nor chunkFrames")
-    denominators, numerators = (_tables(block, name) for name in ("denLatTocFile", "numLatTocFile"))
+    lattices = LatticeOptions.from_block(block)
+    denominators, numerators = map(_tables, (lattices.denominators, lattices.numerators))
     num_senones, read_slf = labels[0].num_classes if len(labels) == 1 else None, None
     numbers = labels[0].state_ids if len(labels) == 1 else None
     if hmms is not None:
@@ -88,32 +96,32 @@ def _open_lattices(
             return SlfLattice(path, table, features.period)
 
     with naming(block, "denLatTocFile"):
-        return LatticeSource(
-            denominators, numerators, block.text("prefixPathInToc", ""), num_senones, read_slf, numbers
-        )
+        return LatticeSource(denominators, numerators, lattices.prefix, num_senones, read_slf, numbers)
 
 
-def _tables(block: Config, name: str) -> list[Path]:
-    """Return the tables of contents that a name of a block lattices gives, perhaps by a pattern; none without it."""
-    if not block.has_own(name):
+def _tables(path: Path | None) -> list[Path]:
+    """Return the tables of contents that a path names, perhaps by a pattern; none for None."""
+    if path is None:
         return []
-    path = block.path(name)
     return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor)))) or [path]
 
 
 def missing_supervision(config: Config) -> Iterator[ArgonautError]:
     """Yield a fault for each missing file of a reader's supervision, of the archives the first one of each table."""
     for _, block in config.blocks():
-        for name in SUPERVISIONS.get(supervision_role(block), ()):
-            if name == "prefixPathInToc" or not block.has_own(name):
+        role = supervision_role(block)
+        options = None if role is None else SUPERVISIONS[role].from_block(block)
+        for declared in options.declared() if options else ():
+            path = getattr(options, declared.name)
+            if not isinstance(path, Path):
                 continue
             try:
-                with naming(block, name):
-                    if name in TABLE_NAMES:
-                        for table in _tables(block, name):
-                            _require_archives(table, block.text("prefixPathInToc", ""))
+                with naming(block, declared.key):
+                    if isinstance(options, LatticeOptions):
+                        for table in _tables(path):
+                            _require_archives(table, options.prefix)
                     else:
-                        block.path(name).open("rb").close()
+                        path.open("rb").close()
             except ArgonautError as fault:
                 yield fault
 
@@ -129,9 +137,9 @@ def _read_hmms(block: Config, labels: Sequence[CorpusLabels]) -> HmmTable:
     senones = labels[0].state_ids if len(labels) == 1 else None
     if senones is None:
         raise ConfigError(f"{block.where('phoneFile')}: {block.full_name()}: expected labels with a labelMappingFile")
-    transitions = block.path("transPFile") if block.has_own("transPFile") else None
+    options = HmmOptions.from_block(block)
     with naming(block, "phoneFile"):
-        return read_hmms(block.path("phoneFile"), transitions, senones)
+        return read_hmms(options.phones, options.transitions, senones)
 
 
 def _open_chain(
@@ -142,13 +150,13 @@ def _open_chain(
         raise ConfigError(f"{where} frameMode=false")
     if options.truncated:
         raise ConfigError(f"{where} truncated=false; chunkFrames cuts utterances")
-    if not block.has_own("numerators"):
+    chain = ChainOptions.from_block(block)
+    if chain.numerators is None:
         raise ConfigError(f"{block.where()}: {block.full_name()} without numerators; expected a file")
-    denominator, numerators = block.path("denominator"), block.path("numerators")
     try:
-        source = ChainSource(denominator, numerators)
+        source = ChainSource(chain.denominator, chain.numerators)
     except OSError as fault:
-        with naming(block, "numerators" if fault.filename == str(numerators) else "denominator"):
+        with naming(block, "numerators" if fault.filename == str(chain.numerators) else "denominator"):
             raise
     if source.subsampling != options.excerpts.subsampling:
         raise ConfigError(
@@ -156,7 +164,7 @@ def _open_chain(
             f"{source.subsampling} frames; expected {options.excerpts.subsampling}, the reader's frameSubsampling"
         )
     for stream in labels:
-        _check_order(stream, source.outputs, str(denominator))
+        _check_order(stream, source.outputs, str(chain.denominator))
     return source
 
 

@@ -6,16 +6,19 @@ Source: CNTK book 3.1; the layout of the file is our own, see record_cache.py.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from readers.common.report import Progress
 from readers.config.config import Config
+from readers.config.options import option
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 from readers.sources.frames.streams import naming
 from readers.sources.records.record_cache import CachedStream, RecordCache, open_cache
-from readers.sources.records.records import ORDER_NAMES, RecordOrder, RecordReader, RecordStream
-from readers.sources.records.uci_options import label_map
+from readers.sources.records.records import RecordOrder, RecordReader, RecordStream, SelectionOptions
+from readers.sources.records.uci_options import LabelMapOptions, label_map
 
 # Options of a UCIFastReader block without effect here, and the reason.
 WITHOUT_EFFECT = {
@@ -27,8 +30,13 @@ WITHOUT_EFFECT = {
     "type": "the cache distinguishes features and labels",
     "labelType": "the cache distinguishes features and labels",
 }
-READER_NAMES = ("readerType", "file", "wfile", "allowMapCreation", "writeLabelMap", *ORDER_NAMES, *WITHOUT_EFFECT)
-BLOCK_NAMES = ("dim", "labelDim", "labelMappingFile", *WITHOUT_EFFECT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryReaderOptions(RecordOrder):
+    """The block of BinaryReader."""
+
+    cache: Path = option(help="cache of records, as UCIFastReader writes it", cntk="file wfile")
 
 
 class BinaryReader(RecordReader):
@@ -59,20 +67,22 @@ class BinaryReader(RecordReader):
     check_settings: ClassVar[Mapping[str, str]] = {"writeLabelMap": "false"}
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
-        key = "file" if config.has("file") or not config.has("wfile") else "wfile"
-        path = config.path(key)
-        with naming(config, key):
+        options = BinaryReaderOptions.from_block(config)
+        path = options.cache
+        with naming(config, options.declaration("cache").set_by(config)):
             cache = open_cache(path)
-        blocks = dict(config.blocks())
-        warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *blocks])]
+        blocks, labels = dict(config.blocks()), LabelMapOptions.option_keys()
+        reader_keys = [*options.option_keys(), *labels, *WITHOUT_EFFECT, *blocks]
+        block_keys = [*SelectionOptions.option_keys(), *labels, *WITHOUT_EFFECT]
+        warnings = list(map(str, config.unknown(reader_keys)))
         for block in blocks.values():
-            warnings.extend(map(str, block.unknown(BLOCK_NAMES)))
+            warnings.extend(map(str, block.unknown(block_keys)))
         streams = [
             RecordStream(one.name, cache.columns[one.name], one.num_classes, where, str(path))
             for one, where in _chosen(cache, blocks, config)
             if one.num_classes is None or not write
         ]
-        super().__init__(streams, RecordOrder.from_config(config), rng_seed, path.stem)
+        super().__init__(streams, options, rng_seed, path.stem)
         self.warnings = warnings
 
 
@@ -89,12 +99,10 @@ def _chosen(cache: RecordCache, blocks: dict[str, Config], config: Config) -> li
                 f"{did_you_mean(name, known)}"
             )
         stream = known[name]
-        key, dim = ("dim", stream.dim) if stream.num_classes is None else ("labelDim", stream.num_classes)
-        if block.has_own(key) and block.int(key) != dim:
-            raise ConfigError(
-                f"{block.where(key)}: {block.full_name(key)} is {block.int(key)}; expected {dim}, as in {cache.path}"
-            )
-        if stream.num_classes is not None and stream.labels and block.text("labelMappingFile", ""):
+        is_label = stream.num_classes is not None
+        size = stream.num_classes if is_label else stream.dim
+        key = SelectionOptions.from_block(block).check(block, size, is_label, cache.path)
+        if is_label and stream.labels and LabelMapOptions.from_block(block).path:
             labels = label_map(block)
             if not labels.fits(stream.labels, stream.num_classes):
                 raise ConfigError(

@@ -3,24 +3,25 @@
 class CsvReader(RecordReader):
     def __init__(self, config, rng_seed=0, write=False, progress=None):
         numbers = np.loadtxt(config.path("file"), np.float32, delimiter=",", ndmin=2)
-        super().__init__([RecordStream("features", numbers)], RecordOrder.from_config(config), rng_seed)
+        super().__init__([RecordStream("features", numbers)], RecordOrder.from_block(config), rng_seed)
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from readers.config.config import Config
-from readers.errors import ConfigError, FormatError
+from readers.config.options import Options, located_faults, option
+from readers.errors import FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance
 from readers.minibatches.indicators import one_hot
-from readers.minibatches.randomisation import ChunkPlan, Sweep
+from readers.minibatches.randomisation import ChunkPlan, Sweep, VisitOptions
 
 CHUNK_RECORDS = 16384
-MAX_RECORDS_IN_MEMORY = 2_000_000
 PIECE_RECORDS = 65536  # per Utterance that action write receives
-ORDER_NAMES = ("randomize", "minibatchMode", "maxFramesInMemory")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,47 +65,39 @@ class RecordStream:
         return one_hot(values, self.num_classes)
 
 
-@dataclass(frozen=True)
-class RecordOrder:
-    """The order in which records are visited.
-
-    Attributes
-    ----------
-    shuffle : bool
-        False for the original order.
-    window : int or None
-        Records that are shuffled together; None for all or, for memory-mapped files, max_records.
-    partial : bool
-        Whether training uses the last, short minibatch of an epoch.
-    max_records : int
-        Records to keep in memory, for memory-mapped files.
-    """
-
-    shuffle: bool = True
-    window: int | None = None
-    partial: bool = True
-    max_records: int = MAX_RECORDS_IN_MEMORY
+@dataclass(frozen=True, kw_only=True)
+class RecordOrder(VisitOptions):
+    """The order in which records are visited, in the block of a reader."""
 
     @classmethod
-    def from_config(cls, config: Config) -> "RecordOrder":
-        """Read randomize, minibatchMode and maxFramesInMemory of a reader block."""
-        shuffle, window = parse_randomize(config)
-        partial = config.choice("minibatchMode", ("partial", "full"), "partial") == "partial"
-        max_records = config.int("maxFramesInMemory", MAX_RECORDS_IN_MEMORY)
-        if max_records < 1:
-            where, name = config.where("maxFramesInMemory"), config.full_name("maxFramesInMemory")
-            raise ConfigError(f"{where}: {name} is {max_records}; expected at least 1")
-        return cls(shuffle, window, partial, max_records)
+    def from_config(cls, config: Config) -> Self:
+        """Return the options of a reader block, as `from_block` does."""
+        return cls.from_block(config)
 
     def plan(self, total: int, mapped: bool, seed: int) -> ChunkPlan:
         """Return the division of `total` records into chunks; mapped: neighbours on disk are read together."""
         if self.window is not None:
             group = total if total <= self.window else max(1, self.window // 2)
         else:
-            group = max(1, self.max_records // 3) if mapped and total > self.max_records else total
+            group = max(1, self.max_frames // 3) if mapped and total > self.max_frames else total
         chunk = group if group == total else min(CHUNK_RECORDS, group)
         first = np.append(np.arange(0, total, chunk, dtype=np.int64), total)
         return ChunkPlan(first, max(1, group // chunk), seed, self.shuffle)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionOptions(Options):
+    """A block that selects a stream of a file by its name; its sizes are compared with those in the file."""
+
+    dim: int | None = option(None, "values of a record", own=True)
+    label_dim: int | None = option(None, "number of classes", own=True)
+
+    def check(self, block: Config, size: int, is_label: bool, source: str | Path) -> str:
+        """Return the name of the size of a stream.  Raises ConfigError if the block has another size."""
+        name, given = ("label_dim", self.label_dim) if is_label else ("dim", self.dim)
+        with located_faults(block):
+            self.require(name, given in (None, size), f"is {given}; expected {size}, as in {source}")
+        return self.declaration(name).key
 
 
 class RecordReader(Reader):
@@ -198,20 +191,3 @@ class RecordReader(Reader):
 
     def close(self) -> None:
         self._streams = [RecordStream(one.name, one.values[:0], one.num_classes, one.where) for one in self._streams]
-
-
-def parse_randomize(config: Config) -> tuple[bool, int | None]:
-    """Return (shuffle, window) of `randomize`: auto, none, or the number of frames that are shuffled together."""
-    text = config.text("randomize", "auto")
-    if text.lower() in ("auto", "none"):
-        return text.lower() == "auto", None
-    try:
-        window = config.int("randomize")
-    except ConfigError:
-        window = 0
-    if window < 1:
-        raise ConfigError(
-            f"{config.where('randomize')}: {config.full_name('randomize')} is {text!r}; "
-            "expected auto, none or a number of frames"
-        )
-    return True, window

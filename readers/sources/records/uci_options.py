@@ -6,16 +6,17 @@ Source: CNTK book 3.4.1, 3.5.10.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from readers.common.files import write_lines
 from readers.config.config import Config
-from readers.config.options.names import at_least
+from readers.config.options import Options, located_faults, option
 from readers.errors import ConfigError, FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.sources.frames.streams import naming
-from readers.sources.records.records import ORDER_NAMES
+from readers.sources.records.records import RecordOrder
 
 # Options of CNTK without effect here, and the reason.
 WITHOUT_EFFECT = {
@@ -28,15 +29,77 @@ WITHOUT_EFFECT = {
     "wrecords": "a cache is as large as its records",
     "windowSize": "a cache is mapped as a whole",
 }
-READER_NAMES = (
-    *("readerType", "file", "customDelimiter", "customDecimalPoint", "allowMapCreation", "writeLabelMap", *ORDER_NAMES),
-    *("oneLinePerFile", "writerType", "wfile", *WITHOUT_EFFECT),
-    *("labelMappingFile", "labelDim", "labelType"),  # defaults for all blocks of labels
-)
-BLOCK_NAMES = ("file", "dim", "start", "sectionType", "type")
-LABEL_NAMES = (*BLOCK_NAMES, "labelDim", "labelType", "labelMappingFile")
 LABEL_ROLES = ("labelMappingFile", "labelDim", "labelType")
-CACHE_TYPES = ("BinaryReader", "BinaryWriter")
+NO_PUNCTUATION = "is {!r}; expected a punctuation character other than + and -"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UCIReaderOptions(RecordOrder):
+    """The block of UCIFastReader."""
+
+    file: Path | None = option(None, "text with a record on each line, of the blocks that name none", own=True)
+    delimiters: str = option("", "characters between values, besides blanks, tabs and commas", cntk="customDelimiter")
+    decimal_point: str = option(".", "character of decimal fractions", cntk="customDecimalPoint")
+    one_line_per_file: bool = option(
+        False, "one file per record, which is not supported", check=lambda given: not given, expected="false"
+    )
+    writer_type: Literal["BinaryReader", "BinaryWriter"] = option("BinaryWriter", "writer of the cache")
+    cache: Path | None = option(None, "binary cache of the records, which is made if it is missing", cntk="wfile")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delimiters", self.delimiters.replace("\\t", "\t"))
+        object.__setattr__(self, "decimal_point", self.decimal_point or ".")
+        super().__post_init__()
+        for name in ("decimal_point", "delimiters"):
+            text = getattr(self, name)
+            plain = text.isascii() and not any(character.isalnum() or character in "+-\n" for character in text)
+            self.require(name, plain, NO_PUNCTUATION.format(text))
+        self.require("decimal_point", len(self.decimal_point) == 1, NO_PUNCTUATION.format(self.decimal_point))
+        self.require(
+            "delimiters",
+            self.decimal_point not in self.delimiters,
+            f"is {self.delimiters!r}, {{decimal_point}} {self.decimal_point!r}; expected two different characters",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UCIBlockOptions(Options):
+    """A block of features."""
+
+    file: Path = option(help="text with a record on each line")
+    start: int = option(0, "first column, counted from 0", least=0)
+    dim: int = option(help="number of columns", unit="columns", least=1)
+    section_type: str = option("", "labels: the block is one of labels, otherwise its names tell", own=True)
+    type: Literal["real"] = option("real", "what the columns contain", own=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelKindOptions(Options):
+    """What a block of labels contains."""
+
+    kind: Literal["category", "regression", "none"] = option(
+        "category", "classes, numbers, or nothing that is read", cntk="labelType"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UCILabelOptions(UCIBlockOptions):
+    """A block of labels."""
+
+    dim: int = option(1, "columns of numbers, with {kind}=regression", unit="columns", least=0)
+    type: Literal["category", "regression", "none", "real"] = option("real", "what the columns contain", own=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelMapOptions(Options):
+    """The classes of labels."""
+
+    num_classes: int = option(0, "number of classes; 0: that of {path}", least=0, cntk="labelDim")
+    path: Path | None = option(
+        None, "the classes' names, one on each line; without it labels are class numbers", cntk="labelMappingFile"
+    )
+    allow_creation: bool = option(True, "make {path} from the data if it is missing", cntk="allowMapCreation")
+    write: bool = option(True, "write the {path} that was made from the data", cntk="writeLabelMap")
 
 
 class LabelMap:
@@ -158,12 +221,10 @@ class UCIStream:
 
 @dataclass(eq=False)
 class UCIOptions:
-    """Options of a reader block.  cache: path of the binary cache or None; the others as in UCILayout."""
+    """A reader block with its streams."""
 
+    block: UCIReaderOptions
     streams: list[UCIStream]
-    delimiters: str
-    decimal_point: str
-    cache: Path | None
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -174,14 +235,9 @@ class UCIOptions:
     @classmethod
     def from_config(cls, config: Config, write: bool = False) -> "UCIOptions":
         """Read the options and mapping files, but no data.  write: blocks of labels are ignored."""
-        if config.bool("oneLinePerFile", False):
-            raise ConfigError(
-                f"{config.where('oneLinePerFile')}: {config.full_name('oneLinePerFile')} is true; expected false; one "
-                "file per record is not supported, join the files"
-            )
-        delimiters, decimal_point = _characters(config)
+        options = UCIReaderOptions.from_block(config)
         blocks = list(config.blocks())
-        warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *(name for name, _ in blocks)])]
+        warnings = list(map(str, config.unknown([*READER_KEYS, *WITHOUT_EFFECT, *(name for name, _ in blocks)])))
         streams: list[UCIStream] = []
         for name, block in blocks:
             stream = _open_block(name, block, write, warnings)
@@ -191,51 +247,52 @@ class UCIOptions:
             raise ConfigError(
                 f"{config.where()}: {config.full_name()} has no streams; expected a block with dim=... for features"
             )
-        return cls(streams, delimiters, decimal_point, _cache_path(config), warnings)
+        return cls(options, streams, warnings)
+
+
+# Those of labels are defaults for all blocks of labels.
+READER_KEYS = [key for kind in (UCIReaderOptions, LabelMapOptions, LabelKindOptions) for key in kind.option_keys()]
 
 
 def _open_block(name: str, block: Config, write: bool, warnings: list[str]) -> UCIStream | None:
     """Return the stream of a block; None for labels that are not read."""
     section = block.text("sectionType", "").lower() if block.has_own("sectionType") else ""
-    is_labels = section == "labels" or any(block.has_own(one) for one in LABEL_ROLES)
+    is_labels = section == "labels" or any(block.has_own(role) for role in LABEL_ROLES)
     if not is_labels and not block.has_own("dim"):
         raise ConfigError(
             f"{block.where()}: block {block.full_name()} has neither dim nor one of {', '.join(LABEL_ROLES)}; "
             "expected dim for features, or one of those for labels"
         )
-    warnings.extend(map(str, block.unknown(LABEL_NAMES if is_labels else BLOCK_NAMES)))
-    if block.has_own("type"):
-        block.choice("type", ["real"] if not is_labels else ["category", "regression", "none", "real"])
-    kind = block.choice("labelType", ["category", "regression", "none"], "category") if is_labels else ""
+    kinds = (UCILabelOptions, LabelKindOptions, LabelMapOptions) if is_labels else (UCIBlockOptions,)
+    warnings.extend(map(str, block.unknown([key for kind in kinds for key in kind.option_keys()])))
+    kind = LabelKindOptions.from_block(block).kind if is_labels else ""
     if kind == "none" or (is_labels and write):
         return None
-    start = at_least(block, "start", block.int("start", "0"), 0)
-    file = block.path("file")
-    if not file.is_file():
+    options = kinds[0].from_block(block)
+    if not options.file.is_file():
         raise ConfigError(
-            f"{block.where('file')}: {block.full_name('file')}: {file}: no such file; expected a readable file"
+            f"{block.where('file')}: {block.full_name('file')}: {options.file}: no such file; expected a readable file"
         )
-    if kind == "category":
-        dim = at_least(block, "dim", block.int("dim", "1"), 0)
-        if dim > 1:
-            raise ConfigError(
-                f"{block.where('dim')}: {block.full_name('dim')} is {dim}; expected 1, the column of a label; "
-                "labelType=regression allows several columns of numbers"
-            )
-        return UCIStream(name, file, start, 1, block.where("labelDim"), label_map(block))
-    return UCIStream(name, file, start, at_least(block, "dim", block.int("dim"), 1), block.where("dim"))
+    if kind != "category":
+        with located_faults(block):
+            options.require("dim", options.dim > 0, f"is {options.dim}; expected at least 1 columns")
+        return UCIStream(name, options.file, options.start, options.dim, block.where("dim"))
+    with located_faults(block):
+        expected = "1, the column of a label; {kind}=regression allows several columns of numbers"
+        options.require("dim", options.dim <= 1, f"is {options.dim}; expected {expected}")
+    return UCIStream(name, options.file, options.start, 1, block.where("labelDim"), label_map(block))
 
 
 def label_map(block: Config) -> LabelMap:
     """Return the map that labelDim, labelMappingFile and allowMapCreation of a block describe."""
-    num_classes = at_least(block, "labelDim", block.int("labelDim", "0"), 0)
+    options = LabelMapOptions.from_block(block)
+    num_classes, path = options.num_classes, options.path
     where = block.where("labelDim") if block.has("labelDim") else ""
-    if not block.text("labelMappingFile", ""):
+    if path is None:
         return LabelMap(None, num_classes, [], False, where)
-    path = block.path("labelMappingFile")
     if not path.exists():
-        if block.bool("allowMapCreation", True):
-            return LabelMap(path, num_classes, [], True, where, block.bool("writeLabelMap", True))
+        if options.allow_creation:
+            return LabelMap(path, num_classes, [], True, where, options.write)
         raise ConfigError(
             f"{block.where('labelMappingFile')}: {block.full_name('labelMappingFile')}: {path}: no such file; expected "
             "the map that training wrote, or allowMapCreation=true to make it from these data"
@@ -245,31 +302,3 @@ def label_map(block: Config) -> LabelMap:
     if num_classes and len(names) > num_classes:
         raise ConfigError(f"{where}: labelDim is {num_classes}; expected at least {len(names)}, the labels of {path}")
     return LabelMap(path, num_classes, names, False, where)
-
-
-def _cache_path(config: Config) -> Path | None:
-    if config.has("writerType"):
-        config.choice("writerType", CACHE_TYPES)
-    return config.path("wfile") if config.text("wfile", "") else None
-
-
-def _characters(config: Config) -> tuple[str, str]:
-    """Return (customDelimiter, customDecimalPoint)."""
-    point = config.text("customDecimalPoint", "") or "."
-    delimiters = config.text("customDelimiter", "").replace("\\t", "\t")
-    for name, text in (("customDecimalPoint", point), ("customDelimiter", delimiters)):
-        if (
-            not text.isascii()
-            or any(one.isalnum() or one in "+-\n" for one in text)
-            or (text is point and len(point) > 1)
-        ):
-            raise ConfigError(
-                f"{config.where(name)}: {config.full_name(name)} is {text!r}; "
-                "expected a punctuation character other than + and -"
-            )
-    if point in delimiters:
-        raise ConfigError(
-            f"{config.where('customDelimiter')}: {config.full_name('customDelimiter')} is {delimiters!r}, the decimal "
-            f"point {point!r}; expected two different characters"
-        )
-    return delimiters, point

@@ -29,7 +29,7 @@ from readers.sources.records.record_cache import (
     open_cache,
     write_cache,
 )
-from readers.sources.records.records import RecordOrder, RecordReader, RecordStream
+from readers.sources.records.records import RecordReader, RecordStream
 from readers.sources.records.uci import UCIBlock, UCILayout, read_uci
 from readers.sources.records.uci_options import LabelMap, UCIOptions, UCIStream
 
@@ -64,7 +64,7 @@ class UCIFastReader(RecordReader):
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         options = UCIOptions.from_config(config, write)
-        if options.cache is None:
+        if options.block.cache is None:
             columns = read_columns(options, progress)
         else:
             columns = cached_columns(options, write, progress)
@@ -74,11 +74,11 @@ class UCIFastReader(RecordReader):
                 columns[stream.name],
                 stream.num_classes,
                 stream.dim_where,
-                str(options.cache) if isinstance(columns[stream.name], np.memmap) else "",
+                str(options.block.cache) if isinstance(columns[stream.name], np.memmap) else "",
             )
             for stream in options.streams
         ]
-        super().__init__(streams, RecordOrder.from_config(config), rng_seed, options.streams[0].file.stem)
+        super().__init__(streams, options.block, rng_seed, options.streams[0].file.stem)
         self.warnings = options.warnings
 
 
@@ -101,7 +101,7 @@ def cached_columns(options: UCIOptions, write: bool, progress: Progress | None =
 
     write: use the existing cache without making one.  Raises ConfigError if another file is in its place.
     """
-    path = options.cache
+    path = options.block.cache
     if path.exists():
         if not is_cache(path):
             raise ConfigError(f"{path}: is not a record cache; expected one, or no file at wfile")
@@ -138,7 +138,7 @@ def cached_columns(options: UCIOptions, write: bool, progress: Progress | None =
 
 
 def _settings(options: UCIOptions) -> dict[str, str]:
-    return {"delimiters": options.delimiters, "decimal_point": options.decimal_point}
+    return {"delimiters": options.block.delimiters, "decimal_point": options.block.decimal_point}
 
 
 def _out_of_date(cache: RecordCache, options: UCIOptions) -> str:
@@ -207,7 +207,7 @@ class _FileColumns:
             else:
                 self._place[stream.name] = len(labels)
                 labels.append(stream.start)
-        layout = UCILayout(numbers, labels, options.delimiters, options.decimal_point)
+        layout = UCILayout(numbers, labels, options.block.delimiters, options.block.decimal_point)
         self._file, self._progress = file, progress
         self._blocks = read_uci(file, layout)
         self._held: dict[str, np.ndarray] = {}

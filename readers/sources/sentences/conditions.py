@@ -7,16 +7,25 @@ language models (rnnType CLSTM of SimpleNetworkBuilder).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from readers.common.text import read_lines
 from readers.config.config import Config
-from readers.errors import ConfigError, FormatError
+from readers.config.options import Options, option
+from readers.errors import FormatError
 from readers.sources.frames.streams import naming
 from readers.sources.sentences.sentences import WordStream
 
-CONDITION_NAMES = ("file", "dim")
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionOptions(Options):
+    """A block with a condition of each sentence."""
+
+    file: Path = option(help="vectors: a line for each line of the text", own=True)
+    dim: int = option(help="values of a line", unit="values", least=1, own=True)
 
 
 def read_condition(block: Config, lines: Sequence[int], lengths: Sequence[int]) -> WordStream:
@@ -38,9 +47,8 @@ def read_condition(block: Config, lines: Sequence[int], lengths: Sequence[int]) 
     FormatError
         For lines that are missing or do not have `dim` finite numbers.
     """
-    dim, path = block.int("dim"), block.path("file")
-    if dim < 1:
-        raise ConfigError(f"{block.where('dim')}: {block.full_name('dim')} is {dim}; expected at least 1")
+    options = ConditionOptions.from_block(block)
+    dim, path = options.dim, options.file
     with naming(block, "file"):
         text = read_lines(path)
     if lines and max(lines) > len(text):

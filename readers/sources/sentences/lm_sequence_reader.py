@@ -14,28 +14,28 @@ The input is one-hot, (words, N); its stream has the name of the first block and
 Source: CNTK book 3.4.3, 7.2.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from readers.common.report import Progress
 from readers.common.text import read_lines
 from readers.config.config import Config
-from readers.config.options.names import at_least
+from readers.config.options import Options, located_faults, option
 from readers.errors import ConfigError, FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.language.vocabulary import VocabularyWord
 from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Minibatch, check_epoch
 from readers.sources.frames.streams import naming
-from readers.sources.sentences.conditions import CONDITION_NAMES, read_condition
+from readers.sources.sentences.conditions import ConditionOptions, read_condition
 from readers.sources.sentences.model_words import read_words
 from readers.sources.sentences.noise import Noise, NoiseStream
 from readers.sources.sentences.sentences import (
     CACHE_NAMES,
-    ORDER_NAMES,
     WITHOUT_EFFECT,
     SentenceOrder,
     SentenceReader,
@@ -44,15 +44,51 @@ from readers.sources.sentences.sentences import (
     input_names,
 )
 
-READER_NAMES = ("readerType", "file", "wordclass", "unk", "mode", "noise_number", *ORDER_NAMES, *WITHOUT_EFFECT)
-LABEL_NAMES = (
-    *("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence", "dim"),
-    *CACHE_NAMES,
-)
-# Settings that identify a block of labels.
-LABEL_ROLES = ("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence")
-FEATURE_NAMES = ("dim", *CACHE_NAMES)
 MIN_TOKENS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class LMSequenceOptions(SentenceOrder):
+    """The block of LMSequenceReader."""
+
+    parallel: Sequence[int] = option(
+        (1,),
+        "number of sentences side by side, for each epoch; 0: as many as give minibatchSize words",
+        unit="sentences",
+        least=0,
+        cntk="nbruttsineachrecurrentiter",
+    )
+    words: Path | None = option(
+        None, "words with counts and classes, or a model that was trained with them", cntk="wordclass"
+    )
+    mode: Literal["class", "softmax", "nce"] = option(
+        "class", "labels: words with their classes, words only, or words with noise words"
+    )
+    noise: int | None = option(
+        None, "noise words for each word, with {mode}=nce", expected="at least 1", cntk="noise_number"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mode == "nce":
+            self.require("noise", self.noise is not None, "is missing; expected it beside {mode}=nce")
+            self.require("noise", self.noise >= 1, f"is {self.noise}; expected at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LMLabelOptions(Options):
+    """A block of labels, or the input."""
+
+    size: int = option(0, "number of words; 0: all of the vocabulary", least=0, cntk="labelDim", own=True)
+    kind: Literal["category", "nextWord"] = option("category", "what the block is", cntk="labelType", own=True)
+    words: Path | None = option(
+        None, "words, one on each line, in place of wordclass with mode=softmax", cntk="labelMappingFile"
+    )
+    begin: str = option("", "word that begins each sentence", cntk="beginSequence")
+    end: str = option("", "word that ends each sentence", cntk="endSequence")
+
+
+LABEL_ROLES = LMLabelOptions.option_keys()  # one of them makes a block one of labels
 
 
 class LMSequenceReader(SentenceReader):
@@ -89,34 +125,34 @@ class LMSequenceReader(SentenceReader):
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
-        order = SentenceOrder.from_config(config, fewest=0)
-        mode = config.choice("mode", ("class", "softmax", "nce"), "class")
-        number = at_least(config, "noise_number", config.int("noise_number"), 1) if mode == "nce" else 0
+        options = LMSequenceOptions.from_block(config, **({} if self.needs_text else {"file": None}))
+        mode = options.mode
         inner, outer, features, conditions = self._find_blocks(config)
         output = "labels" if outer is inner else outer.name
-        words, rows = self._taken(self._vocabulary(config, inner, output, mode), inner, outer)
+        labels = LMLabelOptions.from_block(inner)
+        words, rows = self._taken(self._vocabulary(config, options, inner, labels.words, output), inner, outer)
         self.input_words = self.output_words = [word.word for word in words]
         if mode == "class":
             self.word_classes = np.array([word.word_class for word in words])
-        self.begin, self.end = inner.text("beginSequence", ""), inner.text("endSequence", "")
+        self.begin, self.end = labels.begin, labels.end
         names = input_names(inner.name, "features" if features is None else features.name, output)
         record = VocabularyRecord.of_words(words, with_classes=mode == "class")
         self.records = dict.fromkeys((*names, output), record)
         if not self.needs_text:
             return
-        ids, lengths, keys = self._read(config, inner, words)
+        ids, lengths, keys = self._read(config, options, words)
         table = class_table(words) if mode == "class" else None
         given = (output,), ids[1:], rows[outer], outer.where(), table
         if mode == "nce":
-            if number > len(words):
-                where = f"{config.where('noise_number')}: {config.full_name('noise_number')}"
-                raise ConfigError(f"{where} is {number}; expected 1 to {len(words)}, the number of words")
-            self.noise = Noise(words, number, rng_seed, config.text("wordclass"))
-        labels = NoiseStream(*given, is_label=False, noise=self.noise) if self.noise else WordStream(*given)
-        streams = [WordStream(names, ids[:1], rows[inner], inner.where()), labels]
+            with located_faults(config):
+                expected = f"expected 1 to {len(words)}, the number of words"
+                options.require("noise", options.noise <= len(words), f"is {options.noise}; {expected}")
+            self.noise = Noise(words, options.noise, rng_seed, str(options.words))
+        targets = NoiseStream(*given, is_label=False, noise=self.noise) if self.noise else WordStream(*given)
+        streams = [WordStream(names, ids[:1], rows[inner], inner.where()), targets]
         lines = [int(key.rpartition(":")[2]) for key in keys]
         streams[1:1] = [read_condition(block, lines, lengths) for block in conditions]
-        self.take(config.text("file"), streams, lengths, keys, order, rng_seed)
+        self.take(streams, lengths, keys, options, rng_seed)
 
     def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
         check_epoch(epoch, minibatch_size, epoch_size)
@@ -131,7 +167,7 @@ class LMSequenceReader(SentenceReader):
         """
         blocks = [block for _, block in config.blocks()]
         names = [block.name for block in blocks]
-        self.warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *names])]
+        self.warnings = list(map(str, config.unknown([*LMSequenceOptions.option_keys(), *WITHOUT_EFFECT, *names])))
         labels = [block for block in blocks if any(map(block.has_own, LABEL_ROLES))]
         others = [block for block in blocks if block not in labels]
         conditions = [block for block in others if block.has_own("file") and block.has_own("dim")]
@@ -144,23 +180,25 @@ class LMSequenceReader(SentenceReader):
             )
         for block in blocks:
             if block in conditions:
-                self.warnings.extend(map(str, block.unknown(CONDITION_NAMES)))
+                self.warnings.extend(map(str, block.unknown(ConditionOptions.option_keys())))
             elif block not in labels and block not in features:
                 self.warnings.append(f"{block.where()}: block {block.full_name()} has no effect")
             else:
-                known = LABEL_NAMES if block in labels else FEATURE_NAMES
+                known = [*(LABEL_ROLES if block in labels else ()), "dim", *CACHE_NAMES]
                 self.warnings.extend(map(str, block.unknown(known)))
         labels.sort(key=lambda block: block.name.lower())
         return labels[0], labels[-1], features[0] if features else None, conditions
 
-    def _vocabulary(self, config: Config, inner: Config, output: str, mode: str) -> list[VocabularyWord]:
-        """Return the words by number, from wordclass or, if classes are not needed, labelMappingFile."""
-        if config.text("wordclass", ""):
+    def _vocabulary(
+        self, config: Config, options: LMSequenceOptions, inner: Config, words: Path | None, output: str
+    ) -> list[VocabularyWord]:
+        """Return the words by number, from wordclass or, if classes are not needed, labelMappingFile (`words`)."""
+        if options.words is not None:
             with naming(config, "wordclass"):
-                words = read_words(config.path("wordclass"), output)
-        elif mode == "softmax" and inner.text("labelMappingFile", ""):
+                return read_words(options.words, output)
+        elif options.mode == "softmax" and words is not None:
             with naming(inner, "labelMappingFile"):
-                words = [VocabularyWord(word, 0) for word in read_state_list(inner.path("labelMappingFile"))]
+                return [VocabularyWord(word, 0) for word in read_state_list(words)]
         else:
             raise ConfigError(
                 f"{config.where()}: {config.full_name()} has no wordclass; expected the file of words and classes"
@@ -168,9 +206,8 @@ class LMSequenceReader(SentenceReader):
                     "class": ", or, with mode=softmax, labelMappingFile in labelIn",
                     "softmax": " or labelMappingFile",
                     "nce": ", which has the counts of the words",
-                }[mode]
+                }[options.mode]
             )
-        return words
 
     def _taken(self, words: list[VocabularyWord], *blocks: Config) -> tuple[list[VocabularyWord], dict[Config, int]]:
         """Return the first labelDim words of the vocabulary, and the rows of one-hot columns for each block.
@@ -179,12 +216,8 @@ class LMSequenceReader(SentenceReader):
         """
         size, rows, known = len(words), {}, f"the vocabulary has {len(words)} words"
         for block in dict.fromkeys(blocks):
-            if block.has_own("labelType"):
-                block.choice("labelType", ("category", "nextWord"))
-            given = (block.int("labelDim", 0) if block.has_own("labelDim") else 0) or len(words)
+            given = LMLabelOptions.from_block(block).size or len(words)
             where = f"{block.where('labelDim')}: {block.full_name('labelDim')} is {given}"
-            if given < 0:
-                raise ConfigError(f"{where}; expected {len(words)}, the words of the vocabulary")
             if given > len(words):
                 self.warnings.append(f"{where}; {known}; other rows are not used")
             elif given < size:
@@ -193,17 +226,17 @@ class LMSequenceReader(SentenceReader):
         return words[:size], rows
 
     def _read(
-        self, config: Config, inner: Config, words: list[VocabularyWord]
+        self, config: Config, options: LMSequenceOptions, words: list[VocabularyWord]
     ) -> tuple[np.ndarray, list[int], list[str]]:
         """Return ids (2, N), every word and the next one, and the number of frames and the key of every sentence."""
         number_of = {word.word: number for number, word in enumerate(words)}
-        unknown = config.text("unk", "<unk>")
+        unknown = options.unknown
         if unknown not in number_of:
             self.warnings.append(
                 f"{config.where()}: {unknown!r} (unk) is not in the vocabulary; any unknown word will end the run"
             )
         begin, end = self.begin, self.end
-        path = config.path("file")
+        path = options.file
         with naming(config, "file"):
             lines = read_lines(path)
         found: list[int] = []

@@ -15,13 +15,17 @@ Source: CNTK book 3.4.4, 7.4.
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from readers.common.report import Progress
 from readers.common.text import is_count, read_lines
 from readers.config.config import Config
+from readers.config.options import Options, located_faults, option
 from readers.errors import ConfigError, FormatError
 from readers.language.labelled_text import Token, read_columns
 from readers.language.vocabulary import VocabularyWord
@@ -30,7 +34,6 @@ from readers.sources.frames.streams import naming
 from readers.sources.sentences.lm_sequence_reader import class_table
 from readers.sources.sentences.sentences import (
     CACHE_NAMES,
-    ORDER_NAMES,
     WITHOUT_EFFECT,
     SentenceOrder,
     SentenceReader,
@@ -39,17 +42,55 @@ from readers.sources.sentences.sentences import (
     input_names,
 )
 
-READER_NAMES = (
-    *("readerType", "file", "wordContext", "unk", "wordmap", "equalLength", "dataMultiPass"),
-    *("inputLabel", "outputLabel", *ORDER_NAMES, *WITHOUT_EFFECT),
-)
-BLOCK_NAMES = ("labelIn", "labels", "features")  # names in the book, for the reference page
-LABEL_NAMES = (
-    *("token", "usewordmap", "beginSequence", "endSequence", "labelType", "labelDim", "mode", "dim"),
-    *(*CACHE_NAMES, "labelMappingFile"),  # without effect
-    "beginingSequence",  # spelling in section 7.4.1 of the book
-)
 NOT_BUILT = {"ioNodeNames": "several inputs and outputs"}
+LABELS_WITHOUT_EFFECT = {"dim": WITHOUT_EFFECT["dim"], "labelMappingFile": "token has the labels"} | dict.fromkeys(
+    CACHE_NAMES, WITHOUT_EFFECT["wfile"]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LUSequenceOptions(SentenceOrder):
+    """The block of LUSequenceReader."""
+
+    context: tuple[int, ...] = option(
+        (0,), "distances of the words that the network gets for each word: 0 is the word itself", cntk="wordContext"
+    )
+    word_map: Path | None = option(None, "word that stands for each word of the text", cntk="wordmap")
+    equal_length: bool = option(True, "whether only sentences of equal length are side by side")
+    multi_pass: bool = option(
+        False, "several sweeps in an epoch, which are not supported", cntk="dataMultiPass",
+        check=lambda given: not given, expected="false",
+    )  # fmt: skip
+    input_block: str = option("labelIn", "name of the block of the input", cntk="inputLabel")
+    output_block: str = option("labels", "name of the block of the labels", cntk="outputLabel")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        differ = self.input_block.lower() != self.output_block.lower()
+        fault = f"is {self.output_block}, as {{input_block}}; expected a block for each"
+        self.require("output_block", differ, fault)
+
+    @property
+    def same_length(self) -> bool:
+        return self.equal_length
+
+
+@dataclass(frozen=True, kw_only=True)
+class LULabelOptions(Options):
+    """The block of the input or of the labels."""
+
+    token: Path = option(help="the words or labels, one on each line")
+    mode: Literal["plain", "class"] = option("plain", "whether each label has its class behind it", own=True)
+    use_word_map: bool = option(False, "replace the words of the text by those of wordmap", cntk="usewordmap")
+    begin: str = option("", "word that begins a sentence", cntk="beginSequence beginingSequence")
+    end: str = option("", "word, or label, that ends a sentence", cntk="endSequence")
+    kind: Literal["category"] = option("category", "what the labels are", cntk="labelType", own=True)
+    size: int = option(0, "number of words or labels; 0: all of {token}", cntk="labelDim", own=True)
+
+    @property
+    def by_class(self) -> bool:
+        """Whether each label has a class."""
+        return self.mode == "class"
 
 
 class LUSequenceReader(SentenceReader):
@@ -83,34 +124,29 @@ class LUSequenceReader(SentenceReader):
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
-        order = SentenceOrder.from_config(config, config.bool("equalLength", True))
-        if config.bool("dataMultiPass", False):
-            raise ConfigError(
-                f"{config.where('dataMultiPass')}: {config.full_name('dataMultiPass')} is true; expected false; it is "
-                "not supported"
-            )
-        context = list(config.ints("wordContext", "0"))
-        inner, outer, features = self._find_blocks(config)
-        words, classed = ({word.word: number for number, word in enumerate(_read_tokens(inner))}, _read_tokens(outer))
+        options = LUSequenceOptions.from_block(config)
+        inner, outer, features = self._find_blocks(config, options)
+        sources, targets = map(LULabelOptions.from_block, (inner, outer))
+        classed = _read_tokens(outer, targets)
+        words = {word.word: number for number, word in enumerate(_read_tokens(inner, sources))}
         labels = {label.word: number for number, label in enumerate(classed)}
-        by_class = _has_classes(outer)
+        by_class = targets.by_class
         if by_class:
             self.word_classes = np.array([label.word_class for label in classed])
         self.input_words, self.output_words = list(words), list(labels)
-        self.begin = inner.text("beginSequence", inner.text("beginingSequence", ""))
-        self.end = outer.text("endSequence", "")
+        self.begin, self.end = sources.begin, targets.end
         names = input_names(inner.name, features, outer.name)
         self.records = dict.fromkeys(names, VocabularyRecord(tuple(words)))
         self.records |= {outer.name: VocabularyRecord.of_words(classed, with_classes=by_class)}
-        source = self._word_map(config, inner, words)
-        ids, lengths, keys = self._read(config, inner, outer, source, labels)
+        source = self._word_map(config, options, inner, sources.use_word_map, words)
+        ids, lengths, keys = self._read(config, options, (inner, sources.end, source), (outer, labels))
         streams = [
-            WordStream(names, _in_context(ids[0], lengths, context), len(words), inner.where()),
+            WordStream(names, _in_context(ids[0], lengths, options.context), len(words), inner.where()),
             WordStream((outer.name,), ids[1:], len(labels), outer.where(), class_table(classed) if by_class else None),
         ]
-        self.take(config.text("file"), streams, lengths, keys, order, rng_seed)
+        self.take(streams, lengths, keys, options, rng_seed)
 
-    def _find_blocks(self, config: Config) -> tuple[Config, Config, str]:
+    def _find_blocks(self, config: Config, options: LUSequenceOptions) -> tuple[Config, Config, str]:
         """Return (input, output, name of the block of features)."""
         for name, what in NOT_BUILT.items():
             if config.has_own(name):
@@ -119,40 +155,33 @@ class LUSequenceReader(SentenceReader):
                     "expected only labelIn and labels"
                 )
         blocks = {name.lower(): block for name, block in config.blocks()}
-        self.warnings = [
-            str(unknown) for unknown in config.unknown([*READER_NAMES, *(b.name for b in blocks.values())])
-        ]
+        known = [*options.option_keys(), *WITHOUT_EFFECT, *(block.name for block in blocks.values())]
+        self.warnings = list(map(str, config.unknown(known)))
         found: list[Config] = []
-        names = {
-            "inputLabel": config.text("inputLabel", "labelIn"),
-            "outputLabel": config.text("outputLabel", "labels"),
-        }
-        if names["inputLabel"].lower() == names["outputLabel"].lower():
-            raise ConfigError(
-                f"{config.where('outputLabel')}: block {names['outputLabel']} is both inputLabel and outputLabel; "
-                "expected a block for each"
-            )
-        for setting, name in names.items():
+        for setting, name in (("inputLabel", options.input_block), ("outputLabel", options.output_block)):
             if name.lower() not in blocks:
                 raise ConfigError(
                     f"{config.where()}: {config.full_name()} has no block {name}; expected it, with token=..., "
                     f"or {setting}=... with another name"
                 )
             found.append(blocks.pop(name.lower()))
-            self.warnings.extend(map(str, found[-1].unknown(LABEL_NAMES)))
+            self.warnings.extend(map(str, found[-1].unknown([*LULabelOptions.option_keys(), *LABELS_WITHOUT_EFFECT])))
         features = first_of_features([block for block in blocks.values() if block.has_own("dim")])
         for block in blocks.values():
             if block not in features:
                 self.warnings.append(f"{block.where()}: block {block.full_name()} has no effect")
         return found[0], found[1], features[0].name if features else "features"
 
-    def _word_map(self, config: Config, inner: Config, words: dict[str, int]) -> dict[str, int]:
+    def _word_map(
+        self, config: Config, options: LUSequenceOptions, inner: Config, is_mapped: bool, words: dict[str, int]
+    ) -> dict[str, int]:
         """Return the number of every known word; that of `unk` under "", if there is one."""
-        unknown = config.text("unk", "<unk>")
+        unknown, path = options.unknown, options.word_map
         source = dict(words)
-        if inner.bool("usewordmap", False):
+        if is_mapped:
             source = {}
-            path = config.path("wordmap")
+            with located_faults(config):
+                options.require("word_map", path is not None, "is missing; expected it beside usewordmap=true")
             with naming(config, "wordmap"):
                 lines = read_lines(path)
             for number, line in enumerate(lines, 1):
@@ -175,13 +204,20 @@ class LUSequenceReader(SentenceReader):
         return source
 
     def _read(
-        self, config: Config, inner: Config, outer: Config, words: dict[str, int], labels: dict[str, int]
+        self,
+        config: Config,
+        options: LUSequenceOptions,
+        source: tuple[Config, str, dict[str, int]],
+        target: tuple[Config, dict[str, int]],
     ) -> tuple[np.ndarray, list[int], list[str]]:
-        """Return ids (2, N), words and labels, and the number of frames and the key of every sentence."""
-        path = config.path("file")
+        """Return ids (2, N), words and labels, and the number of frames and the key of every sentence.
+
+        source: the block of the input, the word that ends a sentence and the words; target: the block and the labels.
+        """
+        (inner, end, words), (outer, labels), path = source, target, options.file
         with naming(config, "file"):
-            sentences, left_out = read_columns(path, inner.text("endSequence", ""), self.end)
-        self._warn_of_cuts(outer, sentences, inner.text("endSequence", ""))
+            sentences, left_out = read_columns(path, end, self.end)
+        self._warn_of_cuts(outer, sentences, end)
         for number, text in left_out:
             reason = f"{path}:{number}: {text[:60]!r} has one column; expected a word and its label"
             self.skipped.append((f"{path.name}:{number}", reason))
@@ -215,7 +251,7 @@ class LUSequenceReader(SentenceReader):
             )
 
 
-def _in_context(ids: np.ndarray, lengths: list[int], context: list[int]) -> np.ndarray:
+def _in_context(ids: np.ndarray, lengths: list[int], context: Sequence[int]) -> np.ndarray:
     """Return (contexts, N): the words at some distances from every word; beyond the ends of a sentence its first or
     last.
     """
@@ -225,26 +261,17 @@ def _in_context(ids: np.ndarray, lengths: list[int], context: list[int]) -> np.n
     return ids[np.clip(places, begins, ends - 1)]
 
 
-def _has_classes(block: Config) -> bool:
-    return block.has_own("mode") and block.choice("mode", ("plain", "class")) == "class"
-
-
-def _read_tokens(block: Config) -> list[VocabularyWord]:
+def _read_tokens(block: Config, options: LULabelOptions) -> list[VocabularyWord]:
     """Return the tokens of a block of labels, with their classes if it has mode=class."""
-    if block.has_own("labelType"):
-        block.choice("labelType", ("category",))
-    path = block.path("token")
+    path = options.token
     with naming(block, "token"):
-        if _has_classes(block):
+        if options.by_class:
             tokens = read_classed_tokens(path)
         else:
             tokens = [VocabularyWord(token, 0) for token in read_tokens(path)]
-    size = block.int("labelDim", 0) if block.has_own("labelDim") else 0
-    if 0 < size < len(tokens):
-        raise ConfigError(
-            f"{block.where('labelDim')}: {block.full_name('labelDim')} is {size}; expected at least {len(tokens)}, the "
-            f"tokens of {path}"
-        )
+    with located_faults(block):
+        expected = f"expected at least {len(tokens)}, the tokens of {path}"
+        options.require("size", not 0 < options.size < len(tokens), f"is {options.size}; {expected}")
     return tokens
 
 

@@ -8,20 +8,22 @@ Source: CNTK book 3.4.3, 3.4.4.
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from readers.config.config import Config
+from readers.config.options import option
 from readers.config.values import Schedule
-from readers.errors import ConfigError, FormatError
+from readers.errors import FormatError
 from readers.language.vocabulary_record import VocabularyRecord
-from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
+from readers.minibatches.base import Minibatch, Reader, ReaderBlock, Utterance, check_epoch
 from readers.minibatches.indicators import Indicators
 from readers.minibatches.randomisation import ChunkPlan
 from readers.minibatches.sequence_packing import PackedSequences, pack_truncated
 from readers.sources.frames.utterance_minibatches import UtteranceOrder
 
-ORDER_NAMES = ("randomize", "nbruttsineachrecurrentiter", "cacheBlockSize")
 # Options of the binary cache in CNTK's examples, in the reader block and its inner blocks.
 CACHE_NAMES = (
     *("writerType", "wfile", "wsize", "wrecords", "windowSize"),
@@ -82,39 +84,32 @@ class WordStream:
         return matrix
 
 
-@dataclass(frozen=True)
-class SentenceOrder:
-    """The order of sentences.
+@dataclass(frozen=True, kw_only=True)
+class SentenceOrder(ReaderBlock):
+    """The text of a reader of sentences, and their order."""
 
-    Attributes
-    ----------
-    shuffle : bool
-        Random order.
-    parallel : Schedule
-        Number of parallel sentences for each epoch; 0 for as many as give `minibatchSize` words.
-    same_length : bool
-        Whether only sentences of equal length are parallel.
-    block : int
-        Number of words among which sentences of equal length are searched.
-    """
+    file: Path = option(help="text to read")
+    unknown: str = option("<unk>", "word that stands for unknown ones", cntk="unk")
+    randomize: Literal["auto", "none", "true", "false"] = option(
+        "auto", "whether the order of the sentences is random (auto, true) or that of the text"
+    )
+    parallel: Sequence[int] = option(
+        (1,), "number of sentences side by side, for each epoch", unit="sentences", least=1,
+        cntk="nbruttsineachrecurrentiter",
+    )  # fmt: skip
+    block: int = option(
+        50000, "words among which sentences of equal length are searched", unit="words", least=1, cntk="cacheBlockSize"
+    )
 
-    shuffle: bool
-    parallel: Schedule
-    same_length: bool
-    block: int
+    @property
+    def shuffle(self) -> bool:
+        """Whether the order is random."""
+        return self.randomize in ("auto", "true")
 
-    @classmethod
-    def from_config(cls, config: Config, same_length: bool = True, fewest: int = 1) -> "SentenceOrder":
-        """Read the options of a reader; raises ConfigError for fewer than `fewest` parallel sentences."""
-        shuffle = config.choice("randomize", ("auto", "none", "true", "false"), "auto") in ("auto", "true")
-        parallel, block = config.ints("nbruttsineachrecurrentiter", "1"), config.int("cacheBlockSize", 50000)
-        for name, values, least in (("nbruttsineachrecurrentiter", parallel, fewest), ("cacheBlockSize", [block], 1)):
-            if not values or min(values) < least:
-                raise ConfigError(
-                    f"{config.where(name)}: {config.full_name(name)} is {':'.join(map(str, values))}; "
-                    f"expected at least {least}"
-                )
-        return cls(shuffle, parallel, same_length, block)
+    @property
+    def same_length(self) -> bool:
+        """Whether only sentences of equal length are side by side."""
+        return True
 
 
 def group_sentences(
@@ -174,7 +169,6 @@ class SentenceReader(Reader):
 
     def take(
         self,
-        source: str,
         streams: Sequence[WordStream],
         lengths: Sequence[int],
         keys: Sequence[str],
@@ -187,7 +181,7 @@ class SentenceReader(Reader):
         """
         if not lengths:
             reason = f"; first error: {self.skipped[0][1]}" if self.skipped else ""
-            raise FormatError(f"{source}: no sentence; expected at least one{reason}")
+            raise FormatError(f"{order.file}: no sentence; expected at least one{reason}")
         self._streams, self._keys, self._options = streams, keys, order
         self._lengths = np.array(lengths, np.int64)
         self._first = np.insert(np.cumsum(self._lengths), 0, 0)

@@ -233,7 +233,7 @@ FAULTS = [
     ({"encoder": "[run=Nobody]"}, r"no block Nobody"),
     ({"decoder": "[run=E]"}, r"decoder: has no PairNetwork.*; expected PairNetwork\(encoder.X\)"),
     ({"encoder": SIMPLE % 7, "decoder": SIMPLE % 6}, r"node 'PastH1' .*: has 6 rows, and its initial state .* 7"),
-    ({"sgd": "encoderNodes=Cell.h"}, r"p.cntk:\d+: 1 encoderNodes and 0 decoderNodes; expected equal numbers"),
+    ({"sgd": "encoderNodes=Cell.h"}, r"p.cntk:\d+: SGD.decoderNodes has 0 names and encoderNodes 1; expected equal"),
     ({"sgd": "encoderNodes=Cell.h; decoderNodes=pastH"}, r"encoderNodes and decoderNodes as well as PairNetwork"),
     (
         {"sgd": "encoderNodes=Cell.hh; decoderNodes=PastH1", "decoder": SIMPLE % 8},
@@ -269,9 +269,12 @@ def test_readers_of_frames_cannot_be_paired(here):
 def test_faults_of_decoding(here):
     here.run("trainEncoderDecoder", here.training(sgd="maxEpochs=1"))
     cases = [
-        (here.decoding(extra="beamWidth=-1"), r"p.cntk:\d+: beamWidth is -1.0; expected a number >= 0"),
-        (here.decoding(extra="maxHypotheses=0"), r"maxHypotheses is 0; expected at least 1"),
-        (here.decoding(extra="maxHypotheses=1001"), r"p.cntk:\d+: maxHypotheses is 1001; expected at most 1000"),
+        (here.decoding(extra="beamWidth=-1"), r"p.cntk:\d+: beamWidth is -1; expected at least 0"),
+        (here.decoding(extra="maxHypotheses=0"), r"maxHypotheses is 0; expected 1 to 1000 hypotheses"),
+        (
+            here.decoding(extra="maxHypotheses=1001"),
+            r"maxHypotheses is 1001; expected 1 to 1000 hypotheses",
+        ),
         (here.decoding(extra="outputNodeNames=Out:CE"), r"output nodes Out, CE; expected outputNodeNames with the one"),
         (here.decoding(extra="outputNodeNames=encoder.Cell.h"), r"takes nothing from an encoder"),
         (here.decoding(extra="encoderModelPath=a\ndecoderModelPath=b"), r"expected one file"),

@@ -96,14 +96,17 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(here):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("layerwiseEpochs=2", "layerwiseEpochs=-1"), r"l.cntk:\d+: Train.SGD.layerwiseEpochs: -1; expected a number"),
+        (
+            ("layerwiseEpochs=2", "layerwiseEpochs=-1"),
+            r"l.cntk:\d+: Train.SGD.layerwiseEpochs is -1; expected at",
+        ),
         (
             ("layerwiseEpochSize=100", "layerwiseEpochSize=10"),
-            "layerwiseEpochSize: .*expected at least minibatchSize 20",
+            "layerwiseEpochSize is 10; expected at least minibatchSize 20",
         ),
         (
             ("learningRatesPerMB=0.4", "autoAdjust=[autoAdjustLR=searchBeforeEpoch]"),
-            r"l.cntk:\d+: layerwiseEpochs: learningRatesPerMB: missing; expected",
+            r"l.cntk:\d+: layerwiseEpochs: learningRatesPerMB is missing; expected",
         ),
         (
             ("layerTypes=Tanh", "rnnType=SIMPLERNN"),

@@ -113,10 +113,10 @@ def test_svd_by_groups_in_a_file(here):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("NodeNameRegex=W0\nKeepRatio=0", "edit.cntk:4: ratio is 0; expected more than 0, at most 1"),
-        ("NodeNameRegex=W0\nKeepRatio=1.5", "edit.cntk:4: ratio is 1.5"),
+        ("NodeNameRegex=W0\nKeepRatio=0", "edit.cntk:4: KeepRatio is 0; expected above 0, at most 1"),
+        ("NodeNameRegex=W0\nKeepRatio=1.5", "edit.cntk:4: KeepRatio is 1.5"),
         ("NodeNameRegex=W0\nAlignedSize=0", "edit.cntk:4: AlignedSize is 0"),
-        ("", "NodeNameRegex is not set"),
+        ("", "NodeNameRegex is missing"),
         ("SVDConfig=a.txt", "a.txt:2: 3 columns; expected a regular expression and a ratio"),
         ("SVDConfig=b.txt", "b.txt:2: W0 occurs twice"),
         ("SVDConfig=c.txt", "c.txt: no line"),
@@ -164,7 +164,7 @@ def test_dumpnode_of_some(here):
         ("nodeName=W9", r"node 'W9': not in the network; did you mean W"),
         ("nodeNameRegex=W9", "no node is named W9"),
         ("nodeNameRegex=*W", r"edit.cntk:2: nodeNameRegex: '\*W': nothing to repeat"),
-        ("printValues=false\nprintMetadata=false", "neither printValues nor printMetadata"),
+        ("printValues=false\nprintMetadata=false", "printValues is false, and printMetadata, too"),
     ],
 )
 def test_dumpnode_faults(here, settings, message):
@@ -236,7 +236,7 @@ def test_matplotlib_draws_where_graphviz_is_not(here, monkeypatch, extension, ma
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ('renderCmd="dot <IN> <OUT>"', "edit.cntk:2: renderCmd without outputFile"),
+        ('renderCmd="dot <IN> <OUT>"', "edit.cntk:2: renderCmd is given without outputFile"),
         ('outputFile=p.png\nrenderCmd="dot <IN>"', "edit.cntk:3: renderCmd is .*; expected a command with <IN> and"),
         ('outputFile=p.png\nrenderCmd="dot \'<OUT>"', "edit.cntk:3: renderCmd is .*No closing quotation"),
         ("outputFile=p.doc", "edit.cntk:2: p.doc: extension doc; expected one of .*png"),

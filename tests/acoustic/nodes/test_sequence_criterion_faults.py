@@ -84,15 +84,15 @@ def test_supervisions_that_do_not_fit_the_layout_are_refused():
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("hSmoothingWeight", "1.5", "hSmoothingWeight=1.5; expected a weight from 0 to 1"),
-        ("frameDropThresh", "-1", "a probability"),
-        ("seqGammarAMF", "0", "a factor > 0"),
-        ("seqGammarLMF", "nan", "a factor >= 0"),
+        ("hSmoothingWeight", "1.5", "hSmoothingWeight is 1.5; expected 0 to 1"),
+        ("frameDropThresh", "-1", "frameDropThresh is -1; expected 0 to 1"),
+        ("seqGammarAMF", "0", "expected above 0"),
+        ("seqGammarLMF", "nan", "at least 0"),
         ("seqGammarWordPen", "inf", "a finite number"),
-        ("seqGammarBMMIFactor", "-0.1", "a factor >= 0"),
-        ("doReferenceAlign", "true", "doReferenceAlign=true; expected false: the reference is the alignment"),
+        ("seqGammarBMMIFactor", "-0.1", "at least 0"),
+        ("doReferenceAlign", "true", "doReferenceAlign is true; expected false: the reference is the alignment"),
         ("sequenceCriterion", "mle", "expected one of mmi, mpe, smbr"),
-        ("silenceFrames", "no", "expected one of ignored, oneClass, counted"),
+        ("silenceFrames", "no", "expected one of oneClass, ignored, counted"),
     ],
 )
 def test_options_out_of_range_are_refused(name, value, expected):

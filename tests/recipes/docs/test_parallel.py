@@ -4,7 +4,6 @@ import ast
 import re
 
 from acoustic.training.parallel import ParallelOptions
-from acoustic.training.parallel.options import KEYS
 from recipes.cli import cntk
 from tests.docs.pages import page_text
 
@@ -13,14 +12,10 @@ PAGE = page_text("parallel")
 
 def test_parameters_and_their_defaults_are_those_of_the_code():
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*?) ?\|", PAGE, re.MULTILINE))
-    names = {key: field for field, (key, _) in ParallelOptions.keys.items()}
-    defaults = ParallelOptions(1)
-    for key, field in names.items():
-        default = getattr(defaults, field)
-        text = str(default).lower() if isinstance(default, bool) else str(default)
-        assert rows[key].startswith("required" if key == "numJobs" else text), key
-    assert "scheduler" in rows
-    assert "scheduler" in KEYS
+    for declared in ParallelOptions.declared():
+        if declared.in_blocks:
+            text = str(declared.default).lower() if declared.type is bool else str(declared.default)
+            assert rows[declared.key].startswith("required" if declared.required else text), declared.key
 
 
 def test_commands_and_programs_can_be_read():

@@ -13,7 +13,8 @@ from readers.config.config import Config
 from readers.errors import ConfigError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.minibatches.base import READERS, WRITERS, Reader, Writer, open_reader, reader_class, writer_class
-from readers.sources.frames import htk_mlf_options, streams
+from readers.sources.frames.htk_mlf_options import ReaderOptions
+from readers.sources.frames.stream_options import HTKFeatureOptions, LabelOptions
 from readers.writers.text_writer import TextFormat
 from recipes.cli import cntk
 from tests.docs.pages import page_text
@@ -205,8 +206,8 @@ def test_frames_and_lists_of_the_page_belong_together(modules):
 
 def test_every_name_of_the_default_reader_is_in_its_sections():
     section = PAGE[PAGE.index("## Frames with their states") : PAGE.index("## Text: UCIFastReader")]
-    names = {*htk_mlf_options.READER_NAMES, *streams.FEATURE_NAMES, *streams.LABEL_NAMES}
-    assert {name for name in names - set(htk_mlf_options.WITHOUT_EFFECT) if f"`{name}" not in section} == {"readerType"}
+    names = [name for options in (ReaderOptions, HTKFeatureOptions, LabelOptions) for name in options.option_keys()]
+    assert {name for name in names if f"`{name}" not in section} == {"readerType"}
 
 
 def test_data_actions_of_the_page_run(modules):

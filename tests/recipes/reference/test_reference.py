@@ -1,9 +1,13 @@
 """The generated reference pages match the code and list every name of the book."""
 
 import ast
+import math
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -11,14 +15,15 @@ import readers
 from acoustic.actions import ACTIONS
 from acoustic.descriptions.ndl.cntk_options import REFUSED, WITHOUT_EFFECT
 from acoustic.nodes.registry import node_class
+from readers.config.options import Options, given, option
 from readers.config.syntax import strip_comment
 from recipes.reference.document import pages as make_pages
-from recipes.reference.parameters import ACTION_SECTIONS, HONOURED, OUR_ACTIONS
+from recipes.reference.parameters import ACTION_SECTIONS, HONOURED, OUR_ACTIONS, rows_of
 from recipes.reference.parameters import places as make_places
-from recipes.reference.source_names import names_read
 from tests.docs.pages import DOCS, page_text
 
 BOOK = Path(__file__).with_name("book_names.txt")
+NAMES = Path(__file__).with_name("parameter_names.txt")
 GENERATED = ("ndl_functions", "mel_commands", "parameters", "hcopy_settings")
 
 
@@ -39,7 +44,7 @@ def book_names():
     return [(section, what, name) for section, what, *names in lines for name in names]
 
 
-def rows_of(name):
+def names_on(name):
     """Names in the first two columns of the tables of a generated page."""
     cells = [line.split(" | ")[0:2] for line in pages()[name].splitlines() if line.startswith("| `")]
     return {name.lower() for row in cells for cell in row for name in re.findall(r"(\w+)(?=`|\()", cell)}
@@ -56,7 +61,7 @@ def test_generated_page_matches_the_code(name):
 
 @pytest.mark.parametrize(("what", "name"), [("function", "ndl_functions"), ("command", "mel_commands")])
 def test_every_function_and_command_of_the_book_is_there(what, name):
-    rows = rows_of(name)
+    rows = names_on(name)
     assert [name for _, kind, name in book_names() if kind == what and name.lower() not in rows] == []
 
 
@@ -86,12 +91,11 @@ def test_defaults_are_those_of_the_first_kind_and_no_name_is_forgotten():
     assert {"outputPath", "outputFile", "format"} <= known["action export"].keys()
 
 
-def test_what_is_not_honoured_has_a_reason():
+def test_no_table_has_a_name_twice():
     for place in places():
-        for row in place.parameters:
-            assert (row.state == HONOURED) != bool(row.reason), (place.title, row)
-        names = [row.name.lower() for row in place.parameters]
-        assert len(set(names)) == len(names), place.title
+        for rows in (*place.tables.values(), place.others):
+            names = [row.name.lower() for row in rows]
+            assert len(set(names)) == len(names), place.title
 
 
 def test_every_argument_of_cntk_has_a_decision():
@@ -111,23 +115,74 @@ def test_every_action_has_a_place():
     assert targets <= {ACTIONS.get(name) for name in listed}
 
 
-def test_what_readers_honour_stands_in_their_code():
-    """Outside of the tables of names; a name that only a table has belongs into its WITHOUT_EFFECT."""
-    texts = set()
-    for path in Path(readers.__file__).parent.rglob("*.py"):
-        tree = ast.parse(path.read_text())
-        bodies = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-        roles = [node for node in tree.body if isinstance(node, ast.Assign) and "ROLE" in ast.unparse(node.targets[0])]
-        nodes = (node for body in (*bodies, *roles) for node in ast.walk(body))
-        texts |= {
-            node.value.lower() for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        }
-    for place in places():
-        if place.section.startswith("3.4"):
-            idle = [row.name for row in place.parameters if row.state == HONOURED and row.name.lower() not in texts]
-            assert idle == [], place.title
+def test_no_parameter_is_forgotten():
+    """The names of each block before they were declared."""
+    known = {place.title: {row.name.lower() for row in place.parameters} for place in places()}
+    listed = dict(line.split(": ") for line in NAMES.read_text().splitlines())
+    absent = {
+        title: [name for name in names.split() if name.lower() not in known[title]] for title, names in listed.items()
+    }
+    assert {title: names for title, names in absent.items() if names} == {}
 
 
-def test_names_and_defaults_are_told_from_source():
-    assert names_read("acoustic.actions.evaluate")["epochSize"] == "0"
-    assert names_read("readers.sources.frames.htk_mlf_options")["readAhead"] == "true"
+def test_every_row_has_a_meaning():
+    rows = [(place.title, row) for place in places() for row in place.parameters]
+    assert [(title, row.name) for title, row in rows if not row.meaning] == []
+    honoured = [(title, row) for title, row in rows if row.state == HONOURED]
+    aliases = [(title, row) for title, row in honoured if row.meaning.startswith("another name of `")]
+    assert [(title, row.name) for title, row in honoured if not row.values and (title, row) not in aliases] == []
+    settings = [line for line in pages()["hcopy_settings"].splitlines() if line.startswith("| `")]
+    assert [line for line in settings if line.endswith("|  |")] == []
+
+
+def kinds_of(base):
+    """The classes of options of readers and writers."""
+    for kind in base.__subclasses__():
+        yield from kinds_of(kind)
+        if kind.__module__.startswith("readers.") and not kind.__module__.startswith("readers.config.options"):
+            yield kind
+
+
+# Options whose value is only checked.
+ONLY_CHECKED = {"label_type", "multi_pass", "one_line_per_file", "section_type", "transform", "type", "writer_type"}
+
+
+def test_what_readers_declare_is_used():
+    places()  # imports them
+    trees = [ast.parse(path.read_text()) for path in Path(readers.__file__).parent.rglob("*.py")]
+    used = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    declared = {option.name for kind in kinds_of(Options) for option in kind.declared() if option.in_blocks}
+    assert declared - used - ONLY_CHECKED == set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample(Options):
+    dim: int = option(help="rows of {scp_file}", unit="rows", least=1, cntk="labelDim dim")
+    scp_file: Path | None = option(None, "list")
+    mode: Literal["plain", "class"] = option("plain", "mode")
+    rates: Sequence[float] = option((0.5, 1e-9), "rates", least=0)
+    words: tuple[str, ...] = option(("a", "b"), "words")
+    pair: tuple[int, ...] = option((1,), "pair", expected="left:right")
+    fast: bool = option(True, "fast")
+    limit: float = option(math.inf, "limit")
+    end: str = option("\n", "end")
+    gap: str = option(" ", "gap")
+    count: int = option(0, "count", unit="frames")
+    seed: int = given(5, "seed")
+
+
+def test_rows_are_those_of_the_declarations():
+    assert [(row.name, row.default, row.values, row.meaning) for row in rows_of(Sample)] == [
+        ("labelDim", "required", "at least 1 row", "rows of `scpFile`"),
+        ("dim", "", "", "another name of `labelDim`"),
+        ("scpFile", "", "file", "list"),
+        ("mode", "plain", "`plain` or `class`", "mode"),
+        ("rates", "0.5:1e-09", "at least 0, one for each epoch", "rates"),
+        ("words", "a:b", "text, any number of them", "words"),
+        ("pair", "1", "left:right", "pair"),
+        ("fast", "true", "`true` or `false`", "fast"),
+        ("limit", "1#INF", "number", "limit"),
+        ("end", r"\n", "text", "end"),
+        ("gap", r"\s", "text", "gap"),
+        ("count", "0", "whole number of frames", "count"),
+    ]

@@ -165,12 +165,15 @@ def test_normalisation_and_dropout_have_their_places():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("recurrentLayer=3", r"net\.cntk:3: B\.recurrentLayer: 3, layerSizes 4:3:2; expected a hidden layer, 1 to 1"),
-        ("recurrentLayer=0", r"recurrentLayer: 0, .*expected a hidden layer, 1 to 1"),
+        ("recurrentLayer=3", r"net\.cntk:3: B\.recurrentLayer is 3, layerSizes 4:3:2; expected a hidden layer, 1 to 1"),
+        ("recurrentLayer=0", r"recurrentLayer is 0, .*expected a hidden layer, 1 to 1"),
         ("lookupTableOrder=2\nrecurrentLayer=1", "layer 1 is the lookup table; expected none, there is no such"),
-        ("lookupTableOrder=3", "lookupTableOrder: 3, layerSizes 4:3:2; expected layerSizes with a multiple of 3 first"),
-        ("defaultHiddenActivity=1#INF", "defaultHiddenActivity: inf; expected a finite number"),
-        ("outputGateInitVal=1#INF", "outputGateInitVal: inf; expected a finite number"),
+        (
+            "lookupTableOrder=3",
+            "lookupTableOrder is 3, layerSizes 4:3:2; expected layerSizes with a multiple of 3 first",
+        ),
+        ("defaultHiddenActivity=1#INF", "defaultHiddenActivity is inf; expected a finite number"),
+        ("outputGateInitVal=1#INF", "outputGateInitVal is inf; expected a finite number"),
         ("forgetGateInitVal=x", "forgetGateInitVal is 'x'"),
         (
             "trainingCriterion=classCrossEntropyWithSoftmax",

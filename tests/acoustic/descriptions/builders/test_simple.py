@@ -213,28 +213,31 @@ def test_initial_values_follow_the_book_and_the_seed():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("layerSizes=100", r"net\.cntk:2: B\.layerSizes: 100; expected at least an input and an output size"),
-        ("layerSizes=4:0:2", "layerSizes: 4:0:2; expected"),
+        ("layerSizes=100", r"net\.cntk:2: B\.layerSizes is 100; expected an input and an output size"),
+        ("layerSizes=4:0:2", "layerSizes is 0; expected at least 1"),
         (
             "layerSizes=4:2\nlayerTypes=Sigmod",
-            r"net\.cntk:3: B\.layerTypes: Sigmod is unknown; expected one of Sigmoid",
+            r"net\.cntk:3: B\.layerTypes is Sigmod; expected one of Sigmoid",
         ),
         (
             "layerSizes=4:2\ntrainingCriterion=ClassBasedCrossEntropyWithSoftmax",
-            "trainingCriterion: ClassBasedCrossEntropyWithSoftmax is for rnnType CLASSLM, CLASSLSTM and CLSTM; exp",
+            "trainingCriterion is ClassBasedCrossEntropyWithSoftmax, which is for rnnType CLASSLM, CLASSLSTM and CLSTM",
         ),
-        ("layerSizes=4:2\ntrainingCriterion=ErrorPrediction", "ErrorPrediction has no gradient; expected one of Cross"),
+        (
+            "layerSizes=4:2\ntrainingCriterion=ErrorPrediction",
+            "ErrorPrediction, which has no gradient; expected one of Cross",
+        ),
         (
             "layerSizes=4:3:2\nlayerTypes=PNorm\npNormGroupSize=0",
-            r"net\.cntk:4: B\.pNormGroupSize: 0; expected a",
+            r"net\.cntk:4: B\.pNormGroupSize is 0; expected at least 1 unit",
         ),
-        ("layerSizes=4:3:2\nlayerTypes=PNorm\npNormPower=0.5", "pNormPower: 0.5; expected a power >= 1"),
-        ("layerSizes=4:3:2\nrnnType=LSTM\nlayerTypes=PNorm", "layerTypes: PNorm is unknown; expected one of Sigmoid"),
+        ("layerSizes=4:3:2\nlayerTypes=PNorm\npNormPower=0.5", "pNormPower is 0.5; expected at least 1"),
+        ("layerSizes=4:3:2\nrnnType=LSTM\nlayerTypes=PNorm", "layerTypes is PNorm; expected one of Sigmoid"),
         (
             "layerSizes=4:3:2\nrnnType=LSTM\npNormPower=2",
             "pNormPower has no meaning for rnnType LSTM; expected rnnType",
         ),
-        ("layerSizes=4:2\nevalCriterion=Accuracy", "evalCriterion: Accuracy is unknown; expected one of"),
+        ("layerSizes=4:2\nevalCriterion=Accuracy", "evalCriterion is Accuracy; expected one of"),
         ("layerSizes=4:2\nrnnType=LSTN", r"net\.cntk:3: rnnType LSTN: unknown; expected one of SIMPLENET, "),
         ("layerSizes=4:2\nrnnType=DEEPRNN", "rnnType DEEPRNN: not built .deep recurrent networks"),
         (
@@ -242,12 +245,12 @@ def test_initial_values_follow_the_book_and_the_seed():
             "B.recurrentLayer has no meaning for rnnType SIMPLENET; expected rnnType ",
         ),
         ("layerSizes=4:2\nstreamSizes=1", "B.streamSizes belongs to several input streams, which is not built"),
-        ("layerSizes=4:2\nlookupTableOrder=-1", "lookupTableOrder is -1; expected 0 or more"),
-        ("layerSizes=6:2\nlookupTableOrder=3", "B.lookupTableOrder: 3, layerSizes 6:2; expected layerSizes with a"),
+        ("layerSizes=4:2\nlookupTableOrder=-1", "lookupTableOrder is -1; expected at least 0"),
+        ("layerSizes=6:2\nlookupTableOrder=3", "B.lookupTableOrder is 3, layerSizes 6:2; expected layerSizes with a"),
         ("layerSizes=7:3:2\nlookupTableOrder=3", "expected layerSizes with a multiple of 3 first"),
         ("layerSizes=4:2\nneedprioor=true", r"B\.needprioor is not known here; did you mean needPrior"),
         ("needPrior=true", r"B\.layerSizes is not set"),
-        ("layerSizes=4:2\noutputLayerSize=3", "outputLayerSize is 3; expected the last of layerSizes"),
+        ("layerSizes=4:2\noutputLayerSize=3", "outputLayerSize is 3; expected 2, the last of layerSizes"),
     ],
 )
 def test_faults_of_the_block(text, message):

@@ -157,7 +157,7 @@ def test_a_builder_may_hold_the_description_itself():
         ("networkDescription={}/plain.ndl", r"plain.ndl:1: no run=, and sections a, b; expected run= with the section"),
         ("networkDescription={}/twice.ndl", "twice.ndl:2: section A is defined already, at .*twice.ndl:1"),
         ("networkDescription={}/net.ndl;ndlMacros={}/none.ndl", "none.ndl: No such file"),
-        ("networkDescription={}/net.ndl;randomSeedOffset=-1", "randomSeedOffset is -1; expected 0 or more"),
+        ("networkDescription={}/net.ndl;randomSeedOffset=-1", "randomSeedOffset is -1; expected at least 0"),
         ("networkDescription={}/net.ndl;seed=1", "NDLNetworkBuilder.seed is not known here"),
     ],
 )

@@ -30,7 +30,7 @@ def test_without_it_the_rate_stays():
         ({"learning_rates_per_sample": (0.1, 0.2)}, "expected one learning rate > 0 beside it"),
         ({"learning_rates_per_sample": 0.0}, "expected one learning rate > 0 beside it"),
         ({"learning_rates_per_sample": 0.1, "auto_adjust": AutoAdjust(AFTER)}, "expected none beside autoAdjustLR"),
-        ({"learning_rates_per_sample": 0.1, "final_learning_rate": -1.0}, "expected a rate > 0"),
+        ({"learning_rates_per_sample": 0.1, "final_learning_rate": -1.0}, "expected at least 0"),
     ],
 )
 def test_it_needs_one_rate_and_no_control(given, message):

@@ -26,7 +26,7 @@ def test_the_python():
 
 
 def test_every_parameter_is_there_with_its_default():
-    for field, (key, _) in NaturalGradient.keys.items():
-        assert f"`{key}`" in PAGE, key
-        default = getattr(NaturalGradient(), field)
+    for declared in NaturalGradient.declared():
+        assert f"`{declared.key}`" in PAGE, declared.key
+        default = declared.default
         assert f"{default:g}" if isinstance(default, float) else str(default) in PAGE

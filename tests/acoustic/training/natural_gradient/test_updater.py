@@ -254,13 +254,13 @@ def test_what_does_not_go_with_it_is_refused(key, given):
 @pytest.mark.parametrize(
     ("key", "given", "expected"),
     [
-        ("naturalGradientMethod", {"method": "offline"}, "offline; expected online, simple or plain"),
-        ("naturalGradientAlpha", {"alpha": 0.0}, "expected a number > 0"),
-        ("naturalGradientRankIn", {"rank_in": -1}, "expected a rank >= 0"),
-        ("naturalGradientRankOut", {"rank_out": -1}, "expected a rank >= 0"),
-        ("naturalGradientHistory", {"history": 0.0}, "expected a number of frames > 0"),
-        ("naturalGradientUpdatePeriod", {"period": 0}, "expected a number of minibatches > 0"),
-        ("maxChangePerSample", {"max_change": 0.0}, "expected a number > 0"),
+        ("naturalGradientMethod", {"method": "offline"}, "'offline'; expected online or simple or plain"),
+        ("naturalGradientAlpha", {"alpha": 0.0}, "expected above 0"),
+        ("naturalGradientRankIn", {"rank_in": -1}, "expected at least 0"),
+        ("naturalGradientRankOut", {"rank_out": -1}, "expected at least 0"),
+        ("naturalGradientHistory", {"history": 0.0}, "expected above 0 frames"),
+        ("naturalGradientUpdatePeriod", {"period": 0}, "expected at least 1 minibatch"),
+        ("maxChangePerSample", {"max_change": 0.0}, "expected above 0"),
     ],
 )
 def test_settings_out_of_range_are_refused(key, given, expected):

@@ -359,7 +359,7 @@ def loss_of(paths, measure):
             "net.parallel: no models of outer iterations; expe",
         ),
         ("modelPath=net\noutputModelPath=out\nmodelsOf=minibatches", "c.cntk:3: modelsOf is 'minibatches'; expected"),
-        ("modelPath=net\noutputModelPath=out\nnumModels=0", "c.cntk:3: numModels is 0; expected a number > 0"),
+        ("modelPath=net\noutputModelPath=out\nnumModels=0", "c.cntk:3: numModels is 0; expected at least 1"),
         ("modelPath=gone\noutputModelPath=out", "gone: no models of epochs; expected gone.1, gone.2"),
         ("modelPath=net\noutputModelPath=out\ncriterionNodeName=CE", "node 'CE': not in the network"),
         ("modelPath=net", "outputModelPath is not set"),

@@ -161,9 +161,12 @@ def test_the_action_takes_the_prior_or_counts_the_labels(here):
     ("settings", "message"),
     [
         ("modelPath=net\noutputModelPath=out", "m.cntk: numSubClasses is not set"),
-        ("modelPath=net\noutputModelPath=out\nnumSubClasses=0", "m.cntk:3: numSubClasses is 0; expected a number > 0"),
-        ("modelPath=net\noutputModelPath=out\nnumSubClasses=8\nmixUpPower=2", "m.cntk:4: mixUpPower is 2; expected a"),
-        ("modelPath=net\noutputModelPath=out\nnumSubClasses=8\nmixUpNoise=-1", "mixUpNoise is -1; expected a deviat"),
+        ("modelPath=net\noutputModelPath=out\nnumSubClasses=0", "m.cntk:3: numSubClasses is 0; expected at least 1"),
+        (
+            "modelPath=net\noutputModelPath=out\nnumSubClasses=8\nmixUpPower=2",
+            "m.cntk:4: mixUpPower is 2; expected 0 to",
+        ),
+        ("modelPath=net\noutputModelPath=out\nnumSubClasses=8\nmixUpNoise=-1", "mixUpNoise is -1; expected at least 0"),
         ("modelPath=net\noutputModelPath=out\nnumSubClasses=2", "2 sub-classes of 4 classes; expected at least"),
         ("modelPath=bare\noutputModelPath=out\nnumSubClasses=8", "bare has no label prior; expected one .needPrior"),
         (

@@ -189,10 +189,13 @@ boostBySenone=true"""
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("hSmoothingWeight=1.1", r"net\.cntk:4: SGD\.hSmoothingWeight: 1\.1; expected a weight from 0 to 1"),
-        ("seqGammarAMF=0", r"SGD\.seqGammarAMF: 0\.0; expected a factor > 0"),
-        ("doReferenceAlign=true", r"SGD\.doReferenceAlign: true; expected false: the reference is the alignment that"),
-        ("sequenceCriterion=mle", r"SGD\.sequenceCriterion: mle; expected one of mmi, mpe, smbr"),
+        ("hSmoothingWeight=1.1", r"net\.cntk:4: SGD\.hSmoothingWeight is 1\.1; expected 0 to 1"),
+        ("seqGammarAMF=0", r"SGD\.seqGammarAMF is 0; expected above 0"),
+        (
+            "doReferenceAlign=true",
+            r"SGD\.doReferenceAlign is true; expected false: the reference is the alignment",
+        ),
+        ("sequenceCriterion=mle", r"SGD\.sequenceCriterion is 'mle'; expected mmi or mpe or smbr"),
         ("seqGamarAMF=3", "seqGamarAMF is not known here; did you mean seqGammarAMF"),
     ],
 )

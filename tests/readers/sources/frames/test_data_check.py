@@ -180,7 +180,7 @@ def test_progress_counts_utterances(tiny):
         ("timeWidth=5;frequencyWidth=2", []),
         ("frequencyWidth=4", ["frequencyWidth is 4; expected at most 3, the number of channels"]),
         ("timeMaks=3;frequencyWidth=2", ["specAugment.timeMaks is not known here; did you mean timeMasks"]),
-        ("timeMasks=-1;frequencyWidth=2", ["timeMasks: -1; expected 0 to 100"]),
+        ("timeMasks=-1;frequencyWidth=2", ["timeMasks is -1; expected 0 to 100"]),
     ],
 )
 def test_masks_are_checked(tiny, masks, faults):

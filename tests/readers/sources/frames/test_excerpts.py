@@ -7,6 +7,7 @@ from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ConfigError
 from readers.minibatches.excerpts import ExcerptOptions
+from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 
 LENGTHS = (31, 2, 19, 4, 40, 12, 7)
@@ -37,7 +38,7 @@ def excerpts_of(corpus, minibatches, sweep=None, context=(2, 1), seed=3):
         layout, columns, explained = minibatch.layout, 0, np.zeros(minibatch.layout.gaps.shape, bool)
         for slot, begin, count, (key, first, asked) in layout.supervisions:
             utterance = int(key.split("/u")[1])
-            shift = 0 if sweep is None else ExcerptOptions(3).shift(seed, sweep, key)
+            shift = 0 if sweep is None else ExcerptOptions(subsampling=3).shift(seed, sweep, key)
             assert asked == count
             columns += count
             middle = layout.num_sequences * begin + slot
@@ -159,7 +160,7 @@ def test_masks_cover_frames_wherever_they_are_seen(tiny):
 def test_shifts_are_those_of_kaldi():
     """frame_shift minus what its ShiftChainExampleTimes shifts the supervision by."""
     for subsampling in (1, 2, 3, 4):
-        options = ExcerptOptions(subsampling)
+        options = ExcerptOptions(subsampling=subsampling)
         drawn = {options.shift(1, sweep, "a") for sweep in range(200)}
         shifts = range(subsampling)
         assert drawn == {s - subsampling * int(np.floor(0.5 + s / subsampling)) for s in shifts}
@@ -190,14 +191,13 @@ def test_the_record_says_how_the_network_was_trained(tiny):
         ("frameMode=false\nframeSubsampling=0", "frameSubsampling is 0; expected 1 to 100"),
         ("frameMode=false\nframeSubsampling=101", "frameSubsampling is 101; expected 1 to 100"),
         ("frameMode=false\nframeSubsampling=3\nchunkFrames=2", "chunkFrames is 2; expected at least 3, the frames of"),
-        ("frameMode=false\nchunkFrames=-1", "chunkFrames is -1; expected at least 1"),
+        ("frameMode=false\nchunkFrames=-1", "chunkFrames is -1; expected at least 0 frames"),
         ("frameMode=false\nchunkContext=5", "chunkContext is 5; expected two numbers of columns"),
-        ("frameMode=false\nchunkContext=1:-1", "chunkContext is 1:-1; expected two numbers of columns"),
-        ("frameMode=false\nchunkContext=1:99999", "chunkContext is 1:99999; expected two numbers of columns"),
+        ("frameMode=false\nchunkContext=1:-1", "chunkContext is -1; expected 0 to 10000 columns"),
+        ("frameMode=false\nchunkContext=1:99999", "chunkContext is 99999; expected 0 to 10000 columns"),
     ],
 )
 def test_faults_are_named(options, message):
     config = Config.from_text(f"reader=[\n{options}\n]", "r.cntk").block("reader")
-    frame_mode, truncated = config.bool("frameMode", True), config.bool("truncated", False)
     with pytest.raises(ConfigError, match=r"^r.cntk:\d: reader\." + message):
-        ExcerptOptions.from_config(config, frame_mode, truncated)
+        ReaderOptions.from_block(config)

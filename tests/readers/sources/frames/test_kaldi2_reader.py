@@ -134,10 +134,10 @@ def test_the_limit_of_utterances_counts_outside_of_frame_mode(corpus):
     [
         ("seqTrainCriterion=smbr", "", "", "reader.seqTrainCriterion needs Kaldi's lattices and transition model;"),
         ("denlats=[rx=a]", "", "", "reader.denlats needs Kaldi's lattices"),
-        ("", "featureTransform=nnet", "", "featureTransform is nnet; expected NO_FEATURE_TRANSFORM, and features that"),
+        ("", "featureTransform=nnet", "", "featureTransform is 'nnet'; expected NO_FEATURE_TRANSFORM"),
         ("", "rx=none", "", "reader.features.rx: none: No such file"),
         ("", "rx=$x$/counts", "", "counts: 'set/u0 5.nset/u1 2.*; expected ark:FILE or scp:FILE"),
-        ("targets_delay=-1", "", "", "targets_delay is -1; expected 0 or more"),
+        ("targets_delay=-1", "", "", "targets_delay is -1; expected at least 0 frames"),
         ("", "scpFile=$x$/twice", "", "twice: 'a' is repeated; expected each utterance once"),
         (
             "",

@@ -153,8 +153,8 @@ def test_blocks_of_a_kind_share_their_channels(kind, dim, rows):
             "specAugment=[timeMask=2]",
             r"r.cntk:\d+: reader.features.specAugment.timeMask is not known here; did you mean",
         ),
-        ("specAugment=[timeMasks=-1]", r"timeMasks: -1; expected 0 to 100"),
-        ("specAugment=[timeFraction=0]", r"timeFraction: 0.0; expected above 0, to 1"),
+        ("specAugment=[timeMasks=-1]", r"timeMasks is -1; expected 0 to 100"),
+        ("specAugment=[timeFraction=0]", r"timeFraction is 0; expected above 0, at most 1"),
         ("specAugment=[frequencyWidth=5]", r"frequencyWidth is 5; expected at most 4, the number of channels"),
         ("specAugment=3", r"reader.features.specAugment is '3'; expected a block"),
     ],
@@ -174,5 +174,5 @@ def test_frequency_masks_need_a_spectrum(tiny):
 
 def test_a_repeated_frame_cannot_be_masked(corpus):
     corpus.add_features("ivector", [1] * len(LENGTHS), dim=6, width=1, extra=f"expandToUtterance=true\n{MASKS}")
-    with pytest.raises(ConfigError, match=r"ivector.specAugment: reader.ivector repeats one frame; expected none"):
+    with pytest.raises(ConfigError, match=r"ivector.specAugment is given beside expandToUtterance; expected only one"):
         HTKMLFReader(corpus.config())

@@ -179,7 +179,7 @@ def test_none_labels_are_not_read(data):
         ("oneLinePerFile=true", None, r"u.cntk:4: reader.oneLinePerFile is true; expected false"),
         ("randomize=-3", None, r"u.cntk:4: reader.randomize is '-3'; expected auto, none or a number"),
         ("customDecimalPoint=ab", None, r"customDecimalPoint is 'ab'; expected a punctuation character"),
-        ("customDelimiter=.", None, r"customDelimiter is '\.', the decimal point '\.'; expected two different"),
+        ("customDelimiter=.", None, r"customDelimiter is '\.', customDecimalPoint '\.'; expected two different"),
         ("", "dim=2", r"u.cntk:1: reader has no streams; expected a block with dim"),
     ],
 )  # fmt: skip

@@ -324,7 +324,7 @@ def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
         (["Train=[reader=[readerType=Foo]]"], r"readerType Foo is unknown; expected HTKMLFReader"),
         (["type=half"], r"type is 'half'; expected float or double"),
         (["precision=half"], r"precision is 'half'; expected float or double"),
-        (["randomSeed=-1"], r"randomSeed is -1; expected 0 or more"),
+        (["randomSeed=-1"], r"randomSeed is -1; expected at least 0"),
         (["deviceId=all"], r"deviceId is all; expected auto, cpu, -1 or a GPU's number"),
         ([f"deviceId={'1' * 5000}"], r"deviceId is 1{40}; expected auto, cpu, -1 or a GPU's number"),
         (["deviceId=77"], r"deviceId is 77, but \d+ GPUs are usable; expected deviceId=-1"),
@@ -394,6 +394,6 @@ def test_number_of_threads(monkeypatch, text, threads):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(4)), raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     config = Config.from_text(f"numCPUThreads{text}" if text else "x=1")
-    with cntk.cpu_threads(config):
+    with cntk.cpu_threads(cntk.TopOptions.from_block(config).threads):
         assert default_threads() == threads
     assert default_threads() == 8

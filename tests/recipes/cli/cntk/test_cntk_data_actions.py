@@ -123,7 +123,7 @@ def test_write_word_and_class(tmp_path, capsys):
         (["Words=[inputFile=$Exp$/nix]"], "inputFile: "),
         (["Words=[cutoff=9]"], "text: no word occurs more than 9 times; expected one; see cutoff"),
         (["Words=[vocabSize=0]"], "Words.vocabSize is 0; expected at least 1"),
-        (["Words=[outputWord2Cls=default]"], "outputWord2Cls is set to default"),
+        (["Words=[outputWord2Cls=default]"], "outputWord2Cls is missing; expected a file"),
         (['Words=[unk="a b"]'], "Words.unk is 'a b'; expected one word"),
         (["Words=[outputWord2Cls=$Exp$/text]"], "text, as inputFile is; expected a file of its own"),
         (["Words=[outputCls2Index=$Exp$/out/vocab]"], "vocab, as outputVocabFile is; expected a file of its own"),
@@ -223,8 +223,8 @@ def test_a_pretrained_model_gets_an_output_layer(tmp_path, capsys):
     [
         (b"nonsense", [], "old.dbn: begins with b'nons'; expected DBN"),
         (None, [], "dbnModelPath: "),
-        (b"", ["Convert=[layerTypes=Cubic]"], "Convert.layerTypes: Cubic is unknown; expected one of Sigmoid"),
-        (b"", ["Convert=[trainingCriterion=Foo]"], "Convert.trainingCriterion: Foo is unknown"),
+        (b"", ["Convert=[layerTypes=Cubic]"], "Convert.layerTypes is Cubic; expected one of Sigmoid"),
+        (b"", ["Convert=[trainingCriterion=Foo]"], "Convert.trainingCriterion is Foo; expected"),
     ],
 )
 def test_faults_of_convert_dbn(tmp_path, capsys, raw, arguments, message):

@@ -1,0 +1,343 @@
+"""Declared options: their ranges, their faults by every way in, blocks of a configuration, flags and docstrings."""
+
+import argparse
+import inspect
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+from readers.common.text import canonical
+from readers.config.check import CheckedConfig
+from readers.config.config import Config
+from readers.config.options import (
+    OptionFault,
+    Options,
+    Range,
+    check_keys,
+    given,
+    group,
+    idle_notes,
+    located_faults,
+    option,
+)
+from readers.errors import ConfigError
+from recipes.cli.flags import add_flags, options_from
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """Parse A+B."""
+    left, plus, right = text.partition("+")
+    if not plus:
+        raise ConfigError("expected A+B")
+    return left, right
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeOptions(Options):
+    """Options of the trees."""
+
+    min_frames: float = option(100.0, "minimum size of a leaf", unit="frames", least=0)
+    most_leaves: int = option(9, "leaves of all trees", above=1, most=99, flag="--leaves -l")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions(Options):
+    """Options of a sample.
+
+    Raises
+    ------
+    OptionFault
+        For a context without trees.
+    """
+
+    files: tuple[Path, ...] = option((), "what to read", flag="FILES")
+    rate: float = option(math.inf, "rate of something", above=0)
+    name: str = option("x", "its name, of {context}")
+    path: Path | None = option(None, "where to write")
+    context: Literal["both", "left"] = option("both", "neighbours that count")
+    sizes: Sequence[int] = option((256,), "frames of a minibatch", unit="frames", least=1)
+    words: tuple[str, ...] = option((), "some words", flag="--word")
+    limits: tuple[float, ...] = option((0.0, 1.0), "range", least=-1)
+    fast: bool = option(False, "do not wait")
+    slow: bool = option(True, "wait")
+    even: int = option(2, "an even number", check=lambda number: number % 2 == 0, expected="an even number")
+    pair: Any = option(None, "two names", parse=parse_pair, flag=None)
+    pairs: tuple[Any, ...] = option((), "pairs of names", parse=parse_pair, flag=None)
+    size: int = option(7, "a size with an older name", cntk="size oldSize", least=1)
+    kind: str = option("plain", "its kind", own=True)
+    trees: TreeOptions = group(TreeOptions)
+    seed: int = given(5, "seed of the program")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("context", self.context != "left" or not self.fast, "is given beside {fast}; expected one of them")
+
+
+def block(text: str) -> Config:
+    return Config.from_text(f"size=1\nkind=outer\nsample=[\n{text}\n]\n", "s.config").block("sample")
+
+
+def from_block(text: str) -> SampleOptions:
+    return SampleOptions.from_block(block(text))
+
+
+def parse(words: list[str]) -> SampleOptions:
+    parser = argparse.ArgumentParser()
+    add_flags(parser, SampleOptions)
+    return options_from(parser.parse_args(words), SampleOptions)
+
+
+# Declarations
+
+
+def test_names_are_those_of_the_field():
+    declared = SampleOptions.declaration("sizes")
+    assert (declared.key, declared.flags, declared.metavar) == ("sizes", ("--sizes",), "N")
+    declared = TreeOptions.declaration("min_frames")
+    assert (declared.key, declared.flag, declared.metavar, declared.type) == ("minFrames", "--min-frames", "X", float)
+    assert TreeOptions.declaration("most_leaves").flag == "--leaves"
+    assert SampleOptions.declaration("slow").flag == "--no-slow"
+    assert SampleOptions.declaration("context").choices == ("both", "left")
+    assert "seed" not in SampleOptions.option_keys()
+    assert SampleOptions.option_keys()[-5:] == ["pairs", "size", "oldSize", "kind", "trees"]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text", "inside", "outside"),
+    [
+        ({"least": 0}, "at least 0", [0, 5], [-1]),
+        ({"above": 0}, "above 0", [0.1], [0, -1]),
+        ({"most": 9}, "at most 9", [9, -1], [10]),
+        ({"below": 1}, "below 1", [0.99], [1]),
+        ({"least": 1, "most": 9}, "1 to 9", [1, 9], [0, 10]),
+        ({"above": 0, "most": 1}, "above 0, at most 1", [1], [0, 2]),
+        ({"least": 0, "most": math.inf}, "at least 0", [math.inf], [-1]),
+        ({}, "", [-math.inf, 3], []),
+    ],
+)
+def test_ranges(bounds, text, inside, outside):
+    assert str(Range(**bounds)) == text
+    assert all(number in Range(**bounds) for number in inside)
+    assert not any(number in Range(**bounds) for number in outside)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"sizes": 0}, "sizes is 0; expected at least 1 frame"),
+        ({"sizes": (4, 0)}, "sizes is 0; expected at least 1 frame"),
+        ({"sizes": ()}, "sizes is empty; expected at least 1 frame"),
+        ({"sizes": 2**31}, "sizes is 2147483648; expected at most 2147483647"),
+        ({"rate": 0.0}, "rate is 0; expected above 0"),
+        ({"rate": math.nan}, "rate is nan; expected a finite number, above 0"),
+        ({"limits": (0.5, -math.inf)}, "limits is -inf; expected a finite number, at least -1"),
+        ({"context": "right"}, "context is 'right'; expected both or left"),
+        ({"even": 3}, "even is 3; expected an even number"),
+        ({"context": "left", "fast": True}, "context is given beside fast; expected one of them"),
+    ],
+)
+def test_values_out_of_range(values, message):
+    with pytest.raises(OptionFault) as caught:
+        SampleOptions(**values)
+    assert str(caught.value) == message
+
+
+def test_values_are_normalised():
+    options = SampleOptions(sizes=4, path="out", words=["a", "b"])
+    assert (options.sizes, options.sizes[9], options.path, options.words) == ((4,), 4, Path("out"), ("a", "b"))
+    assert SampleOptions(sizes=(4, 8)).sizes.at(5) == 8
+    assert SampleOptions().rate == math.inf  # not finite, but the default
+
+
+# Blocks
+
+
+def test_a_block_sets_options():
+    options = from_block(
+        "sizes=4:8; limits=1e-1:2; words=a:b; context=LEFT; rate=1.5; path=a\\b; fast=true; context=both\n"
+        "pair=c+d; pairs=e+f:g+h\n"
+        "trees=[minFrames=2]"
+    )
+    assert (options.sizes, options.limits, options.words, options.context) == ((4, 8), (0.1, 2.0), ("a", "b"), "both")
+    assert (options.rate, options.path, options.fast, options.pair) == (1.5, Path("a/b"), True, ("c", "d"))
+    assert options.pairs == (("e", "f"), ("g", "h"))
+    assert options.trees == TreeOptions(min_frames=2)
+    assert (options.slow, options.seed, options.even) == (True, 5, 2)
+
+
+def test_a_name_of_a_block_around_counts_unless_only_the_own_one_does():
+    assert (from_block("").size, from_block("").kind) == (1, "plain")
+    assert (from_block("size=3").size, from_block("kind=inner").kind) == (3, "inner")
+
+
+def test_a_word_default_and_an_empty_text_are_the_default():
+    options = from_block("path=; rate=default; kind=default; words={}")
+    assert options == from_block("")
+
+
+def test_an_older_name_is_read_and_named_in_faults():
+    outermost = Config.from_text("sample=[oldSize=4]", "s.config").block("sample")
+    assert SampleOptions.from_block(outermost).size == 4
+    outermost = Config.from_text("sample=[oldSize=0]", "s.config").block("sample")
+    with pytest.raises(ConfigError, match=r"^s\.config:1: sample\.oldSize is 0; expected at least 1$"):
+        SampleOptions.from_block(outermost)
+    both = Config.from_text("sample=[oldSize=4;size=5]", "s.config").block("sample")
+    assert SampleOptions.from_block(both).size == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sizes=4\nsizes=0", "s.config:5: sample.sizes is 0; expected at least 1 frame"),
+        ("limits=0:x", "s.config:4: sample.limits is 'x'; expected a number"),
+        ("even=1.5", "s.config:4: sample.even is '1.5'; expected an integer"),
+        ("even=3", "s.config:4: sample.even is 3; expected an even number"),
+        ("context=right", "s.config:4: sample.context is 'right'; expected both or left"),
+        ("\npair=c", "s.config:5: sample.pair is 'c': expected A+B"),
+        ("pairs=a+b:c", "s.config:4: sample.pairs is 'c': expected A+B"),
+        ("fast=true; context=left", "s.config:4: sample.context is given beside fast; expected one of them"),
+        ("trees=[\nminFrames=-1]", "s.config:5: sample.trees.minFrames is -1; expected at least 0 frames"),
+        ("trees=3", "s.config:4: sample.trees is '3'; expected a block [...]"),
+    ],
+)
+def test_faults_of_blocks_have_file_line_and_full_name(text, message):
+    with pytest.raises(ConfigError) as caught:
+        from_block(text)
+    assert str(caught.value) == message
+
+
+def test_values_without_their_class_have_located_faults_too():
+    assert SampleOptions.values_in(block("even=4; pair=a+b"), without=["size"]) == {"even": 4, "pair": ("a", "b")}
+    with pytest.raises(ConfigError, match=r"^s\.config:4: sample\.pair is 'c': expected A\+B$"):
+        SampleOptions.values_in(block("pair=c"))
+
+
+def test_a_required_option_is_missing():
+    @dataclass(frozen=True, kw_only=True)
+    class Required(Options):
+        dim: int = option(help="rows", least=1)
+
+    with pytest.raises(ConfigError, match=r"^s\.config:3: sample\.dim is not set, in this or an enclosing block"):
+        Required.from_block(block("dom=3"))
+    assert Required.from_block(block("dom=3"), dim=4) == Required(dim=4)
+
+
+def test_a_check_finds_every_fault_of_a_block():
+    config = CheckedConfig.from_text("sample=[\nsizes=0\nrate=x\neven=3\ntrees=[minFrames=-1]\n]", "s.config")
+    assert config.check(lambda: SampleOptions.from_block(config.block("sample"))) is not None
+    places = sorted(fault.split(";")[0] for fault in config.findings.faults[""])
+    assert places == [
+        "s.config:2: sample.sizes is 0",
+        "s.config:3: sample.rate is 'x'",
+        "s.config:4: sample.even is 3",
+        "s.config:5: sample.trees.minFrames is -1",
+    ]
+
+
+def test_unknown_and_idle_names():
+    check_keys(block("sizes=3"), SampleOptions.option_keys(), {})
+    with pytest.raises(ConfigError, match=r"^s\.config:4: sample\.sises is not known here; did you mean sizes$"):
+        check_keys(block("sises=3"), SampleOptions.option_keys(), {})
+    with pytest.raises(ConfigError, match=r"s\.config:4: sample\.Later belongs to things, which is not supported"):
+        check_keys(block("Later=3"), SampleOptions.option_keys(), {"later": "things"})
+    notes = idle_notes(block("unroll=3"), {"unroll": "why", "size": "of a block around"})
+    assert notes == ["s.config:4: sample.unroll has no effect: why"]
+
+
+# Faults by way in
+
+
+def test_a_fault_names_the_option_as_its_user_wrote_it():
+    with pytest.raises(OptionFault) as caught:
+        TreeOptions(most_leaves=1)
+    text = "is 1; expected above 1, at most 99"
+    assert caught.value.message("name") == f"most_leaves {text}"
+    assert caught.value.message("key") == f"mostLeaves {text}"
+    assert caught.value.message("flag") == f"--leaves {text}"
+    with pytest.raises(OptionFault) as caught:
+        SampleOptions(context="left", fast=True)
+    assert caught.value.message("flag") == "--context is given beside --fast; expected one of them"
+    with pytest.raises(ConfigError, match=r"^s\.config:3: sample\.mostLeaves is 1"), located_faults(block("")):
+        TreeOptions(most_leaves=1)
+
+
+# Flags
+
+WORDS = st.text(st.characters(exclude_categories=("C",)), max_size=5).map(canonical).filter(lambda text: text != "--")
+PATHS = st.text(st.characters(categories=("L",)), min_size=1, max_size=5).map(canonical).map(Path)
+NUMBERS = st.floats(-1, 1e9, allow_nan=False)
+DRAWN = {
+    "files": st.lists(PATHS, max_size=3).map(tuple),
+    "rate": st.floats(0, exclude_min=True, allow_nan=False),
+    "name": WORDS,
+    "path": st.none() | PATHS,
+    "sizes": st.lists(st.integers(1, 2**31 - 1), min_size=1, max_size=3).map(tuple),
+    "words": st.lists(WORDS, max_size=3).map(tuple),
+    "limits": st.lists(NUMBERS, min_size=1, max_size=3).map(tuple),
+    "slow": st.booleans(),
+    "even": st.integers(-(2**29), 2**29).map(lambda number: 2 * number),
+    "size": st.integers(1, 99),
+    "kind": WORDS,
+    "trees": st.builds(TreeOptions, min_frames=st.floats(0, 1e300), most_leaves=st.integers(2, 99)),
+}
+CONTEXTS = st.sampled_from([("both", True), ("both", False), ("left", False)])
+
+
+@drawn(st.fixed_dictionaries(DRAWN), CONTEXTS)
+def test_flags_give_back_the_options(values, context):
+    options = SampleOptions(**values, context=context[0], fast=context[1])
+    assert parse(options.to_flags()) == options
+    assert {field.name for field in fields(options)} == {*DRAWN, "context", "fast", "pair", "pairs", "seed"}
+
+
+def test_flags_are_those_that_differ_from_the_defaults():
+    assert SampleOptions().to_flags() == []
+    options = SampleOptions(files=("a",), slow=False, sizes=3, words=("-v", "w"), trees=TreeOptions(most_leaves=3))
+    assert options.to_flags() == ["a", "--sizes", "3", "--word=-v", "--word", "w", "--no-slow", "--leaves", "3"]
+    assert [(declared.name, value) for declared, value in options.changed()] == [
+        ("files", (Path("a"),)),
+        ("sizes", (3,)),
+        ("words", ("-v", "w")),
+        ("slow", False),
+        ("most_leaves", 3),
+    ]
+
+
+def test_help_has_meaning_and_default():
+    parser = argparse.ArgumentParser()
+    add_flags(parser, SampleOptions)
+    text = " ".join(parser.format_help().split())
+    assert "--name TEXT its name, of --context (x)" in text
+    assert "--min-frames X minimum size of a leaf (100)" in text
+    assert "--context {both,left} neighbours that count (both)" in text
+    assert "--seed" not in text
+
+
+# Docstrings
+
+
+def test_docstrings_are_made_of_the_declarations():
+    text = inspect.getdoc(SampleOptions)
+    begin, end = text.index("Parameters\n----------\n"), text.index("\n\nRaises\n------")
+    assert 0 < begin < end
+    assert "sizes : Sequence[int]\n    Frames of a minibatch (at least 1 frame).\n" in text
+    assert "context : Literal['both', 'left']\n    Neighbours that count.\n" in text
+    assert "name : str\n    Its name, of `context`.\n" in text
+    assert "seed : int\n    Seed of the program." in text
+
+
+def test_docstrings_of_several_bases_have_the_options_of_all():
+    @dataclass(frozen=True, kw_only=True)
+    class Both(TreeOptions, SampleOptions):
+        """Options of both."""
+
+        more: int = option(1, "one more")
+
+    entries = [line.split(" : ")[0] for line in inspect.getdoc(Both).splitlines() if " : " in line]
+    assert entries == [*(field.name for field in fields(Both))]
