@@ -103,7 +103,7 @@ class KeySet:
         keys._hashes = np.unique(np.asarray(hashes, np.int64))
         return keys
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         number = hash(name)
         index = self._hashes.searchsorted(number)
         return bool(index < len(self._hashes) and self._hashes[index] == number)
