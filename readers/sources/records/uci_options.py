@@ -87,7 +87,9 @@ class UCILabelOptions(UCIBlockOptions):
     """A block of labels."""
 
     dim: int = option(1, "columns of numbers, with {kind}=regression", unit="columns", least=0)
-    type: Literal["category", "regression", "none", "real"] = option("real", "what the columns contain", own=True)
+    type: Literal["category", "regression", "none", "real"] = option(  # type: ignore[assignment]  # more than of features
+        "real", "what the columns contain", own=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +192,7 @@ class LabelMap:
 
     def finish(self) -> None:
         """Write the mapping file if it is new."""
-        if self.grows and self.is_written:
+        if self.grows and self.is_written and self.path is not None:
             write_lines(self.path, self._ids)
             self.grows = False
 
