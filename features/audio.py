@@ -54,6 +54,7 @@ def target_rate(config: FeatureConfig, rate: float, where: str) -> float:
     if rate < target and not config.upsample:
         raise ConfigError(
             f"{where}: sample rate {rate:g} Hz; expected at least {target} Hz, from SOURCERATE = "
-            f"{config.source_rate:g}; the option upsample accepts audio without the upper frequencies"
+            f"{config.source_rate:g}; the option upsample accepts audio without the "
+            "upper frequencies"
         )
     return target

@@ -109,7 +109,8 @@ class Plan:
         with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
             static = self.static_block(*self.spectrum.filterbank(samples))
         if not np.isfinite(static).all():
-            raise ShapeError("samples: not all are finite numbers; expected the scale of 16-bit integers")
+            found = "a value is infinite or NaN" if not np.isfinite(samples).all() else "values are too large"
+            raise ShapeError(f"samples: {found}; expected finite numbers on the scale of 16-bit integers")
         return static
 
     def static_block(self, bank: np.ndarray, energies: np.ndarray | None) -> np.ndarray:

@@ -19,10 +19,10 @@ SECONDS = 6.0  # of a recording
 FRAME = 0.01  # seconds
 
 
-def write_background(folder: Path, seconds: float, rate: int, seed: int) -> Path:
+def write_background(folder: Path, seconds: float, rate: int, seed: int, share: float = SHARE) -> Path:
     """Write recordings for a training set that lasts `seconds`; return their list for `argonaut hcopy`."""
     pairs = []
-    for number in range(max(1, round(SHARE * seconds / SECONDS))):
+    for number in range(max(1, round(share * seconds / SECONDS))):
         name = f"background-{number:04}"
         rng = np.random.default_rng([seed, number])
         write_flac(folder / "audio" / f"{name}.flac", background(round(SECONDS * rate), rate, rng), rate)

@@ -1,4 +1,4 @@
-"""What recipes of words do with a trained network: choose search options, decode the test set, count the errors."""
+"""What recipes do with a trained network: choose search options, decode the test set, count the errors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -47,13 +47,15 @@ def language_models(
 class Evaluation:
     """A trained network with its language models.
 
-    out: directory of the recipe, with lists/dev.scp, lists/test.scp, labels/dev.words.mlf and labels/test.words.mlf.
+    out: directory of the recipe, with lists/dev.scp, lists/test.scp, labels/dev.UNITS.mlf and labels/test.UNITS.mlf.
     home: directory of the results of this network.
     model: the network; window: frames in its input.
     language_models: by name.
     grid: of the search options.
     speakers: mask of the part of an utterance's name that is its speaker, as in HResults.
     ivectors: for a network that takes i-vectors, the path of the list of a set's.
+    units: what is recognised, words or phones.
+    fold: map of phones with which errors are counted, as of `argonaut score`.
     """
 
     out: Path
@@ -65,9 +67,11 @@ class Evaluation:
     workers: int
     speakers: str = ""
     ivectors: Callable[[str], Path] | None = None
+    units: str = "words"
+    fold: str = ""
 
     def tune(self) -> int:
-        from recipes.cli.score import read_words
+        from recipes.cli.score import fold_map, read_words
         from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
         from recipes.tuning import Development
 
@@ -75,14 +79,16 @@ class Evaluation:
             score_utterances(
                 self.model, self.out / "lists" / "dev.scp", self.window, ivectors=self.ivectors and self.ivectors("dev")
             ),
-            read_words(self.out / "labels" / "dev.words.mlf"),
+            read_words(self.out / "labels" / f"dev.{self.units}.mlf"),
+            fold_map(self.fold),
         )
         for name, lm in self.language_models.items():
             decoder = open_decoder(lm.tuning_graph, lm.tuning_file)
             chosen, score = choose_options(decoder, development, self.grid, self.tuned_file(name), self.workers)
             store_choice(lm.graph, chosen, self.model, lm.file)
             shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
-            print(f"dev WER {score.word_error_rate:.1f}% ({score.num_words} words, {lm.label}): {shown}", flush=True)
+            rate = f"{self.rate} {score.word_error_rate:.1f}%"
+            print(f"dev {rate} ({score.num_words} {self.units}, {lm.label}): {shown}", flush=True)
         return 0
 
     def decode(self) -> int:
@@ -101,34 +107,41 @@ class Evaluation:
         return lost
 
     def score(self) -> int:
-        mask = ("-k", self.speakers) if self.speakers else ()
+        options = ("-k", self.speakers) if self.speakers else ()
+        options += ("--fold", self.fold) if self.fold else ()
+        options += ("--per",) if self.units == "phones" else ()
         lost = 0
         for name in self.language_models:
             lost |= command(
-                "score", self.references, self.hypotheses(name), *mask, "--picture", self.picture(name),
+                "score", self.references, self.hypotheses(name), *options, "--picture", self.picture(name),
                 "--report", self.home / "reports" / f"score.{name}",
             )  # fmt: skip
         return lost
 
     def total(self, name: str):
-        """Return the word errors on the test set with one of the language models."""
+        """Return the errors on the test set with one of the language models."""
         from decoder.scoring.error_counts import score
-        from recipes.cli.score import read_words
+        from recipes.cli.score import fold_map, read_words
 
-        return score(read_words(self.references), read_words(self.hypotheses(name))).total
+        references, hypotheses = read_words(self.references), read_words(self.hypotheses(name))
+        return score(references, hypotheses, fold=fold_map(self.fold)).total
 
     def print_results(self) -> None:
-        """Print the word error rates on the test set."""
+        """Print the error rates on the test set."""
         for name, lm in self.language_models.items():
             total = self.total(name)
             print(
-                f"WER {total.word_error_rate:.1f}% "
-                f"(test, {total.num_sentences} utterances, {total.num_words} words, {lm.label})"
+                f"{self.rate} {total.word_error_rate:.1f}% "
+                f"(test, {total.num_sentences} utterances, {total.num_words} {self.units}, {lm.label})"
             )
 
     @property
+    def rate(self) -> str:
+        return "PER" if self.units == "phones" else "WER"
+
+    @property
     def references(self) -> Path:
-        return self.out / "labels" / "test.words.mlf"
+        return self.out / "labels" / f"test.{self.units}.mlf"
 
     @property
     def pictures(self) -> list[Path]:

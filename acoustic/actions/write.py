@@ -85,6 +85,9 @@ class Write(Action):
         engine = Engine(network, names)
         with contextlib.ExitStack() as stack:
             reader = stack.enter_context(self.open_reader("reader", log, progress, write=True))
+            lacking = set(engine.inputs) - reader.dims().keys()
+            if lacking and hasattr(reader, "read_labels"):
+                reader.read_labels(lacking)
             check_inputs(engine, reader)
             writer = stack.enter_context(self._open_writer(log))
             called = spelling(names, [*getattr(writer, "nodes", []), *self.settings.names])

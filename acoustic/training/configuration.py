@@ -6,7 +6,6 @@ from typing import Any, Literal
 from acoustic.nodes.sequence_criterion import SequenceOptions
 from acoustic.training.control.options import AutoAdjust
 from acoustic.training.options import TrainingOptions
-from acoustic.training.procedures.layerwise import LayerwiseOptions
 from acoustic.training.rules import RULES, AdaGrad, Momentum, Rule
 from readers.config.config import Config
 from readers.config.options import OptionFault, Options, check_keys, located_faults, option
@@ -19,7 +18,7 @@ OTHER = (
     "autoAdjust",  # a block
     "autoAdjustLR",
     "parallelTrain",  # a block, which parallel/options.py reads
-    *LayerwiseOptions.option_keys(),
+    *("layerwiseEpochs", "layerwiseEpochSize"),  # LayerwiseOptions, which are in a higher layer
     *("encoderNodes", "decoderNodes"),  # of trainEncoderDecoder
 )
 WITHOUT_EFFECT = {

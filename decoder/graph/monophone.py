@@ -165,7 +165,7 @@ def lookahead_costs(
         try:
             model.word_ids(words, where="dictionary")
         except GraphError as fault:  # names the words
-            raise GraphError(f"{fault}, or missing words to be dropped (option drop_missing)") from None
+            raise GraphError(f"{fault}, or missing words to be dropped by the option drop_missing") from None
     dropped = [(word, "not in the language model") for word in unknown]
     words = [word for word in words if model.word_id(word) >= 0]
     ends = [SENTENCE_END] if model.end_id >= 0 else []
@@ -176,7 +176,7 @@ def lookahead_costs(
     if impossible and not drop_missing:
         raise GraphError(
             f"language model: probability 0 after every history for {', '.join(impossible[:10])}; expected every "
-            "dictionary word to be possible, or missing words to be dropped (option drop_missing)"
+            "dictionary word to be possible, or missing words to be dropped by the option drop_missing"
         )
     dropped += [(word, "impossible in the language model") for word in impossible]
     if len(impossible) == len(words):

@@ -19,7 +19,7 @@ import numpy as np
 from decoder.lattices.links import ScoredLinks, weigh
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
-from readers.htk.slf import NULL_WORD, Division, Lattice
+from readers.htk.slf import NULL_WORD, SENT_END, SENT_START, Division, Lattice
 from readers.htk.units import TICKS_PER_SECOND
 
 MAX_NODES = 100_000
@@ -179,11 +179,28 @@ def _time_before(lattice: Lattice, node: int, segments: tuple[Division, ...]) ->
     return (round(time * TICKS_PER_SECOND) - lengths) / TICKS_PER_SECOND
 
 
+def _end_empty_sentence(found: _Found, lattice: Lattice) -> None:
+    """Put the end of a sentence before the link at the start that begins another one.
+
+    The first sentence then has no words, and without its mark nothing says that the link is not the first beginning.
+    """
+    at_start = (k for k, (start, _, word, _) in enumerate(found.links) if start == 0 and word == SENT_START)
+    link = next(at_start, None)
+    if link is not None:
+        scale, penalty = lattice.scale("acscale", 1.0), lattice.scale("wdpenalty", 0.0)
+        mark = NOTHING._replace(acoustic=-penalty / scale if scale else 0.0)  # which has a word penalty
+        middle = len(found.times)
+        found.times.append(found.times[0])
+        found.links[link] = (middle, *found.links[link][1:])
+        found.links.append((0, middle, SENT_END, mark))
+
+
 def _finished(found: _Found, ends: list[tuple[int, Residual]], lattice: Lattice, links: ScoredLinks) -> Lattice:
     """The lattice with nodes in topological order and one end.
 
     The residuals of final nodes go on links to the end without a word.
     """
+    _end_empty_sentence(found, lattice)
     last = len(found.times)
     rows = [*found.links, *((node, last, NULL_WORD, residual) for node, residual in ends)]
     times = [*found.times, float(lattice.time[links.last])]

@@ -17,8 +17,9 @@ from readers.results.nbest import Hypothesis
 def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
     """Up to `count` hypotheses, best first, scored with the scales and the penalty of the lattice's header.
 
-    A hypothesis has the words without sentence marks; acoustic is acscale * a + wdpenalty per word, lm the unscaled l.
-    Raises GraphError for a lattice with a loop, without a path, or with more than one start or end.
+    A hypothesis has the words without sentence marks, and the bounds of its sentences; acoustic is acscale * a +
+    wdpenalty per word, lm the unscaled l.  Raises GraphError for a lattice with a loop, without a path, or with more
+    than one start or end.
     """
     return [hypothesis for hypothesis, _ in nbest_paths(lattice, count)]
 
@@ -39,7 +40,8 @@ def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int
             continue
         seen.add((node, words))
         if node == links.last:
-            found.append((Hypothesis(words, acoustic, lm), _links_of(before)))
+            path = _links_of(before)
+            found.append((Hypothesis(words, acoustic, lm, _bounds(path, links)), path))
             continue
         for link in links.leaving[node]:
             end, word = int(lattice.end[link]), lattice.word[link]
@@ -59,6 +61,16 @@ def _links_of(chain: tuple | None) -> list[int]:
         chain, link = chain
         found.append(link)
     return found[::-1]
+
+
+def _bounds(path: list[int], links: ScoredLinks) -> tuple[int, ...]:
+    """Return the number of words before each sentence after the first one."""
+    bounds, count = [], 0
+    for link in path:
+        if links.begins_sentence[link]:
+            bounds.append(count)
+        count += links.lattice.word[link] not in SENTENCE_MARKS
+    return tuple(bounds)
 
 
 def _best_to_end(lattice: Lattice, links: ScoredLinks) -> np.ndarray:

@@ -77,7 +77,7 @@ def rescore(
     lists : mapping of str to sequence of Hypothesis
         Utterance -> hypotheses.
     new : mapping of tuple of str to (len + 1,) array
-        Words -> ln P of each word and of </s>, by the new model.
+        Words of a sentence -> ln P of each word and of </s>, by the new model.
     options : RescoringOptions
     old : mapping of tuple of str to (len + 1,) array, optional
         The same by the old model; the two are then interpolated word by word, p = weight p_new + (1 - weight) p_old.
@@ -92,13 +92,21 @@ def rescore(
     for utterance, hypotheses in lists.items():
         changed = []
         for one in hypotheses:
+            logs = np.concatenate([new[words] for words in one.sentences])
             if old is None:
-                lm = options.weight * float(new[one.words].sum()) + (1 - options.weight) * one.lm
+                lm = options.weight * float(logs.sum()) + (1 - options.weight) * one.lm
             else:
-                lm = float(mix_logs(new[one.words], old[one.words], options.weight).sum())
+                others = np.concatenate([old[words] for words in one.sentences])
+                lm = float(mix_logs(logs, others, options.weight).sum())
             changed.append(replace(one, lm=lm))
         found[utterance] = sorted(changed, key=options.score, reverse=True)
     return found
+
+
+def sentences_of(lists: Mapping[str, Sequence[Hypothesis]]) -> list[tuple[str, ...]]:
+    """The different sentences of all hypotheses, in order."""
+    sentences = (words for hypotheses in lists.values() for one in hypotheses for words in one.sentences)
+    return list(dict.fromkeys(sentences))
 
 
 def best_words(lists: Mapping[str, Sequence[Hypothesis]]) -> dict[str, tuple[str, ...]]:

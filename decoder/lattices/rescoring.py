@@ -24,10 +24,10 @@ from decoder.lattices.times import silence_words
 from decoder.lm.language_model import SENTENCE_END, LanguageModel
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
-from readers.htk.slf import Lattice
+from readers.htk.slf import SENT_END, Lattice
 
 MAX_NODES = 500_000
-END_MARKS = frozenset({SENTENCE_END, "!SENT_END"})
+END_MARKS = frozenset({SENTENCE_END, SENT_END})
 SENTENCE_OVER = -1  # in place of a history, after </s>
 NEW_SENTENCE = "\n"  # in place of a word, where another sentence begins
 

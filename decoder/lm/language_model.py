@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decoder.storage.mapped_file import NameList
+from readers.common.faults import counted
 from readers.common.kernels import UNCOUNTED, njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa
@@ -230,7 +231,7 @@ class LanguageModel:
         missing = [word for word, i in zip(words, ids) if i < 0]
         if missing:
             shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-            told = f"{len(missing)} words are not in the language model: {shown}"
+            told = f"{counted(len(missing), 'word')} not in the language model: {shown}"
             raise GraphError(f"{where}: {told}; expected every word there, or <UNK> in the language model")
         return ids
 

@@ -5,16 +5,19 @@ time, since scores may come from a file.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decoder.graph import GraphOptions, PhoneModels
+from decoder.graph import GraphOptions, PhoneModels, build_monophone_graph, build_triphone_graph, has_context
+from decoder.graph.compiled_graph import precompile
 from decoder.graph.graph_file import load_graph
 from decoder.graph.phone_models import distil
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.collection import open_collection
-from decoder.lm.language_model import LanguageModel
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from decoder.lm.mapped_model import load_language_model, open_language_model
+from decoder.lm.new_words import with_rare_words
 from decoder.recognizer.bundle import CALIBRATION, CNTKMAP, DICTIONARY, GRAPH, IVECTORS, LM, MODEL, SEARCH, Bundle
 from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import SearchOptions
@@ -23,7 +26,7 @@ from readers.common.file_part import FilePart
 from readers.config.hcopy import read_hcopy_config
 from readers.config.side_files import read_side_file
 from readers.dictionaries.forms import read_any_dictionary
-from readers.errors import ConfigError
+from readers.errors import ConfigError, GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mmf import read_mmf
@@ -166,6 +169,28 @@ def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None
     options = GraphOptions(silence=silence, silence_topology=topology)
     dictionary = read_any_dictionary(parts[DICTIONARY]) if dictionary is None else dictionary
     return TranscriptGraphs(models, dictionary, hmm_tables.read_cntkmap(parts[CNTKMAP]), options)
+
+
+def decoder_with_words(decoder: Decoder, graphs: TranscriptGraphs, entries: Sequence[Pronunciation]) -> Decoder:
+    """Return a decoder without hotwords whose graph is built anew, with the words of some pronunciations, too.
+
+    The graph has what `argonaut graph` gives without options.  Raises GraphError for a decoder without language model,
+    and for words that its language model cannot take.
+    """
+    models, where = graphs.models, decoder.graph.where
+    if decoder.lm is None:
+        raise GraphError(f"{where}: no language model; expected one, for a graph with new words")
+    lm = with_rare_words(decoder.lm, (entry.word for entry in entries))
+    known = {*decoder.graph.words, SENTENCE_START, SENTENCE_END}
+    dictionary = [*(entry for entry in graphs.dictionary or () if entry.word in known), *entries]
+    options = replace(graphs.options, drop_missing=True)
+    if has_context(models):
+        built = build_triphone_graph(models, dictionary, lm, options)
+    else:
+        built = build_monophone_graph(models.states, models.transitions, dictionary, lm, options)
+    graph = precompile(built.acceptor, models.transitions, built.lookahead, models.states, built.outputs, where)
+    rows = {state: graphs.rows[state] for state in graph.states if state in graphs.rows}
+    return Decoder(graph, lm, decoder.options, rows, where)
 
 
 def open_flat_start(directory: Path, dictionary: Sequence[Pronunciation]) -> tuple["FrontEnd", TranscriptGraphs]:

@@ -121,8 +121,8 @@ class FrontEnd:
                 if not upsample:
                     raise ConfigError(
                         f"{where}: sample rate {rate:g} Hz; expected at least {min(known):g} Hz, with which "
-                        f"{self.scorer.source} was trained; the option upsample accepts audio without the "
-                        "upper frequencies"
+                        f"{self.scorer.source} was trained; the option upsample accepts audio "
+                        "without the upper frequencies"
                     )
                 target = min(known)
         return target

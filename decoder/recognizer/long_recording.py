@@ -24,13 +24,13 @@ def transcribe_long(
     recording: Recording,
     front_end: FrontEnd,
     decoder: Decoder,
-    recognize: Callable[[Recording, np.ndarray], Transcript],
+    recognize: Callable[[Recording, np.ndarray, float], Transcript],
     progress: Progress | None,
 ) -> Transcript:
     """Recognise a recording in bounded memory.
 
-    recognize: returns the transcript of samples at the target rate.  The result has no lattice.  With a grammar, its
-    score is the lowest of all utterances.
+    recognize: returns the transcript of samples at the target rate, from that second of the recording on.  The result
+    has no lattice.  With a grammar, its score is the lowest of all utterances.
     """
     division = _Division(recording, front_end, decoder)
     words: list[Word] = []
@@ -38,7 +38,7 @@ def transcribe_long(
     scores: list[float | None] = []
     accepted: list[bool | None] = []
     for start, samples in division.utterances(progress):
-        found = recognize(recording, samples)
+        found = recognize(recording, samples, start)
         words += [word._replace(start=word.start + start, end=word.end + start) for word in found.words]
         scores.append(found.grammar_score)
         accepted.append(found.accepted)

@@ -73,6 +73,8 @@ class Recognizer(Variants):
     ----------
     calibration : Calibration or None
         From posterior probabilities of words to their confidences; None without one, and after `with_grammar`.
+    guessed : tuple of Pronunciation
+        The pronunciations of hotwords that were guessed, see `with_hotwords`.
 
     Raises
     ------
@@ -303,10 +305,10 @@ class Recognizer(Variants):
         aligner = ForcedAligner(self.front_end, self._transcript_graphs(), audio=self._audio.options, name=self.name)
         return aligner.align(audio, text, rate)
 
-    def _recognize(self, recording: Recording, samples: np.ndarray) -> Transcript:
+    def _recognize(self, recording: Recording, samples: np.ndarray, start: float = 0.0) -> Transcript:
         scores, period = self._audio.scores(recording, samples)
         result = self.decoder.decode(scores)
-        transcript = transcript_of(result, self.decoder, period, recording.seconds, self.calibration)
+        transcript = transcript_of(result, self.decoder, period, recording.seconds, self.calibration, start)
         return transcript if self.grammar is None else self.grammar.judged(transcript, result, scores)
 
     def _transcript_graphs(self) -> TranscriptGraphs:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from decoder.recognizer.front_end import FrontEnd, pcm_scale
-from readers.audio.audio_file import Channel, choose_channel, read_audio
+from readers.audio.audio_file import Channel, audio_name, choose_channel, read_audio
 from readers.audio.audio_stream import STANDARD_INPUT, AudioStream, open_audio
 from readers.audio.parts import audio_part
 from readers.audio.raw import RawFormat
@@ -85,9 +85,9 @@ class AudioInput:
         if isinstance(audio, (bytes, bytearray, memoryview)):
             audio = io.BytesIO(audio)
         if rate is not None and (isinstance(audio, (str, Path)) or hasattr(audio, "read")):
-            raise ConfigError(f"{_name(audio)}: a sample rate beside a file; expected that of its header")
+            raise ConfigError(f"{audio_name(audio)}: a sample rate beside a file; expected that of its header")
         if hasattr(audio, "read"):
-            where, opened = _name(audio), self._opened(audio)
+            where, opened = audio_name(audio), self._opened(audio)
             rate, total, blocks, notes = opened.rate, opened.num_samples, opened.blocks, opened.notes
         elif isinstance(audio, (str, Path)):
             where = "standard input" if str(audio) == STANDARD_INPUT else str(audio)
@@ -128,10 +128,6 @@ class AudioInput:
         """Return the stages of a stream from samples at `rate`, as programs give them, to those of the front end."""
         target = self.target(rate, "stream")
         return [SampleStage(self.channel), *([] if rate == target else [Resampler(rate, target)])]
-
-
-def _name(audio: str | Path | BinaryIO) -> str:
-    return str(getattr(audio, "name", "bytes")) if hasattr(audio, "read") else str(audio)
 
 
 def blocks_of(samples: np.ndarray) -> Iterator[np.ndarray]:

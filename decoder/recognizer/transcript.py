@@ -14,6 +14,7 @@ from decoder.lattices.nbest import nbest
 from decoder.lattices.posteriors import word_confidences
 from decoder.results.live_recognition import alternatives
 from decoder.results.outputs import slf_lattice
+from decoder.results.unheard import unheard_speech
 from decoder.search.decoder import Decoder, DecodingResult
 from readers.common.files import write_lines
 from readers.errors import ConfigError
@@ -37,8 +38,8 @@ class Transcript:
     spoken : tuple of Word
         The words without confidences; `words` has them.
     reason : str
-        "" if the search reached the end of a sentence; otherwise why not.  The words are then those of the best
-        unfinished path, or none.
+        Why the words are incomplete: the search did not reach the end of a sentence, and the words are those of the
+        best unfinished path, or none; or speech is in no word.  "" if they are not.
     seconds : float
         Duration of the audio.
     phones : tuple of Word
@@ -208,8 +209,13 @@ def transcript_of(
     period: int,
     seconds: float,
     calibrate: Callable[[float], float] | None = None,
+    start: float = 0.0,
 ) -> Transcript:
-    """Return what was decoded; period: of the frames in 100 ns units, seconds: duration of the audio."""
+    """Return what was decoded.
+
+    period: of the frames in 100 ns units; seconds: duration of the audio; start: seconds of the recording before it,
+    for the times in `reason`.
+    """
     words = [_word(word.text, word.start * period, word.end * period) for word in result.words]
     make_lattice = None
     if result.lattice is not None:
@@ -217,7 +223,8 @@ def transcript_of(
         def make_lattice():
             return slf_lattice(result.lattice, decoder.graph, decoder.options, period=period)
 
-    return Transcript(tuple(words), result.reason, seconds, make_lattice=make_lattice, calibrate=calibrate)
+    reason = result.reason or unheard_speech(result, period, start)
+    return Transcript(tuple(words), reason, seconds, make_lattice=make_lattice, calibrate=calibrate)
 
 
 def aligned_transcript(alignment: Alignment, period: int, seconds: float, goodness: np.ndarray) -> Transcript:

@@ -3,18 +3,23 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from decoder.graph.transcript import TranscriptGraphs
+from decoder.recognizer.assembly import decoder_with_words
 from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.recording import AudioInput, AudioOptions
 from decoder.search.decoder import Decoder
-from decoder.search.hotwords import DEFAULT_SCORE
+from decoder.search.hotwords import DEFAULT_SCORE, missing_words
 from readers.common.faults import OnFault
 from readers.errors import ConfigError
+from readers.htk.dictionary import Pronunciation
+
+if TYPE_CHECKING:
+    from decoder.g2p.model import G2P
 
 
 class Variants:
@@ -27,6 +32,7 @@ class Variants:
     name: str
     bundle: Bundle | None
     _audio: AudioInput
+    guessed: tuple[Pronunciation, ...] = ()
     _changes: tuple[tuple[str, tuple, dict], ...] = ()  # the calls that made it from the one that was loaded
 
     def __copy__(self) -> Self:
@@ -117,6 +123,7 @@ class Variants:
         phrases: str | Path | Mapping[str, float] | Sequence[str],
         score: float = DEFAULT_SCORE,
         on_fault: OnFault | None = None,
+        g2p: "G2P | str | Path | None" = None,
     ) -> Self:
         """Return a recogniser that prefers some phrases; everything else is shared.
 
@@ -130,17 +137,23 @@ class Variants:
         on_fault : callable, optional
             Gets the error for words that are not in the recogniser's graph; the phrases with such words are then left
             out.
+        g2p : G2P or path, optional
+            A model of `argonaut g2p train`, which guesses the pronunciations of words that are not in the recogniser's
+            graph, unless its dictionary has them.  The graph is built anew, which takes as long as `argonaut graph`,
+            without options.  A word that the language model lacks has the probability of its unknown word or, without
+            one, of its rarest word.
 
         Returns
         -------
         Recognizer
-            With scores of 0, its results are the same to the bit.
+            With scores of 0, its results are the same to the bit, unless its graph has new words.  Its `guessed` has
+            the pronunciations that were guessed.
 
         Raises
         ------
         ArgonautError
             For words that are not in the recogniser's graph (with on_fault only if no phrase is left), scores that
-            are no numbers from -1000 to 1000, and a malformed file.
+            are no numbers from -1000 to 1000, a malformed file, and g2p with a grammar or without what `align` needs.
         OSError
 
         Examples
@@ -149,9 +162,26 @@ class Variants:
         >>> recognizer.transcribe("speech.wav").text
         'AB C'
         """
-        other = self._changed("with_hotwords", phrases, score)
-        other.decoder = self.decoder.with_hotwords(phrases, score, on_fault)
+        other = self._changed("with_hotwords", phrases, score, None if on_fault is None else _left_out, g2p)
+        if g2p is not None:
+            other._add_words(missing_words(phrases, score, self.decoder._tables), g2p)
+        other.decoder = other.decoder.with_hotwords(phrases, score, on_fault)
         return other
+
+    def _add_words(self, words: Sequence[str], g2p: "G2P | str | Path") -> None:
+        """Build the graph anew with some words, as far as they can be pronounced."""
+        from decoder.g2p import G2P, complete_dictionary  # slow to import, and rarely needed
+
+        if self.grammar is not None:
+            raise ConfigError(f"{self.name}: guessed hotwords with a grammar, whose words are given; expected only one")
+        if not words:
+            return
+        graphs = self._transcript_graphs()
+        dictionary = graphs.dictionary or ()
+        guesses = complete_dictionary(dictionary, words, g2p if isinstance(g2p, G2P) else G2P.load(g2p))
+        entries = [entry for entry in dictionary if entry.word in set(words)] + guesses.for_decoding()
+        if entries:
+            self.decoder, self.guessed = decoder_with_words(self.decoder, graphs, entries), tuple(guesses.entries)
 
     def with_audio(self, **options: object) -> Self:
         """Return a recogniser that takes other audio; everything else is shared.
@@ -181,6 +211,10 @@ class Variants:
         other = self._changed("with_audio", **options)
         other._audio = AudioInput(self.front_end, replace(self._audio.options, **options))
         return other
+
+
+def _left_out(fault: Exception) -> None:
+    """Ignore hotwords that were left out and reported before."""
 
 
 def reloaded(kind: type[Variants], path: Path, changes: tuple[tuple[str, tuple, dict], ...]) -> Variants:

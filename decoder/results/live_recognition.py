@@ -18,6 +18,7 @@ import numpy as np
 
 from decoder.lattices.posteriors import confident_hypotheses, word_confidences
 from decoder.results.outputs import slf_lattice
+from decoder.results.unheard import unheard_speech
 from decoder.search.decoder import Decoder, DecodingResult
 from decoder.search.path import WordTimes
 from decoder.search.search_stream import PartialResult, SearchStream
@@ -89,7 +90,7 @@ class RecognitionEvent:
     is_final : bool
         Whether the utterance has ended.
     reason : str
-        "" if a path reached a final state, otherwise why the words are those of an unfinished path, or none.
+        Why the words are incomplete: no path reached a final state, or speech is in no word; "" if they are not.
     lattice : Lattice or None
         Of an utterance that has ended: its lattice in HTK's form, if the decoder keeps lattices.
     """
@@ -211,8 +212,8 @@ class Recognition:
             data = stage.finish() if data is None else np.concatenate([stage.push(data), stage.finish()], axis=-1)
         events = self._take(data, True)
         heard = self._search.partial().heard
-        last = self._end()
-        if self.endpoint is None or last.words or (last.reason and heard):
+        last, unheard = self._end()
+        if self.endpoint is None or last.words or unheard or (last.reason and heard):
             events.append(last)
         return events
 
@@ -246,9 +247,9 @@ class Recognition:
             self._recent = self._recent[:, -self._lead :]
         partial, alive = self._search.partial(), self._search.alive
         if self.endpoint is not None and (not alive or self._is_over(partial)):
-            last = self._end()
+            last, unheard = self._end()
             self._begin(partial.silence if alive else 0)
-            return [last] if last.words or partial.heard or not alive else []
+            return [last] if last.words or unheard or partial.heard or not alive else []
         found = [word.text for word in partial.words], partial.num_stable
         if found == self._reported or not partial.words:
             return []
@@ -263,13 +264,16 @@ class Recognition:
             return silence >= self.endpoint.no_speech
         return silence >= self.endpoint.needed(self._seconds(partial.num_frames))
 
-    def _end(self) -> RecognitionEvent:
+    def _end(self) -> tuple[RecognitionEvent, str]:
+        """Return the result of the utterance, and what `unheard_speech` says of it."""
         result = self._search.finish()
         lattice, confidences = self._lattice(result), None
         if lattice is not None:
             confidences = word_confidences(lattice, [word.text for word in result.words])
         event = self._event(result.words, len(result.words), confidences)
-        return replace(event, is_final=True, reason=result.reason, lattice=lattice, calibrate=self._calibrate)
+        unheard = unheard_speech(result, self._period, self.start)
+        reason = result.reason or unheard
+        return replace(event, is_final=True, reason=reason, lattice=lattice, calibrate=self._calibrate), unheard
 
     def _lattice(self, result: DecodingResult) -> Lattice | None:
         """Return the lattice of an utterance, with times since the beginning of the audio."""

@@ -69,6 +69,9 @@ class DecodingResult:
         HMM states and word arcs of the best path.
     lattice : WordLattice or None
         The lattice, if the options ask for one.
+    margin : (T,) float32
+        What the best state of each frame scores above the best state of silence, in nats, unweighted; empty without a
+        path, or without silence in the graph.
     tokens_per_frame : float
         Average number of tokens kept, those between frames included.
     widenings : int
@@ -82,6 +85,7 @@ class DecodingResult:
     cost: float = math.inf
     path: SearchPath = field(default_factory=SearchPath.empty)
     lattice: WordLattice | None = None
+    margin: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32), repr=False)
     tokens_per_frame: float = 0.0
     widenings: int = 0
     decoder: "Decoder | None" = field(default=None, repr=False)
@@ -218,6 +222,8 @@ class Decoder:
         self.options = options
         self.silence = silence_models(self.graph, options.silence)
         self._arrays = self._tables.search_graph(options, self.silence)
+        used = self.graph.used_states
+        self._silent_rows = np.unique(self.score_row[used[self.silence[self.graph.state_model[used]]]])
         lm = self.lm
         self._caches: list[np.ndarray] = []  # of look-ahead costs, one per thread, while no search uses them
         self._settings = Settings(
@@ -308,7 +314,18 @@ class Decoder:
         path = trace_path(self._arrays, lm, hotwords, settings, trace, end, searched)
         if self.options.lattice_beam is not None:
             lattice = self._lattice_of(trace, trace.counts[STEPS] - 1 if reason else end, searched)
-        return DecodingResult(reason, len(frames), float(cost), path, lattice, **shared, decoder=self)
+        margin = self._margin(searched)
+        return DecodingResult(reason, len(frames), float(cost), path, lattice, margin, **shared, decoder=self)
+
+    def _margin(self, frames: np.ndarray) -> np.ndarray:
+        """Return what the best state of each frame (T, K) scores above the best one of silence, (T,) f4.
+
+        The best of all states that the network knows: the graph may lack those of the words that were said.
+        """
+        if not self._silent_rows.size:
+            return np.zeros(0, np.float32)
+        with np.errstate(invalid="ignore"):  # -inf - -inf
+            return frames.max(axis=1) - frames[:, self._silent_rows].max(axis=1)
 
     def _lattice_of(self, trace: Trace, end: int, frames: np.ndarray) -> WordLattice:
         """Return the lattice of a finished search; see `word_lattice`."""

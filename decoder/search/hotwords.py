@@ -45,6 +45,39 @@ def open_phrases(
     Raises GraphError for words that are not in the graph without on_fault, or if no phrase is left; ConfigError for an
     empty phrase and a score out of range, FormatError for a malformed file.
     """
+    found, where, lines = _listed(given, score, tables)
+    missing = _missing(found, tables)
+    if missing:
+        shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+        line = f":{lines[missing[0]]}" if lines else ""
+        fault = GraphError(
+            f"{where}{line}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was "
+            "made with; new words need a new graph"
+        )
+        known, _ = tables.word_symbols
+        found = {words: bonus for words, bonus in found.items() if known.keys() >= set(words)}
+        if on_fault is None or not found:
+            raise fault
+        on_fault(fault)
+    return {words: bonus for words, bonus in found.items() if bonus}
+
+
+def missing_words(
+    given: str | Path | Mapping[str, float] | Sequence[str], score: float, tables: SearchTables
+) -> list[str]:
+    """Return the words that are not in the graph; arguments and errors of the list are those of `open_phrases`."""
+    return _missing(_listed(given, score, tables)[0], tables)
+
+
+def _missing(phrases: Phrases, tables: SearchTables) -> list[str]:
+    known, _ = tables.word_symbols
+    return list(dict.fromkeys(word for words in phrases for word in words if word not in known))
+
+
+def _listed(
+    given: str | Path | Mapping[str, float] | Sequence[str], score: float, tables: SearchTables
+) -> tuple[Phrases, str, dict[str, int]]:
+    """Return the phrases of a list, its name, and the line of each word, for a file."""
     where, phrases, lines = "hotwords", given, {}
     if isinstance(given, (str, Path)):
         read = read_hotword_lines(given, score)
@@ -65,19 +98,7 @@ def open_phrases(
             raise ConfigError(f"{where}: {phrase}: score {bonus}; expected {-MAX_SCORE:g} to {MAX_SCORE:g}")
         if found.setdefault(words, float(bonus)) != bonus:
             raise ConfigError(f"{where}: {phrase}: scores {found[words]:g} and {bonus:g}; expected one")
-    missing = list(dict.fromkeys(word for words in found for word in words if word not in known))
-    if missing:
-        shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-        line = f":{lines[missing[0]]}" if lines else ""
-        fault = GraphError(
-            f"{where}{line}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was "
-            "made with; new words need a new graph"
-        )
-        found = {words: bonus for words, bonus in found.items() if known.keys() >= set(words)}
-        if on_fault is None or not found:
-            raise fault
-        on_fault(fault)
-    return {words: bonus for words, bonus in found.items() if bonus}
+    return found, where, lines
 
 
 def _spelled(word: str, known: Mapping[str, int], folded: Mapping[str, Sequence[str]]) -> str:

@@ -89,6 +89,7 @@ class SearchStream:
         self._first_score = 0  # their first frame
         self._keeps_lattice = decoder.options.lattice_beam is not None
         self._all_scores: list[np.ndarray] = []  # of the utterance, for its lattice
+        self._margins: list[np.ndarray] = []
         self._root = 0  # the step that all tokens share, or the start
         self._told: list[float | None] = []  # the last confidences
         self._prune_at = 0  # the first time early, so that the kernel is not compiled in the middle of a stream
@@ -132,6 +133,7 @@ class SearchStream:
         if not self.alive:
             return
         self._scores.append(frames)
+        self._margins.append(self.decoder._margin(frames))
         if self._keeps_lattice:
             self._all_scores.append(frames)
         for begin in range(0, len(frames), COMPACT_EVERY):
@@ -182,9 +184,9 @@ class SearchStream:
             last = trace.counts[STEPS] - 1 if reason else end
             searched = _concatenated(self._all_scores, self._width)[:num_frames]
             lattice = self.decoder._lattice_of(trace, last, searched)
-        return DecodingResult(
-            reason, self._num_frames, float(cost), path, lattice, tokens_per_frame=tokens, decoder=self.decoder
-        )
+        margin = np.concatenate(self._margins)[:num_frames] if self._margins else np.zeros(0, np.float32)
+        found = reason, self._num_frames, float(cost), path, lattice, margin
+        return DecodingResult(*found, tokens_per_frame=tokens, decoder=self.decoder)
 
     def confidences(self) -> list[float | None]:
         """Posterior probabilities of the words of `partial`, in the lattice so far.

@@ -3,10 +3,16 @@
 The first bytes determine the format, not the name: TIMIT's `.WAV` files are NIST SPHERE.
 """
 
+import contextlib
+import io
+import os
+import shutil
+import tempfile
 import warnings
 import wave
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +27,12 @@ from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
 from readers.htk.units import TICKS_PER_SECOND
 
 MIX: Final = "mix"
+AudioSource = str | Path | bytes | BinaryIO
 Channel = int | Literal["mix"] | None  # counted from 0, or the mean of all; None for audio that has only one
 
 
 def read_audio(
-    path: str | Path,
+    path: AudioSource,
     channel: Channel = None,
     raw: RawFormat | None = None,
     first: int = 0,
@@ -39,8 +46,9 @@ def read_audio(
 
     Parameters
     ----------
-    path : path
+    path : path, bytes or file
         WAV, FLAC, NIST SPHERE, HTK waveform, or another format that libsndfile decodes: AIFF, AU, Ogg, MP3, CAF, VOC.
+        The name of a file, its content, or the file itself, open in binary mode.
     channel : int or "mix", optional
         Channel to read, counted from 0, or the mean of all; required if there are several.
     raw : RawFormat, optional
@@ -65,8 +73,47 @@ def read_audio(
         For an unknown format, a damaged or empty file, an encoding that cannot be decoded (shorten-compressed
         SPHERE), a missing channel, and a part that the file does not have.
     ConfigError
-        For an unknown encoding in `raw`, and a file whose header has another rate.
+        For an unknown encoding in `raw`, a file whose header has another rate, and a file that is open as text.
     """
+    found: list[str] = []
+    with _as_file(path) as (file, where):
+        samples, rate = _read_file(file, channel, raw, first, last, found)
+    if notes is not None:
+        notes += found
+    for note in found if notes is None else ():
+        warnings.warn(f"{where}: {note}", AudioWarning, stacklevel=2)
+    return samples, rate
+
+
+def audio_name(audio: AudioSource) -> str:
+    """Return the name of audio in messages."""
+    return os.fspath(audio) if isinstance(audio, (str, os.PathLike)) else str(getattr(audio, "name", "bytes"))
+
+
+@contextlib.contextmanager
+def _as_file(audio: AudioSource) -> Iterator[tuple[str, str]]:
+    """Yield a file with the content of audio, and the name of the audio, which errors about the file then have."""
+    where = audio_name(audio)
+    if isinstance(audio, (str, os.PathLike)):
+        yield where, where
+        return
+    source = audio if hasattr(audio, "read") else io.BytesIO(audio)
+    if not isinstance(source.read(0), bytes):
+        raise ConfigError(f"{where}: open as text; expected a file that is open in binary mode")
+    with tempfile.TemporaryDirectory(prefix="argonaut-audio-") as directory:
+        copy = os.path.join(directory, "audio")  # noqa: PTH118
+        with Path(copy).open("wb") as file:
+            shutil.copyfileobj(source, file)
+        try:
+            yield copy, where
+        except (FormatError, ConfigError) as fault:
+            raise type(fault)(str(fault).replace(copy, where)) from fault
+
+
+def _read_file(
+    path: str, channel: Channel, raw: RawFormat | None, first: int, last: int | None, notes: list[str]
+) -> tuple[np.ndarray, int]:
+    """Read an audio file like `read_audio`."""
     with Path(path).open("rb") as file:
         head = file.read(HEAD_SIZE)
     if not head:
@@ -79,10 +126,7 @@ def read_audio(
             # The decoder of MP3 makes errors after it has moved to another place.
             samples = sound.part() if form == MP3 else sound.part(first, last)
             rate = sound.rate
-        if notes is not None:
-            notes += sound.notes
-        for note in sound.notes if notes is None else ():
-            warnings.warn(f"{path}: {note}", AudioWarning, stacklevel=2)
+        notes += sound.notes
     if (first or last is not None) and form in (None, MP3):
         samples = samples[first : part_stop(path, len(samples), first, last)]
     samples = choose_channel(samples, channel, path)
@@ -99,8 +143,8 @@ def choose_channel(samples: npt.NDArray[np.float32], channel: Channel, where: ob
     if channel is None:
         if count > 1:
             raise FormatError(
-                f"{where}: {count} channels; expected one; choose it by the option channel (0, 1 or mix), or by "
-                "STEREOMODE = LEFT or RIGHT in the configuration of the features"
+                f"{where}: {count} channels; expected one; choose it by the option channel (0, 1 or mix), "
+                "or by STEREOMODE = LEFT or RIGHT in the configuration of the features"
             )
         channel = 0
     if channel == MIX:
@@ -207,5 +251,6 @@ def write_flac(path: str | Path, samples: npt.NDArray[Any], sample_rate: int) ->
             soundfile.write(raw, data, sample_rate, format="FLAC", subtype="PCM_16")
         except soundfile.LibsndfileError as fault:
             raise FormatError(
-                f"{path}: {fault}; expected a sample rate that FLAC supports, not {sample_rate}"
+                f"{path}: {fault.error_string.rstrip('. ')}; expected a sample rate that FLAC supports, not "
+                f"{sample_rate}"
             ) from fault

@@ -18,10 +18,10 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from readers.audio.audio_file import Channel, choose_channel, is_htk_waveform, read_audio
-from readers.audio.data_size import UNKNOWN_LENGTH
+from readers.audio.audio_file import Channel, audio_name, choose_channel, is_htk_waveform, read_audio
+from readers.audio.data_size import NO_LENGTH, UNKNOWN_LENGTH, skipped_bytes, too_few
 from readers.audio.raw import PCM_16, RawFormat
-from readers.audio.sound import NO_LENGTH, Sound
+from readers.audio.sound import Sound
 from readers.common.audio_format import HEAD_SIZE, audio_format
 from readers.errors import ConfigError, FormatError
 
@@ -99,7 +99,7 @@ def open_audio(
     if raw is not None:
         raw.check()
     if not isinstance(path, (str, os.PathLike)):
-        where = str(getattr(path, "name", "bytes"))
+        where = audio_name(path)
         if not isinstance(path.read(0), bytes):
             raise ConfigError(f"{where}: open as text; expected a file that is open in binary mode")
         audio = _from_pipe(path, where, block, raw)
@@ -275,10 +275,14 @@ def _raw_blocks(
         data = data[whole:]
         if ended:
             break
+    if data and notes is None:
+        raise FormatError(f"{where}: ends within a sample; expected {width} bytes per sample")
     if notes is None:
-        if data:
-            raise FormatError(f"{where}: ends within a sample; expected {width} bytes per sample")
-    elif left and length is not None:
+        return
+    if length is not None and not left and getattr(file, "seekable", bool)():  # a pipe may stay open
+        skipped = skipped_bytes(file, b"RIFF", file.tell())
+        notes += [too_few(length, skipped)] if skipped else []
+    if left and length is not None:
         notes.append(f"{length - left} bytes of samples, its header says {length}; read to the end")
     elif data:
         notes.append(f"{len(data)} bytes after the last whole sample were skipped")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from readers.audio.data_size import data_size
+from readers.audio.data_size import NO_LENGTH, data_size
 from readers.audio.mpeg import mpeg_audio
 from readers.audio.sphere import read_sphere_header
 from readers.common.audio_format import MP3, NIST_SPHERE, WAV
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 FULL_SCALE = 32768.0
 USUAL_FRAMES = 100  # per byte; MP3 has at most 48, FLAC more only in silence
 PIECE = 1 << 20  # numbers that are decoded at a time of other files; memory for what a header promises is not allocated
-NO_LENGTH = "its header has no length; read to the end"
 # Encodings of at most 16 bits are read exactly as 16-bit integers; others would be truncated.
 NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
 _UNKNOWN = 1 << 62  # libsndfile's number of frames is about twice this if a FLAC header has none
@@ -91,14 +90,10 @@ class Sound:
             self._least = audio.least
             return io.FileIO(self.path) if audio.content is None else io.BytesIO(audio.content), audio.is_counted
         size = data_size(self.path)
-        if size is None:
-            pass
-        elif size.stated is None:
-            self.notes.append(NO_LENGTH)
-            if form in (WAV, "CAF"):
+        if size is not None:
+            self.notes += [size.note] if size.note else []
+            if size.stated is None and form in (WAV, "CAF"):
                 return _WithSize(self.path, *size.field, size.present), True
-        elif size.present < size.stated:
-            self.notes.append(f"{size.present} bytes of samples, its header says {size.stated}; read to the end")
         return io.FileIO(self.path), True
 
     def __enter__(self) -> Self:
@@ -221,7 +216,7 @@ def part_stop(path: str | Path, num_samples: int, first: int, last: int | None) 
 
 def _reason(fault: Exception) -> str:
     """Return what libsndfile says, without the name of the file."""
-    return getattr(fault, "error_string", str(fault))
+    return getattr(fault, "error_string", str(fault)).rstrip(". ")
 
 
 @functools.cache

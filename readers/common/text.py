@@ -19,7 +19,6 @@ GZIP_MAGIC = b"\x1f\x8b"
 UTF16_MARKS = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # text of Excel and Praat
 MOST_EXPANSION = 100  # text expands to ten times its compressed size, crafted data to a thousand times
 ALWAYS_ALLOWED = 1 << 28  # bytes, whatever the compressed size
-NOT_AUDIO = "a text file, such as a list with one audio file per line"
 LIMIT_VARIABLE = "ARGONAUT_MAX_EXPANDED"
 # Characters without width, and marks of direction.  Not U+200D, with which words of Malayalam and Sinhala end.
 INVISIBLE = "\u00ad\u061c\u200b\u200c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
@@ -137,14 +136,14 @@ def decode_text(raw: bytes, path: str | Path, lines_before: int = 0, exact: bool
     try:
         text = _decode_utf16(raw, path) if raw.startswith(UTF16_MARKS) else raw.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
-        refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
+        refuse_audio(raw[:HEAD_SIZE], path, "a text file")
         line = lines_before + raw.count(b"\n", 0, fault.start) + 1
         raise FormatError(
             f"{path}:{line}: byte 0x{raw[fault.start]:02x} is not UTF-8; expected UTF-8 text; "
             "convert text in another encoding with iconv"
         ) from fault
     if "\0" in text:  # moreover, file names cannot contain it
-        refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
+        refuse_audio(raw[:HEAD_SIZE], path, "a text file")
         line = lines_before + text.count("\n", 0, text.index("\0")) + 1
         raise FormatError(
             f"{path}:{line}: byte 0x00 is not text; expected UTF-8 text, not binary data; UTF-16 needs an order mark"
@@ -158,7 +157,7 @@ def _decode_utf16(raw: bytes, path: str | Path) -> str:
     try:
         return raw.decode("utf-16")
     except UnicodeDecodeError as fault:
-        refuse_audio(raw[:HEAD_SIZE], path, NOT_AUDIO)
+        refuse_audio(raw[:HEAD_SIZE], path, "a text file")
         raise FormatError(f"{path}: damaged UTF-16 ({fault.reason}); expected text") from fault
 
 

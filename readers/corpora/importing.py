@@ -84,9 +84,12 @@ def import_corpus(
     """
     if kind not in KINDS:
         raise ConfigError(f"kind of corpus {kind!r}; expected {', '.join(KINDS)}")
-    if speaker_characters < 0 or (speaker_characters and kind not in ("folder", "htk")):
+    if speaker_characters < 0:
+        raise ConfigError(f"speaker characters {speaker_characters}; expected 0 or more")
+    if speaker_characters and kind not in ("folder", "htk"):
         raise ConfigError(
-            f"{speaker_characters} characters of the speaker; expected a number above 0, for a folder or an SCP"
+            f"speaker characters {speaker_characters} of a corpus of kind {kind}, which names its speakers; expected "
+            "kind folder or htk"
         )
     if words is not None and kind != "htk":
         raise ConfigError(f"{words}: words of a corpus of kind {kind}; expected kind htk, an SCP")

@@ -52,6 +52,8 @@ def table_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
     if text.lstrip().startswith("{"):
         where = f"{source}:1"
         header, rows = _json_rows(text, source)
+    elif text.lstrip().startswith("["):
+        raise FormatError(f"{source}: a JSON array; expected JSON lines, an object on each line without commas between")
     else:
         where, header, rows = _table_rows(text, source)
     places = _columns(header, where)
@@ -177,8 +179,9 @@ def _audio(text: str, base: Path, where: str) -> Path:
     path = audio_path(text, base, where)
     if os.path.exists(path):  # noqa: PTH110  (no error for long names)
         return path
-    places = (base / CLIPS / text, base / WAVS / f"{text}.wav")
-    return Path(os.path.abspath(next(filter(os.path.exists, places), path)))  # noqa: PTH100
+    places = [place for place in (base / CLIPS / text, base / WAVS / f"{text}.wav") if os.path.isdir(place.parent)]  # noqa: PTH112
+    # Of a file that is nowhere, the place where the corpus keeps the others.
+    return Path(os.path.abspath(next(filter(os.path.exists, places), [*places, path][0])))  # noqa: PTH100
 
 
 def _time(row: dict[str, str], kind: str, where: str) -> float | None:

@@ -25,6 +25,7 @@ from readers.htk.units import TICKS_PER_SECOND
 
 NULL_WORD = "!NULL"
 SENT_START = "!SENT_START"
+SENT_END = "!SENT_END"
 MOST_VARIANTS = 2**31 - 1
 MOST_SECONDS = 1e9
 QUIET = "quiet"

@@ -194,7 +194,7 @@ def scan_ark(path: str | Path) -> list[ArkEntry]:
 def read_matrix_header(path: str | Path, offset: int = 0, may_be_empty: bool = False) -> ArkHeader:
     """Read the header of the matrix at an offset of an archive.
 
-    may_be_empty: whether a matrix without frames and values is one, too.
+    may_be_empty: whether a matrix without frames or values is one, too.
     Raises FormatError if the object is not a feature matrix, or the file is too short for it.
     """
     with Path(path).open("rb") as file:
@@ -334,16 +334,16 @@ def _read_header(file: BinaryIO, where: str, size: int, may_be_empty: bool = Fal
         raw = file.read(10)
         valid = len(raw) == 10 and raw[0] == raw[5] == 4
         rows, cols = struct.unpack("<xixi", raw) if valid else (0, 0)
-        header = ArkHeader(kind, rows, cols, file.tell())
     elif kind in _COMPRESSED:
         blank = b" " if kind == b"CM " else file.read(1)  # CM2 and CM3 are followed by a blank
         raw = file.read(16)
-        rows, cols = struct.unpack("<8xii", raw) if blank == b" " and len(raw) == 16 else (0, 0)
-        header = ArkHeader(kind, rows, cols, file.tell())
+        valid = blank == b" " and len(raw) == 16
+        rows, cols = struct.unpack("<8xii", raw) if valid else (0, 0)
     else:
         found = "a vector of integers" if kind[:1] == b"\4" else f"an object {kind!r}"
         raise FormatError(f"{where}: {found}; expected a matrix of features (FM, DM, CM, CM2 or CM3)")
-    if may_be_empty and header.kind in _PLAIN and valid and header.num_frames == header.dim == 0:
+    header = ArkHeader(kind, rows, cols, file.tell())
+    if may_be_empty and valid and min(rows, cols) == 0 and header.data + _data_bytes(header) <= size:
         return header  # of an utterance without frames: reading it fails, not the archive
     if header.num_frames < 1 or header.dim < 1:
         raise FormatError(f"{where}: {header.num_frames} frames of {header.dim} values; expected at least one of each")

@@ -47,6 +47,10 @@ def read_hotword_lines(path: str | Path, score: float) -> dict[str, tuple[float,
         if not words or words[0].startswith("#"):
             continue
         own = score
+        if words[-1] == ":":
+            raise FormatError(
+                f"{path}:{number}: {line.strip()[:60]!r} has no score after the colon; expected `PHRASE :score`"
+            )
         if words[-1].startswith(":") and len(words[-1]) > 1:
             text = words.pop()[1:]
             own = float(text) if is_number(text) else float("nan")

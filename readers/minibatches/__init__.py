@@ -10,6 +10,7 @@ __all__, __getattr__ = face(
     {
         "base": ["Minibatch", "Reader", "Utterance", "Writer", "open_reader", "open_writer"],
         "indicators": ["Indicators"],
+        "excerpts": ["ExcerptOptions", "Excerpts"],
         "masks": ["MaskOptions"],
         "sequence_layout": ["SequenceLayout"],
         "sequence_pairs": ["PairLayout"],

@@ -31,7 +31,9 @@ class ExcerptOptions(Options):
         1, "input frames for each column", unit="frames", least=1, most=MAX_SUBSAMPLING, cntk="frameSubsampling"
     )
     shifted: bool = option(
-        True, "begin the columns of each utterance in training at another frame in every sweep", cntk="frameShift"
+        True,
+        "begin the columns of an utterance in training at a random frame, another one in each sweep",
+        cntk="frameShift",
     )
     chunk_frames: int = option(
         0, "length of the parts into which utterances are cut; 0: whole utterances", unit="frames", least=0

@@ -1,18 +1,21 @@
 """N-best lists as text: the hypotheses of each utterance with their scores.
 
 A line is one hypothesis, `UTTERANCE ACOUSTIC LM N WORD1 ... WORDN`; lines of an utterance are adjacent, best first.
-After the name, the columns are those of SRILM.  Scores are natural logs: ACOUSTIC contains everything except the
+After the name, the columns are those of SRILM; `!SENT_START` among the words, which N does not count, begins another
+sentence.  Scores are natural logs: ACOUSTIC contains everything except the
 language model (scaled as in the search, with penalties), LM is the unscaled n-gram probability.  `#` begins a comment.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from readers.common.files import atomic_write
 from readers.common.text import is_count, read_lines, to_number
 from readers.errors import FormatError
+from readers.htk.slf import SENT_START
 
 SCORE_COLUMNS = ("acoustic", "lm")
 LINE = "`utterance acoustic lm number-of-words word ...`"
@@ -28,11 +31,20 @@ class Hypothesis:
         Without <s> and </s>.
     acoustic, lm : float
         Natural logs; see the module's description.
+    bounds : tuple of int
+        Number of words before each sentence after the first one, rising.
     """
 
     words: tuple[str, ...]
     acoustic: float
     lm: float
+    bounds: tuple[int, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[tuple[str, ...], ...]:
+        """The words of each sentence."""
+        edges = pairwise((0, *self.bounds, len(self.words)))
+        return tuple(self.words[begin:end] for begin, end in edges)
 
 
 Lists = dict[str, list[Hypothesis]]  # utterance -> hypotheses
@@ -67,13 +79,19 @@ def read_nbest(path: str | Path) -> Lists:
         if len(fields) < 4 or not is_count(fields[3]):
             raise FormatError(f"{where}: {line.strip()[:60]!r}; expected {LINE}")
         utterance, *scores, count = fields[:4]
-        words = tuple(fields[4:])
+        words: list[str] = []
+        bounds: list[int] = []
+        for word in fields[4:]:
+            if word == SENT_START:
+                bounds.append(len(words))
+            else:
+                words.append(word)
         if len(words) != int(count):
             raise FormatError(f"{where}: {len(words)} words; expected {count}, as the line says")
         if utterance != last and utterance in lists:
             raise FormatError(f"{where}: {utterance} again; expected adjacent lines for an utterance")
         values = [_score(text, where, name) for name, text in zip(SCORE_COLUMNS, scores)]
-        lists.setdefault(utterance, []).append(Hypothesis(words, *values))
+        lists.setdefault(utterance, []).append(Hypothesis(tuple(words), values[0], values[1], tuple(bounds)))
         last = utterance
     if not lists:
         raise FormatError(f"{path}: no hypotheses; expected lines {LINE}")
@@ -101,7 +119,9 @@ def write_nbest(path: str | Path, lists: Mapping[str, Sequence[Hypothesis]]) -> 
                     f"{path}: utterance {utterance!r}; expected a name without blanks and no # at its beginning"
                 )
             for one in hypotheses:
-                columns = (utterance, repr(float(one.acoustic)), repr(float(one.lm)), str(len(one.words)), *one.words)
+                first, *others = one.sentences
+                words = (*first, *(word for sentence in others for word in (SENT_START, *sentence)))
+                columns = (utterance, repr(float(one.acoustic)), repr(float(one.lm)), str(len(one.words)), *words)
                 file.write(" ".join(columns) + "\n")
 
 

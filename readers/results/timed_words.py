@@ -71,19 +71,22 @@ def is_ctm(lines: Iterable[str]) -> bool:
     return bool(rows) and all(len(row) in (5, 6) and is_number(row[2]) and is_number(row[3]) for row in rows)
 
 
-def read_ctm(path: str | Path) -> dict[str, list[Word]]:
+def read_ctm(path: str | Path, beside: Iterable[str | Path] = ()) -> dict[str, list[Word]]:
     """Read a CTM file.
 
     Parameters
     ----------
     path : path
         Lines `utterance channel start duration word [confidence]`.
+    beside : iterable of path
+        CTM files with which it is compared: the channels of a file are those that any of them has.
 
     Returns
     -------
     dict of str to list of Word
-        Words of each utterance by time.  A record belongs to a file and a channel: those of the first channel (1 or A)
-        are named as the file, those of another `FILE:CHANNEL`, such as `call:2` for 2 and B.
+        Words of each utterance by time.  A record belongs to a file and a channel: those of a file with one channel are
+        named as the file.  Of a file with several, those of the first channel (1 or A) are, and those of another are
+        named `FILE:CHANNEL`, such as `call:2` for 2 and B.
 
     Raises
     ------
@@ -94,7 +97,19 @@ def read_ctm(path: str | Path) -> dict[str, list[Word]]:
     ----------
     NIST sclite documentation.
     """
+    records = _ctm_records(path)
+    keys = {*records, *(key for other in beside for key in _ctm_records(other))}
+    num_channels = Counter(name for name, _ in keys)
     utterances: dict[str, list[Word]] = {}
+    for (name, channel), words in records.items():
+        is_first = channel == CHANNEL or num_channels[name] == 1
+        utterances[name if is_first else f"{name}:{channel}"] = sorted(words, key=lambda word: word.start)
+    return utterances
+
+
+def _ctm_records(path: str | Path) -> dict[tuple[str, str], list[Word]]:
+    """Return the words of each file and channel of a CTM file, in the order of the lines."""
+    records: dict[tuple[str, str], list[Word]] = {}
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split(";;")[0].split()
         if not fields:
@@ -110,9 +125,8 @@ def read_ctm(path: str | Path) -> dict[str, list[Word]]:
                 f"{path}:{number}: {line.strip()[:60]!r}; expected utterance channel start duration word [confidence]"
             ) from None
         timed = Word(word, numbers[0], numbers[0] + numbers[1], numbers[2] if rest else None)
-        channel = LETTERS.get(channel.upper(), channel)
-        utterances.setdefault(name if channel == CHANNEL else f"{name}:{channel}", []).append(timed)
-    return {name: sorted(words, key=lambda word: word.start) for name, words in utterances.items()}
+        records.setdefault((name, LETTERS.get(channel.upper(), channel)), []).append(timed)
+    return records
 
 
 def write_stm(path: str | Path, utterances: Utterances, channel: str = CHANNEL, speaker: str = SPEAKER) -> None:

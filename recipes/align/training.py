@@ -26,7 +26,7 @@ FRAMES_PER_GAUSSIAN = 100  # at least, of a small corpus
 FRAMES_PER_SECOND = 100
 EXTENSION = "mfcc"
 CONFIG = """\
-# 13 cepstra with c0, deltas, accelerations and mean subtraction: 39 values per frame.
+# 13 cepstra with c0, deltas, accelerations and subtraction of the mean of speech: 39 values per frame.
 SOURCERATE = {period:g}
 TARGETKIND = MFCC_0_D_A_Z
 TARGETRATE = 100000
@@ -39,6 +39,8 @@ NUMCEPS = 12
 CEPLIFTER = 22
 LOFREQ = 64
 HIFREQ = {highest}
+# Digital zeros get the same faint noise in every recording.
+ADDDITHER = -1
 SAVECOMPRESSED = F
 SAVEWITHCRC = F
 """
@@ -119,8 +121,11 @@ class Training:
 
     def extract(self) -> int:
         """Extract the features."""
+        listed, with_mean = self.out / "hcopy.list", self.out / "mean.hcopy"
         return command(
-            *("hcopy", "-C", self.config, "-S", self.out / "hcopy.list", "--scp", self.scp),
+            "hcopy", "-C", self.config, "-S", listed, "--speech-mean", with_mean, "-j", self.threads
+        ) | command(
+            *("hcopy", "-C", with_mean, "-S", listed, "--scp", self.scp),
             *("--report", self.out / "hcopy.report", "-j", self.threads),
         )
 

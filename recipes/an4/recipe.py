@@ -170,7 +170,9 @@ class Recipe:
         files = [(utterance.name, home / "features" / f"{utterance.name}.mfc") for utterance in utterances]
         write_pairs(home / "hcopy.list", [(u.audio, file) for u, (_, file) in zip(utterances, files)])
         lost = command(
-            "hcopy", "-C", CEPSTRA, "-S", home / "hcopy.list",
+            "hcopy", "-C", CEPSTRA, "-S", home / "hcopy.list", "--speech-mean", home / "mean.hcopy", "-j", self.workers
+        ) | command(
+            "hcopy", "-C", home / "mean.hcopy", "-S", home / "hcopy.list",
             "--report", self.out / "reports" / "features.flat", "-j", self.workers,
         )  # fmt: skip
         lost |= account(self.out, write_feature_list(home / "features.scp", files), "lists.flat")

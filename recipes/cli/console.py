@@ -26,6 +26,7 @@ PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a
 _quiet: list[bool] = []  # the bodies of `quietly` that run
 SHOWN_FAULTS = 20  # of one file
 SHOWN_LOSSES = 5  # on the terminal; the report file lists all
+_OPTION = re.compile(r"\bthe option ([a-z]+(?:[-_][a-z]+)*)")  # as the library names what Python takes as a keyword
 SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this plus the signal's number, as in shells
 
 
@@ -147,12 +148,17 @@ def is_interrupted(status: int) -> bool:
 
 
 def one_line(fault: Exception) -> str:
-    """Return the message without line breaks; for an OSError with a file name, `file: reason`."""
+    """Return the message without line breaks, and options as flags; for an OSError with a file name, `file: reason`."""
     if isinstance(fault, OSError) and fault.filename is not None:
         return f"{fault.filename}: {os_reason(fault)}"
     if isinstance(fault, FileNotFoundError) and not _in_a_directory():
         return "the current directory has been deleted; expected one that exists; change to another directory"
-    return " ".join(str(fault).split())
+    return _with_flags(" ".join(str(fault).split()))
+
+
+def _with_flags(text: str) -> str:
+    """Return a message of the library that names options as flags."""
+    return _OPTION.sub(lambda option: f"--{option[1].replace('_', '-')}", text)
 
 
 def _in_a_directory() -> bool:
@@ -201,7 +207,7 @@ def _most_frequent(reasons: list[str]) -> tuple[int, int]:
 
 def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:
     for line in loss_lines(report, path, verbose, where):
-        print(line, file=sys.stderr)
+        print(_with_flags(line), file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from readers.common.faults import counted
 from readers.errors import ConfigError, FormatError, ManyFaults
 
 SHOWN_WORDS = 5  # of those without a guess
@@ -128,7 +129,7 @@ def with_phones_of_models(arguments: argparse.Namespace, entries: list) -> list:
     }
     if empty:
         raise FormatError(
-            f"{arguments.dict}: {arguments.map_phones} deletes all phones of {len(empty)} words, such as "
+            f"{arguments.dict}: {arguments.map_phones} deletes all phones of {counted(len(empty), 'word')}, such as "
             f"{min(empty)!r}; expected at least one phone for each"
         )
     if num_merged and arguments.verbose:

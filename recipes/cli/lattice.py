@@ -33,6 +33,7 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
+from readers.common.faults import counted
 from readers.errors import ConfigError, FormatError
 from recipes.cli.lattice_files import NOTHING, check_outputs, each_lattice, other_index, write_labels
 from recipes.cli.lattice_writing import run_combine, run_determinise, run_rescore
@@ -151,16 +152,19 @@ def run_words(arguments: argparse.Namespace) -> int:
         return [word._replace(start=math.nan, end=math.nan) for word in found]
 
     found, report = each_lattice(arguments, words_of)
+    if not found:
+        print(f"{NOTHING}; {report.summary()}")
+        return report.exit_status
     written = []
-    if arguments.output and found:
+    if arguments.output:
         written = write_words(arguments.output, found)
-    if arguments.mlf and found:
+    if arguments.mlf:
         write_labels(arguments.mlf, found)
         written.append(Path(arguments.mlf))
     words = [word for one in found.values() for word in one]
     sure = sum(word.confidence for word in words) / len(words) if words else 0.0
-    files = f"{written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else "") if written else NOTHING
-    print(f"{files}: {len(words)} words, mean confidence {sure:.3f}; {report.summary()}")
+    files = f"{written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else "")
+    print(f"{files}: {counted(len(words), 'word')}, mean confidence {sure:.3f}; {report.summary()}")
     return report.exit_status
 
 
@@ -173,14 +177,16 @@ def run_consensus(arguments: argparse.Namespace) -> int:
     check_outputs(arguments, arguments.output)
     check_scale(arguments)
     found, report = each_lattice(arguments, lambda name, lattice: consensus(lattice, arguments.scale))
-    if found:
-        with atomic_write(arguments.output, "w") as file:
-            for name, network in found.items():
-                slots = [" ".join(f"{word or NO_WORD} {p:.4f}" for word, p in s.alternatives) for s in network.slots]
-                file.write(" ".join([name, *(f"[ {slot} ]" for slot in slots)]) + "\n")
+    if not found:
+        print(f"{NOTHING}; {report.summary()}")
+        return report.exit_status
+    with atomic_write(arguments.output, "w") as file:
+        for name, network in found.items():
+            slots = [" ".join(f"{word or NO_WORD} {p:.4f}" for word, p in s.alternatives) for s in network.slots]
+            file.write(" ".join([name, *(f"[ {slot} ]" for slot in slots)]) + "\n")
     errors = sum(network.expected_errors for network in found.values())
     words = sum(len(network.words) for network in found.values())
-    print(f"{arguments.output if found else NOTHING}: {words} words, {errors:.1f} errors expected; {report.summary()}")
+    print(f"{arguments.output}: {counted(words, 'word')}, {errors:.1f} errors expected; {report.summary()}")
     return report.exit_status
 
 
@@ -211,7 +217,10 @@ def run_oracle(arguments: argparse.Namespace) -> int:
     rate = 100 * totals[0] / totals[1] if totals[1] else 0.0
     print(report.summary())
     if found:
-        print(f"oracle WER {rate:.1f}% ({len(found)} utterances, {totals[1]} words, {totals[0]} errors)")
+        print(
+            f"oracle WER {rate:.1f}% ({counted(len(found), 'utterance')}, {counted(totals[1], 'word')}, "
+            f"{counted(totals[0], 'error')})"
+        )
     return report.exit_status
 
 
@@ -273,7 +282,7 @@ def run_openfst(arguments: argparse.Namespace) -> int:
     with atomic_write(index, "w") as file:
         file.writelines(f"{number}\t{name}\n" for number, name in enumerate(found, 1))
     arcs = sum(acceptor.num_arcs for acceptor in found.values())
-    print(f"{index}: {arcs} arcs of {len(words)} words; {report.summary()}")
+    print(f"{index}: {counted(arcs, 'arc')} of {counted(len(words), 'word')}; {report.summary()}")
     return report.exit_status
 
 

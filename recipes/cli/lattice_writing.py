@@ -30,7 +30,8 @@ def run_determinise(arguments: argparse.Namespace) -> int:
     if written:
         with atomic_write(index, "w") as file:
             file.writelines(written)
-    print(f"{index if written else NOTHING}: {sizes[0]} links became {sizes[1]}; {report.summary()}")
+    outcome = f"{index}: {sizes[0]} links became {sizes[1]}" if written else NOTHING
+    print(f"{outcome}; {report.summary()}")
     return report.exit_status
 
 
@@ -77,8 +78,8 @@ def run_rescore(arguments: argparse.Namespace) -> int:
             file.writelines(written)
         if arguments.mlf:
             write_labels(arguments.mlf, found)
-    links = f"{sizes[0]} links became {sizes[1]}"
-    print(f"{index if written else NOTHING}: {links}, {others} best paths have other words; {report.summary()}")
+    links = f"{index}: {sizes[0]} links became {sizes[1]}, {others} best paths have other words"
+    print(f"{links if written else NOTHING}; {report.summary()}")
     return report.exit_status
 
 
@@ -110,8 +111,8 @@ def run_combine(arguments: argparse.Namespace) -> int:
     if written:
         with atomic_write(index, "w") as file:
             file.writelines(written)
-    systems = f"{1 + len(others)} systems"
-    print(f"{index if written else NOTHING}: {links} links of {systems}; {report.summary()}")
+    outcome = f"{index}: {links} links of {1 + len(others)} systems" if written else NOTHING
+    print(f"{outcome}; {report.summary()}")
     return report.exit_status
 
 

@@ -130,7 +130,7 @@ def run_rescore(arguments: argparse.Namespace) -> int:
 
     import numpy as np
 
-    from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentence_logs
+    from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentence_logs, sentences_of
     from readers.common.files import require_writable
     from readers.htk.mlf import Label, write_mlf
     from readers.results.nbest import read_nbest, write_nbest
@@ -142,7 +142,7 @@ def run_rescore(arguments: argparse.Namespace) -> int:
     options = RescoringOptions(arguments.weight, arguments.lm_scale, arguments.word_penalty)
     scorer = open_scorer(arguments) if arguments.model or arguments.words else None
     lists = read_nbest(arguments.nbest)
-    sentences = list(dict.fromkeys(one.words for hypotheses in lists.values() for one in hypotheses))
+    sentences = sentences_of(lists)
     silence = set(arguments.silence.split(","))
     spoken = [tuple(word for word in words if word not in silence) for words in sentences]
     ngram = dict(zip(sentences, sentence_logs(open_ngram(arguments.lm), spoken))) if arguments.lm else None

@@ -29,7 +29,6 @@ from readers.errors import ConfigError
 class Layout:
     """Where a recipe writes the parts, relative to its output directory.
 
-    features: of the experiment, or below the folder of recipes if it begins with `recipes:`.
     fold: map of phones for the error rate.
     """
 
@@ -46,9 +45,13 @@ class Layout:
 
 
 LAYOUTS = {
+    "timit-words": Layout(
+        "model/cntkSpeech.dnn", "words/graph.dg", "words/lm.arpa", "config/plain.hcopy", "words/words.dict",
+        "tune/words.json", "labels/test.words.mlf", "decode/words/test.mlf", "WER",
+    ),
     "timit": Layout(
-        "model/cntkSpeech.dnn", "graph/graph.dg", "lm.arpa", "recipes:timit/config/fbank24_zda.hcopy",
-        "labels/phones.dict", "tune.json", "labels/test.phones.mlf", "decode/test.mlf", "PER", "timit39",
+        "model/cntkSpeech.dnn", "graph/graph.dg", "lm.arpa", "config/plain.hcopy", "labels/phones.dict",
+        "tune/phones.json", "labels/test.phones.mlf", "decode/phones/test.mlf", "PER", "timit39",
     ),
     "lvcsr": Layout(
         "lvcsr/tied/model/tied.dnn", "lvcsr/tied/graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy",
@@ -144,7 +147,7 @@ def bundle_parts(arguments: argparse.Namespace):
 def recipe_of(root: Path) -> str:
     """Return the recipe that wrote an experiment.  Raises ConfigError if there is no complete one."""
     for name, layout in LAYOUTS.items():
-        if (root / layout.model).exists():
+        if (root / layout.model).exists() and (name != "timit-words" or (root / layout.graph).exists()):
             return name
     root.stat()  # a missing directory is no directory without a model
     models = ", ".join(dict.fromkeys(layout.model for layout in LAYOUTS.values()))
@@ -153,12 +156,7 @@ def recipe_of(root: Path) -> str:
 
 def files_of(root: Path, layout: Layout) -> dict[str, Path]:
     """Return the parts of an experiment by their names in BundleParts, and the tuned options."""
-    import recipes
-
-    names = ("model", "graph", "lm", "dictionary", "tuned")
-    ours = layout.features.removeprefix("recipes:")
-    features = root / ours if ours == layout.features else Path(recipes.__file__).parent / ours
-    return {name: root / getattr(layout, name) for name in names} | {"features": features}
+    return {name: root / getattr(layout, name) for name in ("model", "graph", "lm", "features", "dictionary", "tuned")}
 
 
 def measured_errors(root: Path, layout: Layout) -> tuple:

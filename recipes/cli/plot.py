@@ -5,7 +5,7 @@ worked example:
 draws the spectrogram of a.wav and, below it, the words and phones of its entry in aligned.mlf, an alignment that argon
 wrote with -detailed-alignment, or the tiers of a TextGrid, as `argonaut align` and Praat write it:
   argonaut plot align a.wav --textgrid aligned/a.TextGrid -o a.png
-  argonaut plot tuning exp/demo/tune.json -o tuning.png
+  argonaut plot tuning exp/demo/tune/words.json -o tuning.png
 draws the error on the development set over each search option, and over the real-time factor of each beam;
   argonaut plot lattice lattices/test1.lat -o lattice.png
 draws the best paths of a lattice: nodes with their times, words shaded by their posterior probability.

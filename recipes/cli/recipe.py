@@ -28,7 +28,7 @@ RECIPES = {
     "an4": "CMU Census (AN4): letters, numbers and dates, recorded with a close-talking microphone",
     "lvcsr": "cross-word triphones on AN4: states tied by decision trees, compared with monophones",
     "own": "your own corpus: from recordings, transcripts and a dictionary to a recogniser",
-    "timit": "TIMIT phone recognition; without --data, on a synthesised corpus with the layout of TIMIT",
+    "timit": "TIMIT phone recognition; without --data, phones and words of a synthesised corpus with its layout",
     "natural_gradient": "natural gradient compared with plain SGD, with 1 to 16 jobs, on AN4 or TIMIT",
     "stress": "a large-vocabulary task for the decoder: 60,000 words, simulated speech; needs no corpus",
     "language_model": "RNN and LSTM language models (CNTK book 7.2, 7.3), on a generated text or your own",

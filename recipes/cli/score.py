@@ -27,11 +27,12 @@ import functools
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from readers.common.faults import counted
 from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
 from recipes.cli.console import progress_display, show_losses
@@ -94,8 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.boundaries:
         return compare(arguments)
     reference_level, hypothesis_level = levels(arguments)
-    references = read_words(arguments.reference, reference_level, arguments.text)
-    hypotheses = read_words(arguments.hypothesis, hypothesis_level, arguments.text)
+    files = [path for path in (arguments.reference, arguments.hypothesis, arguments.compare) if path]
+    references = read_words(arguments.reference, reference_level, arguments.text, files)
+    hypotheses = read_words(arguments.hypothesis, hypothesis_level, arguments.text, files)
     if isinstance(references, MLFWords):
         references = references.applied_to(hypotheses)
     if not references:
@@ -109,10 +111,10 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{arguments.hypothesis}: none of the {len(references)} utterances of {arguments.reference}; "
                 "expected at least one"
             )
-        tell(f"left out: {len(references) - len(there)} utterances that are not in {arguments.hypothesis}")
+        tell(f"left out: {counted(len(references) - len(there), 'utterance')} not in {arguments.hypothesis}")
         references = {name: words for name, words in references.items() if name in there}
     options = scoring.PENALTIES[arguments.penalties], fold, ignore
-    others = read_words(arguments.compare, hypothesis_level, arguments.text) if arguments.compare else None
+    others = read_words(arguments.compare, hypothesis_level, arguments.text, files) if arguments.compare else None
     runner = open_process_runner(arguments)
     try:
         with progress_display("score", runner=runner) as show:
@@ -144,8 +146,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(as_object(results, other, speaker_of)))
         return report.exit_status
-    name, unit = ("PER", "phones") if arguments.per else ("WER", "words")
-    print(f"{name} {total.word_error_rate:.1f}% ({total.num_sentences} utterances, {total.num_words} {unit})")
+    name, unit = ("PER", "phone") if arguments.per else ("WER", "word")
+    size = f"{counted(total.num_sentences, 'utterance')}, {counted(total.num_words, unit)}"
+    print(f"{name} {total.word_error_rate:.1f}% ({size})")
     return report.exit_status
 
 
@@ -179,7 +182,7 @@ def comparison(results, other, name: str) -> str:
     if len(other.missing) == len(other.utterances):
         raise FormatError(f"{name}: none of the {len(other.utterances)} utterances; expected those of the reference")
     found = compare_systems(results, other)
-    lost = f" ({len(other.missing)} utterances without words)" if other.missing else ""
+    lost = f" ({counted(len(other.missing), 'utterance')} without words)" if other.missing else ""
     return (
         f"{results.total.word_error_rate:.1f}% and {other.total.word_error_rate:.1f}% of {name}{lost}: difference "
         f"{found.difference:+.1f}% absolute, 95% interval {found.low:+.1f}% to {found.high:+.1f}%, better in "
@@ -223,9 +226,10 @@ def compare(arguments: argparse.Namespace) -> int:
         name = split_triphone(name)[1]
         return fold.get(name, name) or ""
 
+    hypotheses = read_mlf(arguments.hypothesis)
     result = compare_boundaries(
-        read_mlf(arguments.reference),
-        read_mlf(arguments.hypothesis),
+        expanded(read_mlf(arguments.reference), hypotheses),
+        hypotheses,
         reference_level,
         {"", *arguments.ignore},
         rename,
@@ -248,7 +252,8 @@ def compare(arguments: argparse.Namespace) -> int:
         )
     print(report.summary())
     within = ", ".join(f"{ms} ms {result.percent_within(ms):.1f}%" for ms in (10, 20, 30))
-    print(f"boundaries within {within} ({result.num_utterances} utterances, {result.total} boundaries)")
+    boundaries = f"{result.total} boundar{'y' if result.total == 1 else 'ies'}"
+    print(f"boundaries within {within} ({counted(result.num_utterances, 'utterance')}, {boundaries})")
     return report.exit_status
 
 
@@ -273,6 +278,17 @@ def scoring_report(results) -> RunReport:
     return report
 
 
+def expanded(labels, others: Mapping[str, Any]) -> Mapping[str, list]:
+    """Return the labels of an MLF, those of entries with wildcards, `*/one.*.lab`, under the names that they match."""
+    from decoder.scoring.error_counts import match_names
+
+    if not labels.patterns:
+        return labels
+    unmatched = others.keys() - set(match_names(labels, others).values())
+    entries = {name: labels.lookup(f"/{name}.lab") for name in others if name in unmatched}
+    return {**labels, **{name: entry for name, entry in entries.items() if entry is not None}}
+
+
 class MLFWords(Mapping):
     """The words of each utterance of an MLF, at one level of its labels."""
 
@@ -285,16 +301,9 @@ class MLFWords(Mapping):
             return [label.name for label in labels]
         return [label.aux[self._level - 1][0] for label in labels if len(label.aux) >= self._level]
 
-    def applied_to(self, others: Mapping[str, list[str]]) -> Mapping[str, list[str]]:
-        """Return these words, those of entries with wildcards, `*/one.*.lab`, under the names that they match."""
-        from decoder.scoring.error_counts import match_names
-
-        if not self._labels.patterns:
-            return self
-        unmatched = others.keys() - set(match_names(self, others).values())
-        entries = {name: self._labels.lookup(f"/{name}.lab") for name in others if name in unmatched}
-        matched = {name: labels for name, labels in entries.items() if labels is not None}
-        return {**self, **MLFWords(matched, self._level)}
+    def applied_to(self, others: Mapping[str, list[str]]) -> "MLFWords":
+        """Return these words, those of entries with wildcards under the names that they match."""
+        return MLFWords(expanded(self._labels, others), self._level)
 
     def __contains__(self, name: object) -> bool:
         return name in self._labels
@@ -306,7 +315,9 @@ class MLFWords(Mapping):
         return len(self._labels)
 
 
-def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> Mapping[str, list[str]]:
+def read_words(
+    path: str | Path, level: int = 0, named_lines: bool = False, beside: Iterable[str | Path] = ()
+) -> Mapping[str, list[str]]:
     """Read the words of each utterance from an MLF, trn or CTM file; the content decides which.
 
     Parameters
@@ -317,6 +328,8 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> M
         Level of an MLF: 0 is the label itself, 1 and above the columns after it.
     named_lines : bool
         Whether to read any other file as lines `utterance words`.
+    beside : iterable of path
+        Files with which it is compared; the channels of CTM files are those that any of them has.
 
     Returns
     -------
@@ -342,7 +355,8 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> M
         if is_trn(lines):
             return read_trn(path)
         if is_ctm(lines):
-            return {name: [word.text for word in words] for name, words in read_ctm(path).items()}
+            others = [other for other in beside if not is_mlf(other) and is_ctm(read_lines(other))]
+            return {name: [word.text for word in words] for name, words in read_ctm(path, others).items()}
         if named_lines:
             return read_named_lines(path)
         first = lines[0].strip() if lines else ""

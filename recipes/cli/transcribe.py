@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="recognise recordings of more than 2 minutes as a whole, too, not divided at pauses; needs more memory",
     )
     parser.add_argument("-j", "--threads", type=int, metavar="N", help="number of cores to use (default: all)")
-    add_hotword_options(parser)
+    add_hotword_options(parser, g2p=True)
     audio = parser.add_argument_group("audio")
     add_audio_options(audio)
     add_raw_options(audio, channels=True)
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         recognizer = Recognizer.load(arguments.bundle).with_audio(channel=channel, upsample=arguments.upsample, raw=raw)
         if arguments.grammar is not None:
             recognizer = recognizer.with_grammar(arguments.grammar)
-        recognizer = with_hotwords(arguments, recognizer)
+        recognizer = with_hotwords(arguments, recognizer, guesses=True)
         if arguments.stream:
             return Live(arguments, recognizer, found[0].path, raw).run()
         if arguments.whole:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from acoustic.scoring.word_scorer import WordScorer
-from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentence_logs
+from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentence_logs, sentences_of
 from decoder.lm.language_model import LanguageModel
 from decoder.scoring.error_counts import Score, score
 from readers.htk.mlf import read_mlf
@@ -32,7 +32,7 @@ def oracle_score(nbest: Path, references: Path) -> Score:
 def trials(scorer: WordScorer, ngram: Path, nbest: Path, references: Path) -> Iterator[tuple[float, Score]]:
     """Yield (weight, score of the lists rescored with it) for each of WEIGHTS."""
     lists = read_nbest(nbest)
-    sentences = list(dict.fromkeys(one.words for hypotheses in lists.values() for one in hypotheses))
+    sentences = sentences_of(lists)
     new = dict(zip(sentences, scorer.score(sentences)))
     old = dict(zip(sentences, sentence_logs(LanguageModel.from_arpa(read_arpa(ngram)), sentences)))
     for weight in WEIGHTS:

@@ -1,6 +1,6 @@
 """Turns an alignment of another tool into that of a flat start: states of monophones, with the silence `sil`."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,8 @@ from readers.htk.trees import split_triphone
 from readers.htk.units import TICKS_PER_FRAME
 from readers.tables.state_names import model_of_state
 
+Span = tuple[tuple[str, int], int, int]  # (phone, state), first frame, end
+
 SILENCE = "sil"
 STATES = (2, 3, 4)  # of a phone whose states the alignment does not name, as HTK counts them
 MAX_DIFFERENCE = 5  # frames between the ends of an alignment and of its features, which depend on the window
@@ -27,44 +29,58 @@ def write_alignment(
 ) -> RunReport:
     """Write states.mlf and states.list, of the utterances of a feature list that the alignment has.
 
+    The other arguments, and what is raised, are those of `read_alignment`.
+    """
+    lengths = {entry.key: entry.num_frames for entry in read_scp(features)}
+    aligned, report = read_alignment(path, entries, silences, lengths)
+    labels = {
+        f"*/{name}.lab": [
+            Label(first * TICKS_PER_FRAME, end * TICKS_PER_FRAME, name_of(state)) for state, first, end in spans
+        ]
+        for name, spans in aligned.items()
+    }
+    write_mlf(out / "states.mlf", labels.items())
+    write_lines(out / "states.list", map(name_of, sorted({state for spans in aligned.values() for state, *_ in spans})))
+    return report
+
+
+def read_alignment(
+    path: Path, entries: Collection[Pronunciation], silences: Sequence[str], lengths: Mapping[str, int]
+) -> tuple[dict[str, list[Span]], RunReport]:
+    """Return the states of the utterances whose alignment can be used, and a report of all.
+
     path: an MLF of states, such as `aa_s2`, `l-aa+r[2]`, or of phones, whose frames are divided among three states.
     entries: the dictionary; silences: phones of silence, the one with all states first.
+    lengths: frames of 10 ms of each utterance.
     Raises FormatError if there is no utterance whose alignment can be used.
     """
     labels, report = read_mlf(path), RunReport("alignments")
     keys = keys_of_names(labels)
     known = {phone for entry in entries for phone in entry.phones}
-    used: dict[tuple[str, int], None] = {}
-    aligned: dict[str, list[Label]] = {}
-    for entry in read_scp(features):
+    aligned: dict[str, list[Span]] = {}
+    for name, num_frames in lengths.items():
         try:
-            if entry.key not in keys:
-                raise FormatError(f"{path}: no alignment of {entry.key}; expected one of each utterance")
-            key = keys[entry.key]
-            states = states_of(labels[key], labels.where(key), known, silences, entry.num_frames)
+            if name not in keys:
+                raise FormatError(f"{path}: no alignment of {name}; expected one of each utterance")
+            key = keys[name]
+            aligned[name] = states_of(labels[key], labels.where(key), known, silences, num_frames)
         except FormatError as fault:
-            report.fail(entry.key, str(fault))
-            continue
-        used.update(dict.fromkeys(place for place, _, _ in states))
-        report.done()
-        aligned[f"*/{entry.key}.lab"] = [
-            Label(first * TICKS_PER_FRAME, end * TICKS_PER_FRAME, name_of(place)) for place, first, end in states
-        ]
+            report.fail(name, str(fault))
+        else:
+            report.done()
     if not report.num_done:
         raise FormatError(
             f"{path}: none of {len(report.lost)} alignments can be used; first error: {report.lost[0][2]}"
         )
-    if not any(phone == SILENCE for phone, _ in used):
+    if not any(phone == SILENCE for spans in aligned.values() for (phone, _), *_ in spans):
         raise FormatError(f"{path}: no {' or '.join(silences)}; expected phones of silence; name them with --silence")
-    write_mlf(out / "states.mlf", aligned.items())
-    write_lines(out / "states.list", map(name_of, sorted(used)))
-    return report
+    return aligned, report
 
 
 def states_of(
     labels: Sequence[Label], where: str, known: Collection[str], silences: Sequence[str], num_frames: int
-) -> list[tuple[tuple[str, int], int, int]]:
-    """Return ((phone, state), first frame, end) of the states of an utterance.
+) -> list[Span]:
+    """Return the states of an utterance.
 
     Raises FormatError for gaps, for phones that are not in the dictionary, and for another number of frames.
     """
@@ -89,7 +105,7 @@ def states_of(
         if state and state not in STATES:
             raise FormatError(f"{where}: state {state} of {model}; expected {STATES[0]} to {STATES[-1]}")
         places.append((phone, state))
-    spans: list[tuple[tuple[str, int], int, int]] = []
+    spans: list[Span] = []
     for place, (first, end) in zip(places, bounds.tolist()):
         if spans and place[0] == SILENCE and spans[-1][0] == place:
             first = spans.pop()[1]  # two silences in a row are one

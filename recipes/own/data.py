@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from readers.common.faults import counted
 from readers.common.files import atomic_write, write_lines
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_lines, read_text
@@ -70,7 +71,7 @@ def sample_rate(corpus: Corpus, utterances: Sequence[Utterance]) -> int:
         if sum(corpus.seconds(u) for u in utterances if corpus.headers[u.audio].rate >= rate) >= LEAST_SHARE * total:
             return rate
     rates = Counter(corpus.headers[u.audio].rate for u in utterances)
-    shown = ", ".join(f"{rate} Hz ({count} utterances)" for rate, count in rates.most_common(4))
+    shown = ", ".join(f"{rate} Hz ({counted(count, 'utterance')})" for rate, count in rates.most_common(4))
     raise FormatError(f"audio of {shown}; expected at least {RATES[-1]} Hz")
 
 

@@ -1,12 +1,14 @@
 """The lists that the stages of the recipe read."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from readers.common.faults import counted
 from readers.common.files import write_lines
 from readers.common.report import RunReport
+from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import feature_pairs, read_corpus, write_corpus
 from readers.dictionaries.phones import change_phones
 from readers.errors import FormatError
@@ -19,6 +21,7 @@ from recipes.cli.console import show_losses
 from recipes.cli.dictionaries import open_dictionary
 from recipes.features import write_feature_list
 from recipes.own import data
+from recipes.own.alignments import read_alignment
 from recipes.own.sets import Sets, divide, read_names
 from recipes.own.sizes import SPEEDS
 
@@ -56,10 +59,12 @@ def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path
     seconds = {name: sum(map(corpus.seconds, utterances)) for name, utterances in sets.items()}
     check_amount(corpus_directory, seconds, sets, arguments.min_minutes)
     for name, utterances in sets.items():
-        print(f"{name}: {len(utterances)} utterances, {seconds[name] / 60:.1f} minutes")
+        print(f"{name}: {counted(len(utterances), 'utterance')}, {seconds[name] / 60:.1f} minutes")
     print(f"{sets.by}; features of audio at {rate} Hz", flush=True)
 
     used = data.usable_entries(entries, Path(arguments.dict), None if arguments.lm else words)
+    if arguments.alignments:  # before the features, which take much longer
+        check_alignments(arguments.alignments, used, silences, corpus, (*sets.train, *sets.dev), out)
     write_dictionary(out / "words.dict", used)
     write_lines(out / "lm" / "vocabulary", dict.fromkeys(entry.word for entry in used))
     known_sets = {"train": sets.train, "known": (*sets.train, *sets.dev)}
@@ -76,6 +81,21 @@ def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path
     show_losses(report, out / "reports" / "lists", 0)
     print(report.summary())
     return report.exit_status
+
+
+def check_alignments(
+    path: Path,
+    entries: list[Pronunciation],
+    silences: list[str],
+    corpus: Corpus,
+    utterances: Iterable[Utterance],
+    out: Path,
+) -> None:
+    """Report which given alignments cannot be used; raise FormatError if none can."""
+    lengths = {one.name: round(corpus.seconds(one) * data.FRAMES_PER_SECOND) for one in utterances}
+    _, report = read_alignment(path, entries, silences, lengths)
+    report.write(out / "reports" / "lists.alignments")
+    show_losses(report, out / "reports" / "lists.alignments", 0)
 
 
 def guessed_entries(model: Path, entries: list[Pronunciation], words: set[str], path: Path) -> list[Pronunciation]:
@@ -104,10 +124,10 @@ def check_amount(where: Path, seconds: dict[str, float], sets: Sets, least: floa
 
 
 def write_configs(configs: Path, rate: int, out: Path) -> None:
-    """Write the configurations of features for a sample rate: cepstra, and mel channels without the mean of speech."""
+    """Write the configurations of features for a sample rate, cepstra and mel channels without the mean of speech."""
     kind = f"{rate // 1000}k.hcopy"
     write_warped_config(configs / f"fbank{kind}", 1.0, out / f"{CHANNELS}.hcopy")
-    write_warped_config(configs / f"mfcc{kind}", 1.0, out / f"{CEPSTRA}.hcopy")
+    write_warped_config(configs / f"mfcc{kind}", 1.0, out / "static.hcopy")
 
 
 def write_hcopy_lists(sets: Sets, out: Path) -> None:

@@ -147,7 +147,7 @@ class Recipe:
         return [
             Stage("import", "recordings, words and speakers of the corpus", self.import_corpus, (), data),
             Stage("lists", "sets, dictionary, transcripts", self.lists, ("import",),
-                  lists | file_settings(given.text, given.g2p)),
+                  lists | file_settings(given.text, given.g2p, given.alignments)),
             Stage("features", "mel channels for the network, of the training set also with warped frequency; cepstra",
                   self.features, ("lists",), file_settings(*sorted(CONFIG.glob("*.hcopy")))),
             Stage("alignments", "the given alignments", self.take_alignments, ("lists", "features"),
@@ -231,10 +231,12 @@ class Recipe:
         from recipes.own.lists import write_feature_lists
 
         config = self.out / "config"
-        lost = command(
-            "hcopy", "-C", config / "channels.hcopy", "-S", self.out / "lists" / "speech.list",
-            "--speech-mean", config / "mean.hcopy", "-j", self.workers,
-        )  # fmt: skip
+        lost = 0
+        for static, with_mean in (("channels.hcopy", "mean.hcopy"), ("static.hcopy", "cepstra.hcopy")):
+            lost |= command(
+                "hcopy", "-C", config / static, "-S", self.out / "lists" / "speech.list",
+                "--speech-mean", config / with_mean, "-j", self.workers,
+            )  # fmt: skip
         for warp in WARPS:
             write_warped_config(config / "mean.hcopy", warp, config / f"{warp_name(warp)}.hcopy")
         for path in sorted((self.out / "lists").glob("*.hcopy.list")):

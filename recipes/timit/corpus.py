@@ -10,6 +10,7 @@ from pathlib import Path
 
 from readers.common.text import read_lines
 from readers.errors import FormatError
+from readers.tables.timit import read_segments
 
 DATA = Path(__file__).parent / "data"
 
@@ -27,6 +28,11 @@ class Utterance:
     def dialect(self) -> str:
         """The dialect region, dr1 to dr8."""
         return self.name.split("-")[1]
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the .WRD file beside the audio."""
+        return [word.name for word in read_segments(self.phones.with_suffix(beside(self.audio, ".WRD")))]
 
 
 def find_sets(data: Path) -> dict[str, list[Utterance]]:
@@ -47,6 +53,11 @@ def find_sets(data: Path) -> dict[str, list[Utterance]]:
     }
 
 
+def beside(audio: Path, suffix: str) -> str:
+    """Return a suffix in the case of that of the audio."""
+    return suffix if audio.suffix.isupper() else suffix.lower()
+
+
 def read_speakers(path: Path) -> set[str]:
     """Return speaker names separated by blanks; lines that begin with # are comments."""
     return {name for line in read_lines(path) if not line.startswith("#") for name in line.split()}
@@ -61,7 +72,7 @@ def _find(data: Path, part: str) -> list[Utterance]:
         # Some copies have an additional RIFF file SA1.WAV.wav; the file with a single suffix is the original.
         if audio.suffix.lower() != ".wav" or "." in audio.stem or audio.stem.lower().startswith("sa"):
             continue
-        phones = audio.with_suffix(".PHN" if audio.suffix.isupper() else ".phn")
+        phones = audio.with_suffix(beside(audio, ".PHN"))
         if not phones.is_file():
             raise FormatError(f"{phones}: missing; expected the phone labels of {audio.name} beside it")
         dialect, speaker = (name.lower() for name in audio.parts[-3:-1])

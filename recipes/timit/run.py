@@ -1,9 +1,11 @@
 """TIMIT phone recognition with the CNTK book's DNN (7.1.1) and a phone bigram; the error rate is that of 39 phones.
 
+The synthesised corpus has a dictionary, so that the same network recognises its words, too, with a word bigram.
+
 worked example:
   argonaut recipe timit --data /corpora/TIMIT --out exp/timit     the LDC disc
   argonaut recipe timit --out exp/synthetic --size demo           a synthesised corpus of the same layout
-ends with a line `PER xx.x%` for the core test set.
+ends with a line `PER xx.x% (test, ...)` for the core test set; the second, also with the word error rate.
 
   argonaut recipe timit --data /corpora/TIMIT --out exp/timit --variants all
 trains the eight example setups of the book (7.1.1-7.1.9) and ends with their frame and phone error rates.
@@ -16,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from readers.common.environment import available_cores
+from recipes.evaluation import Evaluation, LanguageModel
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, command, is_done, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
@@ -26,6 +29,9 @@ SIZES = ("demo", "full")
 WINDOW = 11  # frames in the input of the network
 RATE = 16000  # of the corpus, Hz
 SETS = ("train", "dev", "test")
+SILENCE = "h#"
+FRAMES_PER_SECOND = 100
+BACKGROUND = 0.1  # duration of the recordings without speech, relative to the training set
 # The demo trains fewer epochs than the 25 of the book, to be short.
 DEMO_OVERRIDES = ("TIMIT_TrainSimple=[SGD=[maxEpochs=12;learningRatesPerMB=0.8:3.2*8:0.8:0.08]]",)
 
@@ -65,18 +71,25 @@ class Recipe:
             Stage("corpus", f"synthesise a {self.size} corpus of TIMIT's layout", self.corpus, (),
                   {"size": self.size, "seed": self.seed})
         ]  # fmt: skip
+
+        def also(text: str) -> str:
+            return f", {text}" if self.synthetic else ""
+
         return [
             *(corpus if self.synthetic else []),
             Stage("features", "24 mel channels with deltas and accelerations", self.features, ("corpus",),
                   {"data": str(self.data)} | file_settings(FEATURES)),
             Stage("labels", "a state for every frame, phone sequences", self.labels, ("corpus", "features")),
-            Stage("lm", "a phone bigram of the training set", self.language_model, ("labels",)),
-            Stage("graph", "the decoding graph", self.graph, ("labels", "lm")),
+            Stage("lm", "a phone bigram of the training set" + also("dictionary and bigram of words"),
+                  self.language_model, ("labels",)),
+            Stage("graph", "the decoding graph" + also("that of words"), self.graph, ("labels", "lm")),
             Stage("train", "the network of 792-512x3-183", self.train, ("features", "labels"),
                   cntk_settings(self.cntk_arguments()), self.out / "model"),
             Stage("tune", "search options, on the development set", self.tune, ("labels", "lm", "graph", "train")),
-            Stage("decode", "phones and lattices of the test set", self.decode, ("lm", "graph", "train", "tune")),
-            Stage("score", "phone error rate on 39 phones", self.score, ("labels", "decode"), closes=True),
+            Stage("decode", "phones" + also("words") + " of the test set, with lattices", self.decode,
+                  ("lm", "graph", "train", "tune")),
+            Stage("score", "phone error rate on 39 phones" + also("word error rate"), self.score,
+                  ("labels", "decode"), closes=True),
             Stage("pack", "a bundle: everything that recognition needs, in one file", self.pack,
                   ("labels", "lm", "graph", "train", "tune", "decode")),
         ]  # fmt: skip
@@ -127,14 +140,19 @@ class Recipe:
     def features(self) -> int:
         from readers.htk.scp import write_pairs
 
-        pairs = [(u.audio, self.feature_file(u)) for name in SETS for u in self.sets[name]]
-        write_pairs(self.out / "lists" / "hcopy.list", pairs)
+        pairs = {name: [(u.audio, self.feature_file(u)) for u in self.sets[name]] for name in SETS}
+        everything, train = self.out / "lists" / "hcopy.list", self.out / "lists" / "train.hcopy.list"
+        write_pairs(everything, [pair for name in SETS for pair in pairs[name]])
+        write_pairs(train, pairs["train"])
         return command(
-            "hcopy", "-C", FEATURES, "-S", self.out / "lists" / "hcopy.list",
+            "hcopy", "-C", FEATURES, "-S", train, "--speech-mean", self.feature_config, "-j", self.workers
+        ) | command(
+            "hcopy", "-C", self.feature_config, "-S", everything,
             "--report", self.out / "reports" / "features", "-j", self.workers,
         )  # fmt: skip
 
     def labels(self) -> int:
+        from recipes.an4.prepare import write_words
         from recipes.features import write_feature_list
         from recipes.timit import prepare
 
@@ -144,131 +162,140 @@ class Recipe:
         for name in SETS:
             scp = self.out / "lists" / f"{name}.scp"
             report = write_feature_list(scp, ((u.name, self.feature_file(u)) for u in self.sets[name]))
-            lost |= account(self.out, report, f"{name}.features")
+            report.write(self.out / "reports" / f"{name}.features")  # the labels' summary counts them, too
             report = prepare.write_labels(
                 self.sets[name], scp, labels / f"{name}.states.mlf", labels / f"{name}.phones.mlf"
             )
             lost |= account(self.out, report, f"{name}.labels")
+            if self.synthetic:
+                write_words(self.sets[name], labels / f"{name}.words.mlf")
         prepare.write_phone_dictionary(labels / "phones.dict")
         prepare.write_phone_text(labels / "train.phones.mlf", labels / "train.phones.txt")
+        return lost | (self.add_background() if self.synthetic else 0)
+
+    def add_background(self) -> int:
+        """Write lists/training.scp and labels/training.mlf: the training set and recordings without speech."""
+        from recipes.background import background_files, count_frames, join_mlfs, label_background, write_background
+        from recipes.features import write_feature_list
+
+        lists, alignment, folder = self.out / "lists", self.out / "labels" / "train.states.mlf", self.out / "background"
+        seconds = count_frames(lists / "train.scp", "") / FRAMES_PER_SECOND
+        lost = command(
+            "hcopy", "-C", self.feature_config, "-S", write_background(folder, seconds, RATE, self.seed, BACKGROUND),
+            "--report", self.out / "reports" / "features.background", "-j", self.workers,
+        )  # fmt: skip
+        files = [(utterance.name, self.feature_file(utterance)) for utterance in self.sets["train"]]
+        write_feature_list(lists / "training.scp", [*files, *background_files(folder)])
+        join_mlfs(self.out / "labels" / "training.mlf", alignment, label_background(folder, alignment, SILENCE))
         return lost
 
     def language_model(self) -> int:
-        text = self.out / "labels" / "train.phones.txt"
-        return command("lm", "estimate", "--text", text, "--order", 2, "--method", "wb", "-o", self.out / "lm.arpa")
+        from recipes.timit.synthesise import write_language
+
+        text, words = self.out / "labels" / "train.phones.txt", self.words
+        estimate = ("lm", "estimate", "--order", 2)
+        lost = command(*estimate, "--method", "wb", "--text", text, "-o", self.out / "lm.arpa")
+        if self.synthetic:
+            write_language(words, self.seed)
+            lost |= command(
+                *estimate, "--text", words / "words.txt", "--dict", words / "words.dict", "-o", words / "lm.arpa"
+            )
+        return lost
 
     def graph(self) -> int:
-        labels = self.out / "labels"
-        return command(
-            "graph", "--state-list", labels / "states.list", "--alignment", labels / "train.states.mlf",
-            "--dict", labels / "phones.dict", "--no-optional-silence", "--drop-missing", "--lm", self.out / "lm.arpa",
-            "--out", self.out / "graph",
+        labels, words = self.out / "labels", self.words
+        options = ("--state-list", labels / "states.list", "--alignment", labels / "train.states.mlf")
+        lost = command(
+            "graph", *options, "--dict", labels / "phones.dict", "--no-optional-silence", "--drop-missing",
+            "--lm", self.out / "lm.arpa", "--out", self.out / "graph",
         )  # fmt: skip
+        if self.synthetic:
+            lost |= command(
+                "graph", *options, "--dict", words / "words.dict", "--sil-topology", "any-order",
+                "--lm", words / "lm.arpa", "--out", words,
+            )  # fmt: skip
+        return lost
 
     def train(self) -> int:
         return command("cntk", *self.cntk_arguments(), f"stderr={self.out / 'log' / 'train'}")
 
     def cntk_arguments(self) -> list[str]:
+        lists = (f"TrainList={self.out}/lists/training.scp", f"TrainLabels={self.out}/labels/training.mlf")
         overrides = DEMO_OVERRIDES if self.synthetic and self.size == "demo" else ()
         return [
             f"configFile={CONFIG / 'timit.cntk'}", f"ExpDir={self.out}", f"randomSeed={self.seed}",
-            "extendTraining=true", *overrides, *self.overrides,
+            "extendTraining=true", *(lists if self.synthetic else ()), *overrides, *self.overrides,
         ]  # fmt: skip
 
-    def tune(self) -> int:
-        from readers.tables.timit import read_phone_map
-        from recipes.cli.score import read_words
-        from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
-        from recipes.timit.grid import GRID
-        from recipes.timit.prepare import PHONE_MAP
-        from recipes.tuning import Development
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """Those of phones and, with a synthesised corpus, of words."""
+        from recipes.timit.grid import GRID, WORD_GRID
 
-        development = Development(
-            score_utterances(self.model, self.out / "lists" / "dev.scp", WINDOW),
-            read_words(self.out / "labels" / "dev.phones.mlf"),
-            fold=read_phone_map(PHONE_MAP),
-        )
-        decoder = open_decoder(self.out / "graph", self.out / "lm.arpa")
-        chosen, score = choose_options(decoder, development, GRID, self.tuned_file, self.workers)
-        store_choice(self.out / "graph", chosen, self.model, self.out / "lm.arpa")
-        shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
-        print(f"dev PER {score.word_error_rate:.1f}% ({score.num_words} phones): {shown}", flush=True)
-        return 0
+        def evaluation(units: str, lm: Path, graph: Path, grid, fold: str = "") -> Evaluation:
+            models = {units: LanguageModel(f"{units[:-1]} bigram", lm, graph, lm, graph)}
+            return Evaluation(
+                self.out, self.out, self.model, WINDOW, models, grid, self.workers, units=units, fold=fold
+            )
+
+        words = [evaluation("words", self.words / "lm.arpa", self.words, WORD_GRID)] if self.synthetic else []
+        return [evaluation("phones", self.out / "lm.arpa", self.out / "graph", GRID, "timit39"), *words]
+
+    def tune(self) -> int:
+        return max(evaluation.tune() for evaluation in self.evaluations)
 
     def decode(self) -> int:
-        from recipes.decoding import read_choice, search_flags
-
-        return command(
-            "argon", "-graph", self.compiled_graph, "-lm", self.out / "lm.arpa", "-am", self.model,
-            "-dnn_window_size", WINDOW, "-cntkmap", self.out / "graph" / "cntkmap",
-            "-infiles", self.out / "lists" / "test.scp",
-            *search_flags(read_choice(self.tuned_file)), "-outmlf", self.hypotheses,
-            "-lattice-prefix", self.out / "decode" / "lattices" / "test",
-        )  # fmt: skip
+        return max(evaluation.decode() for evaluation in self.evaluations)
 
     def score(self) -> int:
-        return command(
-            "score", self.references, self.hypotheses, "--fold", "timit39", "--per", "--picture", self.picture,
-            "--report", self.out / "reports" / "score",
-        )  # fmt: skip
+        return max(evaluation.score() for evaluation in self.evaluations)
 
     def pack(self) -> int:
+        evaluation = self.evaluations[-1]
         return command(
-            "pack", self.out, "--recipe", "timit", "--rate", RATE, "--window", WINDOW, "--name", "timit",
-            "-o", self.bundle,
+            "pack", self.out, "--recipe", "timit-words" if self.synthetic else "timit", "--rate", RATE,
+            "--window", WINDOW, "--name", "timit", "--language", "en", "-o", self.bundle,
         ) | command(
-            "calibrate", self.bundle, self.out / "labels" / "dev.phones.mlf", "--test", self.references,
-            "--list", self.out / "lists" / "hcopy.list", "--fold", "timit39", "-o", self.bundle,
+            "calibrate", self.bundle, self.out / "labels" / f"dev.{evaluation.units}.mlf",
+            "--test", evaluation.references, "--list", self.out / "lists" / "hcopy.list",
+            *(["--fold", evaluation.fold] if evaluation.fold else []), "-o", self.bundle,
         )  # fmt: skip
 
     def closing(self) -> None:
-        from decoder.scoring.error_counts import score
-        from readers.tables.timit import read_phone_map
-        from recipes.cli.score import read_words
-        from recipes.timit.prepare import PHONE_MAP
-
-        total = score(read_words(self.references), read_words(self.hypotheses), fold=read_phone_map(PHONE_MAP)).total
-        print("pictures:", f"{self.model}.png", self.picture)
+        evaluation = self.evaluations[-1]
+        print("pictures:", f"{self.model}.png", *(one for e in self.evaluations for one in e.pictures))
         if is_done(self.out, "pack"):
             print("bundle:", self.bundle)
-            self.print_next_steps(total.word_error_rate)
-        print(f"PER {total.word_error_rate:.1f}%")
+            self.print_next_steps(evaluation)
+        for evaluation in self.evaluations:
+            evaluation.print_results()
 
-    def print_next_steps(self, error_rate: float) -> None:
+    def print_next_steps(self, evaluation: Evaluation) -> None:
         from recipes.cli.console import program_name
 
-        audio, program = self.sets["test"][0].audio, program_name()
-        print(f"The bundle recognises phones, the sounds of English; about {error_rate:.0f} of 100 are wrong.  Try")
+        (name,) = evaluation.language_models
+        error_rate, audio = evaluation.total(name).word_error_rate, self.sets["test"][0].audio
+        print(f"The bundle recognises {evaluation.units}; about {error_rate:.0f} of 100 are wrong.  Try")
+        fold = ("--fold", evaluation.fold) if evaluation.fold else ()
         for command_line in (
             ("transcribe", self.bundle, audio),
-            ("score", "-t", self.references, self.hypotheses, "--fold", "timit39"),
-            ("plot", "tuning", self.tuned_file, "-o", self.out / "tuning.png"),
+            ("score", "-t", evaluation.references, evaluation.hypotheses(name), *fold),
+            ("plot", "tuning", evaluation.tuned_file(name), "-o", self.out / "tuning.png"),
         ):
-            print(" ", shlex.join([program, *map(str, command_line)]))
+            print(" ", shlex.join([program_name(), *map(str, command_line)]))
 
     @property
     def bundle(self) -> Path:
         return self.out / "timit.argo"
 
     @property
-    def references(self) -> Path:
-        return self.out / "labels" / "test.phones.mlf"
+    def feature_config(self) -> Path:
+        return self.out / "config" / "plain.hcopy"
 
     @property
-    def hypotheses(self) -> Path:
-        return self.out / "decode" / "test.mlf"
-
-    @property
-    def picture(self) -> Path:
-        return self.out / "decode" / "confusions.png"
-
-    @property
-    def compiled_graph(self) -> Path:
-        return self.out / "graph" / "graph.dg"
-
-    @property
-    def tuned_file(self) -> Path:
-        return self.out / "tune.json"
+    def words(self) -> Path:
+        """The directory of what belongs to words: sentences, dictionary, language model, graph."""
+        return self.out / "words"
 
     @property
     def model(self) -> Path:

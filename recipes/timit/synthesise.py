@@ -18,7 +18,7 @@ from readers.common.files import atomic_write
 from readers.common.jobs.processes import as_they_end
 from readers.common.report import RunReport
 from readers.common.stop_signals import interrupts_held_back
-from readers.errors import ConfigError
+from readers.errors import ArgonautError, ConfigError
 from recipes.timit.synthesis import DATA
 from recipes.timit.synthesis.espeak import load_wheel
 from recipes.timit.synthesis.sentences import read_grammar
@@ -74,29 +74,50 @@ def synthesise(
 def speak_batch(out: Path, speakers: list[Speaker]) -> dict[str, str]:
     """Run one process for some speakers; return utterance -> reason if it failed, else ""."""
     task = {"out": os.fspath(out.absolute()), "speakers": [speaker.as_json() for speaker in speakers]}
-    root = Path(__file__).parents[2]
-    paths = [os.fspath(root), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
-    process = subprocess.run(
-        [sys.executable, "-m", "recipes.timit.synthesis.worker"],
-        input=json.dumps(task),
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
-    if process.returncode < 0:
-        name = signal.Signals(-process.returncode).name
-        raise ChildProcessError(f"{out}: a process of the synthesiser was stopped by {name}; run again")
+    process = run_process(out, "worker", input=json.dumps(task))
     results = {}
     for line in process.stdout.splitlines():
         result = json.loads(line)
         results[result["name"]] = result.get("reason", "")
-    last_words = process.stderr.strip().splitlines()[-1:] or ["no message"]
     for speaker in speakers:
         for name, _ in speaker.sentences:
-            reason = f"the synthesiser's process ended with status {process.returncode}: {last_words[0]}"
-            results.setdefault(f"{speaker.directory}/{name}", reason)
+            results.setdefault(f"{speaker.directory}/{name}", how_it_ended(process))
     return results
+
+
+def write_language(out: Path, seed: int) -> None:
+    """Write sentences of the corpus' grammar, out/words.txt, and their words in TIMIT's phones, out/words.dict.
+
+    Raises ArgonautError if the synthesiser fails, ChildProcessError if its process was killed.
+    """
+    load_wheel()
+    out.mkdir(parents=True, exist_ok=True)
+    process = run_process(out, "language", os.fspath(out), str(seed))
+    if process.returncode:
+        raise ArgonautError(f"{out / 'words.dict'}: {how_it_ended(process)}; expected a dictionary")
+
+
+def how_it_ended(process: subprocess.CompletedProcess) -> str:
+    last_words = process.stderr.strip().splitlines()[-1:] or ["no message"]
+    return f"the synthesiser's process ended with status {process.returncode}: {last_words[0]}"
+
+
+def run_process(out: Path, module: str, *arguments: str, **options) -> subprocess.CompletedProcess:
+    """Run a module of the synthesiser in a process of its own."""
+    root = Path(__file__).parents[2]
+    paths = [os.fspath(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.run(
+        [sys.executable, "-m", f"recipes.timit.synthesis.{module}", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        **options,
+    )
+    if process.returncode < 0:
+        name = signal.Signals(-process.returncode).name
+        raise ChildProcessError(f"{out}: a process of the synthesiser was stopped by {name}; run again")
+    return process
 
 
 def write_speaker_info(out: Path, note: str, speakers: list[Speaker]) -> None:

@@ -173,5 +173,5 @@ def test_faults_are_named():
     stream.push(np.zeros(100))
     with pytest.raises(ShapeError, match="100 samples; expected at least 204, one window"):
         stream.finish()
-    with pytest.raises(ShapeError, match="samples: not all are finite numbers"):
+    with pytest.raises(ShapeError, match="samples: a value is infinite or NaN; expected finite numbers"):
         FeatureStream(FeatureConfig(target_kind="FBANK"), RATE).push(np.full(1000, np.nan))

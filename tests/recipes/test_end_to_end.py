@@ -59,20 +59,27 @@ def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(drawn, tmp_pat
     shown = capsys.readouterr()
     assert status in (0, 1), shown.err  # 1: the sentences have not all of the 61 phones
 
-    pictures = (out / "model" / "cntkSpeech.dnn.png", out / "decode" / "confusions.png")
+    pictures = (
+        out / "model" / "cntkSpeech.dnn.png",
+        *(out / "decode" / units / "confusions.png" for units in ("phones", "words")),
+    )
     assert f"bundle: {out / 'timit.argo'}" in shown.out
     assert all(str(picture) in shown.out for picture in pictures)
-    figure = re.fullmatch(r"PER (\d+\.\d)%", shown.out.splitlines()[-1])[1]
+    rates = [re.fullmatch(r"([PW]ER) (\d+\.\d)% \(test, 8 .*\)", line) for line in shown.out.splitlines()[-2:]]
+    assert [rate[1] for rate in rates] == ["PER", "WER"]
+    figure, word_figure = (rate[2] for rate in rates)
     assert re.search(rf"^PER {figure}% \(8 utterances, \d+ phones\)$", shown.out, re.M)  # from argonaut score
     assert float(figure) < 40  # measured: 14; guessing the commonest phone gives 90
-    reference, hypothesis = read_mlf(out / "labels" / "test.phones.mlf"), read_mlf(out / "decode" / "test.mlf")
+    assert float(word_figure) < 60  # measured:
+    reference = read_mlf(out / "labels" / "test.phones.mlf")
+    hypothesis = read_mlf(out / "decode" / "phones" / "test.mlf")
     assert len(reference) == 8
     assert set(hypothesis) == set(reference)
     for labels in hypothesis.values():
         assert all(before.end <= after.start for before, after in itertools.pairwise(labels))
     for picture in pictures:
         assert picture.read_bytes().startswith(PNG)
-    lattices = sorted((out / "decode" / "lattices").glob("*.lat"))
+    lattices = sorted((out / "decode" / "phones" / "lattices").glob("*.lat"))
     assert len(lattices) == 8
     for path in lattices:
         assert len(read_slf(path).word) > 0
@@ -80,9 +87,11 @@ def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(drawn, tmp_pat
 
     recognizer = Recognizer.load(out / "timit.argo")
     assert [(one.test_set, one.utterances) for one in recognizer.calibration.measured] == [("test", 8)]
-    assert str(recognizer.bundle.description.errors[0]).startswith(f"PER {figure}% (test, 8 utterances")
+    assert str(recognizer.bundle.description.errors[0]).startswith(f"WER {word_figure}% (test, 8 utterances")
+    assert recognizer.front_end.config.speech_mean  # silence in a recording does not change the words
+    decoded = read_mlf(out / "decode" / "words" / "test.mlf")
     for utterance in timit_corpus.find_sets(out / "corpus-tiny-0")["test"]:
-        labels = hypothesis.lookup(f"{utterance.name}.lab")
+        labels = decoded.lookup(f"{utterance.name}.lab")
         assert recognizer.transcribe(utterance.audio).text == " ".join(label.name for label in labels)
 
     with one_thread():

@@ -161,7 +161,7 @@ def test_command_shows_its_line_and_gives_the_exit_status(tmp_path, capsys):
     assert command("score", tmp_path / "ref 1.mlf", tmp_path / "hyp 1.mlf") == 0
     output = capsys.readouterr().out
     assert output.startswith(f"$ argonaut score '{tmp_path}/ref 1.mlf'")
-    assert "WER 100.0% (1 utterances, 1 words)" in output
+    assert "WER 100.0% (1 utterance, 1 word)" in output
 
 
 def test_command_that_can_do_nothing_stops_the_recipe(tmp_path):

@@ -12,6 +12,8 @@ __all__, __getattr__ = face(
         "kaldi_reader": ["KaldiReader"],
         "kaldi2_reader": ["Kaldi2Reader"],
         "frame_reader": ["FrameReader"],
+        "htk_mlf_options": ["ReaderOptions"],
+        "stream_options": ["FeatureOptions", "LabelOptions"],
         "streams": ["CorpusFeatures", "CorpusLabels"],
         "data_check": ["ReaderSummary", "check_reader"],
     },

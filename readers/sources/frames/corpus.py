@@ -120,6 +120,51 @@ def build_corpus(
     return corpus.finish()
 
 
+def refuse_too_few(corpus: Corpus, features: CorpusFeatures, max_skipped: float) -> None:
+    """Raise FormatError if too many utterances are skipped: then the lists are wrong, not the utterances."""
+    total, num_bad = len(features.entries), len(corpus.skipped)
+    if num_bad <= max_skipped * total and len(corpus.lines):
+        return
+    reasons = "; ".join(f"{key}: {reason}" for key, reason in corpus.skipped[:3])
+    raise FormatError(
+        f"{features.scp}: {num_bad} of {total} utterances cannot be used; expected at most {max_skipped:.0%} "
+        f"(maxSkippedFraction); the first are {reasons}"
+    )
+
+
+class LabelsDoNotFit(FormatError):
+    """An utterance has no labels, or not one for each frame; other faults concern all utterances."""
+
+
+def classes_of(stream: CorpusLabels, entry: Entry, length: int, period: int) -> np.ndarray:
+    """Return the class of every frame of an utterance with this number of frames.
+
+    Raises LabelsDoNotFit, and FormatError as `CorpusLabels.classes`.
+    """
+    classes = stream.classes(entry, period)
+    if classes is None:
+        raise LabelsDoNotFit(f"{entry.where}: no labels in {stream.source}; expected an entry {entry.key!r}")
+    if len(classes) != length:
+        raise LabelsDoNotFit(
+            f"{entry.where}: {len(classes)} frames of labels in {stream.name}; expected {length}, as in the features"
+        )
+    return classes
+
+
+def settle(stream: CorpusFeatures) -> None:
+    """Read headers until one is valid, which determines the dimensions of the stream."""
+    first_fault: Exception | None = None
+    for entry in stream.entries:
+        try:
+            stream.header(entry)
+            return
+        except (FormatError, OSError) as fault:
+            first_fault = first_fault or fault
+    raise FormatError(
+        f"{stream.scp}: none of {len(stream.entries)} files can be read; first error: {first_fault}"
+    ) from first_fault
+
+
 class UtteranceKeys(Sequence[str]):
     """The keys of the entries on some lines of an SCP, made when they are asked for.
 
@@ -178,17 +223,11 @@ class _Collector:
 
     def add(self, line: int, entry: Entry, length: int, period: int) -> None:
         """Add the utterance, or skip it if its labels are missing or of another length."""
-        found: list[np.ndarray] = []
-        for stream in self._labels:
-            classes = stream.classes(entry, period)
-            if classes is None:
-                self.skip(entry.key, f"{entry.where}: no labels in {stream.source}; expected an entry {entry.key!r}")
-                return
-            if len(classes) != length:
-                reason = f"{len(classes)} frames of labels in {stream.name}; expected {length}, as in the features"
-                self.skip(entry.key, f"{entry.where}: {reason}")
-                return
-            found.append(classes)
+        try:
+            found = [classes_of(stream, entry, length, period) for stream in self._labels]
+        except LabelsDoNotFit as fault:
+            self.skip(entry.key, str(fault))
+            return
         self._lines.append(line)
         self._lengths.append(length)
         for part, classes in zip(self._classes, found):

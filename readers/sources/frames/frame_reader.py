@@ -7,7 +7,7 @@ Source: CNTK book 3.4.2.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,14 +17,23 @@ from readers.common.report import Progress
 from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
 from readers.config.values import Schedule
-from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.errors import ArgonautError, ConfigError
 from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
 from readers.minibatches.context import subsampled_windows, windows
 from readers.minibatches.excerpts import Excerpts
 from readers.minibatches.masks import SpecAugment, channels_of
 from readers.minibatches.randomisation import ChunkPlan, Sweep, divide
 from readers.sources.frames.chunks import ChunkLoader, PageFile, page_out
-from readers.sources.frames.corpus import Corpus, UtteranceKeys, build_corpus, check_same_length, utterance_frames
+from readers.sources.frames.corpus import (
+    Corpus,
+    UtteranceKeys,
+    build_corpus,
+    check_same_length,
+    classes_of,
+    refuse_too_few,
+    settle,
+    utterance_frames,
+)
 from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.paging import ChunkCache
 from readers.sources.frames.repetition import recorded
@@ -62,7 +71,7 @@ class FrameReader(Reader):
     rng_seed : int
         The order of frames depends only on this seed and the number of the sweep.
     write : bool
-        Whether the reader is for action write: labels are ignored, and only `utterances` may be called.
+        Whether the reader is for action write: only `utterances` and, before it, `read_labels` may be called.
     progress : callable, optional
         Called as progress(done, total) while utterances are checked.
 
@@ -100,13 +109,15 @@ class FrameReader(Reader):
         self.ahead = self.options.ahead
         self.ignores_feature_mismatch = any(stream.ignores_mismatch for stream in self.features)
         self.cuts = self.options.truncated and (not write or self.ahead > 0)  # action write needs whole utterances
+        self._written_labels: list[CorpusLabels] = []
         self._corpus: Corpus | None = None
         self._supervision: CheckedSource | None = None
         self._num_utterances = len(self.features[0].entries)
         if write:
             check_same_length(self.features)
             for stream in self.features:
-                _settle(stream)
+                settle(stream)
+            self._config = config
             return
         self._supervision = open_supervision(config, self.options, self.features[0], self.labels, self.warnings.append)
         self.num_supervised_outputs = getattr(self._supervision, "num_outputs", None)
@@ -116,7 +127,7 @@ class FrameReader(Reader):
         if self.options.method == "rollingWindow":
             self._pages, corpus = page_out(self.features, corpus, self.options.page_directory, progress)
         self.skipped = corpus.skipped
-        self._refuse_too_few(corpus)
+        refuse_too_few(corpus, self.features[0], self.options.max_skipped)
         self._corpus = corpus
         self._num_utterances = len(corpus.lines)
         self._check_memory(config, corpus.total_frames)
@@ -338,8 +349,16 @@ class FrameReader(Reader):
 
     # Writing
 
+    def read_labels(self, names: Collection[str]) -> None:
+        """Let `utterances` give the labels of these streams, too, for outputs that depend on them."""
+        if self.options.excerpts.subsampling == 1 and not any(self.options.excerpts.context):
+            _, labels, _ = self.find_streams(self._config, False)
+            self.labels = self._written_labels = [stream for stream in labels if stream.name in names]
+            for stream in self.labels:
+                stream.load(UtteranceKeys(self.features[0].entries, np.arange(self._num_utterances)))
+
     def utterances(self) -> Iterator[Utterance]:
-        """Yield whole utterances in SCP order, only features, with their context and columns of context on both sides.
+        """Yield whole utterances in SCP order, with their context and columns of context on both sides.
 
         An utterance that cannot be read, or whose file does not match the others, is added to `skipped` with the
         reason.
@@ -350,6 +369,8 @@ class FrameReader(Reader):
                     stream.forget_headers(but=stream.entries[line].place)
                 num_frames = utterance_frames(self.features, line)
                 matrices = {stream.name: self._whole(stream, line, num_frames) for stream in self.features}
+                for labels in self._written_labels:
+                    matrices[labels.name] = labels.matrix(classes_of(labels, entry, num_frames, self.period))
             except (ArgonautError, OSError) as fault:
                 self.skipped.append((entry.key, describe(fault)))
             else:
@@ -375,26 +396,3 @@ class FrameReader(Reader):
         if self._corpus is None:
             raise RuntimeError("the reader was opened for writing, or is closed")
         return self._corpus
-
-    def _refuse_too_few(self, corpus: Corpus) -> None:
-        """Raise FormatError if too many utterances are skipped: then the lists are wrong, not the utterances."""
-        total, bad = len(self.features[0].entries), len(corpus.skipped)
-        if bad <= self.options.max_skipped * total and len(corpus.lines):
-            return
-        reasons = "; ".join(f"{key}: {reason}" for key, reason in corpus.skipped[:3])
-        raise FormatError(
-            f"{self.features[0].scp}: {bad} of {total} utterances cannot be used; expected at most "
-            f"{self.options.max_skipped:.0%} (maxSkippedFraction); the first are {reasons}"
-        )
-
-
-def _settle(stream: CorpusFeatures) -> None:
-    """Read headers until one is valid, which determines the dimensions of the stream."""
-    fault: Exception | None = None
-    for entry in stream.entries:
-        try:
-            stream.header(entry)
-            return
-        except (FormatError, OSError) as found:
-            fault = fault or found
-    raise FormatError(f"{stream.scp}: none of {len(stream.entries)} files can be read; first error: {fault}") from fault

@@ -147,7 +147,10 @@ def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], lis
         elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
             refuse_block(block)
         elif write:
-            warnings.append(f"{block.where()}: {block.full_name()} contains labels, which action write does not read")
+            warnings.append(
+                f"{block.where()}: {block.full_name()} contains labels, which action write reads only "
+                "for outputs that depend on them"
+            )
         else:
             labels.append(CorpusLabels.from_config(name, block))
             warnings.extend(labels[-1].warnings)

@@ -54,7 +54,9 @@ class LUSequenceOptions(SentenceOrder):
     context: tuple[int, ...] = option(
         (0,), "distances of the words that the network gets for each word: 0 is the word itself", cntk="wordContext"
     )
-    word_map: Path | None = option(None, "word that stands for each word of the text", cntk="wordmap")
+    word_map: Path | None = option(
+        None, "file of lines `word token`: the token that stands for each word, with usewordmap", cntk="wordmap"
+    )
     equal_length: bool = option(True, "whether only sentences of equal length are side by side")
     multi_pass: bool = option(
         False, "several sweeps in an epoch, which are not supported", cntk="dataMultiPass",
@@ -80,7 +82,7 @@ class LULabelOptions(Options):
 
     token: Path = option(help="the words or labels, one on each line")
     mode: Literal["plain", "class"] = option("plain", "whether each label has its class behind it", own=True)
-    use_word_map: bool = option(False, "replace the words of the text by those of wordmap", cntk="usewordmap")
+    use_word_map: bool = option(False, "know only the words in wordmap", cntk="usewordmap")
     begin: str = option("", "word that begins a sentence", cntk="beginSequence beginingSequence")
     end: str = option("", "word, or label, that ends a sentence", cntk="endSequence")
     kind: Literal["category"] = option("category", "what the labels are", cntk="labelType", own=True)

@@ -28,7 +28,7 @@ class Decoded:
 
     labels is None if there is nothing to write; words and phones (lists of Word) are None if no output needs them.
     seconds is the duration of the utterance; fit is that of the path to the scores; wider describes how much wider the
-    search was than the options say, "" if it was not.
+    search was than the options say, "" if it was not; unheard says where speech is in no word.
     """
 
     num_frames: int
@@ -41,6 +41,7 @@ class Decoded:
     seconds: float = 0.0
     fit: ScoreFit = NO_FIT
     wider: str = ""
+    unheard: str = ""
 
 
 class Pipeline:
@@ -58,6 +59,7 @@ class Pipeline:
 
     def __call__(self, numbered) -> Decoded:
         from decoder.results.outputs import word_labels
+        from decoder.results.unheard import unheard_speech
 
         number, entry = numbered
         with naming(entry):
@@ -73,6 +75,7 @@ class Pipeline:
             *(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words, None, seconds),
             measure(scores, self.rows, result),
             wider_search(self.decoder.options, result.widenings),
+            unheard_speech(result, period),
         )
 
     def labels(self, result, period: int, last: int) -> list:
@@ -289,6 +292,8 @@ class Run:
             return
         if result.reason:
             self.report.mark(entry.key, "unfinished", f"{reason}; {UNFINISHED}")
+        elif result.unheard:
+            self.report.mark(entry.key, "unfinished", "; ".join(filter(None, (result.unheard, reason))))
         elif reason:
             self.report.mark(entry.key, "widened", reason)
         else:

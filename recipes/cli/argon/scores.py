@@ -269,9 +269,11 @@ class StoredScores:
                 raise ConfigError(f"command line: --frame-shift {arguments.frame_shift}; expected milliseconds above 0")
         self._entries = self._read_entries()
         self.num_outputs = None
-        if self._entries:
-            with naming(self._entries[0]):
-                self.num_outputs = self._num_outputs(self._entries[0])
+        for entry in self._entries:
+            with naming(entry):
+                self.num_outputs = self._num_outputs(entry) or None
+            if self.num_outputs is not None:  # empty matrices have none
+                break
 
     def _read_entries(self) -> list:
         from readers.htk.scp import read_scp
@@ -293,7 +295,8 @@ class StoredScores:
         from readers.kaldi.ark import ArkEntry, read_matrix_header
 
         if isinstance(entry, ArkEntry):
-            return read_matrix_header(entry.path, entry.offset).dim
+            header = read_matrix_header(entry.path, entry.offset, may_be_empty=True)
+            return header.dim if header.num_frames else 0
         header = read_htk_header(entry.path)
         check_kind(header.kind)
         return header.dim

@@ -17,7 +17,7 @@ from readers.common.report import IRREGULAR, RunReport
 from readers.common.stop_signals import stopping_signal
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
-from recipes.cli.argon.decoding import UNFINISHED, note_files
+from recipes.cli.argon.decoding import note_files
 from recipes.cli.argon.options import RUNNING_MEAN, spelled
 from recipes.cli.argon.scores import chosen_channel, open_front_end, open_scorer, target_rate
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
@@ -128,7 +128,7 @@ class Streaming:
             return
         if event.reason:
             name = f"{self.name} {event.start:.2f}-{event.end:.2f} s"
-            self.report.mark(name, "unfinished", f"{event.reason}; {UNFINISHED}")
+            self.report.mark(name, "unfinished", event.reason)
         else:
             self.report.done()
         if self.arguments.words or self.arguments.outmlf:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
+from readers.common.faults import counted
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures, all_finite
 
@@ -52,7 +53,11 @@ def graph(path: str) -> Figures:
         ("states", f"{graph.num_states}, {final} of them final, start {graph.start}"),
         ("arcs", f"{len(graph.arrays.emitting_cost)} of HMM states, {len(graph.arrays.word_cost)} of words"),
         ("positions", f"{graph.num_positions} (an HMM state before the graph state it leads to)"),
-        ("labels", f"{len(graph.states)} HMM states of {len(graph.models)} models and {len(graph.words)} words"),
+        (
+            "labels",
+            f"{counted(len(graph.states), 'HMM state')} of {counted(len(graph.models), 'model')} and "
+            f"{counted(len(graph.words), 'word')}",
+        ),
         ("defaults", (options or "none") + (f", tuned with {models}" if models else "")),
         ("+models", " ".join(graph.models)),
     ]
@@ -69,7 +74,7 @@ def acceptor(path: str) -> Figures:
     return [
         ("states", f"{graph.num_states}, {len(graph.final)} of them final, start {graph.start}"),
         ("arcs", f"{graph.num_arcs}, {epsilons} of them epsilon"),
-        ("labels", f"{states} HMM states and {len(used) - states - bool(epsilons)} words"),
+        ("labels", f"{counted(states, 'HMM state')} and {counted(len(used) - states - bool(epsilons), 'word')}"),
     ]
 
 

@@ -161,10 +161,10 @@ def test_the_simple_builder_puts_both_where_they_belong(tmp_path):
     [
         (
             "applyLDATransform=true\napplyMeanVarNorm=true",
-            r"net\.cntk:3: B\.applyLDATransform: given with applyMeanVarN",
+            r"net\.cntk:3: B\.applyLDATransform is given beside applyMeanVarN",
         ),
-        ("applyLDATransform=true\nldaWithinClass=2", "ldaWithinClass: 2; expected a variance from 0 to 1"),
-        ("classScalePower=-2", "classScalePower: -2; expected a power from -1 to 1"),
+        ("applyLDATransform=true\nldaWithinClass=2", "ldaWithinClass is 2; expected 0 to 1"),
+        ("classScalePower=-2", "classScalePower is -2; expected -1 to 1"),
     ],
 )
 def test_faults_of_the_block(text, message):

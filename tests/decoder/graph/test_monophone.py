@@ -259,7 +259,7 @@ X = Pronunciation("X", None, None, ("a",))
 
 def test_word_missing_from_the_language_model_is_named_or_dropped():
     dictionary = [*SILENCES, X, Pronunciation("ZEBRA", None, None, ("b",))]
-    with pytest.raises(GraphError, match="1 words are not in the language model: ZEBRA"):
+    with pytest.raises(GraphError, match="1 word not in the language model: ZEBRA"):
         build(dictionary)
     graph = build(dictionary, drop_missing=True)
     assert graph.dropped == [("ZEBRA", "not in the language model")]

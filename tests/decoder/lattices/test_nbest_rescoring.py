@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, mix_logs, rescore, sentence_logs
+from decoder.lattices.nbest_rescoring import (
+    RescoringOptions,
+    best_words,
+    mix_logs,
+    rescore,
+    sentence_logs,
+    sentences_of,
+)
 from decoder.lm.estimation import estimate
 from decoder.lm.language_model import LanguageModel
 from readers.errors import GraphError
@@ -32,6 +39,17 @@ def test_with_an_ngram_probabilities_are_mixed_word_by_word():
     assert lm["a", "b"] == pytest.approx(np.log((0.025 + 0.225) ** 2 * (0.125 + 0.225)))
     assert lm["a",] == pytest.approx(np.log(0.5 * (0.125 + 0.075)))
     assert lm[()] == pytest.approx(np.log(0.0625 + 0.5625))
+
+
+def test_each_sentence_has_its_own_scores():
+    lists = {"u": [Hypothesis(("a", "a", "b"), -1.0, -5.0, (0, 1))]}
+    assert sentences_of(lists) == [(), ("a",), ("a", "b")]
+    expected = np.log(0.25) + np.log(0.25) + np.log(0.005)
+    assert rescore(lists, NEW, RescoringOptions(weight=1.0))["u"][0].lm == pytest.approx(expected)
+    mixed = rescore(lists, NEW, RescoringOptions(weight=0.25), OLD)["u"][0]
+    alone = [np.log(0.0625 + 0.5625), np.log(0.5 * 0.2), np.log(0.25**2 * 0.35)]
+    assert mixed.lm == pytest.approx(sum(alone))
+    assert mixed.bounds == (0, 1)
 
 
 def test_weight_0_keeps_the_scores_and_1_replaces_them():

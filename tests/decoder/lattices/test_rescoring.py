@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from decoder.lattices.determinise import determinise
 from decoder.lattices.links import weigh
+from decoder.lattices.nbest import nbest
+from decoder.lattices.nbest_rescoring import sentence_logs
 from decoder.lattices.posteriors import best_path, posteriors
 from decoder.lattices.rescoring import rescore_lattice
 from decoder.lm.collection import interpolated
@@ -17,7 +19,7 @@ from decoder.lm.language_model import LN_10, LanguageModel
 from decoder.results.outputs import slf_lattice
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
-from readers.htk.slf import SENT_START
+from readers.htk.slf import SENT_END
 from tests.decoder.lattices.small_lattices import HEADER, lattice_of, paths, random_lattice
 from tests.decoder.lm.test_language_model import make_arpa, twin_log10
 from tests.decoder.search.test_decoder import random_case
@@ -206,14 +208,14 @@ def test_words_of_silence_cost_nothing_unless_the_model_has_them():
 def test_a_word_that_is_silence_on_some_links_only_is_a_word():
     lattice = with_silence(["h#"])
     lattice.div[1] = (("a[2]", 0.5, None),)
-    with pytest.raises(GraphError, match="1 words are not in the language model: h#;"):
+    with pytest.raises(GraphError, match="1 word not in the language model: h#;"):
         rescore_lattice(lattice, _model(["<s>", "</s>", "a", "b"], [UNIGRAMS]))
 
 
 @pytest.mark.parametrize(
     ("links", "message"),
     [
-        ([(0, 1, "a", 0, 0), (0, 1, "x", 0, 0), (0, 1, "y", 0, 0)], "2 words are not in the language model: x, y;"),
+        ([(0, 1, "a", 0, 0), (0, 1, "x", 0, 0), (0, 1, "y", 0, 0)], "2 words not in the language model: x, y;"),
         ([(0, 1, "b", 0, 0)], "no path from start to end; expected one"),
         ([(0, 1, "a", -math.inf, 0)], "no path from start to end; expected one"),
         ([(0, 1, "</s>", 0, 0), (1, 2, "a", 0, 0)], "'a' comes after the end of the sentence; expected no word there"),
@@ -235,8 +237,8 @@ def test_more_nodes_than_wanted():
 
 
 def test_sentences_of_a_lattice_keep_their_scores_with_the_same_model():
-    """Also with a model without histories, and after a sentence without words; determinised where there is none."""
-    rescored = determinised = 0
+    """Also with a model without histories, and after a sentence without words; determinised, too."""
+    rescored = empty = 0
     for seed in range(200):
         case = random_case(seed, sentences=True)
         decoder = case.decoder.with_options(lattice_beam=3.0)
@@ -247,11 +249,16 @@ def test_sentences_of_a_lattice_keep_their_scores_with_the_same_model():
         total = best_total(lattice)
         assert best_total(rescore_lattice(lattice, decoder.lm)) == pytest.approx(total, abs=1e-4)
         rescored += 1
+        for one in nbest(lattice, 3):
+            logs = sentence_logs(decoder.lm, one.sentences)
+            assert sum(log.sum() for log in logs) == pytest.approx(one.lm, abs=1e-4)
         reduced = determinise(lattice)
-        if all(reduced.word[link] != SENT_START for link in np.flatnonzero(reduced.start == 0)):
-            assert best_total(rescore_lattice(reduced, decoder.lm)) == pytest.approx(total, abs=1e-4)
-            determinised += 1
-    assert min(rescored, determinised) >= 5
+        assert best_total(reduced) == pytest.approx(total, abs=1e-4)
+        for again in (reduced, determinise(reduced)):
+            assert best_total(rescore_lattice(again, decoder.lm)) == pytest.approx(total, abs=1e-4)
+        empty += any(reduced.word[link] == SENT_END for link in np.flatnonzero(reduced.start == 0))
+    assert rescored >= 5
+    assert empty >= 2
 
 
 def best_total(lattice):

@@ -143,7 +143,7 @@ def test_unknown_words_map_to_unk_or_are_named():
     assert list(with_unknown.word_ids(["a", "zebra"])) == [1, 0]
     without = LanguageModel.from_arpa(make_arpa(["a"], [{("a",): (-1, 0)}]))
     assert without.word_id("zebra") == -1
-    with pytest.raises(GraphError, match=r"x\.dict: 1 words are not in the language model: zebra; expected .*<UNK>"):
+    with pytest.raises(GraphError, match=r"x\.dict: 1 word not in the language model: zebra; expected .*<UNK>"):
         without.word_ids(["a", "zebra"], where="x.dict")
 
 

@@ -129,5 +129,5 @@ def test_words_without_a_probability_are_named():
     lm = LanguageModel.from_arpa(
         graphs.make_arpa(["<s>", "</s>", "x"], [{k: v for k, v in UNIGRAM[0].items() if k != ("y",)}])
     )
-    with pytest.raises(GraphError, match="1 words are not in the language model: y"):
+    with pytest.raises(GraphError, match="1 word not in the language model: y"):
         make_decoder([(0, 1, "y", 0.0), (1, 2, "[a]", 0.0)], {2: 0.0}, lm=lm)

@@ -8,12 +8,15 @@ import pytest
 
 from readers.audio.audio_file import read_audio
 from readers.audio.audio_stream import open_audio
+from readers.audio.data_size import NO_LENGTH
 from readers.audio.header import read_audio_header
-from readers.audio.sound import NO_LENGTH
 
 
 class Trickle(io.BytesIO):
     """A pipe that gives a few bytes at a time, an odd number now and then."""
+
+    def seekable(self):
+        return False
 
     def read1(self, size=-1):
         return super().read1(min(size, 7))
@@ -52,9 +55,10 @@ def every_door(tmp_path, capfd, feed):
         np.testing.assert_array_equal(np.concatenate(list(stream.blocks)), samples)
         assert stream.notes == notes
         feed(content)
-        stream = open_audio("-", 1000)
-        np.testing.assert_array_equal(np.concatenate(list(stream.blocks)), samples)
-        assert stream.notes == [note for note in notes if note != NO_LENGTH]
+        for door, unseen in ((io.BytesIO(content), (NO_LENGTH,)), ("-", (NO_LENGTH, "no chunks"))):
+            stream = open_audio(door, 1000)
+            np.testing.assert_array_equal(np.concatenate(list(stream.blocks)), samples)
+            assert stream.notes == [note for note in notes if not any(text in note for text in unseen)]
         begin, end = len(samples) // 3, len(samples) // 2
         np.testing.assert_array_equal(read_audio(path, first=begin, last=end, notes=[])[0], samples[begin : end + 1])
         np.testing.assert_array_equal(read_audio(path, first=begin, notes=[])[0], samples[begin:])

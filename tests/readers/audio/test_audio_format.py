@@ -45,7 +45,7 @@ def test_every_reader_recognises_a_format(form, tmp_path):
     assert (kind, dict(figures)["format"]) == ("audio", form)
     with pytest.raises(FormatError, match=rf"a: {form} audio; expected an HTK feature file; argonaut hcopy makes"):
         read_htk(path)
-    with pytest.raises(FormatError, match=rf"a: {form} audio; expected a text file, such as a list"):
+    with pytest.raises(FormatError, match=rf"a: {form} audio; expected a text file"):
         read_lines(path)
 
 

@@ -8,10 +8,9 @@ import pytest
 import soundfile
 
 from readers.audio.audio_file import read_audio, write_sphere
-from readers.audio.data_size import data_size
+from readers.audio.data_size import NO_LENGTH, data_size
 from readers.audio.duration import audio_seconds
 from readers.audio.header import read_audio_header
-from readers.audio.sound import NO_LENGTH
 from readers.errors import AudioWarning, FormatError
 from tests.readers.audio.test_audio_stream import wav
 
@@ -20,6 +19,10 @@ TIME = np.arange(SIZE) / RATE
 SAMPLES = np.rint(3000 * np.sin(9 * TIME) * np.sin(900 * TIME) + np.random.default_rng(0).normal(0, 99, SIZE)).astype(
     np.int16
 )
+
+
+# Chunks that may follow the samples of a WAV file; the last one is not padded to an even number of bytes.
+AFTER = [b"LIST\4\0\0\0abcd", b"LIST\3\0\0\0abc\0id3 \2\0\0\0ab", b"LIST\3\0\0\0abc"]
 
 
 def encoded(form, subtype="PCM_16", endian="FILE"):
@@ -72,7 +75,7 @@ def test_other_formats_without_a_length(every_door, form, chunk, sizes):
     assert notes == [NO_LENGTH]
 
 
-@pytest.mark.parametrize("after", [b"LIST\4\0\0\0abcd", b"LIST\3\0\0\0abc\0id3 \2\0\0\0ab", b"LIST\3\0\0\0abc"])
+@pytest.mark.parametrize("after", AFTER)
 def test_wav_without_samples_but_with_other_chunks_is_empty(tmp_path, after):
     (tmp_path / "a").write_bytes(wav(SAMPLES[:0]) + after)
     with pytest.raises(FormatError, match="a: no samples; expected at least one"):
@@ -92,6 +95,35 @@ def test_wav_that_ends_before_its_header_says(every_door, length):
     samples, notes = every_door(wav(SAMPLES, length))
     np.testing.assert_array_equal(samples, SAMPLES)
     assert notes == [f"{2 * SIZE} bytes of samples, its header says {length}; read to the end"]
+
+
+@pytest.mark.parametrize("length", [2, 1000, 2 * SIZE - 8])
+def test_wav_with_more_samples_than_its_header_says(every_door, length):
+    samples, notes = every_door(wav(SAMPLES, length))
+    np.testing.assert_array_equal(samples, SAMPLES[: length // 2])
+    skipped = 2 * SIZE - length
+    assert notes == [
+        f"its header says {length} bytes of samples; {skipped} bytes after them, which are no chunks, were skipped"
+    ]
+
+
+@pytest.mark.parametrize("form", ["W64", "RF64", "AIFF", "CAF", "AU"])
+def test_other_formats_with_more_samples_than_their_header_says(tmp_path, form):
+    (tmp_path / "a").write_bytes(encoded(form) + SAMPLES.tobytes()[:999])
+    notes = []
+    samples, _ = read_audio(tmp_path / "a", notes=notes)
+    np.testing.assert_array_equal(samples[:SIZE], SAMPLES)
+    assert len(notes) == 1
+    assert "bytes of samples; 999 bytes after them, which are no chunks, were skipped" in notes[0]
+
+
+@pytest.mark.parametrize(
+    "after", [b"LIST\4\0\0\0abcd", b"LIST\3\0\0\0abc\0id3 \2\0\0\0ab", b"LIST\3\0\0\0abc", b"\0\0\0"]
+)
+def test_chunks_after_the_samples_are_usual(every_door, after):
+    samples, notes = every_door(wav(SAMPLES) + after)
+    np.testing.assert_array_equal(samples, SAMPLES)
+    assert notes == []
 
 
 def test_wav_that_ends_within_a_sample(every_door):

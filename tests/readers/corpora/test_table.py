@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from readers.common.text import canonical
 from readers.corpora import import_corpus, read_corpus, write_corpus
-from readers.errors import FormatError
+from readers.errors import ConfigError, FormatError
 from tests.readers.corpora.conftest import expected, rows, tone
 
 
@@ -213,6 +213,16 @@ def test_separators_and_encodings(suffix, mark, encoding, tmp_path):
     assert words_of(tmp_path / f"t{suffix}") == ['Größe "x"']
 
 
+def test_a_json_array_is_no_table(tmp_path):
+    (tmp_path / "t.json").write_text('[{"path": "a.wav"},\n{"path": "b.wav"}]\n')
+    with pytest.raises(FormatError, match=r"t.json: a JSON array; expected JSON lines, an object on each line"):
+        import_corpus("table", tmp_path / "t.json")
+    with pytest.raises(
+        ConfigError, match="speaker characters 3 of a corpus of kind table, which names its speakers; exp"
+    ):
+        import_corpus("table", tmp_path / "t.json", speaker_characters=3)
+
+
 def test_ljspeech(tmp_path):
     """Without names of columns; the last column is as it is spoken."""
     tone(tmp_path / "LJ/wavs/LJ001-0001.wav", 800)
@@ -226,6 +236,10 @@ def test_ljspeech(tmp_path):
     ]
     table.write_text("LJ001-0002|in being\n")
     assert words_of(table) == ["in being"]
+    table.write_text("LJ001-0009|in being\nLJ001-0002|in being\n")
+    assert (
+        import_corpus("table", table).report.lost[0][2].startswith(f"{tmp_path}/LJ/wavs/LJ001-0009.wav: No such file")
+    )
     table.write_text("LJ001-0002|in being|in being\nLJ001-0001\n")
     with pytest.raises(FormatError, match=r"metadata.csv:2: 1 columns; expected 3, as in the first row"):
         import_corpus("table", table)

@@ -174,7 +174,7 @@ def test_faults_of_scp_lines(tmp_path, text, message):
     ("raw", "message"),
     [
         (b"u1 \0BFM \4\xff\xff\xff\x7f\4\2\0\0\0", r"a.ark:3: 2147483647 frames of 2 values end at byte \d+; expected"),
-        (b"u1 \0BFM \4\0\0\0\0\4\2\0\0\0", r"a.ark:3: 0 frames of 2 values; expected at least one of each"),
+        (b"u1 \0BFM \4\xff\xff\xff\xff\4\2\0\0\0", r"a.ark:3: -1 frames of 2 values; expected at least one of each"),
         (b"u1 \0BCM2x" + bytes(8) + b"\1\0\0\0\1\0\0\0ab", r"a.ark:3: 0 frames of 0 values"),
         (b"u1 \0B\4\1\0\0\0\4\1\0\0\0", r"a.ark:3: a vector of integers; expected a matrix of features"),
         (b"u1 \0BFV \4\1\0\0\0abcd", r"a.ark:3: an object b'FV '; expected a matrix"),

@@ -19,6 +19,7 @@ def test_scores_follow_a_colon_and_may_be_left_out(tmp_path):
         ("A\nB :x\n", "hot:2: score 'x'; expected a number from -1000 to 1000"),
         ("A :1e4\n", "hot:1: score '1e4'; expected"),
         ("A :-inf\n", "hot:1: score '-inf'; expected"),
+        ("A B :\n", "hot:1: 'A B :' has no score after the colon; expected `PHRASE :score`"),
         (":2\n", "hot:1: ':2'; expected `PHRASE` or `PHRASE :score`"),
         ("A B :2\nC\nA  B :3\n", "hot:3: 'A B' with score 3, and 2 in line 1; expected one score"),
     ],

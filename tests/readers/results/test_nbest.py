@@ -9,9 +9,18 @@ from readers.results.nbest import Hypothesis, read_nbest, write_nbest
 
 WORD = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_categories=("Z", "C")), min_size=1)
 SCORE = st.floats(allow_nan=False, allow_infinity=False)
-HYPOTHESIS = st.builds(Hypothesis, st.lists(WORD, max_size=5).map(tuple), SCORE, SCORE)
+WORDS = st.lists(WORD, max_size=5).map(tuple)
+
+
+@st.composite
+def hypothesis(draw):
+    words = draw(WORDS)
+    bounds = draw(st.lists(st.integers(0, len(words)), max_size=2).map(sorted))
+    return Hypothesis(words, draw(SCORE), draw(SCORE), tuple(bounds))
+
+
 NAME = WORD.filter(lambda name: not name.startswith("#"))
-LISTS = st.dictionaries(NAME, st.lists(HYPOTHESIS, min_size=1, max_size=4), min_size=1, max_size=4)
+LISTS = st.dictionaries(NAME, st.lists(hypothesis(), min_size=1, max_size=4), min_size=1, max_size=4)
 
 
 @settings(max_examples=60, deadline=None)
@@ -31,6 +40,15 @@ def test_a_file_by_hand(tmp_path):
         "b1": [Hypothesis(("one", "two"), -100.5, -7.0), Hypothesis(("one",), -101.0, -6.25)],
         "a2": [Hypothesis((), -3.0, 0.0)],
     }
+
+
+def test_sentences_of_a_hypothesis(tmp_path):
+    path = tmp_path / "lists"
+    path.write_text("a -3 0 3 !SENT_START one two !SENT_START three\n")
+    one = read_nbest(path)["a"][0]
+    assert (one.words, one.bounds) == (("one", "two", "three"), (0, 2))
+    assert one.sentences == ((), ("one", "two"), ("three",))
+    assert Hypothesis((), 0.0, 0.0).sentences == ((),)
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,20 @@ def test_words_of_another_channel_are_another_record(tmp_path):
     assert found == {"call": ["one", "four"], "call:2": ["two", "three"]}
 
 
+@pytest.mark.parametrize("channel", ["A", "B", "1", "2", "3"])
+def test_a_recording_with_one_channel_has_its_own_name(tmp_path, channel):
+    (tmp_path / "one.ctm").write_text(f"call {channel} 0 1 one\nother A 0 1 x\nother B 0 1 y\n")
+    assert list(read_ctm(tmp_path / "one.ctm")) == ["call", "other", "other:2"]
+
+
+def test_channels_of_files_that_are_compared_have_the_same_names(tmp_path):
+    both, second = tmp_path / "both.ctm", tmp_path / "second.ctm"
+    both.write_text("call A 0 1 one\ncall B 0 1 two\n")
+    second.write_text("call B 0 1 two\n")
+    assert list(read_ctm(second, [both, second])) == ["call:2"]
+    assert list(read_ctm(both, [both, second])) == ["call", "call:2"]
+
+
 def test_neighbours_do_not_overlap_in_a_ctm_file(tmp_path):
     write_ctm(tmp_path / "w.ctm", {"u": [Word("a", 0.0006, 1.0004), Word("b", 1.0004, 2.00051)]})
     assert (tmp_path / "w.ctm").read_text() == "u 1 0.001 0.999 a\nu 1 1.000 1.001 b\n"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from decoder.recognizer import ForcedAligner
-from readers.audio.audio_file import write_wav
+from readers.audio.audio_file import read_audio, write_wav
 from readers.errors import ConfigError
 from tests.recipes.align.conftest import SPOKEN, grid
 
@@ -55,6 +55,12 @@ def test_a_corpus_is_aligned_by_models_trained_on_it(longer):
     right = ForcedAligner.load(models, "dict").align("corpus/anna/one.wav", SPOKEN["anna/one"]).words
     wrong = ForcedAligner.load(models, "dict").align("corpus/anna/one.wav", "BA C").words
     assert wrong[0].confidence < 0.1 < right[0].confidence
+    samples, rate = read_audio("corpus/anna/one.wav")
+    room_tone = np.resize(samples[: rate // 10], 10 * rate)
+    padded = np.append(room_tone, samples).astype(np.int16)
+    silent = ForcedAligner.load(models, "dict").align(padded, SPOKEN["anna/one"], rate)
+    starts = [one.start + 10 for one in right]  # 10 s of silence before the words do not move them
+    assert [one.start for one in silent.words] == pytest.approx(starts, abs=0.02)
     with pytest.raises(ConfigError, match="models without a dictionary; expected one"):
         ForcedAligner.load(models)
     (longer.root / models / "features.json").unlink()

@@ -156,7 +156,7 @@ def test_audio_where_features_are_expected(user):
 
 def test_audio_where_a_list_is_expected(user):
     source = f"audio/{FIRST_OF_TEST}.wav"
-    fault = f"{source}: WAV audio; expected a text file, such as a list with one audio file per line"
+    fault = f"{source}: WAV audio; expected a text file"
     assert user.decode("--features", "hcopy.config", infiles=source).fault == fault
 
 

@@ -4,7 +4,8 @@ import io
 import sys
 
 from readers.common.report import RunReport
-from recipes.cli.console import loss_lines, progress_display
+from readers.errors import ConfigError
+from recipes.cli.console import loss_lines, one_line, progress_display, show_losses
 
 
 class Terminal(io.StringIO):
@@ -50,3 +51,12 @@ def test_the_program_is_named_by_its_path_if_the_environment_is_not_activated(mo
     assert program_name() == ".venv/bin/argonaut"
     monkeypatch.setenv("PATH", str(program.parent))
     assert program_name() == "argonaut"
+
+
+def test_options_that_the_library_names_are_flags(capsys):
+    fault = ConfigError("a.wav: 8000 Hz; the option upsample accepts it, the option drop_missing; audio option x")
+    assert one_line(fault) == "a.wav: 8000 Hz; --upsample accepts it, --drop-missing; audio option x"
+    report = RunReport("files")
+    report.fail("a.wav", str(fault))
+    show_losses(report, None)
+    assert "; --upsample accepts it," in capsys.readouterr().err

@@ -66,7 +66,7 @@ def test_lm_and_graph_from_files_to_files(task, capsys):
 def test_words_left_out_are_reported(task, capsys):
     assert estimate(task) == 0
     assert main(graph_arguments(task)) == 2
-    assert "1 words are not in the language model: Z;" in capsys.readouterr().err
+    assert "1 word not in the language model: Z;" in capsys.readouterr().err
     assert not (task / "graph").exists()
     assert main(graph_arguments(task, "--drop-missing")) == 0
     assert "Z\tskipped\tnot in the language model\n" in (task / "graph" / "report").read_text()
@@ -134,7 +134,7 @@ def test_phones_can_be_mapped_to_those_of_the_models(task, capsys):
     (task / "dict").write_text("X  OY1\nY  T T\n")
     capsys.readouterr()
     assert main(graph_arguments(task, *changed)) == 2
-    assert "map deletes all phones of 1 words, such as 'Y'; expected at least one" in capsys.readouterr().err
+    assert "map deletes all phones of 1 word, such as 'Y'; expected at least one" in capsys.readouterr().err
 
 
 def test_the_form_of_a_dictionary_can_be_given(task, capsys):

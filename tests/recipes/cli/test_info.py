@@ -55,7 +55,7 @@ TEXTS = {
     "map of graph states to network outputs": ("[a_s2] 0\n[a_s3] 7\n", {"outputs": "0 to 7"}),
     "acceptor in AT&T text (a decoding graph)": (
         "0 1 [a_s2] 0.5\n1 2 A\n2 0 <eps>\n2\n",
-        {"arcs": "3, 1 of them epsilon", "labels": "1 HMM states and 1 words"},
+        {"arcs": "3, 1 of them epsilon", "labels": "1 HMM state and 1 word"},
     ),
     "transcripts": ("HELLO WORLD (u1)\n(u2)\n", {"utterances": "2", "words": "2, 2 different"}),
     "script file (SCP)": (
@@ -102,7 +102,7 @@ TEXTS = {
         "# utterances: 2 done, 1 skipped, 0 failed\nu3\tskipped\tu3.fb: No such file or directory\n",
         {"utterances": "2 done, 1 skipped, 0 failed"},
     ),
-    "acceptor in AT&T text": ("0 1 A 0.5\n1\n", {"arcs": "1, 0 of them epsilon", "labels": "0 HMM states and 1 words"}),
+    "acceptor in AT&T text": ("0 1 A 0.5\n1\n", {"arcs": "1, 0 of them epsilon", "labels": "0 HMM states and 1 word"}),
     "HMM list": ("sil\na-b+c a-d+e\na-d+e\n", {"logical": "3", "physical": "2"}),
     "mixture of language models": ("lm/a.arpa 0.25\nlm/b.arpa 0.75\n", {"numbers": "0.25 to 0.75"}),
     "names with a number each": ("u1 12.5\nu2 7\n", {"names": "2, 2 different", "numbers": "7 to 12.5"}),
@@ -345,7 +345,7 @@ def test_compiled_graphs(tmp_path):
     kind, figures = figures_of(tmp_path / "g.dg", verbose=1)
     assert kind == "compiled decoding graph"
     assert figures["arcs"] == "2 of HMM states, 1 of words"
-    assert figures["labels"] == "2 HMM states of 2 models and 1 words"
+    assert figures["labels"] == "2 HMM states of 2 models and 1 word"
     assert figures["models"] == "a b"
     (tmp_path / "g.dg").write_bytes((tmp_path / "g.dg").read_bytes()[:-1])
     with pytest.raises(info.FormatError, match="the file is damaged, compile it again"):

@@ -163,6 +163,8 @@ def test_outputs_do_not_take_the_place_of_inputs(place, capsys, monkeypatch, act
         ("kaldi", ["--words", "words.txt", "-o", "new"]),
         ("openfst", ["--words", "words.txt", "--prefix", "new"]),
         ("determinise", ["--prefix", "new"]),
+        ("words", ["-o", "new.ctm", "--mlf", "new.mlf"]),
+        ("consensus", ["-o", "new.txt"]),
     ],
 )
 def test_without_a_good_lattice_nothing_is_written_nor_said_to_be(place, capsys, monkeypatch, action, arguments):
@@ -172,7 +174,7 @@ def test_without_a_good_lattice_nothing_is_written_nor_said_to_be(place, capsys,
     before = set(place.iterdir())
     code, shown = run(place, capsys, action, *arguments)
     assert code == 2
-    assert shown.out.startswith("nothing")
+    assert shown.out.startswith("nothing; ")
     assert set(place.iterdir()) == before
 
 

@@ -79,7 +79,7 @@ def test_scores_of_another_language_model(place, capsys):
             2,
             "--lm-scale nan; expected a number of at least 0",
         ),
-        (["--lm", "few.arpa", "--prefix", "new"], 2, "words are not in the language model: "),
+        (["--lm", "few.arpa", "--prefix", "new"], 2, "words not in the language model: "),
         (["--lm", "bad.arpa", "--prefix", "new"], 2, "bad.arpa"),
     ],
 )

@@ -36,8 +36,8 @@ def test_utterances_that_the_hypothesis_lacks_can_be_left_out(mlf, capsys):
     reference, hypothesis = mlf("ref", a="X Y", b="Z"), mlf("hyp", a="X X")
     assert main(["score", "--present", reference, hypothesis]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "left out: 1 utterances that are not in hyp"
-    assert out[-1] == "WER 50.0% (1 utterances, 2 words)"
+    assert out[0] == "left out: 1 utterance not in hyp"
+    assert out[-1] == "WER 50.0% (1 utterance, 2 words)"
     assert main(["score", "--present", reference, mlf("other", c="X")]) == 2
     assert capsys.readouterr().err == "error: other: none of the 2 utterances of ref; expected at least one\n"
 
@@ -60,7 +60,7 @@ def test_another_system_is_compared_on_the_same_utterances(mlf, capsys):
         "WER 0.0% (2 utterances, 4 words)",
     ]
     assert main(["score", *files, "--compare", mlf("part", a="X Y")]) == 0
-    assert "50.0% of part (1 utterances without words): difference" in capsys.readouterr().out
+    assert "50.0% of part (1 utterance without words): difference" in capsys.readouterr().out
     assert main(["score", *files, "--compare", mlf("strange", c="X")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -109,12 +109,12 @@ def test_a_plain_mlf_and_one_with_levels(mlf, capsys):
     write_mlf("phones", [("*/a.lab", [Label(0, 2, "x"), Label(2, 3, "y"), Label(3, 4, "z")])])
     words = mlf("words", a="X Z")
     for files, options, closing in (
-        ((words, "states"), ["--hypothesis-level", "2"], "WER 0.0% (1 utterances, 2 words)"),
-        (("states", words), ["--reference-level", "2"], "WER 0.0% (1 utterances, 2 words)"),
-        (("states", "phones"), ["--reference-level", "1"], "WER 0.0% (1 utterances, 3 words)"),
-        (("states", "phones"), ["--level", "1", "--hypothesis-level", "0"], "WER 0.0% (1 utterances, 3 words)"),
-        (("phones", "states"), ["--boundaries", "--hypothesis-level", "1"], "100.0% (1 utterances, 4 boundaries)"),
-        (("states", "phones"), ["--boundaries", "--reference-level", "1"], "100.0% (1 utterances, 4 boundaries)"),
+        ((words, "states"), ["--hypothesis-level", "2"], "WER 0.0% (1 utterance, 2 words)"),
+        (("states", words), ["--reference-level", "2"], "WER 0.0% (1 utterance, 2 words)"),
+        (("states", "phones"), ["--reference-level", "1"], "WER 0.0% (1 utterance, 3 words)"),
+        (("states", "phones"), ["--level", "1", "--hypothesis-level", "0"], "WER 0.0% (1 utterance, 3 words)"),
+        (("phones", "states"), ["--boundaries", "--hypothesis-level", "1"], "100.0% (1 utterance, 4 boundaries)"),
+        (("states", "phones"), ["--boundaries", "--reference-level", "1"], "100.0% (1 utterance, 4 boundaries)"),
     ):
         assert main(["score", *files, *options]) == 0
         assert capsys.readouterr().out.splitlines()[-1].endswith(closing)
@@ -194,7 +194,27 @@ def test_equivalent_letters_of_unicode_are_equal(reference, hypothesis, tmp_path
         word = "".join(f"\\{byte:03o}" for byte in word.encode()) if form == "octal" else word
         (tmp_path / name).write_text(contents[form].replace("X", word), encoding="utf-8")
     assert main(["score", str(tmp_path / "ref"), str(tmp_path / "hyp")]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "WER 0.0% (1 utterances, 2 words)"
+    assert capsys.readouterr().out.splitlines()[-1] == "WER 0.0% (1 utterance, 2 words)"
+
+
+def test_words_of_one_channel_are_not_those_of_another(tmp_path, capsys):
+    """A file without words in the first channel, and one with words in both."""
+    (tmp_path / "ref").write_text("call A 0 1 one\ncall B 0 1 two\n")
+    (tmp_path / "hyp").write_text("call B 0 1 two\n")
+    assert main(["score", str(tmp_path / "ref"), str(tmp_path / "hyp")]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "WER 50.0% (2 utterances, 2 words)"
+    (tmp_path / "ref").write_text('#!MLF!#\n"*/call.lab"\ntwo\n.\n')
+    assert main(["score", str(tmp_path / "ref"), str(tmp_path / "hyp")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "WER 0.0% (1 utterance, 1 word)"
+
+
+def test_boundaries_are_compared_with_those_of_entries_with_wildcards(tmp_path, capsys):
+    labels = "0 10 x\n10 30 y\n.\n"
+    (tmp_path / "ref").write_text(f'#!MLF!#\n"*/one.*.lab"\n{labels}"*/two.lab"\n{labels}')
+    hypotheses = "".join(f'"*/{name}.rec"\n{labels}' for name in ("one.1", "one.2", "two"))
+    (tmp_path / "hyp").write_text(f"#!MLF!#\n{hypotheses}")
+    assert main(["score", str(tmp_path / "ref"), str(tmp_path / "hyp"), "--boundaries"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("30 ms 100.0% (3 utterances, 9 boundaries)")
 
 
 def test_entries_with_wildcards_are_references_of_what_they_match(mlf, tmp_path, capsys):

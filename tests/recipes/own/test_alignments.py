@@ -130,6 +130,32 @@ def test_words_of_a_list_are_those_of_its_alignment(place, monkeypatch):
     assert isinstance(corpus.report, RunReport)
 
 
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("0 9 sil_s2|9 20 a_s2|20 30 b_s3_17", None),
+        ("0 9 s2 -1 sil|9 20 s2 -1 a|20 30 s3", None),
+        ("0 9 sil[2] -1 sil|9 20 l-a+b[2] -1 l-a+b", None),
+        ("0 9 sil[2] -1 SENT-START|9 20 a[2] -1 AB|20 30 b[2]", ("AB",)),  # HVite -f
+        ("0 9 s2 -1 sil|9 20 s2 -1 a -1 AB|20 30 s2 -1 b", ("AB",)),  # HVite -f -m
+        ("0 9 sil|9 20 a -1 AB|20 30 b", ("AB",)),
+        ("0 9 S2|9 20 AB", ("S2", "AB")),
+    ],
+)
+def test_states_are_not_words(place, tmp_path, monkeypatch, rows, words):
+    monkeypatch.chdir(place)
+    body = rows.replace("|", "\n")
+    (tmp_path / "a.mlf").write_text(f'#!MLF!#\n"*/s0-0.lab"\n{body}\n.\n')
+    if words is None:
+        with pytest.raises(
+            ArgonautError, match=r"a.mlf: an alignment of states, such as '\S+', without words; expected"
+        ):
+            import_corpus("htk", "audio.scp", words=tmp_path / "a.mlf")
+    else:
+        found = {one.name: one.words for one in import_corpus("htk", "audio.scp", words=tmp_path / "a.mlf").utterances}
+        assert found["s0-0"] == words
+
+
 @pytest.mark.parametrize("line", ["s=audio/speaker0/s0-0.wav[0,9999999]", "audio/none.wav[1,2]"])
 def test_parts_that_are_not_there_are_reported(place, tmp_path, monkeypatch, line):
     monkeypatch.chdir(place)
@@ -142,6 +168,46 @@ def test_parts_that_are_not_there_are_reported(place, tmp_path, monkeypatch, lin
 def test_words_belong_to_a_list(tmp_path):
     with pytest.raises(ArgonautError, match="words of a corpus of kind folder; expected kind htk"):
         import_corpus("folder", tmp_path, words="a.mlf")
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda text: text.replace("a_s", "ah_s").replace("b_s", "bh_s").replace("c_s", "ch_s"), "phone '[abc]h'"),
+        (lambda text: text.replace("sil_s", "pau_s"), "phone 'pau'; expected those of the dictionary"),
+        (lambda text: re.sub(r"(?m)^(\d+) (\d+) ", lambda row: f"{row[1]}0 {row[2]}0 ", text), "frames of 10 ms"),
+        (lambda text: text.replace("corpus/s", "corpus/t"), "no alignment of s"),
+    ],
+)
+def test_faults_of_given_alignments_are_found_before_features_are_computed(
+    place, tmp_path, monkeypatch, capfd, change, fault
+):
+    monkeypatch.chdir(place)
+    (tmp_path / "states.mlf").write_text(change(Path("states.mlf").read_text()))
+    write_mlf(
+        tmp_path / "words.mlf", ((key, [Label(None, None, w) for w in ("AB",)]) for key in read_mlf("states.mlf"))
+    )
+    given = ("--data", "audio.scp", "--alignments", tmp_path / "states.mlf", "--words", tmp_path / "words.mlf")
+    arguments = (*given, "--dict", "words.dict", "--min-minutes", "0.5", "--out", tmp_path / "exp", "--to", "lists")
+    assert main(["recipe", "own", *map(str, arguments)]) == 2
+    assert re.search(
+        rf"states.mlf.*: none of \d+ alignments can be used; first error: .*{fault}", capfd.readouterr().err
+    )
+    assert not (tmp_path / "exp" / "words.dict").exists()
+
+
+def test_one_fault_of_given_alignments_is_reported_before_features_are_computed(place, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(place)
+    (tmp_path / "states.mlf").write_text(Path("states.mlf").read_text().replace("corpus/s0-0", "corpus/t"))
+    write_mlf(
+        tmp_path / "words.mlf", ((key, [Label(None, None, w) for w in ("AB",)]) for key in read_mlf("states.mlf"))
+    )
+    given = ("--data", "audio.scp", "--alignments", tmp_path / "states.mlf", "--words", tmp_path / "words.mlf")
+    speakers = ("--dev-speakers", "speaker1", "--test-speakers", "speaker2")
+    arguments = (*given, *speakers, "--dict", "words.dict", "--min-minutes", "0.5", "--out", tmp_path / "exp")
+    main(["recipe", "own", *map(str, arguments), "--to", "lists"])
+    assert "no alignment of s0-0; expected one of each utterance" in capfd.readouterr().err
+    assert (tmp_path / "exp" / "words.dict").exists()
 
 
 @pytest.mark.slow

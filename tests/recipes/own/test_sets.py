@@ -125,7 +125,7 @@ def test_the_sample_rate_is_the_highest_that_nearly_all_audio_has(tmp_path, rate
 def test_audio_of_too_low_rates(tmp_path):
     write_wav(tmp_path / "a.wav", np.ones(6000), 6000)
     found = [Utterance("a", "s", ("a",), tmp_path / "a.wav")]
-    with pytest.raises(FormatError, match=r"audio of 6000 Hz \(1 utterances\); expected at least 8000 Hz"):
+    with pytest.raises(FormatError, match=r"audio of 6000 Hz \(1 utterance\); expected at least 8000 Hz"):
         data.sample_rate(Corpus(tuple(found)), found)
 
 

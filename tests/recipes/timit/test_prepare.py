@@ -36,6 +36,15 @@ def test_find_sets_of_the_disc_uses_the_published_speakers(tmp_path):
     assert [u.name for u in sets["test"]] == ["test-dr1-felc0-sx36"]
 
 
+@pytest.mark.parametrize("name", ["SI943.WAV", "si943.wav"])
+def test_words_are_those_of_the_wrd_file_beside_the_audio(tmp_path, name):
+    audio = tmp_path / name
+    words = audio.with_suffix(".WRD" if name.isupper() else ".wrd")
+    write_segments(words, [Segment(0, 10, "new"), Segment(10, 30, "york")])
+    phones = audio.with_suffix(".PHN" if name.isupper() else ".phn")
+    assert corpus.Utterance("test-dr1-faks0-si943", "faks0", audio, phones).words == ["new", "york"]
+
+
 def test_find_sets_of_another_corpus_halves_the_test_speakers(tmp_path):
     write_corpus(tmp_path, ["TRAIN/DR1/AAAA0/SX1", "TEST/DR1/BBBB0/SX1", "TEST/DR1/CCCC0/SX2"])
     sets = corpus.find_sets(tmp_path)

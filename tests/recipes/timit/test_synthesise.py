@@ -12,6 +12,7 @@ import pytest
 
 from readers.audio.audio_file import read_audio
 from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.htk.dictionary import read_dictionary
 from readers.language.grammars.jsgf import jsgf_rules
 from readers.tables.timit import read_segments, read_sentence
 from recipes.timit import synthesise as synthesise_module
@@ -23,7 +24,7 @@ from recipes.timit.synthesis.phones import add_epenthetic_silence, read_phone_ta
 from recipes.timit.synthesis.sentences import make_sentence, read_grammar, words_of
 from recipes.timit.synthesis.sound import noise, resample, set_level
 from recipes.timit.synthesis.speakers import SIZES, Speaker, plan_corpus, read_voices
-from recipes.timit.synthesise import synthesise
+from recipes.timit.synthesise import synthesise, write_language
 
 RATE = 22050
 GRAMMAR = read_grammar(DATA / "sentences.jsgf")
@@ -337,3 +338,26 @@ def test_synthesise_without_the_wheel_says_what_to_install(tmp_path, monkeypatch
     with pytest.raises(ArgonautError, match=r"espeakng_loader: not installed; .*pip install '\.\[demo\]' in the"):
         synthesise(tmp_path, "tiny")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_dictionary_has_every_word_of_the_sentences_in_phones_of_timit(tmp_path):
+    pytest.importorskip("espeakng_loader", reason="the words are spoken by the extra `demo`")
+    write_language(tmp_path, 0)
+    sentences = (tmp_path / "words.txt").read_text().splitlines()
+    entries = read_dictionary(tmp_path / "words.dict")
+    assert len(sentences) == 10_000
+    assert {entry.word for entry in entries} == {word for line in sentences for word in line.split()} | {"<s>", "</s>"}
+    assert {phone for entry in entries for phone in entry.phones} <= set(phone_set())
+    said = {entry.phones: entry.probability for entry in entries if entry.word == "the"}
+    assert set(said) == {("dh", "ax"), ("dh", "ix")}  # before consonants, and before vowels
+    assert sum(said.values()) == pytest.approx(1, abs=0.002)
+    assert [entry.phones for entry in entries if entry.word == "<s>"] == [("h#",)]
+
+
+def test_a_failure_of_the_dictionary_is_named(tmp_path, monkeypatch):
+    pytest.importorskip("espeakng_loader", reason="the words are spoken by the extra `demo`")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['espeakng_loader'] = None")
+    with pytest.raises(ArgonautError, match=r"words.dict: the synthesiser's process ended with status 1: .*; expected"):
+        write_language(tmp_path / "words", 0)
+    assert not list((tmp_path / "words").glob("*.dict"))

@@ -67,5 +67,5 @@ def test_a_configuration_names_it_and_its_options():
 
 def test_a_configuration_is_refused_with_its_line():
     text = "maxEpochs=2\nlearningRatesPerSample=0.01\ngradUpdateType=NaturalGradient\nL1RegWeight=0.1"
-    with pytest.raises(ConfigError, match=r"a\.cntk:4: L1RegWeight: given; expected none beside gradUpdateType="):
+    with pytest.raises(ConfigError, match=r"a\.cntk:4: L1RegWeight is given; expected none beside gradUpdateType="):
         training_options(Config.from_text(text, "a.cntk"))

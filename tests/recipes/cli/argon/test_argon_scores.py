@@ -137,6 +137,14 @@ def test_faults_of_archives_are_named(user, archive):
     assert "small.ark: 3 outputs, but state" in fault("--scores", "small.ark")
 
 
+def test_an_empty_matrix_at_the_beginning_is_one_lost_utterance(user, archive):
+    others = Path("scores.ark").read_bytes()
+    Path("scores.ark").write_bytes(b"empty \0BCM " + bytes(16) + others)
+    outcome = user.run("argon", *BY_SCORES, "--scores", "scores.ark")
+    assert outcome.out[-1].startswith("utterances: 6 done, 0 skipped, 1 failed")
+    assert any("scores.ark:6: 0 frames of 0 values; expected at least one" in line for line in outcome.err)
+
+
 def test_one_bad_matrix_is_one_lost_utterance(user, archive):
     with Path("scores.ark").open("ab") as file:
         write_matrix(file, "small", np.zeros((5, 3)))

@@ -52,9 +52,9 @@ def test_graph_and_model_that_do_not_match(user, old, new, message):
 
 def test_graph_and_language_model_that_do_not_match(user):
     user.replace("lm.arpa", "CAB", "TAXI")
-    assert re.match(r"graph/graph\.dg: 1 words are not in the language model: CAB; expected", user.decode().fault)
+    assert re.match(r"graph/graph\.dg: 1 word not in the language model: CAB; expected", user.decode().fault)
     fault = user.run("graph", *GRAPH, "--out", "new").fault
-    assert fault.startswith("states.list + dict + lm.arpa: dictionary: 1 words are not in the language model: CAB; ")
+    assert fault.startswith("states.list + dict + lm.arpa: dictionary: 1 word not in the language model: CAB; ")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.recipes.systems.small_system import CNTK, DECODE, FIRST_OF_TEST, NUM_
 AUDIO = f"audio/{FIRST_OF_TEST}.wav"
 TRAINED = "with which model/net was trained"
 ANYWAY = "; --ignore-feature-mismatch uses them anyway"
-UPSAMPLE = "the option upsample accepts audio without the upper frequencies"
+UPSAMPLE = "--upsample accepts audio without the upper frequencies"
 ALIGN = (
     *("-graph", "graph/graph.dg", "-am", "model/net", "-cntkmap", "graph/cntkmap", "--dict", "dict"),
     *("-alignmlf", "words.mlf", "-outmlf", "hyp.mlf"),
@@ -75,7 +75,7 @@ def test_audio_of_a_higher_rate_is_resampled(user):
         samples, rate = read_audio(path)
         other = resample(samples, rate, 44100)
         soundfile.write(path, np.stack([0 * other, other], axis=1).astype(np.int16), 44100)
-    channel = f"error: {AUDIO}: 2 channels; expected one; choose it by the option channel (0, 1 or mix)"
+    channel = f"error: {AUDIO}: 2 channels; expected one; choose it by --channel (0, 1 or mix)"
     first = user.run("argon", *DECODE, "--features", "hcopy.config", "--stream", AUDIO).err[0]
     assert first.startswith(channel)
     assert user.decode("--features", "hcopy.config", "--channel", 1, infiles="audio.list").status == 0

@@ -301,7 +301,11 @@ def test_bytes_and_open_files_that_are_no_audio(recognizer, tmp_path):
     (tmp_path / "a.txt").write_text("no audio")
     for audio, rate, message in (
         (b"", None, "bytes: empty; expected audio"),
-        (b"no audio at all", None, "bytes: raw samples; expected audio with a header, or the option rate"),
+        (
+            b"no audio at all",
+            None,
+            "bytes: raw samples; expected audio with a header, or the option rate",
+        ),
         (b"RIFF", RATE, "bytes: a sample rate beside a file; expected that of its header"),
         (io.StringIO("text"), None, "bytes: open as text; expected a file that is open in binary mode"),
     ):

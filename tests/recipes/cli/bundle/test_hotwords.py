@@ -1,11 +1,14 @@
 """Hotwords on the command line and of Recognizer."""
 
+import pickle
 import re
 
 import pytest
 
 from decoder import Recognizer
+from decoder.g2p import G2P
 from readers.errors import ConfigError, GraphError
+from readers.htk.dictionary import Pronunciation
 from recipes.cli.argon.command import main as argon
 from recipes.cli.main import main
 
@@ -43,6 +46,51 @@ def test_a_grammar_keeps_the_hotwords_that_it_has(recognizer, packed):
     assert before.decoder._phrases == after.decoder._phrases == {("BA",): CERTAIN}
     assert before.transcribe(packed / "speech.wav") == after.transcribe(packed / "speech.wav")
     assert recognizer.with_hotwords(["CAB"]).with_grammar(["AB C"]).decoder._hotwords is None
+
+
+@pytest.fixture(scope="module")
+def g2p(tmp_path_factory):
+    """A model whose letters are the phones."""
+    words = ("AB", "BA", "CAB", "C", "ABC", "CBA", "BAC", "ACB")
+    path = tmp_path_factory.mktemp("g2p") / "m.g2p"
+    G2P.train([Pronunciation(word, None, None, tuple(word.lower())) for word in words], 2, passes=3).save(path)
+    return path
+
+
+def test_words_that_the_graph_lacks_are_guessed(recognizer, packed, g2p):
+    with pytest.raises(GraphError, match="hotwords: ABC not in"):
+        recognizer.with_hotwords({"ABC": CERTAIN})
+    faults = []
+    hot = recognizer.with_hotwords({"ABC": CERTAIN, "AXB": 1.0}, on_fault=faults.append, g2p=g2p)
+    assert [(entry.word, entry.phones) for entry in hot.guessed] == [("ABC", ("a", "b", "c"))]
+    assert len(faults) == 1
+    assert "hotwords: AXB not in" in str(faults[0])
+    assert hot.transcribe(packed / "speech.wav").text == "ABC"
+    copy = pickle.loads(pickle.dumps(hot))
+    assert (copy.transcribe(packed / "speech.wav").text, copy.guessed) == ("ABC", hot.guessed)
+    assert recognizer.with_hotwords({"BA": 1.0}, g2p=g2p).guessed == ()
+    with pytest.raises(ConfigError, match="guessed hotwords with a grammar, whose words are given"):
+        recognizer.with_grammar(["AB C"]).with_hotwords(["ABC"], g2p=g2p)
+
+
+def test_a_graph_with_guessed_words_finds_the_others_as_before(recognizer, packed, g2p):
+    hot = recognizer.with_hotwords({"CCC": -9.0}, g2p=g2p)
+    assert "CCC" in hot.decoder.graph.words
+    before, after = (one.transcribe(packed / "speech.wav") for one in (recognizer, hot))
+    assert [(one.text, one.start, one.end) for one in after.words] == [(w.text, w.start, w.end) for w in before.words]
+
+
+def test_transcribe_guesses_the_words_of_a_file(packed, g2p, tmp_path, capsys):
+    (tmp_path / "hot").write_text(f"ABC :{CERTAIN}\n")
+    command = ["transcribe", str(packed / "digits.argo"), str(packed / "speech.wav"), "--g2p", str(g2p)]
+    assert main([*command, "--hotwords", str(tmp_path / "hot")]) < 2
+    shown = capsys.readouterr()
+    assert (shown.out, "guessed: ABC: a b c" in shown.err) == ("ABC\n", True)
+    assert main(command) == 2
+    assert "--g2p without --hotwords; expected words of --hotwords" in capsys.readouterr().err
+    (tmp_path / "menu.json").write_text('["AB C"]')
+    assert main([*command, "--hotwords", str(tmp_path / "hot"), "--grammar", str(tmp_path / "menu.json")]) == 2
+    assert "--g2p with --grammar, whose words are given" in capsys.readouterr().err
 
 
 def test_transcribe_reads_a_file(packed, tmp_path, capsys):

@@ -155,6 +155,34 @@ def test_a_directory_that_cannot_be_made_is_refused_before_the_work(here, monkey
     assert here.run(*RUN, "-").fault == "standard input: empty; expected audio"
 
 
+def test_speech_that_is_in_no_word_is_told(here, monkeypatch):
+    from decoder.recognizer import recording
+
+    here.write("none.jsgf", "#JSGF V1.0; grammar g; public <s> = <NULL>;")
+    talk = speak(["AB", "C"] * 4, np.random.default_rng(3))[0]
+    spoken = [6.0, 6.0 + len(talk) / RATE]
+    write_wav("talk.wav", np.concatenate([32768 * silence(6 * RATE), talk, 32768 * silence(4 * RATE)]), RATE)
+    command = (*RUN, "talk.wav", "--grammar", "none.jsgf", "--format", "json")
+    whole = here.run(*command)
+    assert whole.status == 1  # nothing else was recognised
+    reason = json.loads(whole.out[0])["reason"]
+    assert whole.err == [f"unfinished: talk.wav: {reason}"]
+    assert times_of(reason) == pytest.approx(spoken, abs=0.3)
+
+    live = [line for line in map(json.loads, here.run(*command, "--stream").out) if line["type"] == "final"]
+    assert [line["text"] for line in live] == [""]
+    assert times_of(live[0]["reason"]) == pytest.approx(spoken, abs=1.0)  # the mean is another one
+    monkeypatch.setattr(recording.AudioOptions.__init__, "__defaults__", (None, False, None, 1.0))
+    part, _, divided = json.loads(here.run(*command).out[0])["reason"].partition(" s: ")
+    assert float(part.split("-")[0]) > 2.0
+    assert times_of(divided) == pytest.approx(spoken, abs=1.0)
+
+
+def times_of(reason: str) -> list[float]:
+    """The seconds in a line about speech that is in no word."""
+    return [float(time) for time in re.fullmatch(r"speech at ([\d.]+)-([\d.]+) s is in no word", reason).groups()]
+
+
 def test_live_audio_is_printed_as_it_ends(here, long, monkeypatch):
     content = np.round(long * 32768).astype("<i2").tobytes()
     pipe(monkeypatch, content)

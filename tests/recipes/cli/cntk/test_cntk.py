@@ -315,7 +315,7 @@ def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
         (["Train=[action=fly]"], r"action fly is unknown; expected train"),
         (["command=Trane"], r"Trane is not set.*did you mean Train"),
         (["Train=[SGD=[momentumPerMBs=1]]"], r"SGD\.momentumPerMBs is not known here; did you mean momentumPerMB"),
-        (["Train=[SGD=[gradUpdateType=RmsPorp]]"], r"gradUpdateType is RmsPorp; expected none, AdaGrad, RmsProp"),
+        (["Train=[SGD=[gradUpdateType=RmsPorp]]"], r"gradUpdateType is 'RmsPorp'; expected none, AdaGrad, RmsProp"),
         (["Train=[SimpleNetworkBuilder=[rnnType=DEEPRNN]]"], r"rnnType DEEPRNN: not built \(deep .*; expected one of"),
         (["Train=[SimpleNetworkBuilder=[layerSizes=13:16:3]]"], "reader: features has dimension 12; expected 13"),
         (["Train=[SimpleNetworkBuilder=[layerSizes=12:16:4]]"], "reader: labels has dimension 3; expected 4"),

@@ -146,7 +146,7 @@ def test_adapt_with_the_tools_key_without_regularisation_and_resumed(corpus, cap
         (["Adapt=[refNodeName=PosteriorProp]"], r"node 'PosteriorProp': not in the network; did you mean Posterior"),
         (["Adapt=[refNodeName=W0]"], r"node 'W0' .*: 10x2; expected a column per frame"),
         (["Adapt=[refNodeName=features]"], r"refNodeName features: 2 rows; expected 3, as the labels labels that it"),
-        (["Adapt=[SGD=[adaptationRegWeight=1.5]]"], r"adaptationRegWeight: 1\.5; expected 0 <= weight <= 1"),
+        (["Adapt=[SGD=[adaptationRegWeight=1.5]]"], r"adaptationRegWeight is 1\.5; expected 0 to 1"),
     ],
 )
 def test_faults_of_adapt(corpus, capsys, arguments, message):
