@@ -18,8 +18,9 @@ import numpy as np
 
 from decoder.lattices.links import ScoredLinks, weigh
 from decoder.scoring.error_counts import SENTENCE_MARKS
+from readers.common.text import SENT_START
 from readers.errors import GraphError
-from readers.htk.slf import NULL_WORD, SENT_END, SENT_START, Division, Lattice
+from readers.htk.slf import NULL_WORD, SENT_END, Division, Lattice
 from readers.htk.units import TICKS_PER_SECOND
 
 MAX_NODES = 100_000

@@ -5,8 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
+from readers.common.text import SENT_START
 from readers.errors import GraphError
-from readers.htk.slf import NULL_WORD, SENT_START, Lattice
+from readers.htk.slf import NULL_WORD, Lattice
 
 STARTS = frozenset({NULL_WORD, SENT_START, "<s>"})  # what comes before the first word
 MOST = 1e30  # sums of so large scores stay finite in float32

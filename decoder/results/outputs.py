@@ -20,8 +20,9 @@ from decoder.search.decoder import Decoder, DecodingResult, SearchOptions
 from decoder.search.lattice import NEW_SENTENCE, WordLattice
 from decoder.search.path import model_instances, word_steps
 from decoder.search.search_graph import silence_models
+from readers.common.text import SENT_START
 from readers.htk.mlf import Label
-from readers.htk.slf import NULL_WORD, QUIET, SENT_START, Lattice, quiet_field
+from readers.htk.slf import NULL_WORD, QUIET, Lattice, quiet_field
 from readers.htk.units import TICKS_PER_FRAME, TICKS_PER_SECOND
 
 SCORE_DECIMALS = 6

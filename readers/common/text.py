@@ -26,6 +26,7 @@ _INVISIBLE_AT_ENDS = re.compile(rf"(?<!\S)[{INVISIBLE}]+|[{INVISIBLE}]+(?!\S)")
 _ESCAPES = re.compile(r"\\([0-7]{3})|\\(.)", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+](?:inf|infinity|nan)", re.IGNORECASE)
 ROWS_AT_ONCE = 50000
+SENT_START = "!SENT_START"  # begins a sentence in HTK's lattices, and in n-best lists
 Entry = TypeVar("Entry")
 _NEEDS_QUOTES = re.compile(r"""[\s"'\\]|[^\x20-\x7e]""")
 _NEEDS_QUOTES_EVEN_IF_PRINTABLE = re.compile(r"""[\s"'\\]""")

@@ -24,7 +24,6 @@ from readers.errors import FormatError, GraphError
 from readers.htk.units import TICKS_PER_SECOND
 
 NULL_WORD = "!NULL"
-SENT_START = "!SENT_START"
 SENT_END = "!SENT_END"
 MOST_VARIANTS = 2**31 - 1
 MOST_SECONDS = 1e9

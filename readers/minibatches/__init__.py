@@ -9,6 +9,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "base": ["Minibatch", "Reader", "Utterance", "Writer", "open_reader", "open_writer"],
+        "excerpts": ["ExcerptOptions", "Excerpts"],
         "indicators": ["Indicators"],
         "excerpts": ["ExcerptOptions", "Excerpts"],
         "masks": ["MaskOptions"],

@@ -13,9 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from readers.common.files import atomic_write
-from readers.common.text import is_count, read_lines, to_number
+from readers.common.text import SENT_START, is_count, read_lines, to_number
 from readers.errors import FormatError
-from readers.htk.slf import SENT_START
 
 SCORE_COLUMNS = ("acoustic", "lm")
 LINE = "`utterance acoustic lm number-of-words word ...`"

@@ -1,4 +1,7 @@
-"""Folders and files stay small: a folder that is no catalogue has at most 14 entries, a file at most 400 lines."""
+"""Folders and files stay small: a folder that is no catalogue has at most 14 entries, a file at most 500 lines.
+
+A file of 450 lines that is one idea is fine; beyond 500 it probably has two.
+"""
 
 import ast
 from collections import defaultdict
@@ -8,7 +11,7 @@ import pytest
 
 from tests.structure.test_imports import ROOMS, ROOT
 
-MAX_ENTRIES, MAX_LINES = 14, 400
+MAX_ENTRIES, MAX_LINES = 14, 500
 FOLDERS = (*ROOMS, "benchmarks", "docs", "tests")
 GENERATED = ("__pycache__", "docs/reference/api", ".ipynb_checkpoints")
 
