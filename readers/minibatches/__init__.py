@@ -11,7 +11,6 @@ __all__, __getattr__ = face(
         "base": ["Minibatch", "Reader", "Utterance", "Writer", "open_reader", "open_writer"],
         "excerpts": ["ExcerptOptions", "Excerpts"],
         "indicators": ["Indicators"],
-        "excerpts": ["ExcerptOptions", "Excerpts"],
         "masks": ["MaskOptions"],
         "sequence_layout": ["SequenceLayout"],
         "sequence_pairs": ["PairLayout"],
