@@ -220,22 +220,18 @@ def wildcard(pattern: str) -> str:
     return first + "".join(f"(?>.*?{piece})" for piece in middle) + ".*" + last
 
 
-class Keyed(Protocol):
+class Logical(Protocol):
     """An entry of a list of utterances."""
 
     @property
-    def key(self) -> str:
-        """The key of the utterance."""
+    def logical(self) -> str:
+        """The name from which its key was made."""
         ...
 
 
-def apart_by_extension(entry: Keyed, other: Keyed) -> str:
-    """Return a hint for a message about two entries with one key, if their names differ only in the extension; else "".
-
-    An entry of an SCP has the `logical` name from which its key was made.
-    """
-    different = getattr(entry, "logical", entry.key) != getattr(other, "logical", other.key)
-    return "; an extension is not part of the name" if different else ""
+def apart_by_extension(entry: Logical, other: Logical) -> str:
+    """Return a hint for a message about two entries with one key, if their names differ in the extension; else ""."""
+    return "; an extension is not part of the name" if entry.logical != other.logical else ""
 
 
 def compile_expression(text: str, where: str) -> re.Pattern[str]:
