@@ -23,7 +23,7 @@ class TextPart(NamedTuple):
     end: int | None = None
 
 
-def text_parts(path: str | os.PathLike) -> list[TextPart]:
+def text_parts(path: str | Path) -> list[TextPart]:
     """Divide a text into parts of PART_BYTES.
 
     Parameters

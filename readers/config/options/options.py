@@ -61,6 +61,7 @@ class Options:
         For a value out of range.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # of subclasses
     _documented: ClassVar[dict[str, tuple[Option, Any]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -96,7 +97,7 @@ class Options:
     @classmethod
     def declared(cls) -> tuple[Option, ...]:
         """Return the declarations of the options, in order; that of a group has the type of its options."""
-        return _declared(cls)
+        return _declared(cls)  # type: ignore[arg-type]  # mypy takes classes for unhashable
 
     @classmethod
     def declaration(cls, name: str) -> Option:

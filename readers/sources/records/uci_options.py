@@ -86,10 +86,12 @@ class LabelKindOptions(Options):
 class UCILabelOptions(UCIBlockOptions):
     """A block of labels."""
 
-    dim: int | None = option(
+    dim: int | None = option(  # type: ignore[assignment]  # not required here
         None, "number of columns, with labelType=regression; a class has one column", unit="columns", least=0
     )
-    type: Literal["category", "regression", "none", "real"] = option("real", "what the columns contain", own=True)
+    type: Literal["category", "regression", "none", "real"] = option(  # type: ignore[assignment]  # more than of features
+        "real", "what the columns contain", own=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +194,7 @@ class LabelMap:
 
     def finish(self) -> None:
         """Write the mapping file if it is new."""
-        if self.grows and self.is_written:
+        if self.grows and self.is_written and self.path is not None:
             write_lines(self.path, self._ids)
             self.grows = False
 
