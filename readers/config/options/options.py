@@ -228,7 +228,7 @@ def _words_of(declared: Option, value: Any) -> list[str]:
     """Return the words of the command line that give an option a value."""
     if declared.type is bool:
         is_refused = declared.default is None and not value
-        return ["--no-" + declared.flag.removeprefix("--") if is_refused else declared.flag]
+        return [f"{declared.flag[:2]}no-{declared.flag[2:]}" if is_refused else declared.flag]
     values = [str(single) for single in value] if declared.several else [str(value)]
     if declared.separator == " ":
         return [declared.flag, *values]
