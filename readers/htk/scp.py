@@ -270,7 +270,7 @@ def read_list(path: str | Path) -> list[str]:
     return [line.strip() for line in read_lines(path, exact=True) if line.strip()]
 
 
-def read_feature_list(path: str | os.PathLike) -> Sequence[ScpEntry]:
+def read_feature_list(path: str | Path) -> Sequence[ScpEntry]:
     """Return the entries of a list of feature files.  Raises FormatError for no entries, and for repeated names."""
     entries = read_scp(path)
     if not entries:

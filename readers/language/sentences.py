@@ -99,7 +99,7 @@ def _newlines(path: str, end: int) -> int:
     return found
 
 
-def read_word_list(path: str | os.PathLike) -> list[str]:
+def read_word_list(path: str | Path) -> list[str]:
     """Read the words of a file with one word per line; blank lines do not matter.
 
     Parameters
