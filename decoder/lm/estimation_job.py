@@ -110,7 +110,7 @@ def _require_all_words(options: EstimationOptions, vocabulary: Iterable[str], wo
         more = f" and {len(missing) - SHOWN_WORDS} more" if len(missing) > SHOWN_WORDS else ""
         raise ConfigError(
             f"{files}: words of the text are missing: {', '.join(missing[:SHOWN_WORDS])}{more}; expected every word of "
-            "the text, or an unknown word (unk) to replace them"
+            "the text, or the option unk to replace them"
         )
 
 

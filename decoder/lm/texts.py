@@ -84,7 +84,7 @@ class TextCheck:
         """Raises FormatError if the first line is that of another kind of file."""
         if not self.lines and facts.first == [HEADER]:
             raise FormatError(
-                f"{self.path}:1: a master label file; expected sentences, one per line, or this file as mlf"
+                f"{self.path}:1: a master label file; expected sentences, one per line, or the option mlf"
             )
         if not self.lines and facts.first == ["\\data\\"]:
             raise FormatError(f"{self.path}: an ARPA language model; expected sentences, one per line")

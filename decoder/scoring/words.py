@@ -90,10 +90,10 @@ def read_words(
         if first != HEADER:
             raise FormatError(
                 f"{path}:1: first line {first[:40]!r}; expected {HEADER}, or all lines as in trn or CTM; "
-                "lines `utterance words` have to be allowed (text)"
+                "for lines `utterance words` use the option text"
             )
     labels = read_mlf(path)
     words = MLFWords(labels, level) if labels.is_large or labels.patterns else dict(MLFWords(labels, level))
     if level and words and not any(words.values()):
-        raise FormatError(f"{path}: no label has a level {level}; expected a level with words, such as 0")
+        raise FormatError(f"{path}: no label has a level {level}; expected the option level with words, such as 0")
     return words

@@ -18,7 +18,7 @@ __all__, __getattr__ = face(
         "mean_subtraction": ["MeanStream", "SlidingMean"],
         "mixtures": ["DiagonalMixture", "FullMixture", "MixtureSums"],
         "model": ["IvectorModel"],
-        "job": ["IvectorExtractResult", "IvectorTrainResult", "extract_ivectors", "train_ivectors"],
+        "job": ["IvectorTrainResult", "extract_ivectors", "train_ivectors"],
         "options": [
             "EstimationChanges",
             "IvectorExtractOptions",

@@ -32,15 +32,12 @@ class IvectorTrainResult:
     ----------
     report : RunReport
         The utterances that were used, and those that could not be, with the reasons.
-    report_path : Path
-        Where the report was written.
     num_gaussians : int
     log_likelihood_per_frame : float
         In the last pass.
     """
 
     report: RunReport
-    report_path: Path
     num_gaussians: int = 0
     log_likelihood_per_frame: float = 0.0
 
@@ -79,15 +76,15 @@ def train_ivectors(
         For a fault in the files that all utterances share; the report lists faults of single utterances.
     """
     output, settings, report = options.output, options.training, RunReport("utterances")
-    state, report_path = Path(f"{output}.state"), Path(f"{output}.report")
-    for path in (output, state, report_path):
+    state = Path(f"{output}.state")
+    for path in (output, state, options.report_path):
         require_writable(path, [options.features, options.speakers])
     units = read_units(options, report)
     with held_alone(f"{output}.lock", output, "a model of its own"):
         training = IvectorTraining(units, settings, runner or thread_runner(1), report)
         if not training.num_units:
-            report.write(report_path)
-            return IvectorTrainResult(report, report_path)
+            report.write(options.report_path)
+            return IvectorTrainResult(report)
         if training.frames < settings.gaussians:
             raise ConfigError(
                 f"{options.features}: {training.frames} frames; expected at least {settings.gaussians}, one for each "
@@ -105,9 +102,9 @@ def train_ivectors(
         trained = training.train(state, log, log_pass, progress)
         training.model(trained, record).save(output)
         state.unlink()
-    report.write(report_path)
+    report.write(options.report_path)
     row = trained.history[-1]
-    return IvectorTrainResult(report, report_path, row["gaussians"], row["log_likelihood_per_frame"])
+    return IvectorTrainResult(report, row["gaussians"], row["log_likelihood_per_frame"])
 
 
 def _record_of(training: IvectorTraining, features: Path, note: Log) -> FeatureRecord:
@@ -126,25 +123,9 @@ def _record_of(training: IvectorTraining, features: Path, note: Log) -> FeatureR
     return record
 
 
-@dataclass(frozen=True)
-class IvectorExtractResult:
-    """What a computation of i-vectors made.
-
-    Attributes
-    ----------
-    report : RunReport
-        The utterances with i-vectors, and those that were lost, with the reasons.
-    report_path : Path
-        Where the report was written.
-    """
-
-    report: RunReport
-    report_path: Path
-
-
 def extract_ivectors(
     options: IvectorExtractOptions, *, runner: Runner | None = None, progress: Progress = silent
-) -> IvectorExtractResult:
+) -> RunReport:
     """Compute the i-vectors of utterances or speakers: files in `options.out`, and a list of them.
 
     Files that are up to date stay, so a run that was stopped goes on from there.
@@ -159,15 +140,16 @@ def extract_ivectors(
 
     Returns
     -------
-    IvectorExtractResult
+    RunReport
+        The utterances with i-vectors, and those that were lost, with the reasons.
 
     Raises
     ------
     ArgonautError, OSError
         For a fault in the files that all utterances share; the report lists faults of single utterances.
     """
-    out, report, report_path = options.out, RunReport("utterances"), Path(f"{options.scp}.report")
-    for path in (options.scp, report_path):
+    out, report = options.out, RunReport("utterances")
+    for path in (options.scp, options.report_path):
         require_writable(path, [options.features, options.speakers, options.model])
     model = IvectorModel.load(options.model)
     changes = {declared.name: value for declared, value in options.estimation.changed()}
@@ -189,8 +171,8 @@ def extract_ivectors(
             extracted |= {each.name: each for each in results}
             progress(len(extracted), total)
     _write_list(options, extracted, report)
-    report.write(report_path)
-    return IvectorExtractResult(report, report_path)
+    report.write(options.report_path)
+    return report
 
 
 def _targets(units: Sequence[Unit], options: IvectorExtractOptions) -> dict[Path, str]:

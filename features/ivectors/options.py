@@ -88,6 +88,11 @@ class IvectorTrainOptions(UnitOptions):
     output: Path = option(help="model to write", flag="-o --output", metavar="MODEL")
     training: TrainingOptions = group(TrainingOptions)
 
+    @property
+    def report_path(self) -> Path:
+        """Where the report is written."""
+        return Path(f"{self.output}.report")
+
 
 @dataclass(frozen=True, kw_only=True)
 class EstimationChanges(Options):
@@ -111,3 +116,8 @@ class IvectorExtractOptions(UnitOptions):
     scp: Path = option(help="list of the utterances' i-vectors to write")
     online: bool = option(False, "a vector for each period of frames, estimated from the frames before it")
     estimation: EstimationChanges = group(EstimationChanges)
+
+    @property
+    def report_path(self) -> Path:
+        """Where the report is written."""
+        return Path(f"{self.scp}.report")

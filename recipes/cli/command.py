@@ -12,7 +12,7 @@ from readers.common.report import Progress, RunReport
 from readers.config.options import Options, given, option
 from recipes.cli.console import progress_display, show_losses
 from recipes.cli.flags import add_flags, options_from
-from recipes.cli.machines import check_machines, open_cluster, open_process_runner, open_runner, scheduler_address
+from recipes.cli.machines import open_cluster, open_processes, scheduler_address
 
 Machines = Literal["", "threads", "processes", "cores"]
 
@@ -21,7 +21,7 @@ Machines = Literal["", "threads", "processes", "cores"]
 class MachineOptions(Options):
     """Where a command works: in threads, in processes or on a Dask cluster."""
 
-    workers: int | None = option(None, "number of threads (default: one per core)", flag="-j --workers")
+    workers: int | None = option(None, "number of threads (default: one per core)", flag="-j --workers", least=1)
     scheduler: str | None = option(
         None,
         "divide the work among the workers of a Dask scheduler: tcp://HOST:PORT, or the file that `dask scheduler "
@@ -31,12 +31,17 @@ class MachineOptions(Options):
     )
     unit: str = given("threads")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_single = self.workers is None or self.scheduler is None
+        self.require("workers", is_single, "is given with {scheduler}; expected only one of them")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessOptions(MachineOptions):
     """Where a command works: in processes, one by default, or on a Dask cluster."""
 
-    workers: int | None = option(None, "number of processes (default: 1)", flag="-j --workers")
+    workers: int | None = option(None, "number of processes (default: 1)", flag="-j --workers", least=1)
     unit: str = given("processes")
 
 
@@ -44,7 +49,7 @@ class ProcessOptions(MachineOptions):
 class CoreOptions(ProcessOptions):
     """Where a command works: in processes, one per core by default, or on a Dask cluster."""
 
-    workers: int | None = option(None, "number of processes (default: one per core)", flag="-j --workers")
+    workers: int | None = option(None, "number of processes (default: one per core)", flag="-j --workers", least=1)
 
 
 @dataclass(frozen=True)
@@ -82,14 +87,17 @@ class Console:
 
         open_here: returns a Runner on this machine, given the number of -j, in place of the usual ones.
         """
+        from readers.common.jobs.runner import thread_runner
+
         machines = self.machines
-        check_machines(machines, machines.unit.removesuffix("es" if machines.unit == "processes" else "s"))
         if machines.scheduler:
             runner = open_cluster(machines.scheduler)
         elif open_here:
             runner = open_here(machines.workers)
+        elif machines.unit == "processes":
+            runner = open_processes(machines.workers or 1)
         else:
-            runner = (open_process_runner if machines.unit == "processes" else open_runner)(machines)
+            runner = thread_runner(machines.workers)
         with contextlib.closing(runner):
             yield runner
 

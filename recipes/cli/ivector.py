@@ -31,7 +31,7 @@ def run_train(options: IvectorTrainOptions, console: Console) -> int:
     with console.runner() as runner, console.progress(runner=runner) as progress:
         result = train_ivectors(options, runner=runner, progress=progress, log=console.log, note=console.note)
     report = result.report
-    show_losses(report, result.report_path, console.verbose, options.features)
+    show_losses(report, options.report_path, console.verbose, options.features)
     if report.num_done:
         extract = f"argonaut ivector extract {options.output} --features {options.features} --out DIR --scp FILE"
         print(
@@ -45,9 +45,8 @@ def run_extract(options: IvectorExtractOptions, console: Console) -> int:
     from features.ivectors.job import extract_ivectors
 
     with console.runner() as runner, console.progress(runner=runner) as progress:
-        result = extract_ivectors(options, runner=runner, progress=progress)
-    report = result.report
-    show_losses(report, result.report_path, console.verbose, options.features)
+        report = extract_ivectors(options, runner=runner, progress=progress)
+    show_losses(report, options.report_path, console.verbose, options.features)
     if report.num_done and report.lost:
         console.note(
             f"{options.scp} lacks the utterances that were lost; leave them out of the other streams of a reader, too"

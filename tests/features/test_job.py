@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from features import FeatureConfig, extract, extract_files
+from features import FeatureConfig, HcopyOptions, extract, extract_files, hcopy
 from features.copying.files import FILES_PER_PROCESS
 from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT
 from readers.audio.audio_file import read_audio, write_sphere, write_wav
@@ -19,6 +19,7 @@ from readers.common.jobs.places import BLAS_THREAD_VARIABLES
 from readers.common.jobs.runner import thread_runner
 from readers.errors import ConfigError
 from readers.htk.parameter_file import kind_name, read_htk, read_htk_header
+from readers.htk.scp import read_scp
 from recipes.cli.main import main
 
 CONFIG = FeatureConfig(target_kind="FBANK_D", num_channels=12, save_with_crc=False)
@@ -108,6 +109,22 @@ def test_hcopy_two_sources_for_one_target_and_a_target_that_is_its_source(tmp_pa
     assert f"{target}: also the target of {pairs[0][0]}" in reasons
     assert f"{pairs[1][0]}: target and source are the same" in reasons
     assert read_htk(target).frames.shape[1] == (1000 - 204) // 80 + 1
+
+
+def test_the_job_reads_the_configuration_once_and_writes_a_list_and_a_report(tmp_path):
+    pairs, config = write_audio(tmp_path, 2), tmp_path / "hcopy.config"
+    config.write_text("TARGETKIND = FBANK_D\nNUMCHANS = 12\nSAVEWITHCRC = F\n")
+    calls = []
+    options = HcopyOptions(config=config, files=pairs[0], script=tmp_path / "list", scp=tmp_path / "scp")
+    (tmp_path / "list").write_text(f"{pairs[1][0]} {pairs[1][1]}\n")
+    assert options.features == dataclasses.replace(CONFIG, target_kind="FBANK_D")
+    config.unlink()
+    result = hcopy(options, progress=lambda done, total: calls.append((done, total)))
+    assert (result.report.num_done, result.report_path) == (2, tmp_path / "feat" / "hcopy.report")
+    assert result.report_path.exists()
+    assert [entry.path for entry in read_scp(tmp_path / "scp")] == [str(target) for _, target in pairs]
+    assert calls == [(1, 2), (2, 2)]
+    np.testing.assert_array_equal(read_htk(pairs[1][1]).frames, extract(read_audio(pairs[1][0])[0], CONFIG, RATE))
 
 
 def test_hcopy_takes_any_runner(tmp_path):
@@ -225,7 +242,7 @@ def test_command_faulty_configuration_is_one_line_and_status_2(tmp_path, capsys,
     [
         ([], "FILE is not given; expected source and target in turn, or --script"),
         (["a.wav"], "a.wav has no target"),
-        (["-j", "0", "a.wav", "a.mfc"], "-j 0: expected at least 1"),
+        (["-j", "0", "a.wav", "a.mfc"], "command line: --workers is 0; expected at least 1"),
     ],
 )
 def test_command_faulty_arguments(tmp_path, capsys, arguments, message):

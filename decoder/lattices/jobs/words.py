@@ -69,7 +69,7 @@ def find_words(options: WordsOptions, *, progress: Progress = silent) -> WordsRe
         if not np.isnan(lattice.time).any():
             return words
         if options.output:
-            raise FormatError(f"{lattice.where}: nodes without times (t=); expected times, or only labels (mlf)")
+            raise FormatError(f"{lattice.where}: nodes without times (t=); expected times, or only the option mlf")
         return [word._replace(start=math.nan, end=math.nan) for word in words]
 
     words, report = reported(options, words_of, progress)

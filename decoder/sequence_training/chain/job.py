@@ -109,7 +109,9 @@ class _Alignments:
         self.places, self.state_map = options.files.read()
         if options.silence not in self.state_map:
             file = options.files.file
-            raise ConfigError(f"{file}: no model '{options.silence}'; expected the states of silence (silence)")
+            raise ConfigError(
+                f"{file}: no model '{options.silence}'; expected the states of silence (the option silence)"
+            )
         self.alignment = read_mlf(options.alignment)
         self.segments: dict[str, tuple[list[int], PhoneSegments]] = {}
 

@@ -226,8 +226,8 @@ def _converter(declared: Option) -> Callable[[str], Any]:
 def _words_of(declared: Option, value: Any) -> list[str]:
     """Return the words of the command line that give an option a value."""
     if declared.type is bool:
-        refused = declared.default is None and not value
-        return ["--" + "no-" * refused + declared.flag[2:]]
+        is_refused = declared.default is None and not value
+        return ["--no-" + declared.flag.removeprefix("--") if is_refused else declared.flag]
     values = [str(single) for single in value] if declared.several else [str(value)]
     if declared.separator == " ":
         return [declared.flag, *values]

@@ -12,8 +12,9 @@ from typing import Any
 from readers.common.environment import available_cores, one_blas_thread, using_cores
 from readers.common.faults import is_shortage
 from readers.errors import ArgonautError, ConfigError
+from recipes.cli.command import MachineOptions
 from recipes.cli.console import one_line
-from recipes.cli.machines import add_scheduler_option, open_cluster, print_line
+from recipes.cli.machines import open_cluster, print_line, scheduler_address
 
 PATIENCE = 10.0  # seconds in which a process may finish its shard after Ctrl-C
 BYTES_PER_SECOND = 16_000  # of 40 features every 10 ms, or of compressed audio
@@ -28,7 +29,8 @@ def add_process_options(group) -> None:
         metavar="N",
         help="divide the list among N processes, which share the cores of --threads (default: threads of one process)",
     )
-    add_scheduler_option(group)
+    text = MachineOptions.declaration("scheduler").help
+    group.add_argument("--scheduler", metavar="ADDRESS", type=scheduler_address, help=text)
 
 
 def check_processes(arguments: argparse.Namespace) -> None:

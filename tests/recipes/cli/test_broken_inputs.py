@@ -300,7 +300,7 @@ EMPTY = [
     ("out.scp", "write", "out.scp: 0 paths for 6 utterances; expected one path for each line of the reader's SCP"),
     ("hcopy.config", "hcopy", "hcopy.config: no TARGETKIND; expected for instance TARGETKIND = FBANK_Z_D_A"),
     ("hcopy.config", "decode audio", "hcopy.config: no TARGETKIND; expected for instance TARGETKIND = FBANK_Z_D_A"),
-    ("hcopy.list", "hcopy", "hcopy.list: no files; expected `source target`, or -S LIST"),
+    ("hcopy.list", "hcopy", "hcopy.list: no files; expected a line `source target` for each file"),
     ("audio.list", "decode audio", "audio.list: no files; expected at least one"),
     ("text", "estimate", "text: no sentences; expected one per line"),
     ("words.mlf", "score", "words.mlf:1: first line ''; expected #!MLF!#"),

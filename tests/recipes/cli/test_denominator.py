@@ -272,8 +272,11 @@ def test_if_nothing_could_be_done_an_archive_stays(user):
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        (("-j", "0"), "-j 0: expected at least 1 thread"),
-        (("-j", "1", "--scheduler", "tcp://x"), "command line: -j and --scheduler; expected only one of them"),
+        (("-j", "0"), "command line: --workers is 0; expected at least 1"),
+        (
+            ("-j", "1", "--scheduler", "tcp://x"),
+            "command line: --workers is given with --scheduler",
+        ),
         (("--density", "0.5"), "--density is 0.5; expected at least 1"),
         (("--lattice-beam", "-1"), "--lattice-beam is -1; expected at least 0"),
         (("--words", "none.mlf"), "none.mlf: No such file or directory"),

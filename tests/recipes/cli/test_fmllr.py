@@ -136,8 +136,8 @@ def test_lost_utterances_are_named(aligned):
     ("arguments", "message"),
     [
         (("--dim", "0"), "command line: --dim is 0; expected 1 to 10000"),
-        (("-j", "0"), "-j 0: expected at least 1 thread"),
-        (("--min-frames", "0"), "command line: --min-frames is 0; expected at least 1 frames"),
+        (("-j", "0"), "command line: --workers is 0; expected at least 1"),
+        (("--min-frames", "0"), "command line: --min-frames is 0; expected at least 1 frame"),
         (
             ("--silence", "pau"),
             "command line: --silence is pau, and there is no state pau_s2; expected",

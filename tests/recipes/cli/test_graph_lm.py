@@ -236,7 +236,7 @@ def test_lm_without_a_text_says_so(task, capsys):
 def test_words_outside_the_vocabulary_name_its_file_and_the_way_out(task, capsys):
     (task / "few").write_text("X\n")
     assert estimate(task, "--vocabulary", str(task / "few")) == 2
-    message = f"{task / 'few'}: words of the text are missing: Y; expected every word of the text, or an unknown"
+    message = f"{task / 'few'}: words of the text are missing: Y; expected every word of the text, or --unk"
     assert message in capsys.readouterr().err
     assert estimate(task, "--vocabulary", str(task / "few"), "--unk", "<unk>") == 0
     assert estimate(task, "--vocabulary", str(task / "dict")) == 2

@@ -204,7 +204,10 @@ def test_a_cluster_gives_the_same_bits(corpus, capsys):
         assert Path(f"c/s{number}.ivec").read_bytes() == Path(f"out/s{number}.ivec").read_bytes()
     capsys.readouterr()
     assert train("--scheduler", "tcp://127.0.0.1:1") == 2
-    assert capsys.readouterr().err == "error: command line: -j and --scheduler; expected only one of them\n"
+    assert (
+        capsys.readouterr().err
+        == "error: command line: --workers is given with --scheduler; expected only one of them\n"
+    )
 
 
 def test_info_shows_a_model(corpus, capsys):
@@ -274,7 +277,7 @@ def test_utterances_that_are_lost(corpus, capsys):
         (("--speaker-pattern", "("), "speaker pattern: '(': missing )"),
         (("--gaussians", 0), "command line: --gaussians is 0; expected 1 to 65536"),
         (("--select", 0), "command line: --select is 0; expected 1 to 65536"),
-        (("-j", 0), "-j 0: expected at least 1 thread"),
+        (("-j", 0), "command line: --workers is 0; expected at least 1"),
         (("--features", "empty"), "empty: no entries; expected a feature file on each line"),
         (("--features", "twice"), "twice:2: 'a' is already at twice:1; expected each name once"),
         (("-o", "list.scp"), "list.scp: is an input and would be overwritten"),

@@ -40,7 +40,7 @@ def test_words_without_times(place, capsys, by):
     path.write_text(re.sub(r" t=\S+", "", path.read_text()))
     code, shown = run(place, capsys, "words", "--by", by, "-o", place / "w.ctm")
     assert code == 1
-    assert "test2.lat: nodes without times (t=); expected times, or only labels (mlf)" in shown.err
+    assert "test2.lat: nodes without times (t=); expected times, or only --mlf" in shown.err
     assert "u2" not in read_ctm(place / "w.ctm")
     code, _ = run(place, capsys, "words", "--by", by, "--mlf", place / "w.mlf")
     assert code == 0

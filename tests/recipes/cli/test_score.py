@@ -81,8 +81,8 @@ def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
         (["--level", "-1"], "command line: --level is -1; expected at least 0"),
         (["--reference-level", "-2"], "command line: --reference-level is -2; expected at least 0"),
         (["--hypothesis-level", "-1", "--boundaries"], "command line: --hypothesis-level is -1; expected at least 0"),
-        (["--hypothesis-level", "1"], "hyp: no label has a level 1; expected a level with words, such as 0"),
-        (["--level", "1"], "ref: no label has a level 1; expected a level with words, such as 0"),
+        (["--hypothesis-level", "1"], "hyp: no label has a level 1; expected --level with words, such as 0"),
+        (["--level", "1"], "ref: no label has a level 1; expected --level with words, such as 0"),
         (["--fold", "none.map"], "argonaut score: argument --fold: none.map: no such file; expected a file or timit39"),
         (["--speakers", "*-*"], "speaker mask '*-*' has no '%'"),
         (["--picture", "ref/x.png"], "ref/x.png: cannot be written: ref is not a directory; expected one"),
@@ -164,8 +164,8 @@ def test_named_lines_are_not_guessed_and_are_there_once(mlf, tmp_path, capsys):
     (tmp_path / "other").write_text(FORMS["text"])
     assert main(["score", mlf("words", a="X Y"), "other"]) == 2
     assert capsys.readouterr().err == (
-        "error: other:1: first line 'a X Y'; expected #!MLF!#, or all lines as in trn or CTM; lines "
-        "`utterance words` have to be allowed (text)\n"
+        "error: other:1: first line 'a X Y'; expected #!MLF!#, or all lines as in trn or CTM; for lines "
+        "`utterance words` use --text\n"
     )
     (tmp_path / "other").write_text("a X Y\na X\n")
     assert main(["score", "words", "other", "--text"]) == 2

@@ -15,11 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from readers.audio.audio_file import write_wav
+from readers.errors import FormatError
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.parameter_file import read_htk, write_htk
 from readers.htk.scp import write_pairs
 from recipes.cli import cntk
 from recipes.cli.argon import command as argon
+from recipes.cli.console import one_line
 from recipes.cli.main import main
 
 RATE, HOP, WINDOW = 16000, 160, 400  # samples per second, frame and window
@@ -252,6 +254,7 @@ def loss(user: User, outcome: Outcome, report: str) -> str:
     lines = (user.root / report).read_text().splitlines()
     assert len(lines) == 2, lines
     name, outcome_of_item, reason = lines[1].split("\t")
+    reason = one_line(FormatError(reason))  # names options as flags
     told = [line for line in outcome.err if line.startswith((f"{outcome_of_item}: ", "error: "))]
     assert told in ([f"{outcome_of_item}: {name}: {reason}"], [f"{outcome_of_item}: {reason}"])
     assert not any("Traceback" in line for line in outcome.err)

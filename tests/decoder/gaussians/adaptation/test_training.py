@@ -185,7 +185,7 @@ def test_options_out_of_range_are_refused(utterances):
     for name, value in (("splice", 21), ("dim", 0), ("gaussians", 0), ("passes", 0), ("rounds", -1)):
         with pytest.raises(ConfigError, match=rf"^{name} is {value}; expected "):
             AdaptationOptions(**{name: value})
-    with pytest.raises(ConfigError, match=r"^min_frames is 0; expected at least 1 frames"):
+    with pytest.raises(ConfigError, match=r"^min_frames is 0; expected at least 1 frame"):
         SpeakerOptions(min_frames=0)
     with pytest.raises(ConfigError, match=r"^fmllr: 40 values after LDA; expected at most 27"):
         job_of(utterances, AdaptationOptions(dim=40)).begin()

@@ -237,7 +237,7 @@ def test_raw_samples_as_files(user):
         (("--encoding", "s8"), "command line: --encoding is given without --rate; expected the sampling rate, too"),
         (
             ("--rate", "8000", "--encoding", "pcm"),
-            "command line: --encoding is pcm; expected one of s16le, s16be",
+            "command line: --encoding is 'pcm'; expected one of s16le, s16be",
         ),
         (("--rate", "0"), "command line: --rate is 0; expected at least 1 Hz"),
     ],

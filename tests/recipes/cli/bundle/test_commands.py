@@ -189,7 +189,7 @@ def test_files_that_fail_are_told_and_the_others_done(here):
             ("speech.wav", "speech.wav", "--format", "ctm"),
             "speech.wav: the same name as speech.wav; expected different",
         ),
-        (("speech.wav", "--channel", "left"), "--channel is left; expected a number from 0, or mix"),
+        (("speech.wav", "--channel", "left"), "--channel is 'left'; expected a number from 0, or mix"),
         (("speech.wav", "--encoding", "u8"), "--encoding is given without --rate; expected the sampling rate, too"),
         (("speech.wav", "--channels", "2"), "--channels is given without --rate; expected the sampling rate, too"),
         (("speech.wav", "--rate", "8000", "--channels", "0"), "--channels is 0; expected 1 to 1024"),
