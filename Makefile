@@ -33,6 +33,7 @@ lint: develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/mypy
 
 format: develop
 	$(BIN)/ruff format .

@@ -18,13 +18,38 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "decoder.recognizer": [
-        "Bundle", "ForcedAligner", "Grammar", "Recognizer", "Transcript", "Word", "pack",
+    "acoustic.training": ["TrainingOptions", "train"],
+    "decoder.alignment": ["AverageOptions", "AverageResult", "average", "score_boundaries"],
+    "decoder.g2p": [
+        "G2P", "G2PApplyOptions", "G2PMeasureOptions", "G2PTrainOptions", "ImportOptions", "ImportResult", "apply_g2p",
+        "import_recordings", "measure_g2p", "train_g2p",
     ],
+    "decoder.gaussians": ["FlatStartOptions", "FlatStartResult", "FlatStartSettings", "flat_start"],
+    "decoder.gaussians.adaptation": ["FmllrApplyOptions", "FmllrTrainOptions", "apply_fmllr", "train_fmllr"],
+    "decoder.grammars": ["GraphDictionary", "GraphFiles", "GraphResult", "make_graph"],
+    "decoder.graph": ["GraphOptions"],
+    "decoder.lattices.jobs": [
+        "CombineOptions", "ConsensusOptions", "DeterminiseOptions", "KaldiOptions", "NbestOptions", "OpenFstOptions",
+        "OracleOptions", "RescoreListsOptions", "RescoreOptions", "WordsOptions", "combine_lattices",
+        "determinise_lattices", "extract_nbest", "find_consensus", "find_oracle", "find_words", "rescore_lattices",
+        "rescore_nbest", "write_kaldi", "write_openfst",
+    ],
+    "decoder.lm": [
+        "EstimationOptions", "LanguageModel", "PerplexityOptions", "TextOptions", "estimate_from_texts",
+        "perplexity_of_texts",
+    ],
+    "decoder.recognizer": ["Bundle", "ForcedAligner", "Grammar", "Recognizer", "Transcript", "Word"],
+    "decoder.scoring": ["ComparedFiles", "ScoreOptions", "ScoreResult", "score_files"],
+    "decoder.search": ["SearchOptions"],
+    "decoder.sequence_training.chain": ["ChainOptions", "ChainResult", "make_chain"],
+    "decoder.sequence_training.lattices": ["DenominatorOptions", "DenominatorResult", "make_lattices"],
     "decoder.tying": ["StateFiles", "TieOptions", "TieResult", "TreeOptions", "tie"],
-    "features": ["FeatureConfig", "hcopy"],
-    "readers.audio": ["read_audio"],
+    "features": ["FeatureConfig", "HcopyOptions", "HcopyResult", "extract", "hcopy"],
+    "features.augmentation": ["AugmentOptions", "AugmentResult", "CopyOptions", "augment"],
+    "features.ivectors": ["IvectorExtractOptions", "IvectorTrainOptions", "extract_ivectors", "train_ivectors"],
+    "readers.audio": ["AudioFileOptions", "read_audio"],
     "readers.config.options": ["OptionFault", "Options"],
+    "readers.dictionaries": ["DictionaryOptions", "WordList"],
     "readers.errors": ["ArgonautError"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -50,10 +50,8 @@ def score_boundaries(options: ComparedFiles) -> BoundaryResult:
         return fold.get(phone, phone) or ""
 
     hypotheses = read_mlf(options.hypothesis)
-    comparison = compare_boundaries(
-        expanded(read_mlf(options.reference), hypotheses), hypotheses, level, {"", *options.ignore}, rename,
-        hypothesis_level,
-    )  # fmt: skip
+    references = expanded(read_mlf(options.reference), hypotheses)
+    comparison = compare_boundaries(references, hypotheses, level, {"", *options.ignore}, rename, hypothesis_level)
     if not comparison.total:
         raise FormatError(f"{options.reference}: no boundaries at level {level}; expected labels to compare")
     report = RunReport("utterances", num_done=comparison.num_utterances)

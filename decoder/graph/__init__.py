@@ -10,6 +10,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
+        "lexicon": ["state_map_of"],
         "options": ["GraphOptions"],
         "monophone": ["DecodingAcceptor", "build_monophone_graph"],
         "phone_models": ["PhoneModels", "distil", "from_trees"],

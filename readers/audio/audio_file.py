@@ -12,9 +12,10 @@ import warnings
 import wave
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.audio.raw import RawFormat
 from readers.audio.sound import Sound, part_stop
@@ -25,8 +26,8 @@ from readers.errors import AudioWarning, ConfigError, FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
 from readers.htk.units import TICKS_PER_SECOND
 
-MIX = "mix"
-AudioSource = str | os.PathLike | bytes | BinaryIO
+MIX: Final = "mix"
+AudioSource = str | Path | bytes | BinaryIO
 Channel = int | Literal["mix"] | None  # counted from 0, or the mean of all; None for audio that has only one
 
 
@@ -37,7 +38,7 @@ def read_audio(
     first: int = 0,
     last: int | None = None,
     notes: list[str] | None = None,
-) -> tuple[np.ndarray, int]:
+) -> tuple[npt.NDArray[np.float32], int]:
     """Read an audio file, or a part of one.
 
     A file that ends before its header says, or whose header has no length, is read to its end; of MP3, bytes before the
@@ -136,7 +137,7 @@ def _read_file(
     return samples, rate
 
 
-def choose_channel(samples: np.ndarray, channel: Channel, where: object) -> np.ndarray:
+def choose_channel(samples: npt.NDArray[np.float32], channel: Channel, where: object) -> npt.NDArray[np.float32]:
     """Return one channel (N,), or the mean of all, of samples (N, channels).  Raises FormatError if it is missing."""
     count = samples.shape[1]
     if channel is None:
@@ -153,7 +154,7 @@ def choose_channel(samples: np.ndarray, channel: Channel, where: object) -> np.n
     return np.ascontiguousarray(samples[:, channel])
 
 
-def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
+def _read_htk_waveform(path: str | Path) -> tuple[npt.NDArray[np.float32], int]:
     try:
         header = read_htk_header(path)
     except FormatError as fault:
@@ -171,7 +172,7 @@ def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
     return read_htk(path).frames.T, rate
 
 
-def is_htk_waveform(path) -> bool:
+def is_htk_waveform(path: str | Path) -> bool:
     """Whether a file begins with the header of an HTK waveform of one channel."""
     try:
         header = read_htk_header(path)
@@ -180,7 +181,7 @@ def is_htk_waveform(path) -> bool:
     return header.base_kind == WAVEFORM and header.dim == 1
 
 
-def _read_without_magic(path, raw: RawFormat) -> tuple[np.ndarray, int]:
+def _read_without_magic(path: str | Path, raw: RawFormat) -> tuple[npt.NDArray[np.float32], int]:
     """Read an HTK waveform or, if the file does not begin with HTK's header, raw samples."""
     raw.check()
     try:
@@ -189,11 +190,11 @@ def _read_without_magic(path, raw: RawFormat) -> tuple[np.ndarray, int]:
         return raw.decode(Path(path).read_bytes(), path), raw.rate
 
 
-def _to_int16(samples: np.ndarray, path) -> np.ndarray:
+def _to_int16(samples: npt.NDArray[Any], path: str | Path) -> npt.NDArray[np.int16]:
     samples = np.asarray(samples)
     if samples.ndim != 1:
         raise ShapeError(f"{path}: samples of shape {samples.shape}; expected one channel, (N,)")
-    rounded = np.rint(samples)
+    rounded: npt.NDArray[Any] = np.rint(samples)
     if samples.size and not (rounded.min() >= -32768 and rounded.max() <= 32767):
         raise ShapeError(
             f"{path}: samples from {samples.min():g} to {samples.max():g}; expected -32768 to 32767; scale them first"
@@ -201,7 +202,7 @@ def _to_int16(samples: np.ndarray, path) -> np.ndarray:
     return rounded.astype("<i2")
 
 
-def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
+def write_wav(path: str | Path, samples: npt.NDArray[Any], sample_rate: int) -> None:
     """Write samples (N,) on the 16-bit scale, rounded, as 16-bit PCM.
 
     Raises ShapeError for values outside of the range of 16 bits.
@@ -214,7 +215,7 @@ def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) ->
         file.writeframes(data.tobytes())
 
 
-def write_sphere(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
+def write_sphere(path: str | Path, samples: npt.NDArray[Any], sample_rate: int) -> None:
     """Write a NIST SPHERE file: 16-bit little-endian PCM with a 1024-byte header.
 
     Parameters
@@ -237,7 +238,7 @@ def write_sphere(path: str | os.PathLike, samples: np.ndarray, sample_rate: int)
         file.write(data.tobytes())
 
 
-def write_flac(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
+def write_flac(path: str | Path, samples: npt.NDArray[Any], sample_rate: int) -> None:
     """Write samples (N,) on the 16-bit scale, rounded, as FLAC with 16 bits.
 
     Raises ShapeError for values outside of the range of 16 bits, and FormatError for a sample rate that FLAC lacks.

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.audio.audio_file import Channel, audio_name, choose_channel, is_htk_waveform, read_audio
 from readers.audio.data_size import NO_LENGTH, UNKNOWN_LENGTH, skipped_bytes, too_few
@@ -51,13 +52,13 @@ class AudioStream(NamedTuple):
     """
 
     rate: int
-    blocks: Iterator[np.ndarray]
+    blocks: Iterator[npt.NDArray[np.float32]]
     num_samples: int | None
     notes: list[str]
 
 
 def open_audio(
-    path: str | os.PathLike | BinaryIO,
+    path: str | Path | BinaryIO,
     block: int,
     rate: int | None = None,
     encoding: str = PCM_16,
@@ -123,12 +124,12 @@ class _Channels(NamedTuple):
 
     rate: int
     channels: int
-    blocks: Iterator[np.ndarray]
+    blocks: Iterator[npt.NDArray[np.float32]]
     num_samples: int | None
     notes: list[str]
 
 
-def _from_file(path, block: int, raw: RawFormat | None) -> _Channels:
+def _from_file(path: str | Path, block: int, raw: RawFormat | None) -> _Channels:
     with Path(path).open("rb") as file:
         head = file.read(HEAD_SIZE)
     form = audio_format(head)
@@ -166,7 +167,7 @@ def _from_copy(pipe: BinaryIO, where: str, block: int, begin: bytes) -> _Channel
     directory = tempfile.TemporaryDirectory(prefix="argonaut-audio-")
     path = os.path.join(directory.name, "audio")  # noqa: PTH118
 
-    def blocks(found: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    def blocks(found: Iterator[npt.NDArray[np.float32]]) -> Iterator[npt.NDArray[np.float32]]:
         with directory:
             try:
                 yield from found
@@ -240,7 +241,7 @@ def _parse_format(content: bytes, where: str) -> RawFormat:
     return form
 
 
-def _raw_file_blocks(path, block: int, form: RawFormat) -> Iterator[np.ndarray]:
+def _raw_file_blocks(path: str | Path, block: int, form: RawFormat) -> Iterator[npt.NDArray[np.float32]]:
     with Path(path).open("rb") as file:
         yield from _raw_blocks(file, path, block, b"", form)
 
@@ -253,7 +254,7 @@ def _raw_blocks(
     form: RawFormat,
     length: int | None = None,
     notes: list[str] | None = None,
-) -> Iterator[np.ndarray]:
+) -> Iterator[npt.NDArray[np.float32]]:
     """Yield samples (n, channels); `length` is what a header says, and `notes` receives what is wrong about it.
 
     Raw samples without a header (notes None) that end within a sample probably have another encoding.
@@ -276,10 +277,12 @@ def _raw_blocks(
             break
     if data and notes is None:
         raise FormatError(f"{where}: ends within a sample; expected {width} bytes per sample")
+    if notes is None:
+        return
     if length is not None and not left and getattr(file, "seekable", bool)():  # a pipe may stay open
         skipped = skipped_bytes(file, b"RIFF", file.tell())
         notes += [too_few(length, skipped)] if skipped else []
-    if left:
+    if left and length is not None:
         notes.append(f"{length - left} bytes of samples, its header says {length}; read to the end")
     elif data:
         notes.append(f"{len(data)} bytes after the last whole sample were skipped")

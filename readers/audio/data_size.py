@@ -55,7 +55,7 @@ def too_few(stated: int, skipped: int) -> str:
     return f"its header says {stated} bytes of samples; {skipped} bytes after them, which are no chunks, were skipped"
 
 
-def data_size(path: str | os.PathLike) -> DataSize | None:
+def data_size(path: str | Path) -> DataSize | None:
     """Return the size of the samples of a WAV, Wave64, AIFF, CAF or AU file; None if it has none or another format."""
     size = Path(path).stat().st_size
     with Path(path).open("rb") as file:

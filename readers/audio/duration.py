@@ -1,6 +1,5 @@
 """How long the audio of a file is, from its header."""
 
-import os
 from pathlib import Path
 
 from readers.audio.sound import Sound
@@ -8,7 +7,7 @@ from readers.common.audio_format import HEAD_SIZE, audio_format
 from readers.errors import FormatError
 
 
-def audio_seconds(path: str | os.PathLike) -> float | None:
+def audio_seconds(path: str | Path) -> float | None:
     """Return the duration that the header of an audio file states.
 
     Parameters

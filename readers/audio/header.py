@@ -1,6 +1,5 @@
 """The headers of audio files: rate, channels and length, without decoding the samples."""
 
-import os
 import stat
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +36,7 @@ class AudioHeader(NamedTuple):
         return self.num_samples / self.rate
 
 
-def read_audio_header(path: str | os.PathLike) -> AudioHeader:
+def read_audio_header(path: str | Path) -> AudioHeader:
     """Read the header of an audio file of any format that `readers.audio.read_audio` reads, except raw samples.
 
     Parameters

@@ -8,7 +8,6 @@ References
 ISO/IEC 11172-3 and 13818-3, for the frames of layer III; G. Bouvigne, "Mp3 Info Tag rev 1", for the header.
 """
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,7 +51,7 @@ class MpegAudio(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def mpeg_audio(path: str | os.PathLike) -> MpegAudio:
+def mpeg_audio(path: str | Path) -> MpegAudio:
     """Find the frames of a file.
 
     Bytes before the first one and after the last whole one are skipped.  Raises FormatError for bytes between two
@@ -63,7 +62,7 @@ def mpeg_audio(path: str | os.PathLike) -> MpegAudio:
     first = _first_frame(data, tagged)
     if first < 0:
         return MpegAudio()
-    frames, skipped = _frames(memoryview(data), first, path)
+    frames, skipped = _frames(data, first, path)
     notes = []
     if first > tagged:
         notes.append(f"{first - tagged} bytes before the first MPEG frame were skipped")
@@ -93,10 +92,10 @@ def mpeg_audio(path: str | os.PathLike) -> MpegAudio:
     return MpegAudio(b"".join([header, *frames]), least, True, tuple(notes))
 
 
-def _frames(view: memoryview, first: int, path: str | os.PathLike) -> tuple[list[memoryview | bytes], int]:
+def _frames(data: bytes, first: int, path: str | Path) -> tuple[list[memoryview | bytes], int]:
     """Return the whole frames from the first one, and the number of bytes after the last one that are no tag."""
-    data = view.obj
-    position, kind, frames = first, mpeg_kind(data, first), []
+    view, frames = memoryview(data), list[memoryview | bytes]()
+    position, kind = first, mpeg_kind(data, first)
     while position < len(data):
         size = mpeg_frame_size(data[position : position + 4])
         if size and mpeg_kind(data, position) == kind:
@@ -167,7 +166,7 @@ def _length_header(frames: list[memoryview | bytes]) -> bytes:
     return (header + content).ljust(mpeg_frame_size(header), b"\0")
 
 
-def _side_size(frame: bytes) -> int:
+def _side_size(frame: bytes | memoryview) -> int:
     """Return the bytes of a frame of layer III between its header and its data."""
     is_first, is_mono = frame[1] >> 3 & 3 == 3, frame[3] >> 6 == 3
     return (17 if is_mono else 32) if is_first else (9 if is_mono else 17)

@@ -29,7 +29,7 @@ class AudioPart(NamedTuple):
     channel: int | None = None
 
 
-def audio_part(name: str | os.PathLike) -> AudioPart:
+def audio_part(name: str | Path) -> AudioPart:
     """Return the part of a file that a name describes.
 
     Parameters

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.errors import ConfigError, FormatError
 
+Decoder = Callable[[bytes], npt.NDArray[np.float32]]
 PCM_16 = "s16le"
 MAX_CHANNELS = 1024  # as in libsndfile
 LOUDEST = 2.0**46  # full scale times 2^31, for floats that hold 32-bit integers; the squares of more overflow
@@ -43,7 +45,7 @@ class RawFormat(NamedTuple):
         """Bytes of the samples of one moment."""
         return ENCODINGS[self.encoding][0] * self.channels
 
-    def decode(self, data: bytes, where: object) -> np.ndarray:
+    def decode(self, data: bytes, where: object) -> npt.NDArray[np.float32]:
         """Return raw samples as (N, channels) float32 on the scale of 16-bit integers.
 
         Raises FormatError if the data end within the samples of one moment, and for samples that are not finite or
@@ -54,10 +56,10 @@ class RawFormat(NamedTuple):
         return decode_samples(data, self.encoding, where).reshape(-1, self.channels)
 
 
-def _numbers(dtype: str, scale: float, offset: float = 0.0) -> tuple[int, Callable[[bytes], np.ndarray]]:
+def _numbers(dtype: str, scale: float, offset: float = 0.0) -> tuple[int, Decoder]:
     """Return (bytes per sample, decoder) of numbers; the 16-bit scale is (number - offset) * scale."""
 
-    def decode(data: bytes) -> np.ndarray:
+    def decode(data: bytes) -> npt.NDArray[np.float32]:
         values = np.frombuffer(data, dtype)
         with np.errstate(all="ignore"):  # bytes of another encoding can be NaN or too large; decode_samples checks
             return ((values.astype(np.float64) - offset) * scale).astype(np.float32)
@@ -65,10 +67,10 @@ def _numbers(dtype: str, scale: float, offset: float = 0.0) -> tuple[int, Callab
     return np.dtype(dtype).itemsize, decode
 
 
-def _three_bytes(dtype: str) -> tuple[int, Callable[[bytes], np.ndarray]]:
+def _three_bytes(dtype: str) -> tuple[int, Decoder]:
     """Return (bytes per sample, decoder) of integers of 24 bits, which become those of 32 bits, of type `dtype`."""
 
-    def decode(data: bytes) -> np.ndarray:
+    def decode(data: bytes) -> npt.NDArray[np.float32]:
         padded = np.zeros((len(data) // 3, 4), np.uint8)
         first = 1 if dtype.startswith("<") else 0
         padded[:, first : first + 3] = np.frombuffer(data, np.uint8).reshape(-1, 3)
@@ -77,14 +79,14 @@ def _three_bytes(dtype: str) -> tuple[int, Callable[[bytes], np.ndarray]]:
     return 3, decode
 
 
-def _mulaw_table() -> np.ndarray:
+def _mulaw_table() -> npt.NDArray[np.float32]:
     """Return the samples of all bytes of ITU-T G.711 mu-law."""
     code = ~np.arange(256) & 0xFF
     magnitude = (((code & 0x0F) << 3) + 0x84 << ((code & 0x70) >> 4)) - 0x84
     return np.where(code & 0x80, -magnitude, magnitude).astype(np.float32)
 
 
-def _alaw_table() -> np.ndarray:
+def _alaw_table() -> npt.NDArray[np.float32]:
     """Return the samples of all bytes of ITU-T G.711 A-law."""
     code = np.arange(256) ^ 0x55
     segment = (code & 0x70) >> 4
@@ -93,7 +95,7 @@ def _alaw_table() -> np.ndarray:
     return np.where(code & 0x80, magnitude, -magnitude).astype(np.float32)
 
 
-def _coded(table: np.ndarray) -> tuple[int, Callable[[bytes], np.ndarray]]:
+def _coded(table: npt.NDArray[np.float32]) -> tuple[int, Decoder]:
     return 1, lambda data: table[np.frombuffer(data, np.uint8)]
 
 
@@ -114,7 +116,7 @@ ENCODINGS = {
 }
 
 
-def decode_samples(data: bytes, encoding: str, where: object) -> np.ndarray:
+def decode_samples(data: bytes, encoding: str, where: object) -> npt.NDArray[np.float32]:
     """Return raw samples as (N,) float32 on the scale of 16-bit integers.
 
     Raises FormatError if the data end within a sample, and for samples that are not finite or exceed LOUDEST.

@@ -1,6 +1,7 @@
 """Changes the sample rate of audio, as a whole or while it arrives, with libsoxr at its high quality."""
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.errors import ConfigError
 
@@ -36,13 +37,15 @@ class Resampler:
 
         self._stream = soxr.ResampleStream(rate, target, 1, dtype="float32", quality=QUALITY)
 
-    def push(self, samples: np.ndarray) -> np.ndarray:
+    def push(self, samples: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Return the samples (m,) float32, m >= 0, that these samples (n,) complete."""
-        return self._stream.resample_chunk(np.asarray(samples, np.float32))
+        completed: npt.NDArray[np.float32] = self._stream.resample_chunk(np.asarray(samples, np.float32))
+        return completed
 
-    def finish(self) -> np.ndarray:
+    def finish(self) -> npt.NDArray[np.float32]:
         """Return the last samples (m,) float32."""
-        return self._stream.resample_chunk(np.zeros(0, np.float32), last=True)
+        completed: npt.NDArray[np.float32] = self._stream.resample_chunk(np.zeros(0, np.float32), last=True)
+        return completed
 
 
 def check_rate(rate: float, where: str) -> None:
@@ -51,7 +54,7 @@ def check_rate(rate: float, where: str) -> None:
         raise ConfigError(f"{where}: sample rate {rate:g} Hz; expected {LOWEST} to {HIGHEST} Hz")
 
 
-def resample(samples: np.ndarray, rate: float, target: float) -> np.ndarray:
+def resample(samples: npt.ArrayLike, rate: float, target: float) -> npt.NDArray[np.float32]:
     """Resample audio as a whole.
 
     Parameters

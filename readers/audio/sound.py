@@ -6,19 +6,22 @@ a note.
 
 import functools
 import io
-import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.audio.data_size import NO_LENGTH, data_size
 from readers.audio.mpeg import mpeg_audio
 from readers.audio.sphere import read_sphere_header
 from readers.common.audio_format import MP3, NIST_SPHERE, WAV
 from readers.errors import FormatError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 FULL_SCALE = 32768.0
 USUAL_FRAMES = 100  # per byte; MP3 has at most 48, FLAC more only in silence
@@ -52,10 +55,11 @@ class Sound:
         For a file that libsndfile does not decode, and damage within MPEG audio.
     """
 
-    def __init__(self, path: str | os.PathLike, form: str):
+    def __init__(self, path: str | Path, form: str):
         import soundfile
 
-        self.path, self.notes = path, []
+        self.path = path
+        self.notes: list[str] = []
         self._least = self._position = 0
         self._ended = False
         header = read_sphere_header(path) if form == NIST_SPHERE else {}
@@ -95,7 +99,7 @@ class Sound:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -103,7 +107,7 @@ class Sound:
         self._file.close()
         self._bytes.close()
 
-    def part(self, first: int = 0, last: int | None = None) -> np.ndarray:
+    def part(self, first: int = 0, last: int | None = None) -> npt.NDArray[np.float32]:
         """Return the samples first..last (N, channels), float32 on the scale of 16-bit integers.
 
         last None is the end of the file.  Raises FormatError for a part that the file does not have, and damage.
@@ -117,10 +121,10 @@ class Sound:
         most = max(1, PIECE // self.channels)
         if end is not None and end - self._position <= USUAL_FRAMES * Path(self.path).stat().st_size:
             most = end - self._position
-        pieces = []
+        pieces: list[npt.NDArray[np.float32]] = []
         while not pieces or (len(pieces[-1]) and self._position != end):
             pieces.append(self.read(most if end is None else min(most, end - self._position)))
-        if last is None or self._position < end:
+        if last is None or end is None or self._position < end:
             self._check_end()
             if self.num_samples is None and (first or last is not None):
                 part_stop(self.path, self._position, first, last)
@@ -139,14 +143,14 @@ class Sound:
             except (soundfile.LibsndfileError, RuntimeError) as fault:
                 raise FormatError(f"{self.path}: no sample {count} ({_reason(fault)}); expected one") from fault
 
-    def blocks(self, size: int) -> Iterator[np.ndarray]:
+    def blocks(self, size: int) -> Iterator[npt.NDArray[np.float32]]:
         """Yield all samples in blocks (n, channels), n <= size, and close the file.  Raises FormatError for damage."""
         with self:
             while len(samples := self.read(size)):
                 yield samples
             self._check_end()
 
-    def read(self, count: int) -> np.ndarray:
+    def read(self, count: int) -> npt.NDArray[np.float32]:
         """Return the next samples (n, channels), n <= count; none at the end.  Raises FormatError for damage."""
         import soundfile
 
@@ -180,11 +184,11 @@ class Sound:
 class _WithSize(io.FileIO):
     """A WAV or CAF file with a size of its samples, for libsndfile, which reads none without it."""
 
-    def __init__(self, path: str | os.PathLike, place: int, form: str, size: int):
+    def __init__(self, path: str | Path, place: int, form: str, size: int):
         super().__init__(path)
         self.place, self.size = place, struct.pack(form, min(size, (1 << 8 * struct.calcsize(form)) - 1))
 
-    def readinto(self, buffer) -> int:
+    def readinto(self, buffer: "WriteableBuffer") -> int:
         begin, count = self.tell(), super().readinto(buffer)
         for position, byte in enumerate(self.size, self.place - begin):
             if 0 <= position < count:
@@ -192,7 +196,7 @@ class _WithSize(io.FileIO):
         return count
 
 
-def full_scale(samples: np.ndarray, narrow: bool) -> np.ndarray:
+def full_scale(samples: npt.NDArray[Any], narrow: bool) -> npt.NDArray[np.float32]:
     """Return what libsndfile has read as float32 on the scale of 16-bit integers.
 
     narrow: whether it has read integers.  Numbers that are too large for float32 become infinite.
@@ -202,7 +206,7 @@ def full_scale(samples: np.ndarray, narrow: bool) -> np.ndarray:
         return samples if narrow else samples * np.float32(FULL_SCALE)
 
 
-def part_stop(path: str | os.PathLike, num_samples: int, first: int, last: int | None) -> int:
+def part_stop(path: str | Path, num_samples: int, first: int, last: int | None) -> int:
     """Return the sample after the last one of a part.  Raises FormatError unless the file has the part."""
     stop = num_samples if last is None else last + 1
     if not 0 <= first < stop <= num_samples:

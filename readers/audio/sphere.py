@@ -4,10 +4,10 @@ The first line is `NIST_1A`, the second the size of the header in bytes; then co
 integer, -r real, -sN string of N characters) up to `end_head`, padded to the size.  Source: NIST SPHERE documentation.
 """
 
-import os
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.text import to_number
 from readers.errors import FormatError
@@ -16,7 +16,7 @@ HEADER_SIZE = 1024
 MAX_HEADER_SIZE = 1 << 20
 
 
-def read_sphere_header(path: str | os.PathLike) -> dict[str, int | float | str]:
+def read_sphere_header(path: str | Path) -> dict[str, int | float | str]:
     """Return the fields of the header.
 
     Raises FormatError, with the line, for a malformed header, and for encodings that libsndfile cannot decode
@@ -64,9 +64,9 @@ def _parse_field(line: str, where: str) -> tuple[str, int | float | str]:
     raise FormatError(f"{where}: {line.strip()[:60]!r}; expected name, -i, -r or -sN, and a value")
 
 
-def sphere_header(samples: np.ndarray, sample_rate: int) -> bytes:
+def sphere_header(samples: npt.NDArray[np.int16], sample_rate: int) -> bytes:
     """Return the 1024-byte header of 16-bit little-endian PCM in one channel; samples (N,) int16."""
-    fields = [
+    fields: list[tuple[str, int | str]] = [
         ("channel_count", 1),
         ("sample_count", len(samples)),
         ("sample_rate", int(sample_rate)),

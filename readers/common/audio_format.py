@@ -1,6 +1,6 @@
 """Recognise audio files by their first bytes, for the readers of audio and for the messages of all others."""
 
-import os
+from pathlib import Path
 
 from readers.errors import FormatError
 
@@ -55,7 +55,7 @@ def audio_format(head: bytes) -> str | None:
     return MP3 if first_mpeg_frame(head[:HEAD_SIZE]) >= 0 else None
 
 
-def refuse_audio(head: bytes, path: str | os.PathLike, expected: str) -> None:
+def refuse_audio(head: bytes, path: str | Path, expected: str) -> None:
     """Raise FormatError if a file that begins with `head` is audio, where `expected` describes another kind of file."""
     form = audio_format(head)
     if form:
@@ -104,7 +104,7 @@ def mpeg_frame_size(head: bytes) -> int:
     return (144 if first or layer == 2 else 72) * bits // _RATES[version][rate] + padding
 
 
-def mpeg_frame_samples(head: bytes) -> int:
+def mpeg_frame_samples(head: bytes | memoryview) -> int:
     """Return the samples per channel of the MPEG audio frame that begins here."""
     layer = 4 - (head[1] >> 1 & 3)
     return 384 if layer == 1 else 576 if layer == 3 and head[1] >> 3 & 3 != 3 else 1152

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import importlib
 import logging
 import multiprocessing
 import os
@@ -121,8 +122,8 @@ def numpys_library() -> Any:
     """The library behind numpy, through its extension module; None if that is not found."""
     import numpy as np  # commands that compute nothing start without it
 
-    with contextlib.suppress(AttributeError, OSError):
-        path = np._core._multiarray_umath.__file__
+    with contextlib.suppress(ImportError, OSError):
+        path = importlib.import_module("numpy._core._multiarray_umath").__file__
         if sys.platform == "win32":  # a module shows its own functions only, not those of the libraries that it uses
             path = next(map(str, Path(np.__file__).parents[1].glob("numpy.libs/*openblas*.dll")), path)
         return ctypes.CDLL(path)

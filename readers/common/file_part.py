@@ -3,9 +3,13 @@
 import mmap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from readers.errors import FormatError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class FilePart:
             raise FormatError(f"{self}: {len(content)} bytes; expected {self.size}; the file is truncated")
         return content
 
-    def map(self, mode: str = "r") -> Any:
+    def map(self, mode: Literal["r", "c"] = "r") -> "npt.NDArray[np.uint8]":
         """Map the bytes into memory.
 
         Parameters
@@ -67,8 +71,8 @@ class FilePart:
         if not self.size:
             return np.zeros(0, np.uint8)
         start = self.offset - self.offset % mmap.ALLOCATIONGRANULARITY
-        whole = np.memmap(self.path, np.uint8, mode, start, (self.offset + self.size - start,)).view(np.ndarray)
-        return whole[self.offset - start :]
+        pages = np.memmap(self.path, np.uint8, mode, start, (self.offset + self.size - start,)).view(np.ndarray)
+        return pages[self.offset - start :]
 
 
 def part_of(path: "str | Path | FilePart") -> FilePart:

@@ -4,21 +4,31 @@ import contextlib
 import errno
 import os
 import socket
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO
+from typing import Any, BinaryIO, Literal, TextIO, overload
 
 from readers.common.temporary import TemporaryPath, remove_open, sync_directory
 from readers.errors import ConfigError
 
-try:
-    import fcntl
-except ImportError:  # Windows
+if sys.platform == "win32":
     fcntl = None
+else:
+    import fcntl
+
+
+@overload
+def atomic_write(path: str | Path, mode: Literal["wb"] = "wb") -> AbstractContextManager[BinaryIO]: ...
+
+
+@overload
+def atomic_write(path: str | Path, mode: Literal["w"]) -> AbstractContextManager[TextIO]: ...
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
+def atomic_write(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[Any]:
     """Open a temporary file beside `path` for writing; on success, flush it to disk and rename it to `path`.
 
     Missing directories are created.  If the body raises, the temporary file is removed and `path` keeps its old
@@ -46,22 +56,22 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
     """
     path = Path(path)
     _refuse_misplaced(path)
-    text = {} if "b" in mode else {"encoding": "utf-8", "errors": "surrogateescape", "newline": "\n"}
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "errors": "surrogateescape", "newline": "\n"}
     if _is_special(path):
         with _naming(path, path), path.open(mode, **text) as file:
             yield file
         return
-    place = Path(os.path.realpath(path))
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with _naming(path, place):
-        temporary = TemporaryPath(place)
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _naming(path, target):
+        temporary = TemporaryPath(target)
     with temporary, _naming(path, temporary.path):
         with temporary.open(mode, **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.path.replace(place)
-        sync_directory(place.parent)
+        temporary.path.replace(target)
+        sync_directory(target.parent)
 
 
 def write_lines(path: str | Path, lines: Iterable[object]) -> None:

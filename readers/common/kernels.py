@@ -20,12 +20,13 @@ import contextlib
 import hashlib
 import itertools
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numba
 import numpy as np
@@ -41,11 +42,12 @@ from numba.core.caching import (
 from numba.core.ccallback import CFunc
 from numba.core.event import Event, Listener, register
 from numba.core.runtime import rtsys
+from numba.core.typing import Signature
 
-try:
-    import fcntl
-except ImportError:  # Windows
+if sys.platform == "win32":
     fcntl = None
+else:
+    import fcntl
 
 from readers.common.environment import compilation
 from readers.errors import KernelCacheWarning
@@ -57,9 +59,18 @@ __all__ = ["UNCOUNTED", "cfunc", "kernel_cache", "njit"]
 UNCOUNTED = {"cache": True, "nogil": True, "_nrt": False}
 
 PROGRAM = str(Path(__file__).parents[2]) + os.sep
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
-def njit(signature: object = None, *, cache: bool = False, **options: Any) -> Any:
+@overload
+def njit(function: Kernel, /) -> Kernel: ...
+
+
+@overload
+def njit(signature: Signature | None = None, *, cache: bool = False, **options: Any) -> Callable[[Kernel], Kernel]: ...
+
+
+def njit(signature: Any = None, *, cache: bool = False, **options: Any) -> Any:
     """Compile a function as `numba.njit` does, but keep it in a `_KernelCache`.
 
     signature: of a function that is compiled at once, for these types alone; cache: whether it is kept; options:
@@ -155,7 +166,7 @@ class _ReadOnlyLocator(InTreeCacheLocator):
 
 class _KernelCacheImpl(CompileResultCacheImpl):
     _locator_classes = (
-        *(_HomeLocator if one is UserWideCacheLocator else one for one in CompileResultCacheImpl._locator_classes),
+        *(_HomeLocator if kind is UserWideCacheLocator else kind for kind in CompileResultCacheImpl._locator_classes),
         _ReadOnlyLocator,
     )
 
@@ -177,11 +188,12 @@ class _KernelFile(IndexDataCacheFile):
             self._save_data(names[key], data)
             self._save_index(names)
 
-    def _load_index(self) -> dict:
+    def _load_index(self) -> dict[object, str]:
         try:
-            return super()._load_index()
+            names: dict[object, str] = super()._load_index()
         except Exception:  # pickle raises exceptions of any kind for damaged data
             return {}
+        return names
 
     def _load_data(self, name: str) -> object:
         try:
@@ -242,7 +254,8 @@ class _KernelCache(FunctionCache):
 
     def _read_only_directories(self) -> list[str]:
         """Return the directories of the function's kernels that are not writable."""
-        locator, directories = self._impl.locator, []
+        locator = self._impl.locator
+        directories: list[str] = []
         if isinstance(locator, UserProvidedCacheLocator) or not hasattr(locator, "_py_file"):
             return directories
         if config.CACHE_DIR:

@@ -8,9 +8,14 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
 from readers.common.text import canonical
 from readers.errors import ConfigError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _EXTENSION = re.compile(r"\.[^./\\:]*$")
 
@@ -69,7 +74,7 @@ def with_tails(keys: Iterable[str]) -> Iterator[str]:
             yield key
 
 
-def hashes_of(names: Iterable[str]):
+def hashes_of(names: Iterable[str]) -> "npt.NDArray[np.int64]":
     """Return a 64-bit hash of each name, (n,) int64; other processes have other hashes."""
     import numpy as np  # commands that compute nothing start without it
 
@@ -90,20 +95,20 @@ class KeySet:
         self._hashes = np.unique(hashes_of(names))
 
     @classmethod
-    def of_hashes(cls, hashes) -> "KeySet":
+    def of_hashes(cls, hashes: "npt.ArrayLike") -> "KeySet":
         """Return the set of the names with these hashes, an array of int64."""
         import numpy as np
 
-        found = cls(())
-        found._hashes = np.unique(np.asarray(hashes, np.int64))
-        return found
+        keys = cls(())
+        keys._hashes = np.unique(np.asarray(hashes, np.int64))
+        return keys
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         number = hash(name)
-        place = self._hashes.searchsorted(number)
-        return bool(place < len(self._hashes) and self._hashes[place] == number)
+        index = self._hashes.searchsorted(number)
+        return bool(index < len(self._hashes) and self._hashes[index] == number)
 
-    def contains(self, hashes):
+    def contains(self, hashes: "npt.NDArray[np.int64]") -> "npt.NDArray[np.bool_]":
         """Return which of (n,) int64 hashes are those of names in the set, (n,) bool."""
         return _member(hashes, self._hashes)
 
@@ -127,61 +132,63 @@ class KeyTable:
 
     def __init__(self, name_of: Callable[[int], str]):
         self._name_of = name_of
-        self._runs: list[tuple] = []  # sorted hashes, their numbers; each run is longer than those after it together
+        # Sorted hashes and their numbers; each run is longer than those after it together.
+        self._runs: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
         self._size = 0
 
     def __len__(self) -> int:
         return self._size
 
-    def extend(self, hashes) -> None:
+    def extend(self, hashes: "npt.NDArray[np.int64]") -> None:
         """Add the names with these hashes, (n,) int64, which get the next numbers."""
         import numpy as np
 
-        found, numbers = hashes, np.arange(self._size, self._size + len(hashes))
+        numbers = np.arange(self._size, self._size + len(hashes))
         self._size += len(hashes)
-        while self._runs and len(self._runs[-1][0]) <= 2 * len(found):
-            before = self._runs.pop()
-            found, numbers = (np.concatenate(pair) for pair in zip(before, (found, numbers)))
-        order = np.argsort(found, kind="stable")
-        self._runs.append((found[order], numbers[order]))
+        while self._runs and len(self._runs[-1][0]) <= 2 * len(hashes):
+            earlier_hashes, earlier_numbers = self._runs.pop()
+            hashes = np.concatenate((earlier_hashes, hashes))
+            numbers = np.concatenate((earlier_numbers, numbers))
+        order = np.argsort(hashes, kind="stable")
+        self._runs.append((hashes[order], numbers[order]))
 
     def find(self, name: str) -> int | None:
         """Return the number of a name, None for a name that was not added."""
         number = hash(name)
         for hashes, numbers in self._runs:
-            place = int(hashes.searchsorted(number))
-            while place < len(hashes) and hashes[place] == number:
-                if self._name_of(int(numbers[place])) == name:
-                    return int(numbers[place])
-                place += 1
+            index = int(hashes.searchsorted(number))
+            while index < len(hashes) and hashes[index] == number:
+                if self._name_of(int(numbers[index])) == name:
+                    return int(numbers[index])
+                index += 1
         return None
 
-    def known(self, hashes):
+    def known(self, hashes: "npt.NDArray[np.int64]") -> "npt.NDArray[np.bool_]":
         """Return which of (n,) int64 hashes are those of names in the table, (n,) bool."""
         import numpy as np
 
-        found = np.zeros(len(hashes), bool)
+        flags = np.zeros(len(hashes), np.bool_)
         for run, _ in self._runs:
-            found |= _member(hashes, run)
-        return found
+            flags |= _member(hashes, run)
+        return flags
 
 
-def _member(hashes, run):
+def _member(hashes: "npt.NDArray[np.int64]", run: "npt.NDArray[np.int64]") -> "npt.NDArray[np.bool_]":
     """Return which hashes are in a sorted array."""
-    places = run.searchsorted(hashes)
-    places[places == len(run)] = 0
-    return run[places] == hashes if len(run) else places < 0
+    indices = run.searchsorted(hashes)
+    indices[indices == len(run)] = 0
+    return run[indices] == hashes if len(run) else indices < 0
 
 
-def several(hashes):
+def several(hashes: "npt.NDArray[np.int64]") -> "npt.NDArray[np.bool_]":
     """Return which of (n,) int64 hashes occur more than once, (n,) bool."""
     import numpy as np
 
     order = np.argsort(hashes, kind="stable")
-    found = hashes[order]
-    equal = np.zeros(len(found) + 1, bool)
-    equal[1:-1] = found[1:] == found[:-1]
-    result = np.empty(len(found), bool)
+    ordered = hashes[order]
+    equal = np.zeros(len(ordered) + 1, np.bool_)
+    equal[1:-1] = ordered[1:] == ordered[:-1]
+    result = np.empty(len(ordered), np.bool_)
     result[order] = equal[1:] | equal[:-1]
     return result
 
@@ -213,16 +220,21 @@ def wildcard(pattern: str) -> str:
     return first + "".join(f"(?>.*?{piece})" for piece in middle) + ".*" + last
 
 
-def apart_by_extension(entry, other) -> str:
-    """Return a hint for a message about two entries with one key, if their names differ only in the extension; else "".
+class Logical(Protocol):
+    """An entry of a list of utterances."""
 
-    An entry has a `key` and, in an SCP, the `logical` name from which the key was made.
-    """
-    names = {getattr(one, "logical", one.key) for one in (entry, other)}
-    return "; an extension is not part of the name" if len(names) > 1 else ""
+    @property
+    def logical(self) -> str:
+        """The name from which its key was made."""
+        ...
 
 
-def compile_expression(text: str, where: str) -> re.Pattern:
+def apart_by_extension(entry: Logical, other: Logical) -> str:
+    """Return a hint for a message about two entries with one key, if their names differ in the extension; else ""."""
+    return "; an extension is not part of the name" if entry.logical != other.logical else ""
+
+
+def compile_expression(text: str, where: str) -> re.Pattern[str]:
     """Compile a regular expression that a user wrote.  Raises ConfigError, beginning with `where`."""
     try:
         with warnings.catch_warnings(action="ignore"):  # of syntax that may change

@@ -8,8 +8,10 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
+Handler = Callable[[int, FrameType | None], Any]
 STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _stopped_by: list[int] = []  # signals that have arrived during the command
 
@@ -88,24 +90,24 @@ def interrupts_noted() -> Iterator[Callable[[], bool]]:
     def note(number: int, frame: Any) -> None:
         came.set()
         _stopped_by.append(number)
-        for one, handler in handlers.items():
-            signal.signal(one, handler)
+        for stopping, handler in handlers.items():
+            signal.signal(stopping, handler)
 
     with _handled_by(note) as handlers:
         yield came.is_set
 
 
 @contextlib.contextmanager
-def _handled_by(handler: Callable[[int, Any], None]) -> Iterator[dict[int, Callable]]:
+def _handled_by(handler: Handler) -> Iterator[dict[int, Handler]]:
     """Replace the handlers of stopping signals, and yield those that were there; none outside the main thread."""
-    handlers: dict[int, Callable] = {}
+    handlers: dict[int, Handler] = {}
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.getsignal(number) for number in STOPPING}
-        handlers = {number: one for number, one in before.items() if callable(one)}
+        handlers = {number: earlier for number, earlier in before.items() if callable(earlier)}
     for number in handlers:
         signal.signal(number, handler)
     try:
         yield handlers
     finally:
-        for number, one in handlers.items():
-            signal.signal(number, one)
+        for number, earlier in handlers.items():
+            signal.signal(number, earlier)

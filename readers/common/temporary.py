@@ -10,14 +10,15 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-try:
-    import fcntl
-except ImportError:  # Windows
+if sys.platform == "win32":
     fcntl = None
+else:
+    import fcntl
 
 NAME = re.compile(r"\.(.*\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
 LONGEST_NAME = 255  # bytes, in the file systems in use
@@ -50,8 +51,9 @@ class TemporaryPath:
         self._descriptor: int | None
         self.path, self._descriptor = _create(place)
 
-    def open(self, mode: str, **text) -> IO:
+    def open(self, mode: str, **text: Any) -> IO[Any]:
         """Open the file for writing, once; it stays locked after it is closed, until the end of the context."""
+        assert self._descriptor is not None
         if fcntl is not None:
             return os.fdopen(os.dup(self._descriptor), mode, **text)
         # Windows renames only files that nobody has open.
@@ -61,7 +63,7 @@ class TemporaryPath:
     def __enter__(self) -> "TemporaryPath":
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar, overload
 
 from readers.common.audio_format import HEAD_SIZE, refuse_audio
 from readers.common.file_part import FilePart
@@ -32,7 +32,7 @@ _NEEDS_QUOTES = re.compile(r"""[\s"'\\]|[^\x20-\x7e]""")
 _NEEDS_QUOTES_EVEN_IF_PRINTABLE = re.compile(r"""[\s"'\\]""")
 
 
-def read_bytes(path: str | os.PathLike | FilePart) -> bytes:
+def read_bytes(path: str | Path | FilePart) -> bytes:
     """Read a file, or a part of one, and decompress it if it is gzip; the first bytes decide, not the name.
 
     Raises FormatError for damaged gzip data, and for data that expands to more than `most_expanded` bytes.
@@ -109,7 +109,7 @@ def canonical(text: str) -> str:
     return _INVISIBLE_AT_ENDS.sub("", text) if any(character in text for character in INVISIBLE) else text
 
 
-def read_text(path: str | os.PathLike, exact: bool = False) -> str:
+def read_text(path: str | Path, exact: bool = False) -> str:
     r"""Read the text of a plain or gzip file, in UTF-8, or in UTF-16 with a byte order mark.
 
     Parameters
@@ -132,7 +132,7 @@ def read_text(path: str | os.PathLike, exact: bool = False) -> str:
     return decode_text(read_bytes(path), path, exact=exact)
 
 
-def decode_text(raw: bytes, path: str | os.PathLike, lines_before: int = 0, exact: bool = False) -> str:
+def decode_text(raw: bytes, path: str | Path, lines_before: int = 0, exact: bool = False) -> str:
     """Decode the bytes of a file like `read_text`; lines_before: lines of the file before these bytes."""
     try:
         text = _decode_utf16(raw, path) if raw.startswith(UTF16_MARKS) else raw.decode("utf-8-sig")
@@ -154,7 +154,7 @@ def decode_text(raw: bytes, path: str | os.PathLike, lines_before: int = 0, exac
     return text if exact else canonical(text)
 
 
-def _decode_utf16(raw: bytes, path: str | os.PathLike) -> str:
+def _decode_utf16(raw: bytes, path: str | Path) -> str:
     try:
         return raw.decode("utf-16")
     except UnicodeDecodeError as fault:
@@ -162,7 +162,7 @@ def _decode_utf16(raw: bytes, path: str | os.PathLike) -> str:
         raise FormatError(f"{path}: damaged UTF-16 ({fault.reason}); expected text") from fault
 
 
-def read_text_bytes(path: str | os.PathLike, exact: bool = False) -> bytes:
+def read_text_bytes(path: str | Path, exact: bool = False) -> bytes:
     r"""Read a plain or gzip text file like `read_text`, as UTF-8: text of one byte per character takes no more."""
     raw = read_bytes(path)
     if raw.isascii() and b"\0" not in raw and b"\r" not in raw:
@@ -170,7 +170,7 @@ def read_text_bytes(path: str | os.PathLike, exact: bool = False) -> bytes:
     return decode_text(raw, path, exact=exact).encode()
 
 
-def read_lines(path: str | os.PathLike, exact: bool = False) -> list[str]:
+def read_lines(path: str | Path, exact: bool = False) -> list[str]:
     """Read the lines of a plain or gzip text file.
 
     Parameters
@@ -193,7 +193,7 @@ def read_lines(path: str | os.PathLike, exact: bool = False) -> list[str]:
     return decode_lines(read_bytes(path), path, exact)
 
 
-def decode_lines(raw: bytes, path: str | os.PathLike, exact: bool = False) -> list[str]:
+def decode_lines(raw: bytes, path: str | Path, exact: bool = False) -> list[str]:
     """Split the bytes of a file into lines like `read_lines`."""
     lines = decode_text(raw, path, exact=exact).split("\n")
     if lines and not lines[-1]:
@@ -201,7 +201,7 @@ def decode_lines(raw: bytes, path: str | os.PathLike, exact: bool = False) -> li
     return lines
 
 
-class ParsedLines(Sequence, Generic[Entry]):
+class ParsedLines(Sequence[Entry]):
     """The entries of a text file with an entry on each line, which are parsed again whenever they are asked for.
 
     An entry takes the bytes of its line and 12 more, where a list of objects takes hundreds.  Slices are lists.
@@ -217,7 +217,7 @@ class ParsedLines(Sequence, Generic[Entry]):
     def __init__(self, raw: bytes, parse: Callable[[str, int], Entry]):
         self._raw, self._parse = raw, parse
         self._begins, self._numbers = array("Q"), array("I")
-        self._last: tuple[int, Entry | None] = -1, None  # index and entry: an entry is often used several times
+        self._last: tuple[int, Entry] | None = None  # index and entry: an entry is often used several times
 
     def lines(self) -> Iterator[tuple[int, int, str]]:
         """Yield place, number and text of each line that is not blank, of entries or not."""
@@ -239,23 +239,28 @@ class ParsedLines(Sequence, Generic[Entry]):
     def __len__(self) -> int:
         return len(self._begins)
 
-    def __getitem__(self, index):
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        last, entry = self._last
-        if index != last or index < 0:
-            begin = self._begins[index]
-            end = self._raw.find(b"\n", begin)
-            entry = self._parse(self._raw[begin : end if end >= 0 else None].decode().strip(), self._numbers[index])
-            self._last = index, entry
+        last = self._last
+        if last is not None and index == last[0] and index >= 0:
+            return last[1]
+        begin = self._begins[index]
+        end = self._raw.find(b"\n", begin)
+        entry = self._parse(self._raw[begin : end if end >= 0 else None].decode().strip(), self._numbers[index])
+        self._last = index, entry
         return entry
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
             return NotImplemented
         return len(self) == len(other) and all(one == two for one, two in zip(self, other))
-
-    __hash__ = None
 
 
 def parse_json(text: str) -> Any:
@@ -358,7 +363,7 @@ def split_fields(line: str, where: str, exact: bool = False) -> list[tuple[str, 
     """
     if '"' not in line and "'" not in line and "\\" not in line:
         return [(field, False) for field in line.split()]
-    fields = []
+    fields: list[tuple[str, bool]] = []
     position, length = 0, len(line)
     while True:
         while position < length and line[position].isspace():

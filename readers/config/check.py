@@ -8,12 +8,14 @@ Code that reads options raises an error at the first fault.  CheckedConfig recor
 caused it as not set and reads the options again, until there is no further fault or none that a name has caused.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self, TypeVar
 
 from readers.common.faults import Findings
-from readers.config.config import REQUIRED, Config
-from readers.config.syntax import variables
+from readers.config.config import REQUIRED, Config, UnknownName
+from readers.config.scope import ConfigEntry
+from readers.config.syntax import Span, variables
 from readers.config.values import nearest
 from readers.errors import ArgonautError, ConfigError
 
@@ -55,7 +57,7 @@ class CheckedConfig(Config):
         The faults found so far.
     """
 
-    def __init__(self, name: str = "", parent: "CheckedConfig | None" = None, where: str = "command line"):
+    def __init__(self, name: str = "", parent: Self | None = None, where: str = "command line"):
         super().__init__(name, parent, where)
         self._shared: _Shared = parent._shared if parent else _Shared()
         self._shared.scopes[self.full_name().lower()] = self
@@ -106,7 +108,7 @@ class CheckedConfig(Config):
                     full = scope.full_name(entry.name)
                     yield f"{entry.where}: {full} is not used; did you mean {meant}"
 
-    def _references(self) -> Iterator:
+    def _references(self) -> Iterator[re.Match[str]]:
         for entry in self._entries.values():
             for value in entry.values:
                 yield from variables(value.text)
@@ -117,33 +119,37 @@ class CheckedConfig(Config):
         for scope, name in self._shared.asked:
             full, entry = scope.full_name(name), scope.find(name)
             for place in (scope.where(name), entry[1].where if entry else None):
-                named = message.startswith(f"{place}: ") and message[len(place) + 2 :].split(" ")[0].rstrip(":;,")
-                if named and named.lower() in (full.lower(), name.lower()) and len(full) > len(found):
+                if place is None or not message.startswith(f"{place}: "):
+                    continue
+                named = message[len(place) + 2 :].split(" ")[0].rstrip(":;,")
+                if named.lower() in (full.lower(), name.lower()) and len(full) > len(found):
                     found = full
         return found.lower() or None
 
     # Overridden methods of Config
 
-    def find(self, name: str):
+    def find(self, name: str) -> tuple[Self, ConfigEntry] | None:
         self._shared.names.setdefault(name.lower(), name)
         return super().find(name)
 
-    def unknown(self, known):
+    def unknown(self, known: Iterable[str]) -> list[UnknownName]:
         known = list(known)
         self._shared.names.update((name.lower(), name) for name in known)
         unknown = [one for one in super().unknown(known) if one.name.lower() not in self._shared.bad]
         self._shared.asked += [(self, one.name.rpartition(".")[2]) for one in unknown]
         return unknown
 
-    def _value(self, name: str):
+    def _value(self, name: str) -> Span | None:
         self._shared.asked.append((self, name))
         return None if self._is_bad(name) else super()._value(name)
 
-    def _convert(self, name: str, default: Any, parse) -> Any:
+    def _convert(self, name: str, default: Any, parse: Callable[[str, str, str], Any]) -> Any:
         convert = super()._convert
         return self._noting(name, lambda: convert(name, default, parse))
 
-    def _convert_array(self, name: str, default: Any, parse, collect) -> Any:
+    def _convert_array(
+        self, name: str, default: Any, parse: Callable[[str, str, str], Any], collect: Callable[[Iterable[Any]], Any]
+    ) -> Any:
         convert = super()._convert_array
         return self._noting(name, lambda: convert(name, default, parse, collect))
 
@@ -167,7 +173,7 @@ class CheckedConfig(Config):
 
     def block(self, name: str, default: Any = REQUIRED) -> Any:
         try:
-            block = super().block(name, default)
+            block: Any = super().block(name, default)
         except ConfigError as fault:
             self.findings.add(fault)
             raise Reported(str(fault)) from fault

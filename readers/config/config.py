@@ -18,10 +18,10 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from readers.config.files import ARGUMENT, ARGUMENT_NAMES, ConfigFiles
-from readers.config.scope import ConfigEntry, ConfigScope, shorten
+from readers.config.scope import Chain, ConfigEntry, ConfigScope, shorten
 from readers.config.syntax import Source, Span, inside_brackets, is_block, unquote, variables
 from readers.config.values import (
     Schedule,
@@ -35,6 +35,7 @@ from readers.config.values import (
 )
 from readers.errors import ConfigError
 
+T = TypeVar("T")
 REQUIRED: Any = object()
 
 
@@ -81,7 +82,7 @@ class Config(ConfigScope):
         Files that `path` returned, in this block and in blocks opened from it.
     """
 
-    def __init__(self, name: str = "", parent: Config | None = None, where: str = "command line"):
+    def __init__(self, name: str = "", parent: Self | None = None, where: str = "command line"):
         super().__init__(name, parent, where)
         self.warnings: list[str] = []
         self.found_outside: set[str] = parent.found_outside if parent else set()
@@ -89,7 +90,7 @@ class Config(ConfigScope):
         self._texts: list[tuple[int, int]] = []  # position of its text: source and offset of each piece
 
     @classmethod
-    def from_text(cls, text: str, where: str = "text", parent: Config | None = None) -> Config:
+    def from_text(cls, text: str, where: str = "text", parent: Self | None = None) -> Config:
         """Create a block from the text of a file without includes."""
         config = cls(parent=parent, where=where)
         config.merge(Source.from_text(text, where))
@@ -170,12 +171,11 @@ class Config(ConfigScope):
         for key, entry in self._entries.items():
             if key in used or not _from_arguments(entry):
                 continue
-            block = next((block for block in inner if block.has_own(key)), None)
-            if block is not None:
-                path = block.full_name().replace(".", "=[")
+            if (setting := next((block for block in inner if block.has_own(key)), None)) is not None:
+                path = setting.full_name().replace(".", "=[")
                 close = "]" * (path.count("[") + 1)
                 messages.append(
-                    f"{entry.where}: {block.full_name(entry.name)} is set in its block, which takes precedence; "
+                    f"{entry.where}: {setting.full_name(entry.name)} is set in its block, which takes precedence; "
                     f"expected {path}=[{entry.name}={shorten(entry.value.text)}{close}"
                 )
             elif meant := nearest(entry.name, known, cutoff):
@@ -197,11 +197,9 @@ class Config(ConfigScope):
 
     def path(self, name: str, default: Any = REQUIRED) -> Path:
         """The value as a file name; backslashes separate directories. An empty value counts as the default."""
-
-        def parse(text: str, where: str, what: str) -> Path | Any:
-            return Path(text.replace("\\", "/")) if text else default
-
-        path = self._convert(name, default, parse)
+        path = self._convert(
+            name, default, lambda text, where, what: Path(text.replace("\\", "/")) if text else default
+        )
         if isinstance(path, Path):
             for scope in self._around():
                 scope.files.append(path)
@@ -241,7 +239,7 @@ class Config(ConfigScope):
         """The value as a schedule of numbers."""
         return self._convert_array(name, default, parse_float, Schedule)
 
-    def block(self, name: str, default: Any = REQUIRED) -> Config:
+    def block(self, name: str, default: Config | Any = REQUIRED) -> Config:
         """The block of that name, in this block or an enclosing one; the default if there is none."""
         found = self._found(name)
         if found is None:
@@ -266,9 +264,9 @@ class Config(ConfigScope):
             config.merge(*inside_brackets(piece, "[{", ";"))
         return config
 
-    def _around(self) -> Iterator[Config]:
+    def _around(self) -> Iterator[Self]:
         """Yield this block and those from which it was opened."""
-        scope: Config | None = self
+        scope: Self | None = self
         while scope is not None:
             yield scope
             scope = scope.parent
@@ -277,7 +275,7 @@ class Config(ConfigScope):
         """The value of a name as a file would have it, quoted if needed, with the references that can be resolved."""
         found = self.find(name)
         if found is None:
-            return self._missing(name, REQUIRED)
+            return str(self._missing(name, REQUIRED))
         try:
             plain = unquote(found[0].resolve(found[1])).text
         except ConfigError:
@@ -294,22 +292,22 @@ class Config(ConfigScope):
         value = found[0].resolve(found[1]) if found else None
         return None if value is None or value.text == "default" else value
 
-    def _found(self, name: str):
+    def _found(self, name: str) -> tuple[Self, ConfigEntry] | None:
         """The result of `find`; records the name if it was found in the outermost block."""
         found = self.find(name)
         if found and found[0].parent is None:
             self.found_outside.add(name.lower())
         return found
 
-    def _target(self, reference: str, where: str, chain):
+    def _target(self, reference: str, where: str, chain: Chain) -> tuple[Self, ConfigEntry]:
         self._found(reference)  # counts as used, also by a script in another file
         return super()._target(reference, where, chain)
 
-    def _convert(self, name: str, default: Any, parse: Callable[[str, str, str], Any]) -> Any:
+    def _convert(self, name: str, default: Any, parse: Callable[[str, str, str], T]) -> T:
         value = self._value(name)
         if value is None:
-            default = self._missing(name, default)
-            return parse(default, "default", self.full_name(name)) if isinstance(default, str) else default
+            fallback: T | str = self._missing(name, default)
+            return parse(fallback, "default", self.full_name(name)) if isinstance(fallback, str) else fallback
         if is_block(value):
             raise ConfigError(f"{value.where}: {self.full_name(name)} is a block; expected a plain value")
         text = unquote(value).text
@@ -317,13 +315,15 @@ class Config(ConfigScope):
             raise ConfigError(f"{value.where}: {self.full_name(name)} is empty; expected a value")
         return parse(text, value.where, self.full_name(name))
 
-    def _convert_array(self, name: str, default: Any, parse: Callable[[str, str, str], Any], collect: type) -> Any:
+    def _convert_array(
+        self, name: str, default: Any, parse: Callable[[str, str, str], Any], collect: Callable[[Iterable[Any]], T]
+    ) -> T:
         value = self._value(name)
         if value is None:
-            default = self._missing(name, default)
-            if not isinstance(default, str):
-                return default
-            value = Source([(default, "default")]).span
+            fallback: T | str = self._missing(name, default)
+            if not isinstance(fallback, str):
+                return fallback
+            value = Source([(fallback, "default")]).span
         what = self.full_name(name)
         if value.text.startswith("["):
             raise ConfigError(f"{value.where}: {what} is a block; expected an array, bare or in {{}}")
@@ -334,7 +334,7 @@ class Config(ConfigScope):
             raise ConfigError(f"{value.where}: {what} is empty; expected at least one element")
         return elements
 
-    def _missing(self, name: str, default: Any) -> Any:
+    def _missing(self, name: str, default: T) -> T:
         if default is not REQUIRED:
             return default
         found = self.find(name)
@@ -352,11 +352,11 @@ class Config(ConfigScope):
 class AskedConfig(Config):
     """A Config whose blocks share a set `asked` of all names that were looked up."""
 
-    def __init__(self, name: str = "", parent: AskedConfig | None = None, where: str = "command line"):
+    def __init__(self, name: str = "", parent: Self | None = None, where: str = "command line"):
         super().__init__(name, parent, where)
         self.asked: dict[str, str] = parent.asked if parent else {}
 
-    def find(self, name: str):
+    def find(self, name: str) -> tuple[Self, ConfigEntry] | None:
         self.asked.setdefault(name.lower(), name)
         return super().find(name)
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from readers.config.options import Options, option
 from readers.errors import FormatError
@@ -60,7 +60,7 @@ class FeatureRecord:
         Of i-vectors: the checksum of the model that estimated them; "" for features and if unknown.
     """
 
-    settings: Mapping[str, str | float | tuple[float, ...]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     rates: tuple[float, ...] = ()
     context: tuple[int, int] | None = None
     subsampling: int = 1
@@ -106,7 +106,7 @@ class FeatureRecord:
             For another version, and for unknown names and values out of range.
         """
 
-        def refuse(what: str, found: object, expected: str):
+        def refuse(what: str, found: object, expected: str) -> NoReturn:
             raise FormatError(f"{where}: {what} is {str(found)[:60]!r}; expected {expected}")
 
         if not isinstance(data, dict):
@@ -131,8 +131,9 @@ class FeatureRecord:
             refuse("'sample_rates'", rates, f"at most {MAX_RATES} numbers above 0")
         edges, subsampling = data.get("edges", [0, 0]), data.get("subsampling", 1)
         for name, pair in (("context", context), ("edges", edges)):
-            sound = isinstance(pair, list) and len(pair) == 2
-            sound = sound and all(_fits(one, int) and 0 <= one <= MAX_CONTEXT for one in pair)
+            sound = (
+                isinstance(pair, list) and len(pair) == 2 and all(_fits(n, int) and 0 <= n <= MAX_CONTEXT for n in pair)
+            )
             if not sound and not (pair is None and name == "context"):
                 refuse(f"'{name}'", pair, f"two numbers of frames, 0 to {MAX_CONTEXT}")
         if not _fits(subsampling, int) or not 1 <= subsampling <= MAX_SUBSAMPLING:
@@ -236,17 +237,17 @@ class FeatureRecord:
         ).with_rates(newer.rates)
 
     def _agrees(self, other: "FeatureRecord", name: str) -> bool:
-        mine, theirs = self.settings[name], other.settings[name]
+        own, expected = self.settings[name], other.settings[name]
         if name == "TARGETRATE":  # a frame is a whole number of samples
-            return abs(mine - theirs) <= 0.01 * theirs
+            return bool(abs(own - expected) <= 0.01 * expected)
         if name == "HIFREQ":
             limits = {self._highest(), other._highest()}
-            return mine == theirs or None in limits or len(limits) == 1
-        return mine == theirs
+            return bool(own == expected) or None in limits or len(limits) == 1
+        return bool(own == expected)
 
     def _highest(self) -> float | None:
         """Return the highest frequency of the filterbank in Hz; None if it is half of an unknown sample rate."""
-        limit = self.settings["HIFREQ"]
+        limit: float = self.settings["HIFREQ"]
         if limit < 0:
             return self.rates[0] / 2 if len(self.rates) == 1 else None
         return limit
@@ -277,6 +278,10 @@ def plain_kind(kind: str) -> str:
     return "_".join([base, *known]) if base in KINDS else ""
 
 
+def _is_context(value: Any) -> bool:
+    return _fits(value, int) and 0 <= value <= MAX_CONTEXT
+
+
 def _fits(value: object, kind: type) -> bool:
     if kind is str:
         return isinstance(value, str) and bool(value) and plain_kind(value) == value
@@ -289,7 +294,7 @@ def _fits(value: object, kind: type) -> bool:
     return -1e9 <= value <= 1e9  # not NaN either
 
 
-def _text(name: str, value: object) -> str:
+def _text(name: str, value: Any) -> str:
     if name in ("LOFREQ", "HIFREQ") and value < 0:
         return f"{name} none"
     if isinstance(value, bool):

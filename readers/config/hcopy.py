@@ -4,8 +4,8 @@ Names are case-insensitive; a value may be quoted.  The names are interpreted el
 Source: HTK Book, configuration files.
 """
 
-import os
 import re
+from pathlib import Path
 
 from readers.common.text import read_lines, unescape
 from readers.errors import ConfigError
@@ -15,7 +15,7 @@ MODULES = ("HCOPY", "HPARM", "HWAVE", "HSIGP", "HSHELL", "HAUDIO", "HVQ", "HMATH
 _LINE = re.compile(r"(?:([A-Za-z]\w*)\s*:)?\s*([A-Za-z]\w*)\s*=\s*(.*)")
 
 
-class HCopyConfig(dict):
+class HCopyConfig(dict[str, str]):
     """Settings of an HTK configuration: upper-case name -> text of its value, without quotes.
 
     Attributes
@@ -49,7 +49,7 @@ class HCopyConfig(dict):
         self.source = f"{self.source}, {other.source}"
 
 
-def read_hcopy_config(path: str | os.PathLike) -> HCopyConfig:
+def read_hcopy_config(path: str | Path) -> HCopyConfig:
     """Read an HTK configuration file.
 
     Parameters

@@ -54,7 +54,7 @@ class ConfigEntry:
 
 
 # The references that are being resolved: blocks, and entries in them.
-_Chain = tuple[tuple["ConfigScope", ConfigEntry], ...]
+Chain = tuple[tuple["ConfigScope", ConfigEntry], ...]
 
 
 class ConfigScope:
@@ -69,7 +69,7 @@ class ConfigScope:
         The place where the block begins.
     """
 
-    def __init__(self, name: str = "", parent: "ConfigScope | None" = None, where: str = "command line"):
+    def __init__(self, name: str = "", parent: Self | None = None, where: str = "command line"):
         self.name = name
         self.parent = parent
         self._where = where
@@ -156,7 +156,7 @@ class ConfigScope:
 
     def find(self, name: str) -> tuple[Self, ConfigEntry] | None:
         """Return the innermost block that sets the name, and its entry; None if it is not set."""
-        scope: ConfigScope | None = self
+        scope: Self | None = self
         while scope is not None:
             entry = scope._entries.get(name.lower())
             if entry is not None:
@@ -166,7 +166,7 @@ class ConfigScope:
 
     # References
 
-    def pieces(self, entry: ConfigEntry, chain: _Chain = ()) -> list[Span]:
+    def pieces(self, entry: ConfigEntry, chain: Chain = ()) -> list[Span]:
         """Return the blocks `[...]` that make up an entry of this scope; empty if its last value is plain.
 
         A value that is a single reference to a block, such as `reader=$TestReader$`, stands for that block.
@@ -184,7 +184,7 @@ class ConfigScope:
                 pieces = []
         return pieces
 
-    def resolve(self, entry: ConfigEntry, chain: _Chain = ()) -> Span:
+    def resolve(self, entry: ConfigEntry, chain: Chain = ()) -> Span:
         """Return the last value of an entry of this scope with every `$name$` replaced; each line keeps its origin.
 
         A value that is a single reference takes over the text and the lines of its target.  Blocks are returned
@@ -221,7 +221,7 @@ class ConfigScope:
             lines.extend(self.substitute(inside_brackets(piece, "[{", ";")[0]).span.lines())
         return Source(lines)
 
-    def _replace(self, line: str, where: str, chain: _Chain) -> str:
+    def _replace(self, line: str, where: str, chain: Chain) -> str:
         parts: list[str] = []
         position = 0
         for match in variables(line):
@@ -235,7 +235,7 @@ class ConfigScope:
             position = match.end()
         return "".join((*parts, line[position:]))
 
-    def _target(self, reference: str, where: str, chain: _Chain) -> tuple[Self, ConfigEntry]:
+    def _target(self, reference: str, where: str, chain: Chain) -> tuple[Self, ConfigEntry]:
         """Return the block that sets a referenced name, and its entry.
 
         A value that refers to its own name (`dim=$Dim$`) means the name of an enclosing block.

@@ -25,7 +25,7 @@ MAX_BYTES = 1 << 16
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,15}")
 
 
-def side_file(path: str | os.PathLike) -> Path:
+def side_file(path: str | Path) -> Path:
     """Return the file that describes a feature file and those beside it with the same extension.
 
     Parameters
@@ -43,7 +43,7 @@ def side_file(path: str | os.PathLike) -> Path:
     return path.parent / f"features{suffix}.json"  # with_name refuses "/" and "."
 
 
-def read_side_file(path: str | os.PathLike) -> FeatureRecord:
+def read_side_file(path: str | Path) -> FeatureRecord:
     """Read a file that `write_side_file` wrote.
 
     Parameters
@@ -79,7 +79,7 @@ def read_side_file(path: str | os.PathLike) -> FeatureRecord:
         raise FormatError(f"{fault}; {again}") from fault
 
 
-def write_side_file(path: str | os.PathLike, record: FeatureRecord) -> None:
+def write_side_file(path: str | Path, record: FeatureRecord) -> None:
     """Write a record to the file that `side_file` names, atomically.
 
     Parameters
@@ -106,7 +106,7 @@ class SideFiles:
         self._read: dict[Path, FeatureRecord | None] = {}
         self._found: dict[tuple[str, str, str, int], FeatureRecord] = {}
 
-    def record(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:
+    def record(self, path: str | Path, kind: str, period: int) -> FeatureRecord:
         """Return the record of a feature file.
 
         A symbolic link without a side file has the record of the file that it leads to.  A side file that contradicts
@@ -167,7 +167,7 @@ class SideFiles:
             record = record.with_rates(found.rates)
         return record
 
-    def _look_up(self, path: str | os.PathLike, kind: str, period: int) -> FeatureRecord:
+    def _look_up(self, path: str | Path, kind: str, period: int) -> FeatureRecord:
         header, beside = FeatureRecord.of_header(kind, period), self._beside(side_file(path))
         if beside is not None and beside.extractor:
             return replace(header, extractor=beside.extractor)

@@ -117,11 +117,11 @@ class Span:
         word = _NO_BLANK.search(text, self.start, end)
         return Span(self.source, word.start() if word else end, end)
 
-    def match(self, pattern: re.Pattern) -> re.Match | None:
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Match a pattern at the beginning; its positions count from the beginning of the source."""
         return pattern.match(self.source.text, self.start, self.end)
 
-    def after(self, match: re.Match) -> "Span":
+    def after(self, match: re.Match[str]) -> "Span":
         """Return the characters after a match, without blanks at the ends."""
         return Span(self.source, match.end(), self.end).strip()
 
@@ -266,7 +266,7 @@ def unquote(span: Span) -> Span:
     return span
 
 
-def variables(text: str) -> Iterator[re.Match]:
+def variables(text: str) -> Iterator[re.Match[str]]:
     """Return the references `$name$` of a text, left to right; group 1 is the name.  Other `$` are literal."""
     return _VARIABLE.finditer(text)
 

@@ -7,6 +7,7 @@ Source: CNTK book, section 5.1.3 and table 5.1.
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from readers.config.syntax import Span, inside_brackets, split_records, unquote
 from readers.errors import ConfigError
@@ -22,7 +23,7 @@ _TRUE = ("true", "t", "1")
 _FALSE = ("false", "f", "0", "")
 
 
-class Schedule(tuple):
+class Schedule(tuple[Any, ...]):
     """A tuple of values for epoch 0, 1, ...; an index beyond the end returns the last value.
 
     Length and iteration are those of the values that were written.
@@ -32,12 +33,12 @@ class Schedule(tuple):
     CNTK book, section 5.1.3.3.
     """
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return Schedule(super().__getitem__(index))
         return super().__getitem__(min(index, len(self) - 1))
 
-    def at(self, epoch: int):
+    def at(self, epoch: int) -> Any:
         """Return the value for an epoch, counted from 0."""
         return self[epoch]
 

@@ -20,7 +20,7 @@ from readers.htk.scp import ScpEntry, read_scp, write_scp
 AUDIO, WORDS, SPEAKERS, RECORDINGS = "audio.scp", "words.mlf", "speakers", "recordings"
 
 
-def write_corpus(corpus: Corpus, directory: str | os.PathLike) -> None:
+def write_corpus(corpus: Corpus, directory: str | Path) -> None:
     """Write the lists of a corpus; `read_corpus` returns an equal corpus.
 
     audio.scp is removed first and written last, so that an interrupted call leaves no mixture of two corpora.
@@ -56,7 +56,7 @@ def write_corpus(corpus: Corpus, directory: str | os.PathLike) -> None:
     write_scp(directory / AUDIO, entries)
 
 
-def read_corpus(directory: str | os.PathLike) -> Corpus:
+def read_corpus(directory: str | Path) -> Corpus:
     """Read a corpus that `argonaut import` or `write_corpus` has written.
 
     Parameters
@@ -99,9 +99,7 @@ def read_corpus(directory: str | os.PathLike) -> Corpus:
     return Corpus(by_name(utterances.values()), headers=headers)
 
 
-def feature_pairs(
-    directory: str | os.PathLike, target: str | os.PathLike, extension: str = "htk"
-) -> list[tuple[str, str]]:
+def feature_pairs(directory: str | Path, target: str | Path, extension: str = "htk") -> list[tuple[str, str]]:
     """Return the list for `argonaut hcopy` that extracts the features of a corpus.
 
     Parameters
@@ -137,7 +135,7 @@ def _entry(utterance: Utterance, headers: AudioHeaders) -> ScpEntry:
 
 def place_in_file(entry: ScpEntry, headers: AudioHeaders) -> tuple[float, float | None, int | None]:
     """Return start and end in seconds, and the channel, of an entry."""
-    if entry.end is None:
+    if entry.start is None or entry.end is None:
         return 0.0, None, None
     header = headers[Path(entry.path)]
     if entry.end >= header.num_samples or (entry.channel or 0) >= header.channels:

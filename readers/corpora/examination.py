@@ -1,15 +1,17 @@
 """Examines a corpus before anything is trained on it: levels of the audio, durations, words without a pronunciation."""
 
 import dataclasses
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from readers.audio.audio_file import MIX, read_audio
+from readers.audio.audio_file import MIX, Channel, read_audio
 from readers.audio.header import AudioHeader
 from readers.audio.sound import FULL_SCALE
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
@@ -93,8 +95,8 @@ class Examination:
             "words": f"{self.total.words}, {self.num_words} different",
         }
         if self.no_channel:
-            count = counted(self.no_channel, "utterance")
-            lines["channels"] += f"; choose one for {count} with argonaut hcopy --channel"
+            utterances = counted(self.no_channel, "utterance")
+            lines["channels"] += f"; choose one for {utterances} with argonaut hcopy --channel"
         if self.unknown is not None:
             count = sum(self.unknown.values())
             lines["without a pronunciation"] = (
@@ -186,14 +188,10 @@ def _from_headers(corpus: Corpus) -> Iterator[_Levels]:
 
 def _all_levels(corpus: Corpus, runner: Runner | None) -> Iterator["_Levels | Exception"]:
     """Yield the levels of each utterance, or why it cannot be read, in order."""
-    files = [(one, corpus.headers[one.audio]) for one in corpus.utterances]
-    own = thread_runner() if runner is None else None
-    try:
-        for _, found in (runner or own).each(levels_of, files, seconds=lambda one: corpus.seconds(one[0])):
-            yield found
-    finally:
-        if own:
-            own.close()
+    files = [(utterance, corpus.headers[utterance.audio]) for utterance in corpus.utterances]
+    with closing(thread_runner()) if runner is None else nullcontext(runner) as open_runner:
+        for _, levels in open_runner.each(levels_of, files, seconds=lambda file: corpus.seconds(file[0])):
+            yield levels
 
 
 def levels_of(files: Sequence[tuple[Utterance, AudioHeader]]) -> list["_Levels | ArgonautError"]:
@@ -225,10 +223,10 @@ def _levels(utterance: Utterance, header: AudioHeader) -> "_Levels | ArgonautErr
         return FormatError(reason_of(fault))
 
 
-def _pieces(utterance: Utterance, header: AudioHeader, notes: list[str]) -> Iterator[np.ndarray]:
+def _pieces(utterance: Utterance, header: AudioHeader, notes: list[str]) -> Iterator[npt.NDArray[np.float32]]:
     """Yield the samples of an utterance, of a long one in pieces; the mean of several channels if none is chosen."""
     first, stop = utterance.samples(header)
-    channel = MIX if utterance.channel is None else utterance.channel
+    channel: Channel = MIX if utterance.channel is None else utterance.channel
     size = PIECE_SECONDS * header.rate
     if stop - first > size and not _is_mp3(utterance.audio):  # MP3 is decoded from the beginning for each piece
         for begin in range(first, stop, size):
@@ -242,8 +240,8 @@ def _pieces(utterance: Utterance, header: AudioHeader, notes: list[str]) -> Iter
         yield read_audio(utterance.audio, channel, notes=notes)[0]
 
 
-def _is_mp3(path: os.PathLike) -> bool:
-    with open(path, "rb") as file:  # noqa: PTH123
+def _is_mp3(path: Path) -> bool:
+    with path.open("rb") as file:
         return audio_format(file.read(HEAD_SIZE)) == MP3
 
 

@@ -37,8 +37,9 @@ def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) 
     Raises OSError if the source is missing, and FormatError for a file that is no recording.
     """
     source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
+    unreadable: list[Path] = []
     if source.suffix.lower() in AUDIO_SUFFIXES and source.is_file():
-        recordings, texts, unreadable = [source], _transcript_of(source), []
+        recordings, texts = [source], _transcript_of(source)
     else:
         recordings, texts, unreadable = _files(source, report)
     first = {path.with_suffix(""): path for path in reversed(recordings)}

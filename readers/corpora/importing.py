@@ -1,6 +1,5 @@
 """Imports corpora of other tools: folders of recordings with transcripts, Kaldi's data directories and others."""
 
-import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -34,14 +33,14 @@ PUNCTUATION = {
 
 def import_corpus(
     kind: str,
-    source: str | os.PathLike,
+    source: str | Path,
     *,
     case: str = "keep",
     punctuation: str | None = None,
     known: Collection[str] = (),
     speaker_characters: int = 0,
-    words: str | os.PathLike | None = None,
-    store: str | os.PathLike | None = None,
+    words: str | Path | None = None,
+    store: str | Path | None = None,
     progress: Callable[..., None] | None = None,
 ) -> Corpus:
     """Import a corpus; nothing is written, except audio that is in archives of Kaldi.

@@ -53,11 +53,18 @@ def lhotse_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
         if place is None:
             report.fail(identity, f"{where}: channels in different files; expected channels of one file")
             continue
-        path, channel = place
+        path, side = place
         files = [file for file, _ in recordings[recording_id].files.values()]
         yield Draft(
-            *(where, identity, _text(item, "speaker", where, recording_id), _text(item, "text", where, None)),
-            *(path, start, start + duration, None, channel, recording_id if len(set(files)) == 1 else ""),
+            where,
+            identity,
+            _text(item, "speaker", where, recording_id),
+            _text(item, "text", where, None),
+            path,
+            start,
+            start + duration,
+            side=side,
+            recording=recording_id if len(set(files)) == 1 else "",
         )
     for identity, recording in recordings.items():
         if identity not in used:
@@ -148,6 +155,6 @@ def _text(item: dict[str, Any], name: str, where: str, *default: str | None) -> 
 
 def _number(item: dict[str, Any], name: str, where: str) -> float:
     value = item.get(name)
-    if type(value) not in (int, float) or not abs(value) < LARGEST:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < LARGEST:
         raise FormatError(f"{where}: {name} {value!r:.40}; expected a number of seconds")
     return float(value)

@@ -46,8 +46,10 @@ class Selection(NamedTuple):
         first, last = self.first or 0, header.num_samples - 1
         if self.start is not None:
             first = round(self.start * header.rate)
-        if self.last is not None or self.end is not None:
-            last = min(last, round(self.end * header.rate) - 1 if self.last is None else self.last)
+        if self.last is not None:
+            last = min(last, self.last)
+        elif self.end is not None:
+            last = min(last, round(self.end * header.rate) - 1)
         if first > last or (self.channel or 0) >= header.channels:
             return None
         return f"[{first},{last}]" if self.channel is None else f"[{first},{last},{self.channel}]"

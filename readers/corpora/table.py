@@ -48,8 +48,10 @@ def table_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
     """
     source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
     text = read_text(source, exact=True)
+    rows: Iterable[Row]
     if text.lstrip().startswith("{"):
-        where, header, rows = f"{source}:1", *_json_rows(text, source)
+        where = f"{source}:1"
+        header, rows = _json_rows(text, source)
     elif text.lstrip().startswith("["):
         raise FormatError(f"{source}: a JSON array; expected JSON lines, an object on each line without commas between")
     else:
@@ -59,14 +61,14 @@ def table_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
     if ignored:
         shown = ", ".join(repr(name[:30]) for name in ignored[:6])
         report.remarks["columns"] = f"{shown} not used; expected start, end or duration, in seconds"
-    cells = []
-    for where, row in rows:
-        if len(row) != len(header):
-            raise FormatError(f"{where}: {len(row)} columns; expected {len(header)}, as in the first row")
-        cells.append((where, {kind: row[at].strip() for kind, at in places.items()}))
-    paths = [_audio(row["path"], source.parent, where) for where, row in cells]
+    utterances: list[tuple[str, dict[str, str]]] = []  # place, and cells by kind
+    for where, cells in rows:
+        if len(cells) != len(header):
+            raise FormatError(f"{where}: {len(cells)} columns; expected {len(header)}, as in the first row")
+        utterances.append((where, {kind: cells[at].strip() for kind, at in places.items()}))
+    paths = [_audio(row["path"], source.parent, where) for where, row in utterances]
     names = plain_names(paths)
-    for (where, row), path in zip(cells, paths, strict=True):
+    for (where, row), path in zip(utterances, paths, strict=True):
         start, end, duration = (_time(row, kind, where) for kind in ("start", "end", "duration"))
         is_part = bool(start) or end is not None or (start is not None and duration is not None)
         if end is None and duration is not None:

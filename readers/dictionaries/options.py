@@ -37,7 +37,7 @@ class WordList(Options):
         ManyFaults
             With all malformed lines.
         """
-        faults: list[FormatError] = []
+        faults: list[Exception] = []
         entries = read_any_dictionary(self.dict, self.dict_format, faults.append, note) if self.dict else []
         if faults:
             raise ManyFaults(str(faults[0]), list(map(str, faults)))

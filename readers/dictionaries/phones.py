@@ -1,9 +1,9 @@
 """Changes the phones of a dictionary to those of a model set: without marks of stress, or by a table."""
 
 import math
-import os
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from readers.common.text import read_lines
 from readers.errors import FormatError
@@ -27,7 +27,7 @@ def without_stress(phone: str) -> str:
     return stressed[1] if stressed else phone
 
 
-def read_phone_replacements(path: str | os.PathLike) -> dict[str, tuple[str, ...]]:
+def read_phone_replacements(path: str | Path) -> dict[str, tuple[str, ...]]:
     """Read the table of the phones that replace others.
 
     Parameters

@@ -5,9 +5,9 @@ is optional, above 0 and at most 1.  Names with blanks are quoted; a backslash e
 Source: HTK Book 3.4, section 12.7.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.faults import OnFault, counted
@@ -41,7 +41,7 @@ class Pronunciation(NamedTuple):
         return self.word if self.output is None else self.output
 
 
-def read_dictionary(path: str | os.PathLike, on_fault: OnFault | None = None) -> list[Pronunciation]:
+def read_dictionary(path: str | Path, on_fault: OnFault | None = None) -> list[Pronunciation]:
     """Read the pronunciations of an HTK dictionary; `readers.dictionaries` reads other forms, too.
 
     Parameters
@@ -70,7 +70,7 @@ def read_dictionary(path: str | os.PathLike, on_fault: OnFault | None = None) ->
 
 
 def collect_pronunciations(
-    path: str | os.PathLike,
+    path: str | Path,
     lines: Iterable[str],
     parse: Callable[[str, str], Pronunciation | None],
     on_fault: OnFault | None = None,
@@ -91,7 +91,9 @@ def collect_pronunciations(
             continue
         try:
             entry = parse(line, f"{path}:{number}")
-            identity = entry and entry._replace(probability=None)
+            if entry is None:
+                continue
+            identity = entry._replace(probability=None)
             if identity in lines_of and entry.probability == probabilities[identity]:
                 repeated.append((identity, number))
                 continue
@@ -106,20 +108,19 @@ def collect_pronunciations(
             on_fault(fault)
             num_faults += 1
             continue
-        if entry is not None:
-            lines_of[identity], probabilities[identity] = number, entry.probability
-            pronunciations.append(entry)
-            if entry.probability is None and entry.phones and _is_nan(entry.phones[0]) and '"' not in line:
-                unclear.append(entry)
+        lines_of[identity], probabilities[identity] = number, entry.probability
+        pronunciations.append(entry)
+        if entry.probability is None and entry.phones and _is_nan(entry.phones[0]) and '"' not in line:
+            unclear.append(entry)
     if unclear and any(entry.probability is not None for entry in pronunciations):
         for entry in unclear:
-            fault = FormatError(
+            doubt = FormatError(
                 f"{path}:{lines_of[entry]}: probability {entry.phones[0]} of {entry.word!r}; expected more than 0 and "
                 "at most 1, also before a phone of that name, since other lines have probabilities"
             )
             if on_fault is None:
-                raise fault
-            on_fault(fault)
+                raise doubt
+            on_fault(doubt)
             pronunciations.remove(entry)
         num_faults += len(unclear)
     if repeated and on_note:
@@ -203,7 +204,7 @@ def _skip_field(line: str, position: int) -> int:
     return position
 
 
-def write_dictionary(path: str | os.PathLike, pronunciations: Iterable[Pronunciation], readable: bool = False) -> None:
+def write_dictionary(path: str | Path, pronunciations: Iterable[Pronunciation], readable: bool = False) -> None:
     """Write a dictionary.
 
     Parameters
@@ -225,7 +226,7 @@ def write_dictionary(path: str | os.PathLike, pronunciations: Iterable[Pronuncia
             file.write(format_entry(entry, path, readable) + "\n")
 
 
-def format_entry(entry: Pronunciation, path: str | os.PathLike = "dictionary", readable: bool = False) -> str:
+def format_entry(entry: Pronunciation, path: str | Path = "dictionary", readable: bool = False) -> str:
     """Return the line of a pronunciation, as in write_dictionary.
 
     Raises FormatError for what a dictionary cannot hold.

@@ -3,10 +3,10 @@
 Source: HTK Book 3.4, section 10.5 and reference section of HHEd.
 """
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from readers.common.files import atomic_write
 from readers.common.text import is_number
@@ -69,7 +69,7 @@ _ARGUMENTS = {  # numbers of arguments; the last argument of TI, CL, ... is an i
 }
 
 
-def read_edit_script(path: str | os.PathLike) -> EditScript:
+def read_edit_script(path: str | Path) -> EditScript:
     """Read the questions and commands of an HHEd script.
 
     Parameters
@@ -146,7 +146,7 @@ def _item_list(tokens: Tokens) -> str:
     return "".join(pieces)
 
 
-def write_edit_script(path: str | os.PathLike, script: EditScript) -> None:
+def write_edit_script(path: str | Path, script: EditScript) -> None:
     """Write an HHEd script: questions, then TB commands, then the others.
 
     Parameters

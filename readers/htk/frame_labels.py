@@ -3,10 +3,11 @@
 Source: CNTK book 3.4.2.
 """
 
-import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.faults import OnFault
 from readers.common.text import read_lines
@@ -20,7 +21,7 @@ MAX_FRAMES = 2**25  # per utterance (93 hours); protects the memory from a damag
 
 def frame_labels(
     labels: list[Label], state_ids: dict[str, int] | None, where: str, frame_period: int = TICKS_PER_FRAME
-) -> np.ndarray:
+) -> npt.NDArray[np.int32]:
     """Return the class of every frame, (T,) int32, for labels that cover the utterance from its first frame without
     gaps.
 
@@ -38,7 +39,7 @@ def frame_labels(
     return np.repeat(classes, bounds[:, 1] - bounds[:, 0])
 
 
-def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_PER_FRAME) -> np.ndarray:
+def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_PER_FRAME) -> npt.NDArray[np.int64]:
     """Return the first and last frame (exclusive) of each label, (n, 2) int64.
 
     The labels must cover the utterance from its first frame without gaps.  Times are 100 ns units if the last end
@@ -74,7 +75,7 @@ def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_
     return bounds
 
 
-def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) -> np.ndarray:
+def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) -> npt.NDArray[np.int32]:
     if state_ids is None:
         scores = [label.score for label in labels]
         for label in labels:
@@ -94,7 +95,7 @@ def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) 
         ) from None
 
 
-def read_state_list(path: str | os.PathLike, on_fault: OnFault | None = None) -> list[str]:
+def read_state_list(path: str | Path, on_fault: OnFault | None = None) -> list[str]:
     """Read a label mapping file: one name per line; the class of a name is the number of names before it.
 
     Parameters
@@ -133,9 +134,9 @@ def read_state_list(path: str | os.PathLike, on_fault: OnFault | None = None) ->
             fault = FormatError(
                 f"{path}:{number}: {fields[0]!r} is already at line {names[fields[0]]}; expected each name once"
             )
-        if fault and on_fault is None:
-            raise fault
-        if fault:
+        if fault is not None:
+            if on_fault is None:
+                raise fault
             on_fault(fault)
         if blank and on_fault is not None:
             on_fault(

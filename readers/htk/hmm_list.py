@@ -1,14 +1,14 @@
 """HTK HMM lists: lines `logical physical`, or a single name for a model that is both."""
 
-import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from readers.common.files import atomic_write
 from readers.common.text import quote_name, read_lines, split_fields
 from readers.errors import FormatError
 
 
-def read_hmm_list(path: str | os.PathLike) -> dict[str, str]:
+def read_hmm_list(path: str | Path) -> dict[str, str]:
     """Read an HMM list.
 
     Parameters
@@ -47,7 +47,7 @@ def read_hmm_list(path: str | os.PathLike) -> dict[str, str]:
     return names
 
 
-def write_hmm_list(path: str | os.PathLike, names: Mapping[str, str]) -> None:
+def write_hmm_list(path: str | Path, names: Mapping[str, str]) -> None:
     """Write an HMM list; see read_hmm_list.
 
     Parameters

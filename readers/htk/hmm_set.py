@@ -7,8 +7,10 @@ knows the name of its macro, and all its users refer to that object.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 # Macro types of HTK.
 MACRO_KINDS = {
@@ -34,7 +36,7 @@ class MacroVector:
         Name of the macro if it is shared.
     """
 
-    values: np.ndarray
+    values: npt.NDArray[np.float64]
     macro: str | None = None
 
 
@@ -106,8 +108,11 @@ class TransitionMatrix:
         Name of the macro if it is shared.
     """
 
-    matrix: np.ndarray
+    matrix: npt.NDArray[np.float64]
     macro: str | None = None
+
+
+SharedPart = HmmState | TransitionMatrix | StreamMixture | GaussianComponent | MacroVector
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +183,7 @@ class HmmSet:
     """
 
     options: HmmOptions = field(default_factory=HmmOptions)
-    macros: dict[str, dict[str, object]] = field(default_factory=lambda: {kind: {} for kind in MACRO_KINDS})
+    macros: dict[str, dict[str, Any]] = field(default_factory=lambda: {kind: {} for kind in MACRO_KINDS})
 
     @property
     def hmms(self) -> dict[str, Hmm]:
@@ -189,7 +194,7 @@ class HmmSet:
         """Return the name of an emitting state (index from 0): its macro, or `model_s2` and so on if it has none."""
         return hmm.states[place].macro or f"{hmm.name}_s{place + 2}"
 
-    def shared_parts(self) -> Iterator[tuple[str, str, object]]:
+    def shared_parts(self) -> Iterator[tuple[str, str, Any]]:
         """Yield (macro type, name, part), every part before the parts that refer to it."""
         for kind in "uvwmpsth":
             for name, part in self.macros[kind].items():
@@ -198,9 +203,9 @@ class HmmSet:
 
 def diagonal_component(mean: Sequence[float], variance: Sequence[float]) -> GaussianComponent:
     """Return a Gaussian with its constant computed."""
-    mean, variance = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
-    gconst = len(mean) * math.log(2 * math.pi) + float(np.log(variance).sum())
-    return GaussianComponent(MacroVector(mean), MacroVector(variance), gconst)
+    variances = np.asarray(variance, dtype=np.float64)
+    gconst = len(mean) * math.log(2 * math.pi) + float(np.log(variances).sum())
+    return GaussianComponent(MacroVector(np.asarray(mean, dtype=np.float64)), MacroVector(variances), gconst)
 
 
 def single_gaussian_state(mean: Sequence[float], variance: Sequence[float], macro: str | None = None) -> HmmState:

@@ -7,10 +7,9 @@ If an entry has alternatives, separated by `///`, only the first is read.
 Source: HTK Book 3.4, sections 6.2 and 6.3; CNTK book 3.4.2.
 """
 
-import os
 import re
 import sys
-from collections.abc import Container, ItemsView, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, ItemsView, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,7 +56,7 @@ class Label(NamedTuple):
     aux: tuple[tuple[str, float | None], ...] = ()
 
 
-class MLF(Mapping):
+class MLF(Mapping[str, list[Label]]):
     """Mapping from the key of an utterance to its labels, in file order, from one or more label files.
 
     A key is the name of an entry without quotes, leading `*/` and extension.  An entry whose name contains other
@@ -69,19 +68,20 @@ class MLF(Mapping):
         "file:line" of the entries that `read_mlf` skipped because of errors.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._labels: dict[str, list[Label]] = {}
         self._places: dict[str, tuple[str, int]] = {}
         self._any_path: set[str] = set()
         self._by_tail: dict[str, str] | None = None  # built on first use
         self.faulty: set[str] = set()
-        self._patterns: list[tuple[re.Pattern, str, list[Label], tuple[str, int]]] = []
+        self._patterns: list[tuple[re.Pattern[str], str, list[Label], tuple[str, int]]] = []
         self._large: LabelIndex | None = None  # the entries of large files, after the others
         self._bytes = 0  # in files
 
     def __getitem__(self, key: str) -> list[Label]:
-        number = None if self._large is None else self._large.find(key)
-        return self._labels[key] if number is None else self._large.labels(number)
+        if self._large is not None and (number := self._large.find(key)) is not None:
+            return self._large.labels(number)
+        return self._labels[key]
 
     @property
     def is_large(self) -> bool:
@@ -109,10 +109,10 @@ class MLF(Mapping):
 
     def where(self, name: str) -> str:
         """Return "file:line" of the entry with this key, or that `lookup` finds; raises KeyError if there is none."""
-        found = self._exactly(name) or self._find(name)
-        if found is None:
+        entry = self._exactly(name) or self._find(name)
+        if entry is None:
             raise KeyError(name)
-        return "{}:{}".format(*found[1])
+        return "{}:{}".format(*entry[1])
 
     def lookup(self, name: str) -> list[Label] | None:
         """Return the labels of an utterance, given its logical name or key; None if there is no entry for it.
@@ -120,16 +120,19 @@ class MLF(Mapping):
         The first match counts of: the same key; a `*/` entry that equals the end of the name after a slash; the
         patterns, in file order.
         """
-        found = self.entry(name)
-        return None if found is None else found[0]
+        entry = self.entry(name)
+        return None if entry is None else entry[0]
 
     def entry(self, name: str) -> tuple[list[Label], str] | None:
         """Return the labels that `lookup` finds and the "file:line" of their entry; None if there is none."""
-        found = self._find(name)
-        if found is None:
+        entry = self._find(name)
+        if entry is None:
             return None
-        labels = self._large.labels(found[0]) if isinstance(found[0], int) else found[0]
-        return labels, "{}:{}".format(*found[1])
+        labels, place = entry
+        if isinstance(labels, int):
+            assert self._large is not None
+            labels = self._large.labels(labels)
+        return labels, "{}:{}".format(*place)
 
     def expected_entry(self, name: str) -> str:
         """Return the end of a message about a missing entry: `expected an entry */u.lab`, and a similar entry if there
@@ -145,15 +148,13 @@ class MLF(Mapping):
         """Return (labels or their number among those of large files, (file, line)) of the entry for an utterance."""
         key, name = key_of(name), canonical(name)
         for candidate in (key, name) if key != name else (key,):  # a key may have a dot, as in sp0.9-utt
-            found = self._exactly(candidate)
-            if found is not None:
-                return found
+            if (entry := self._exactly(candidate)) is not None:
+                return entry
             tail = candidate
             while (self._any_path or self._large is not None) and "/" in tail:
                 tail = tail.split("/", 1)[1]
-                found = self._exactly(tail, any_path=True)
-                if found is not None:
-                    return found
+                if (entry := self._exactly(tail, any_path=True)) is not None:
+                    return entry
         for expression, _, labels, place in self._patterns:
             if expression.fullmatch(key):
                 return labels, place
@@ -164,7 +165,7 @@ class MLF(Mapping):
         if key in self._labels and (not any_path or key in self._any_path):
             return self._labels[key], self._places[key]
         number = None if self._large is None else self._large.find(key, any_path)
-        return None if number is None else (number, self._large.where(number))
+        return None if self._large is None or number is None else (number, self._large.where(number))
 
     def add(self, name: str, labels: list[Label], file: str = "", line: int = 0) -> None:
         """Add an entry.  Raises FormatError if an entry with this name exists."""
@@ -187,13 +188,18 @@ class MLF(Mapping):
             expression = re.compile(wildcard(cut_extension(name)), re.DOTALL)
             self._patterns.append((expression, name, labels, (file, line)))
             return False
-        found = (None, (file, earlier)) if earlier else self._exactly(key)
-        if found is not None:
-            where = "{}:{}".format(*found[1])
+        entry = ([], (file, earlier)) if earlier else self._exactly(key)
+        if entry is not None:
+            where = "{}:{}".format(*entry[1])
             raise FormatError(f"{file}:{line}: entry {key!r} is already at {where}; expected each utterance once")
         return True
 
-    def _read_large(self, path: str | os.PathLike, wanted: KeySet | None = None, on_fault: OnFault | None = None):
+    def _refuse(self, file: str, on_fault: OnFault, line: int, fault: Exception) -> None:
+        """Report a fault of the entry at this line."""
+        self.faulty.add(f"{file}:{line}")
+        on_fault(fault)
+
+    def _read_large(self, path: str | Path, wanted: KeySet | None = None, on_fault: OnFault | None = None) -> None:
         """Add the entries of a large file, like `read_mlf`."""
         from readers.htk.storage.label_index import LabelIndex, LabelText  # imports numba
 
@@ -201,26 +207,25 @@ class MLF(Mapping):
         text.check_header()
         if self._large is None:
             self._large = LabelIndex(_parse_labels, self._labels)
+        refuse = None if on_fault is None else partial(self._refuse, source, on_fault)
+        self._large.add_file(text, partial(self._is_new, source), wanted, refuse)
 
-        def refuse(line: int, fault: FormatError) -> None:
-            self.faulty.add(f"{source}:{line}")
-            on_fault(fault)
-
-        accept = partial(self._is_new, source)
-        self._large.add_file(text, accept, wanted, on_fault and refuse)
-
-    def _grows_large(self, path: str | os.PathLike) -> bool:
+    def _grows_large(self, path: str | Path) -> bool:
         """Count the bytes of a file; return whether it, or all together, are large.  A pipe, read once, is not."""
         is_file = Path(path).is_file()
         self._bytes += Path(path).stat().st_size if is_file else 0
         return is_file and (self._large is not None or self._bytes > LARGE)
 
 
-class _Items(ItemsView):
+class _Items(ItemsView[str, list[Label]]):
     """The entries of an MLF, of which each is looked up once."""
 
+    def __init__(self, mlf: MLF):
+        super().__init__(mlf)
+        self._mlf = mlf
+
     def __iter__(self) -> Iterator[tuple[str, list[Label]]]:
-        mlf = self._mapping
+        mlf = self._mlf
         yield from mlf._labels.items()
         if mlf._large is not None:
             for number in range(len(mlf._large)):
@@ -228,7 +233,7 @@ class _Items(ItemsView):
 
 
 def read_mlf(
-    path: str | os.PathLike,
+    path: str | Path,
     keys: Container[str] | None = None,
     into: MLF | None = None,
     on_fault: OnFault | None = None,
@@ -261,36 +266,32 @@ def read_mlf(
     ----------
     HTK Book 3.4, section 6.3; CNTK book 3.4.2.
     """
+    assert keys is None or isinstance(keys, KeySet | Collection)
     mlf = MLF() if into is None else into
     if mlf._grows_large(path):
         mlf._read_large(path, keys if keys is None or isinstance(keys, KeySet) else wanted_keys(keys), on_fault)
         return mlf
     wanted = keys if keys is None or isinstance(keys, KeySet) else set(with_tails(keys))
-    lines = read_lines(path)
-    check_header(lines[0] if lines else "", f"{path}")
-    source = f"{path}"
+    lines, source = read_lines(path), f"{path}"
+    check_header(lines[0] if lines else "", source)
     index = first = 1
-
-    def told(fault: FormatError) -> None:
-        mlf.faulty.add(f"{source}:{first}")
-        on_fault(fault)
-
     while index < len(lines):
         text = lines[index].strip()
         index += 1
         if not text or text == HEADER:  # concatenated files repeat the header
             continue
         first = index
+        refuse = None if on_fault is None else partial(mlf._refuse, source, on_fault, first)
         try:
             name = entry_name(text, f"{source}:{first}")
             index = _find_dot(lines, first, source, name)
             if wanted is not None and not ((key := key_of(name)) in wanted or "*" in key or "?" in key):
                 continue
-            mlf.add(name, _parse_labels(lines, first, index - 1, source, on_fault and told), source, first)
+            mlf.add(name, _parse_labels(lines, first, index - 1, source, refuse), source, first)
         except FormatError as fault:
-            if on_fault is None:
+            if refuse is None:
                 raise
-            told(fault)
+            refuse(fault)
             index = max(index, next((i + 1 for i in range(first, len(lines)) if lines[i].strip() == "."), len(lines)))
     return mlf
 
@@ -314,7 +315,7 @@ def _parse_labels(
     lines: list[str], first: int, last: int, source: str, on_fault: OnFault | None = None, before: int = 0
 ) -> list[Label]:
     """Parse the label lines first .. last-1, counted from 0; before: lines of the file before `lines`."""
-    labels = []
+    labels: list[Label] = []
     append, intern = labels.append, sys.intern
     for index in range(first, last):
         line = lines[index]
@@ -374,7 +375,7 @@ def _parse_label(fields: list[tuple[str, bool]], where: str) -> Label:
     return Label(start, end, *levels[0], tuple(levels[1:]))
 
 
-def write_mlf(path: str | os.PathLike, entries: Iterable[tuple[str, list[Label] | FilePart]]) -> None:
+def write_mlf(path: str | Path, entries: Iterable[tuple[str, list[Label] | FilePart]]) -> None:
     """Write a master label file.
 
     Parameters

@@ -8,10 +8,12 @@ Source: HTK Book 3.4, chapter 7, in particular section 7.10 (the HMM definition 
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.text import is_closed, is_count, is_number, read_lines, to_numbers, unescape
 from readers.errors import FormatError
@@ -23,6 +25,7 @@ from readers.htk.hmm_set import (
     HmmSet,
     HmmState,
     MacroVector,
+    SharedPart,
     StreamMixture,
     TransitionMatrix,
 )
@@ -51,7 +54,7 @@ _NOT_TAKEN = {
 }
 
 
-def read_mmf(paths: str | os.PathLike | Sequence[str | os.PathLike], hmm_set: HmmSet | None = None) -> HmmSet:
+def read_mmf(paths: str | Path | Sequence[str | Path], hmm_set: HmmSet | None = None) -> HmmSet:
     """Read the models of one or several MMF files.
 
     Parameters
@@ -84,21 +87,19 @@ def read_mmf(paths: str | os.PathLike | Sequence[str | os.PathLike], hmm_set: Hm
 class _Parser:
     """Recursive descent over the tokens of one file; each method parses the part after which it is named."""
 
-    def __init__(self, path: str | os.PathLike, hmm_set: HmmSet):
+    def __init__(self, path: str | Path, hmm_set: HmmSet):
         self.path, self.set, self.at = path, hmm_set, 0
         self.tokens: list[str] = []
         self.lines: list[int] = []
         for number, line in enumerate(read_lines(path), 1):
             if any(mark in line for mark in "<>\"'~"):
-                found = [f"<{t[1:-1].upper()}>" if t[0] == "<" else t for t in _TOKEN.findall(line)]
-            elif (
-                len(line) > LONG_LINE
-            ):  # numbers: kept as one token until they are parsed, which is faster for large sets
-                found = [line.strip()] if line.strip() else []
+                tokens = [f"<{t[1:-1].upper()}>" if t[0] == "<" else t for t in _TOKEN.findall(line)]
+            elif len(line) > LONG_LINE:  # numbers: one token until they are parsed, which is faster for large sets
+                tokens = [line.strip()] if line.strip() else []
             else:
-                found = line.split()
-            self.tokens += found
-            self.lines += [number] * len(found)
+                tokens = line.split()
+            self.tokens += tokens
+            self.lines += [number] * len(tokens)
         self.tokens.append("")  # the end
         self.lines.append(self.lines[-1] if self.lines else 1)
 
@@ -136,7 +137,7 @@ class _Parser:
             raise self.fault(f"{what} {self.shown()}", "a number")
         return float(self.take())
 
-    def numbers(self, count: int, what: str) -> np.ndarray:
+    def numbers(self, count: int, what: str) -> npt.NDArray[np.float64]:
         """Parse `count` numbers, which may span lines; return (count,) float64."""
         fields: list[str] = []
         while len(fields) < count:
@@ -151,8 +152,8 @@ class _Parser:
         try:
             values = np.array(to_numbers(fields[:count]), dtype=np.float64)
         except ValueError:
-            values = None
-        if values is None or not np.all(np.isfinite(values)):
+            values = np.array([np.nan])
+        if not np.all(np.isfinite(values)):
             at = next(i for i, field in enumerate(fields) if not is_number(field) or not np.isfinite(float(field)))
             raise self.fault(f"{what}: {fields[at][:40]!r} as value {at + 1}", f"{count} numbers", self.at - 1)
         return values
@@ -164,7 +165,7 @@ class _Parser:
         self.at += 1
         return unescape(token[1:-1]) if token[0] in "\"'" else unescape(token)
 
-    def reference(self, kind: str) -> object:
+    def reference(self, kind: str) -> Any:
         """Return the shared part to which `~kind "name"` refers."""
         begin = self.at
         self.at += 1
@@ -204,28 +205,28 @@ class _Parser:
     def define(self, kind: str, name: str, begin: int) -> None:
         if name in self.set.macros[kind]:
             raise self.fault(f"~{kind} {name!r} is defined twice", "each name once", begin)
-        if kind == "h":
-            part = self.hmm(name, f"{self.path}:{self.lines[begin]}")
-        else:
-            part = {
-                "s": self.state_body,
-                "t": self.transitions_body,
-                "p": self.stream_body,
-                "m": self.component_body,
-                "u": lambda macro: self.vector_body("<MEAN>", macro),
-                "v": lambda macro: self.vector_body("<VARIANCE>", macro),
-                "w": lambda macro: self.vector_body("<SWEIGHTS>", macro),
-            }[kind](name)
-        self.set.macros[kind][name] = part
+        bodies: dict[str, Callable[[str], Hmm | SharedPart]] = {
+            "h": lambda model: self.hmm(model, f"{self.path}:{self.lines[begin]}"),
+            "s": self.state_body,
+            "t": self.transitions_body,
+            "p": self.stream_body,
+            "m": self.component_body,
+            "u": lambda macro: self.vector_body("<MEAN>", macro),
+            "v": lambda macro: self.vector_body("<VARIANCE>", macro),
+            "w": lambda macro: self.vector_body("<SWEIGHTS>", macro),
+        }
+        self.set.macros[kind][name] = bodies[kind](name)
 
     def options(self) -> None:
         """Parse global options up to the first token that is not one."""
-        found: dict[str, object] = {}
+        found: dict[str, Any] = {}
+        key: str
+        value: object
         while self.next[:1] == "<" and self.next not in ("<BEGINHMM>", "<NUMSTATES>"):
             begin, token = self.at, self.take()
             if token == "<STREAMINFO>":
-                widths = tuple(self.count("stream width") for _ in range(self.count("number of streams", 1, 50)))
-                key, value = "stream_widths", widths
+                num_streams = self.count("number of streams", 1, 50)
+                key, value = "stream_widths", tuple(self.count("stream width") for _ in range(num_streams))
             elif token == "<VECSIZE>":
                 key, value = "vector_size", self.count("vector size")
             elif token == "<HMMSETID>":
@@ -260,21 +261,18 @@ class _Parser:
         self.require("<NUMSTATES>")
         begin = self.at
         num_states = self.count("number of states", 3, MAX_STATES)
-        states: list[HmmState | None] = [None] * (num_states - 2)
+        states: dict[int, HmmState] = {}  # by place
         while self.next == "<STATE>":
             self.at += 1
             place = self.count("state", 2, num_states - 1)
-            if states[place - 2] is not None:
+            if place in states:
                 raise self.fault(f"state {place} of model {name!r} is defined twice", "each state once", self.at - 1)
-            states[place - 2] = self.reference("s") if self.next == "~s" else self.state_body(None)
-        if None in states:
-            raise self.fault(f"{self.shown()}, but no state {states.index(None) + 2} of model {name!r}", "<STATE>")
-        if self.next == "~t":
-            begin = self.at
-            transitions = self.reference("t")
-        else:
-            begin = self.at
-            transitions = self.transitions_body(None)
+            states[place] = self.reference("s") if self.next == "~s" else self.state_body(None)
+        for place in range(2, num_states):
+            if place not in states:
+                raise self.fault(f"{self.shown()}, but no state {place} of model {name!r}", "<STATE>")
+        begin = self.at
+        transitions = self.reference("t") if self.next == "~t" else self.transitions_body(None)
         if transitions.matrix.shape[0] != num_states:
             raise self.fault(
                 f"transitions of {transitions.matrix.shape[0]} states in model {name!r} of {num_states}",
@@ -283,7 +281,7 @@ class _Parser:
             )
         self.refuse_other_kinds()
         self.require("<ENDHMM>")
-        return Hmm(name, tuple(states), transitions, where)
+        return Hmm(name, tuple(states[place] for place in range(2, num_states)), transitions, where)
 
     def state_body(self, macro: str | None) -> HmmState:
         num_streams = len(self.set.options.stream_widths) or 1
@@ -346,7 +344,8 @@ class _Parser:
         return StreamMixture(tuple(weights), tuple(components), macro)
 
     def component(self) -> GaussianComponent:
-        return self.reference("m") if self.next == "~m" else self.component_body(None)
+        component: GaussianComponent = self.reference("m") if self.next == "~m" else self.component_body(None)
+        return component
 
     def component_body(self, macro: str | None) -> GaussianComponent:
         if self.next == "<RCLASS>":

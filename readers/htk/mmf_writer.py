@@ -1,9 +1,11 @@
 """Writing HTK model definitions as text."""
 
-import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.files import write_lines
 from readers.common.text import escape
@@ -15,6 +17,7 @@ from readers.htk.hmm_set import (
     HmmSet,
     HmmState,
     MacroVector,
+    SharedPart,
     StreamMixture,
     TransitionMatrix,
 )
@@ -22,7 +25,7 @@ from readers.htk.hmm_set import (
 DIGITS = 9  # enough to restore float32 exactly
 
 
-def write_mmf(path: str | os.PathLike, hmm_set: HmmSet) -> None:
+def write_mmf(path: str | Path, hmm_set: HmmSet) -> None:
     """Write a model set as text that read_mmf and HTK can read.
 
     Parameters
@@ -44,7 +47,7 @@ def write_mmf(path: str | os.PathLike, hmm_set: HmmSet) -> None:
     write_lines(path, _lines(hmm_set, path))
 
 
-def _lines(hmm_set: HmmSet, path: str | os.PathLike) -> Iterator[str]:
+def _lines(hmm_set: HmmSet, path: str | Path) -> Iterator[str]:
     writer = _Writer(hmm_set, path)
     if hmm_set.options != HmmOptions():
         yield "~o"
@@ -55,7 +58,7 @@ def _lines(hmm_set: HmmSet, path: str | os.PathLike) -> Iterator[str]:
 
 
 class _Writer:
-    def __init__(self, hmm_set: HmmSet, path: str | os.PathLike):
+    def __init__(self, hmm_set: HmmSet, path: str | Path):
         self.set, self.path = hmm_set, path
 
     def options(self, options: HmmOptions) -> Iterator[str]:
@@ -69,7 +72,7 @@ class _Writer:
         else:
             yield from (f"<{key}>" for key in (options.duration, options.kind, options.covariance) if key)
 
-    def body(self, kind: str, part) -> Iterator[str]:
+    def body(self, kind: str, part: Any) -> Iterator[str]:
         if kind == "h":
             yield from self.hmm(part)
         elif kind == "s":
@@ -83,7 +86,7 @@ class _Writer:
         else:
             yield from self.vector({"u": "<MEAN>", "v": "<VARIANCE>", "w": "<SWEIGHTS>"}[kind], part)
 
-    def refer(self, kind: str, part) -> Iterator[str] | None:
+    def refer(self, kind: str, part: SharedPart) -> Iterator[str] | None:
         """Return the line that refers to a shared part; None for a part that is not shared."""
         if part.macro is None:
             return None
@@ -135,5 +138,5 @@ class _Writer:
             yield " " + _numbers(row)
 
 
-def _numbers(values: np.ndarray) -> str:
+def _numbers(values: npt.NDArray[np.float64]) -> str:
     return " ".join(f"{value:.{DIGITS}g}" for value in values.tolist())

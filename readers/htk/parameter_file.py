@@ -9,10 +9,11 @@ import os
 import struct
 import sys
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.audio_format import HEAD_SIZE, refuse_audio
 from readers.common.files import atomic_write
@@ -103,7 +104,7 @@ class HTKFile:
         Parameter kind as in the header.
     """
 
-    frames: np.ndarray
+    frames: npt.NDArray[np.float32]
     period: int
     kind: int
 
@@ -143,7 +144,7 @@ def kind_name(kind: int) -> str:
     return name + "".join(f"_{qualifier}" for qualifier, bit in QUALIFIERS.items() if kind & bit)
 
 
-def read_htk_header(path: str | os.PathLike) -> HTKHeader:
+def read_htk_header(path: str | Path) -> HTKHeader:
     """Read the header of a parameter file and check it against the size of the file.
 
     Parameters
@@ -168,7 +169,7 @@ def read_htk_header(path: str | os.PathLike) -> HTKHeader:
         return _read_header(file, path)
 
 
-def read_htk(path: str | os.PathLike, start: int = 0, end: int | None = None, verify: bool = False) -> HTKFile:
+def read_htk(path: str | Path, start: int = 0, end: int | None = None, verify: bool = False) -> HTKFile:
     """Read the frames start .. end of a parameter file.
 
     Only the bytes of these frames are read, so reading a segment of a large archive is as fast as reading a small file.
@@ -214,7 +215,7 @@ def read_htk(path: str | os.PathLike, start: int = 0, end: int | None = None, ve
 
 
 def write_htk(
-    path: str | os.PathLike, frames: np.ndarray, kind: int | str, period: int = 100000, byte_order: str = ">"
+    path: str | Path, frames: npt.NDArray[np.floating], kind: int | str, period: int = 100000, byte_order: str = ">"
 ) -> None:
     """Write frames as an HTK parameter file; the file appears completely or not at all.
 
@@ -266,7 +267,7 @@ def write_htk(
             file.write(struct.pack(byte_order + "H", checksum(b"".join(body), byte_order)))
 
 
-def _read_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
+def _read_header(file: FileIO, path: str | Path) -> HTKHeader:
     """Read and check the header.  The message for an audio file names its format."""
     try:
         return _parse_header(file, path)
@@ -277,7 +278,7 @@ def _read_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
         raise
 
 
-def _parse_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
+def _parse_header(file: FileIO, path: str | Path) -> HTKHeader:
     size = os.fstat(file.fileno()).st_size
     raw = file.read(HEADER_SIZE)
     if len(raw) < HEADER_SIZE:
@@ -325,7 +326,7 @@ def _unpack_header(raw: bytes, size: int) -> tuple[str, int, int, int, int]:
     return order, *(big if order == ">" else little)
 
 
-def _read_frames(file: BinaryIO, header: HTKHeader, start: int, count: int, path) -> np.ndarray:
+def _read_frames(file: FileIO, header: HTKHeader, start: int, count: int, path: str | Path) -> npt.NDArray[np.float32]:
     dim, order = header.dim, header.byte_order
     file.seek(header.data_offset + start * header.sample_size)
     if not header.is_short:
@@ -343,10 +344,10 @@ def _read_frames(file: BinaryIO, header: HTKHeader, start: int, count: int, path
     return frames.T
 
 
-def _read_array(file: BinaryIO, shape: tuple[int, int], dtype: str, order: str, path) -> np.ndarray:
+def _read_array(file: FileIO, shape: tuple[int, int], dtype: str, order: str, path: str | Path) -> np.ndarray:
     """Read an array from the file's position; converts it in place to the native byte order."""
     array = np.empty(shape, dtype)
-    view = memoryview(array).cast("B")
+    view = array.data.cast("B")
     while view:
         got = file.readinto(view)  # an unbuffered file returns at most 2 GiB at once
         if not got:
@@ -357,26 +358,26 @@ def _read_array(file: BinaryIO, shape: tuple[int, int], dtype: str, order: str, 
     return array
 
 
-def _check_checksum(file: BinaryIO, header: HTKHeader, path: str | os.PathLike) -> None:
+def _check_checksum(file: FileIO, header: HTKHeader, path: str | Path) -> None:
     size = os.fstat(file.fileno()).st_size
     first = header.data_offset - (COMPRESSION_FRAMES * header.sample_size if header.kind & HAS_C else 0)
     file.seek(first)
-    found = 0
+    computed = 0
     left = size - 2 - first
     while left > 0:
         chunk = file.read(min(left, 1 << 24))
         if not chunk or len(chunk) % 2:
             raise FormatError(f"{path}: ended while being read; expected {left} bytes more")
-        found = checksum(chunk, header.byte_order, found)
+        computed = checksum(chunk, header.byte_order, computed)
         left -= len(chunk)
     (stored,) = struct.unpack(header.byte_order + "H", file.read(2))
-    if stored != found:
+    if stored != computed:
         raise FormatError(
-            f"{path}: checksum {stored}, but the data gives {found}; expected the same; the file is damaged"
+            f"{path}: checksum {stored}, but the data gives {computed}; expected the same; the file is damaged"
         )
 
 
-def _encode(path, frames: np.ndarray, kind: int, order: str) -> tuple[list[bytes], int, int]:
+def _encode(path: str | Path, frames: npt.NDArray[np.floating], kind: int, order: str) -> tuple[list[bytes], int, int]:
     """Return (parts of the body, bytes per frame, extra frames to count) for frames (dim, T) of this kind."""
     dim, base = frames.shape[0], kind & BASE_MASK
     if not kind & HAS_C and base not in SHORT_KINDS:

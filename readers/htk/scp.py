@@ -19,8 +19,8 @@ from readers.common.names import key_of
 from readers.common.report import RunReport
 from readers.common.text import ParsedLines, quote_name, read_lines, read_text_bytes, split_fields
 from readers.errors import FormatError
-from readers.htk.mlf import HEADER
 from readers.htk.parameter_file import read_htk_header
+from readers.htk.storage.label_fields import HEADER
 
 _RANGE = re.compile(r"\[([0-9]{1,18}),([0-9]{1,18})(?:,([0-9]{1,4}))?\]")
 
@@ -63,7 +63,7 @@ class ScpEntry(NamedTuple):
     @property
     def num_frames(self) -> int | None:
         """Number of frames of the range, or None if the line has none."""
-        return None if self.end is None else self.end - self.start + 1
+        return None if self.start is None or self.end is None else self.end - self.start + 1
 
     @property
     def source(self) -> str:
@@ -80,7 +80,7 @@ class ScpEntry(NamedTuple):
 
 
 def read_scp(
-    path: str | os.PathLike,
+    path: str | Path,
     prefix: str = "",
     expand: bool = True,
     on_fault: OnFault | None = None,
@@ -151,14 +151,13 @@ def _other_kind(line: str) -> str | None:
 def _parse_entry(
     line: str, number: int, source: str, prefix: str, directory: str | None, channels: bool = False
 ) -> ScpEntry:
-    found = _RANGE.fullmatch(line, line.rfind("[")) if line.endswith("]") and "[" in line else None
-    start, end, channel = found.groups() if found else (None, None, None)
-    whole = line[: found.start()] if found else line
-    logical, equals, physical = whole.partition("=")
+    extent = _RANGE.fullmatch(line, line.rfind("[")) if line.endswith("]") and "[" in line else None
+    name = line[: extent.start()] if extent else line
+    logical, equals, physical = name.partition("=")
     if not (equals and logical):
-        logical, physical = "", whole
-    malformed = line.endswith("]") and end is None and _ends_in_range(line[:-1])
-    if malformed or (channel is not None and not channels):
+        logical, physical = "", name
+    malformed = line.endswith("]") and extent is None and _ends_in_range(line[:-1])
+    if malformed or (extent is not None and extent[3] is not None and not channels):
         raise FormatError(
             f"{source}:{number}: {line!r} ends in a malformed range; expected [first,last] with whole numbers"
         )
@@ -171,14 +170,13 @@ def _parse_entry(
         physical = f"{prefix}/{physical}"
     elif directory is not None and "..." in physical and not _is_name_with_dots(physical):
         physical = physical.replace("...", directory, 1)
-    if end is None:
+    if extent is None:
         return ScpEntry(logical or physical, physical, None, None, source, number)
-    first, last = int(start), int(end)
+    first, last = int(extent[1]), int(extent[2])
     if first > last:
         raise FormatError(f"{source}:{number}: frames [{first},{last}]; expected first <= last")
-    return ScpEntry(
-        logical or physical, physical, first, last, source, number, None if channel is None else int(channel)
-    )
+    channel = None if extent[3] is None else int(extent[3])
+    return ScpEntry(logical or physical, physical, first, last, source, number, channel)
 
 
 def _is_name_with_dots(path: str) -> bool:
@@ -192,7 +190,7 @@ def _ends_in_range(text: str) -> bool:
     return "," in last.partition("[")[2]
 
 
-def write_scp(path: str | os.PathLike, entries: Iterable[ScpEntry]) -> None:
+def write_scp(path: str | Path, entries: Iterable[ScpEntry]) -> None:
     """Write an SCP, each entry in the shortest form that represents it.
 
     Parameters
@@ -211,7 +209,7 @@ def write_scp(path: str | os.PathLike, entries: Iterable[ScpEntry]) -> None:
             file.write(_format_entry(entry, path) + "\n")
 
 
-def _format_entry(entry: ScpEntry, target: str | os.PathLike) -> str:
+def _format_entry(entry: ScpEntry, target: str | Path) -> str:
     text = entry.path if entry.logical == entry.path and "=" not in entry.path else f"{entry.logical}={entry.path}"
     text += entry.source[len(entry.path) :]
     try:
@@ -226,7 +224,7 @@ def _format_entry(entry: ScpEntry, target: str | os.PathLike) -> str:
     return text
 
 
-def read_pairs(path: str | os.PathLike) -> Sequence[tuple[str, str]]:
+def read_pairs(path: str | Path) -> Sequence[tuple[str, str]]:
     """Read the (source, target) pairs of an HCopy list; names with blanks are quoted.
 
     Raises FormatError, with file and line, for a line that does not have two names.
@@ -249,14 +247,14 @@ def _parse_pair(line: str, number: int, source: str) -> tuple[str, str]:
     return fields[0][0], fields[1][0]
 
 
-def write_pairs(path: str | os.PathLike, pairs: Iterable[tuple[str | Path, str | Path]]) -> None:
+def write_pairs(path: str | Path, pairs: Iterable[tuple[str | Path, str | Path]]) -> None:
     """Write an HCopy list, one `source target` pair per line, quoted where necessary."""
     with atomic_write(path, "w") as file:
         for source, target in pairs:
             file.write(f"{quote_name(os.fspath(source))} {quote_name(os.fspath(target))}\n")
 
 
-def read_list(path: str | os.PathLike) -> list[str]:
+def read_list(path: str | Path) -> list[str]:
     """Read a list of names of files.
 
     Parameters
@@ -272,7 +270,7 @@ def read_list(path: str | os.PathLike) -> list[str]:
     return [line.strip() for line in read_lines(path, exact=True) if line.strip()]
 
 
-def read_feature_list(path: str | os.PathLike) -> Sequence[ScpEntry]:
+def read_feature_list(path: str | Path) -> Sequence[ScpEntry]:
     """Return the entries of a list of feature files.  Raises FormatError for no entries, and for repeated names."""
     entries = read_scp(path)
     if not entries:

@@ -11,10 +11,12 @@ import gzip
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.files import atomic_write
 from readers.common.text import is_count, quote_name, read_lines, to_number, to_numbers, unescape
@@ -28,18 +30,13 @@ MOST_SECONDS = 1e9
 QUIET = "quiet"
 _FIELD = re.compile(r"""\s*([A-Za-z]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)""")
 _SHORT = {"VERSION": "V", "UTTERANCE": "U", "SUBLAT": "S", "NODES": "N", "LINKS": "L"}
-_SHORT_NODE = {"time": "t", "WORD": "W", "var": "v", "div": "d", "acoustic": "a"}
-_SHORT_LINK = {
-    "START": "S",
-    "END": "E",
-    "WORD": "W",
-    "var": "v",
-    "div": "d",
-    "acoustic": "a",
-    "ngram": "n",
-    "language": "l",
-}
+_SHORT_OF_BOTH = {"WORD": "W", "var": "v", "div": "d", "acoustic": "a"}
+_SHORT_NODE = {**_SHORT_OF_BOTH, "time": "t"}
+_SHORT_LINK = {**_SHORT_OF_BOTH, "START": "S", "END": "E", "ngram": "n", "language": "l"}
 
+Fields = dict[str, str]
+Links = dict[int, tuple[Fields, int]]  # fields and line of each
+ToLog = Callable[[float], float]
 Division = tuple[str, float | None, float | None]
 
 
@@ -69,13 +66,13 @@ class Lattice:
         The file from which it was read.
     """
 
-    time: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
+    time: npt.NDArray[np.float64]
+    start: npt.NDArray[np.int32]
+    end: npt.NDArray[np.int32]
     word: list[str]
-    acoustic: np.ndarray
-    lm: np.ndarray
-    variant: np.ndarray | None = None
+    acoustic: npt.NDArray[np.float64]
+    lm: npt.NDArray[np.float64]
+    variant: npt.NDArray[np.int32] | None = None
     div: list[tuple[Division, ...] | None] | None = None
     utterance: str = ""
     header: dict[str, str] = field(default_factory=dict)
@@ -107,7 +104,8 @@ class Lattice:
         """
         if QUIET not in self.header:
             return None
-        text, models = self.header[QUIET], {}
+        text = self.header[QUIET]
+        models: dict[str, str] = {}
         for piece in text.strip(":").split(":") if text.strip(":") else ():
             model, *labels = piece.split(",")
             if not model or not all(labels):
@@ -126,7 +124,7 @@ def quiet_field(models: Mapping[str, Iterable[str]]) -> str:
     return ":" + "".join(",".join((model, *labels)) + ":" for model, labels in models.items())
 
 
-def read_slf(path: str | os.PathLike) -> Lattice:
+def read_slf(path: str | Path) -> Lattice:
     """Read a lattice.
 
     Parameters
@@ -154,8 +152,8 @@ def read_slf(path: str | os.PathLike) -> Lattice:
     # Every node and link has its own line, so impossible sizes are rejected before memory is allocated.
     if num_nodes + num_links > len(lines):
         raise FormatError(f"{path}: {num_nodes} nodes and {num_links} links announced; the file has {len(lines)} lines")
-    nodes: dict[int, dict[str, str]] = {}
-    links: dict[int, tuple[dict[str, str], int]] = {}
+    nodes: dict[int, Fields] = {}
+    links: Links = {}
     for number in range(index + 1, len(lines) + 1):
         line = lines[number - 1].strip()
         if not line or line.startswith("#"):
@@ -165,11 +163,9 @@ def read_slf(path: str | os.PathLike) -> Lattice:
             raise FormatError(f"{where}: sub-lattices; expected a lattice of one level")
         fields = _fields(line, where)
         if "I" in fields:
-            _store(nodes, _normal(fields, _SHORT_NODE), "I", num_nodes, "node", where)
+            nodes[_new_number(fields["I"], nodes, num_nodes, "node", where)] = _normal(fields, _SHORT_NODE)
         elif "J" in fields:
-            fields = _normal(fields, _SHORT_LINK)
-            _store(links, fields, "J", num_links, "link", where)
-            links[int(fields["J"])] = (fields, number)
+            links[_new_number(fields["J"], links, num_links, "link", where)] = _normal(fields, _SHORT_LINK), number
         else:
             raise FormatError(f"{where}: {line[:40]!r}; expected a node (I=) or a link (J=)")
     for kind, found, expected in (("link", links, num_links), ("node", nodes or range(num_nodes), num_nodes)):
@@ -179,7 +175,7 @@ def read_slf(path: str | os.PathLike) -> Lattice:
     return _build(header, nodes, num_nodes, links, to_log, path)
 
 
-def _read_header(lines: list[str], path) -> tuple[dict[str, str], int, int, int]:
+def _read_header(lines: list[str], path: str | Path) -> tuple[dict[str, str], int, int, int]:
     """Return (fields, nodes, links, index of the line after the size line)."""
     header: dict[str, str] = {}
     for index, line in enumerate(lines):
@@ -222,13 +218,13 @@ def _normal(fields: dict[str, str], short: dict[str, str]) -> dict[str, str]:
     return {short.get(name, name): value for name, value in fields.items()}
 
 
-def _store(table: dict, fields: dict[str, str], name: str, count: int, kind: str, where: str) -> None:
-    number = _integer(fields[name], where)
+def _new_number(text: str, table: Container[int], count: int, kind: str, where: str) -> int:
+    number = _integer(text, where)
     if number >= count:
         raise FormatError(f"{where}: {kind} {number}; expected numbers below {count}, as announced")
     if number in table:
         raise FormatError(f"{where}: {kind} {number} is repeated; expected each once")
-    table[number] = fields
+    return number
 
 
 def _integer(text: str, where: str) -> int:
@@ -247,7 +243,7 @@ def _real(fields: dict[str, str], name: str, default: float, where: str) -> floa
         raise FormatError(f"{where}: {name}={text}; expected a number") from None
 
 
-def _log_conversion(base: str | None, path):
+def _log_conversion(base: str | None, path: str | Path) -> ToLog:
     """Return a function from scores in the file to natural logs; base 0 means probabilities, no base natural logs."""
     value = _real({} if base is None else {"base": base}, "base", math.e, f"{path}: header")
     if value == 0:
@@ -258,7 +254,9 @@ def _log_conversion(base: str | None, path):
     return lambda score: score * factor
 
 
-def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
+def _build(
+    header: Fields, nodes: dict[int, Fields], num_nodes: int, links: Links, to_log: ToLog, path: str | Path
+) -> Lattice:
     num_links = len(links)
     unit = _real(header, "tscale", 1.0, f"{path}: header")
     if not 0 < unit < math.inf:
@@ -327,11 +325,12 @@ def _parse_div(text: str, where: str) -> tuple[Division, ...]:
             values = [0.0] * 3
         if not label or len(values) > 2 or not all(abs(value) <= MOST_SECONDS for value in values[:1]):
             raise FormatError(f"{where}: segments {text[:40]!r}; expected :label,duration,likelihood: and so on")
-        segments.append((label, *values, *(None,) * (2 - len(values))))
+        duration, likelihood = [*values, None, None][:2]
+        segments.append((label, duration, likelihood))
     return tuple(segments)
 
 
-def write_slf(path: str | os.PathLike, lattice: Lattice, digits: int = 9) -> None:
+def write_slf(path: str | Path, lattice: Lattice, digits: int = 9) -> None:
     """Write a lattice with words on links; gzip-compressed if the name ends in .gz.
 
     Parameters
@@ -362,15 +361,16 @@ def write_slf(path: str | os.PathLike, lattice: Lattice, digits: int = 9) -> Non
     for i, (start, end, acoustic, lm) in enumerate(zip(*columns)):
         line = f"J={i} S={start} E={end} W={quote_name(lattice.word[i])} v={variants[i]}"
         line += f" a={acoustic:.{digits}g} l={lm:.{digits}g}"
-        if lattice.div is not None and lattice.div[i] is not None:
-            line += f" d={quote_name(_format_div(lattice.div[i], digits, path))}"
+        segments = None if lattice.div is None else lattice.div[i]
+        if segments is not None:
+            line += f" d={quote_name(_format_div(segments, digits, path))}"
         lines.append(line)
     data = ("\n".join(lines) + "\n").encode()
     with atomic_write(path) as file:
         file.write(gzip.compress(data, 6, mtime=0) if os.fspath(path).endswith(".gz") else data)
 
 
-def _format_div(segments: tuple[Division, ...], digits: int, path) -> str:
+def _format_div(segments: tuple[Division, ...], digits: int, path: str | Path) -> str:
     pieces = []
     for label, *values in segments:
         _check_label(label, path)
@@ -378,12 +378,12 @@ def _format_div(segments: tuple[Division, ...], digits: int, path) -> str:
     return ":" + "".join(piece + ":" for piece in pieces)
 
 
-def _check_label(label: str, where) -> None:
+def _check_label(label: str, where: str | Path) -> None:
     if not label or ":" in label or "," in label:
         raise GraphError(f"{where}: segment label {label!r} cannot be written; expected no : or , in it")
 
 
-def _check(lattice: Lattice, path) -> None:
+def _check(lattice: Lattice, path: str | Path) -> None:
     lengths = {lattice.num_links, len(lattice.end), len(lattice.word), len(lattice.acoustic), len(lattice.lm)}
     lengths |= {len(column) for column in (lattice.variant, lattice.div) if column is not None}
     if len(lengths) != 1:

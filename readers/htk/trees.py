@@ -16,11 +16,11 @@ A node line has its number, its question, the "no" successor and the "yes" succe
 Source: HTK Book 3.4, section 10.5 and reference section of HHEd.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from readers.common.files import atomic_write
 from readers.common.names import wildcard
@@ -38,13 +38,15 @@ def split_triphone(name: str) -> tuple[str | None, str, str | None]:
     >>> split_triphone("sil-aa+m"), split_triphone("aa+m"), split_triphone("sil")
     (('sil', 'aa', 'm'), (None, 'aa', 'm'), (None, 'sil', None))
     """
-    left, dash, rest = name.partition("-")
-    if not dash or not left or not rest:
-        left, rest = None, name
-    phone, plus, right = rest.partition("+")
-    if not plus or not phone or not right:
-        phone, right = rest, None
-    return left, phone, right
+    left: str | None
+    right: str | None
+    left, dash, phone = name.partition("-")
+    if not dash or not left or not phone:
+        left, phone = None, name
+    stem, plus, right = phone.partition("+")
+    if not plus or not stem or not right:
+        return left, phone, None
+    return left, stem, right
 
 
 def phone_of(model: str) -> str:
@@ -73,7 +75,7 @@ class Question:
     patterns: tuple[str, ...]
 
     @cached_property
-    def _regex(self) -> re.Pattern:
+    def _regex(self) -> re.Pattern[str]:
         return re.compile("|".join(map(wildcard, self.patterns)), re.DOTALL)
 
     def __call__(self, model: str) -> bool:
@@ -155,7 +157,7 @@ class DecisionTrees:
 class Tokens:
     """Tokens of a file with their line numbers; quoted names are distinguished from unquoted ones."""
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | Path):
         self.path, self.at = path, 0
         self.tokens, self.lines = [], []
         for number, line in enumerate(read_lines(path), 1):
@@ -217,7 +219,7 @@ class Tokens:
         questions[question.name] = question
 
 
-def read_trees(path: str | os.PathLike) -> DecisionTrees:
+def read_trees(path: str | Path) -> DecisionTrees:
     """Read questions and trees as HHEd's command ST writes them.
 
     Parameters
@@ -289,27 +291,28 @@ def _tree(tokens: Tokens, questions: Mapping[str, Question], title: str, first_l
             children.append(child)
         if number in rows:
             raise tokens.fault("each once", f"node {number} of {title} is defined twice", line)
-        rows[number] = (question, *children, line)
+        rows[number] = (question, children[0], children[1], line)
     tokens.at += 1
     order = {number: index for index, number in enumerate(rows)}
     if next(iter(order), None) != 0:
         raise tokens.fault("node 0 first", f"tree {title} without a root", first_line)
-    nodes, reached = [], {0}
+    nodes: list[tuple[str, int | str, int | str]] = []
+    reached = {0}
     for question, no, yes, line in rows.values():
-        children: list[int | str] = []
+        answers: list[int | str] = []
         for child in (no, yes):
             number = _node_number(child)
             if number is None:
                 if len(child) < 3:
                     raise tokens.fault("a name", f"an empty leaf in {title}", line)
-                children.append(unescape(child[1:-1]))
+                answers.append(unescape(child[1:-1]))
                 continue
             if number not in order or number in reached:
                 state = "is reached twice" if number in reached else "is not there"
                 raise tokens.fault("a tree", f"node {number} of {title} {state}", line)
             reached.add(number)
-            children.append(order[number])
-        nodes.append((question, *children))
+            answers.append(order[number])
+        nodes.append((question, answers[0], answers[1]))
     # Every node except the root has one parent; nodes of a cycle cannot be reached from the root.
     seen, waiting = 0, [0]
     while waiting:
@@ -325,7 +328,7 @@ def _node_number(token: str) -> int | None:
     return int(token) if digits.isascii() and digits.isdigit() and len(digits) <= 9 and int(token) <= 0 else None
 
 
-def write_trees(path: str | os.PathLike, trees: DecisionTrees) -> None:
+def write_trees(path: str | Path, trees: DecisionTrees) -> None:
     """Write questions and trees in the format of HHEd's command ST.
 
     Parameters
@@ -359,7 +362,7 @@ def question_line(question: Question) -> str:
     return f"QS '{escape(question.name, chr(39))}' {{ {patterns} }}"
 
 
-def quoted(name: str, path: str | os.PathLike, mark: str = '"') -> str:
+def quoted(name: str, path: str | Path, mark: str = '"') -> str:
     if not name:
         raise FormatError(f"{path}: an empty name; expected every leaf and question to have one")
     return f"{mark}{escape(name, mark)}{mark}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.text import is_count, read_bytes
 from readers.errors import FormatError
@@ -22,7 +23,7 @@ _POSTERIOR_FRAME = np.dtype(
 )
 
 
-def read_alignments(path: str | os.PathLike) -> Iterator[tuple[str, np.ndarray | list[str]]]:
+def read_alignments(path: str | Path) -> Iterator[tuple[str, npt.NDArray[np.int32] | list[str]]]:
     """Yield the alignments of an archive of integer vectors, or of posteriors with one class of weight 1 per frame.
 
     Parameters
@@ -57,14 +58,14 @@ def read_alignments(path: str | os.PathLike) -> Iterator[tuple[str, np.ndarray |
         yield key, _read_vector(file, f"{path}:{file.tell()}", len(raw))
 
 
-def read_alignment(path: str | os.PathLike, offset: int = 0) -> np.ndarray:
+def read_alignment(path: str | Path, offset: int = 0) -> npt.NDArray[np.int32]:
     """Return the classes (T,) int32 at an offset of a binary archive."""
     with Path(path).open("rb") as file:
         file.seek(offset)
         return _read_vector(file, f"{path}:{offset}", os.fstat(file.fileno()).st_size)
 
 
-def _read_vector(file: BinaryIO, where: str, size: int) -> np.ndarray:
+def _read_vector(file: BinaryIO, where: str, size: int) -> npt.NDArray[np.int32]:
     start = file.read(7)
     if len(start) < 7 or start[:3] != BINARY + b"\4":
         raise FormatError(f"{where}: found {start[:5]!r}; expected a vector of integers, as ali-to-pdf writes")
@@ -82,7 +83,7 @@ def _read_vector(file: BinaryIO, where: str, size: int) -> np.ndarray:
     return items["value"].astype(np.int32)
 
 
-def _posterior(raw: bytes, count: int, where: str) -> np.ndarray:
+def _posterior(raw: bytes, count: int, where: str) -> npt.NDArray[np.int32]:
     """Return the classes of a posterior with one class of weight 1 in each of `count` frames. Raises FormatError."""
     frames = np.frombuffer(raw[: len(raw) - len(raw) % _POSTERIOR_FRAME.itemsize], _POSTERIOR_FRAME)
     if len(frames) < count or (frames["count"] != 1).any() or (frames["weight"] != 1).any():
@@ -98,7 +99,7 @@ def _hard_classes(fields: list[bytes], where: str) -> list[bytes]:
     return fields[1::4]
 
 
-def parse_tokens(tokens: list[str], ids: dict[str, int] | None, where: str) -> np.ndarray:
+def parse_tokens(tokens: list[str], ids: dict[str, int] | None, where: str) -> npt.NDArray[np.int32]:
     """Return the classes (T,) int32 of text tokens: class numbers, or labels that `ids` maps.  Raises FormatError."""
     if ids is None:
         bad = next((token for token in tokens if not is_count(token) or int(token) >= 1 << 31), None)

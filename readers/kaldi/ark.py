@@ -9,17 +9,19 @@ Source: Kaldi's documentation, "Kaldi I/O mechanisms".
 import os
 import re
 import struct
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.text import canonical, read_lines, to_numbers
 from readers.errors import FormatError
 
 MAX_KEY_BYTES = 4096
 BINARY = b"\0B"
-_PLAIN = {b"FM ": np.dtype("<f4"), b"DM ": np.dtype("<f8")}
+_PLAIN: dict[bytes, np.dtype[Any]] = {b"FM ": np.dtype("<f4"), b"DM ": np.dtype("<f8")}
 _COMPRESSED = {b"CM ": (1, 8), b"CM2": (2, 0), b"CM3": (1, 0)}  # bytes per value, bytes of the header of a column
 _OFFSET = re.compile(r":([0-9]{1,18})\Z")
 _RANGE = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
@@ -66,7 +68,7 @@ class ArkEntry(NamedTuple):
     @property
     def num_frames(self) -> int | None:
         """Number of frames of the range; None if the entry has no range."""
-        return None if self.end is None else self.end - self.start + 1
+        return None if self.start is None or self.end is None else self.end - self.start + 1
 
     @property
     def where(self) -> str:
@@ -88,7 +90,7 @@ class ArkHeader(NamedTuple):
     data: int
 
 
-def read_ark_scp(path: str | os.PathLike) -> list[ArkEntry]:
+def read_ark_scp(path: str | Path) -> list[ArkEntry]:
     """Read a Kaldi script file.
 
     Parameters
@@ -135,7 +137,7 @@ def read_ark_scp(path: str | os.PathLike) -> list[ArkEntry]:
     return list(entries.values())
 
 
-def is_ark_scp(path: str | os.PathLike) -> bool:
+def is_ark_scp(path: str | Path) -> bool:
     """Whether the first line of a list is of Kaldi's form `key archive`, not of HTK's forms `path` and `name=path`."""
     line = next((line.strip() for line in read_lines(path) if line.strip()), "")
     key, location = [*line.split(None, 1), "", ""][:2]
@@ -153,7 +155,7 @@ def _parse_location(location: str) -> tuple[str, int, str | None]:
     return (file[: offset.start()], int(offset[1]), rows) if offset else (file, 0, rows)
 
 
-def scan_ark(path: str | os.PathLike) -> list[ArkEntry]:
+def scan_ark(path: str | Path) -> list[ArkEntry]:
     """List the matrices of an archive by reading their headers.
 
     Parameters
@@ -189,7 +191,7 @@ def scan_ark(path: str | os.PathLike) -> list[ArkEntry]:
     return list(entries.values())
 
 
-def read_matrix_header(path: str | os.PathLike, offset: int = 0, may_be_empty: bool = False) -> ArkHeader:
+def read_matrix_header(path: str | Path, offset: int = 0, may_be_empty: bool = False) -> ArkHeader:
     """Read the header of the matrix at an offset of an archive.
 
     may_be_empty: whether a matrix without frames or values is one, too.
@@ -203,7 +205,7 @@ def read_matrix_header(path: str | os.PathLike, offset: int = 0, may_be_empty: b
         return _read_header(file, f"{path}:{offset}", size, may_be_empty)
 
 
-def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: int | None = None) -> np.ndarray:
+def read_matrix(path: str | Path, offset: int = 0, first: int = 0, last: int | None = None) -> npt.NDArray[np.float32]:
     """Read frames of a matrix in an archive.
 
     Parameters
@@ -251,7 +253,7 @@ def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: 
         return np.ascontiguousarray(values[first:stop], np.float32)
 
 
-def write_matrix(file: BinaryIO, key: str, frames: np.ndarray, text: bool = False) -> int:
+def write_matrix(file: BinaryIO, key: str, frames: npt.ArrayLike, text: bool = False) -> int:
     """Write an entry of an archive.
 
     Parameters
@@ -291,7 +293,7 @@ def write_matrix(file: BinaryIO, key: str, frames: np.ndarray, text: bool = Fals
     return offset
 
 
-def read_key(file: BinaryIO, path: str | os.PathLike) -> str | None:
+def read_key(file: BinaryIO | BufferedIOBase, path: str | Path) -> str | None:
     """Return the key of the next object, None at the end of the file; leaves the file positioned at the object."""
     key = bytearray()
     while True:
@@ -310,7 +312,7 @@ def read_key(file: BinaryIO, path: str | os.PathLike) -> str | None:
         key += byte
 
 
-def decode_key(key: bytes, path: str | os.PathLike) -> str:
+def decode_key(key: bytes, path: str | Path) -> str:
     try:
         return canonical(key.decode())
     except UnicodeDecodeError as fault:
@@ -326,7 +328,7 @@ def _read_header(file: BinaryIO, where: str, size: int, may_be_empty: bool = Fal
         if may_be_empty and not text.strip():
             return ArkHeader(b"text", 0, 0, begin)
         values = _parse_text_matrix(text, where)
-        return ArkHeader(b"text", *values.shape, begin)
+        return ArkHeader(b"text", values.shape[0], values.shape[1], begin)
     kind = start[2:5]
     if kind in _PLAIN:
         raw = file.read(10)
@@ -378,7 +380,7 @@ def _read_text_matrix(file: BinaryIO, where: str) -> bytes:
     raise FormatError(f"{where}: [ is not closed; expected ]")
 
 
-def _parse_text_matrix(text: bytes, where: str) -> np.ndarray:
+def _parse_text_matrix(text: bytes, where: str) -> npt.NDArray[np.float32]:
     """Return the matrix (T, dim) float32."""
     rows = [line for line in text.split(b"\n") if line.strip()]
     try:

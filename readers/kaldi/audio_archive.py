@@ -4,12 +4,11 @@ Source: Kaldi's documentation, "Kaldi I/O mechanisms"; WaveHolder in its source.
 """
 
 import gzip
-import os
 import struct
 import zlib
 from collections.abc import Iterator
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
 
 from readers.common.text import GZIP_MAGIC
 from readers.errors import FormatError
@@ -19,7 +18,7 @@ MOST_BYTES = 1 << 31  # of a WAV file, whose sizes have 32 bits
 _PIECE = 1 << 20
 
 
-def read_wav_at(path: str | os.PathLike, offset: int) -> bytes:
+def read_wav_at(path: str | Path, offset: int) -> bytes:
     """Return the WAV file at an offset of an archive.
 
     Parameters
@@ -43,7 +42,7 @@ def read_wav_at(path: str | os.PathLike, offset: int) -> bytes:
         return _read_wav(file, f"{path}:{offset}")
 
 
-def read_wav_archive(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
+def read_wav_archive(path: str | Path) -> Iterator[tuple[str, bytes]]:
     """Yield the keys and WAV files of an archive.
 
     Parameters
@@ -74,7 +73,7 @@ def read_wav_archive(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
             raise FormatError(f"{path}: damaged gzip data ({fault}); expected a complete gzip file") from fault
 
 
-def _read_wav(file: BinaryIO, where: str) -> bytes:
+def _read_wav(file: BufferedIOBase, where: str) -> bytes:
     head = file.read(12)
     size = struct.unpack("<I", head[4:8])[0] + 8 if len(head) == 12 else 0
     if head[:4] != b"RIFF" or head[8:] != b"WAVE" or not 12 < size <= MOST_BYTES:

@@ -6,8 +6,8 @@ Costs are negative natural logs: acoustic costs are not scaled, graph costs incl
 equal to the acscale of the lattice, Kaldi's programs rank paths as the search did.
 """
 
-import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from readers.language.att import EPSILON
 MOST_WORDS = 2**31 - 1  # labels of OpenFst have 32 bits
 
 
-def write_kaldi_lattices(
-    path: str | os.PathLike, lattices: Iterable[tuple[str, Lattice]], words: Mapping[str, int]
-) -> None:
+def write_kaldi_lattices(path: str | Path, lattices: Iterable[tuple[str, Lattice]], words: Mapping[str, int]) -> None:
     """Write lattices in Kaldi's compact text format.
 
     Parameters
@@ -101,7 +99,7 @@ def word_table(words: Iterable[str]) -> dict[str, int]:
     return {EPSILON: 0} | {word: n for n, word in enumerate(sorted(set(words) - {NULL_WORD, EPSILON}), 1)}
 
 
-def write_word_table(path: str | os.PathLike, words: Mapping[str, int]) -> None:
+def write_word_table(path: str | Path, words: Mapping[str, int]) -> None:
     """Write a symbol table like Kaldi's words.txt.
 
     Parameters
@@ -115,7 +113,7 @@ def write_word_table(path: str | os.PathLike, words: Mapping[str, int]) -> None:
         file.writelines(f"{word} {number}\n" for word, number in words.items())
 
 
-def read_word_table(path: str | os.PathLike) -> dict[str, int]:
+def read_word_table(path: str | Path) -> dict[str, int]:
     """Read a symbol table like Kaldi's words.txt.
 
     Parameters

@@ -4,7 +4,6 @@ Commands, which Kaldi runs, are refused: a file never names a command to run.
 Source: Kaldi's documentation, "Kaldi I/O mechanisms".
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from readers.errors import FormatError
@@ -68,5 +67,5 @@ def parse_specifier(text: str, where: str, most: int = 1, standard: bool = False
     return Specifier(kinds, paths, "t" in words)
 
 
-def _paths(tail: str, count: int) -> Sequence[str]:
+def _paths(tail: str, count: int) -> tuple[str, ...]:
     return tuple(part.strip() for part in tail.split(",", count - 1)) if count > 1 else (tail,)

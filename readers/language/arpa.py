@@ -9,8 +9,10 @@ import gzip
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.files import atomic_write
 from readers.common.text import chunks, decode_lines, is_number, read_bytes, to_numbers
@@ -38,9 +40,9 @@ class ArpaOrder:
         log10 back-off weight, 0 if the file has none.
     """
 
-    words: np.ndarray
-    logprob: np.ndarray
-    backoff: np.ndarray
+    words: npt.NDArray[np.int32]
+    logprob: npt.NDArray[np.float64]
+    backoff: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -67,7 +69,7 @@ class Arpa:
         return len(self.orders)
 
 
-def read_arpa(path: str | os.PathLike) -> Arpa:
+def read_arpa(path: str | Path) -> Arpa:
     """Read an ARPA language model.
 
     Parameters
@@ -104,7 +106,7 @@ def _sound(columns: Columns) -> bool:
     return in_range and _first_repeated(words) is None
 
 
-def _read_line_by_line(lines: list[str], path: str | os.PathLike) -> Arpa:
+def _read_line_by_line(lines: list[str], path: str | Path) -> Arpa:
     """Read the model slowly, with the exact line of an error."""
     counts, index = _read_header(lines, path)
     vocabulary: list[str] = []
@@ -125,7 +127,7 @@ def _read_line_by_line(lines: list[str], path: str | os.PathLike) -> Arpa:
     return Arpa(vocabulary, orders)
 
 
-def _read_header(lines: list[str], path: str | os.PathLike) -> tuple[list[int], int]:
+def _read_header(lines: list[str], path: str | Path) -> tuple[list[int], int]:
     """Return (n-grams of each order, index of the line after the counts)."""
     index = next((i for i, line in enumerate(lines) if line.strip() == "\\data\\"), None)
     if index is None:
@@ -151,7 +153,7 @@ def _read_header(lines: list[str], path: str | os.PathLike) -> tuple[list[int], 
     return counts, index
 
 
-def _find_section(lines: list[str], index: int, order: int, path: str | os.PathLike) -> tuple[int, int]:
+def _find_section(lines: list[str], index: int, order: int, path: str | Path) -> tuple[int, int]:
     """Return (index of the first n-gram line of a section, index of the line that ends it)."""
     while index < len(lines) and not lines[index].strip():
         index += 1
@@ -170,31 +172,38 @@ def _is_title(line: str) -> bool:
     return line.startswith("\\") and (line.rstrip() == "\\end\\" or _SECTION.fullmatch(line.rstrip()) is not None)
 
 
-def _read_section(lines, first, last, order, ids, vocabulary, path) -> tuple[ArpaOrder, np.ndarray]:
+def _read_section(
+    lines: list[str],
+    first: int,
+    last: int,
+    order: int,
+    ids: dict[str, int],
+    vocabulary: list[str],
+    path: str | Path,
+) -> tuple[ArpaOrder, npt.NDArray[np.int64]]:
     """Return (n-grams, line number of each); unigrams fill vocabulary and ids."""
-    words, logprobs, backoffs, numbers = [], [], [], []
+    columns: list[Columns] = []
+    numbers: list[npt.NDArray[np.int64]] = []
     for begin, rows in chunks(lines, first, last):
         if not all(rows):
-            kept = [(begin + i + 1, row) for i, row in enumerate(rows) if row]
-            numbers.append(np.array([number for number, _ in kept], np.int64))
-            rows = [row for _, row in kept]
+            numbers.append(np.array([begin + i + 1 for i, row in enumerate(rows) if row], np.int64))
+            rows = [row for row in rows if row]
         else:
             numbers.append(np.arange(begin + 1, begin + 1 + len(rows)))
         if not rows:
             continue
         try:
-            columns = _parse_rows(rows, order, ids, vocabulary)
+            columns.append(_parse_rows(rows, order, ids, vocabulary))
         except (ValueError, KeyError, IndexError):
             _blame(rows, numbers[-1], order, ids, path)
             raise
-        for store, column in zip((words, logprobs, backoffs), columns):
-            store.append(column)
-    if not words:
+    if not columns:
         return ArpaOrder(np.zeros((0, order), np.int32), np.zeros(0), np.zeros(0)), np.zeros(0, np.int64)
-    return ArpaOrder(np.concatenate(words), np.concatenate(logprobs), np.concatenate(backoffs)), np.concatenate(numbers)
+    words, logprobs, backoffs = (np.concatenate(column) for column in zip(*columns))
+    return ArpaOrder(words, logprobs, backoffs), np.concatenate(numbers)
 
 
-def _parse_rows(rows, order, ids, vocabulary):
+def _parse_rows(rows: list[list[str]], order: int, ids: dict[str, int], vocabulary: list[str]) -> Columns:
     """Return (word ids (n, k), log10 probabilities, log10 back-offs); raises any exception if a row is wrong."""
     num_fields = np.fromiter(map(len, rows), np.int64, len(rows))
     with_backoff = num_fields == order + 2
@@ -225,7 +234,9 @@ def _parse_rows(rows, order, ids, vocabulary):
     return words, logprob, backoff
 
 
-def _blame(rows, numbers, order, ids, path) -> None:
+def _blame(
+    rows: list[list[str]], numbers: npt.NDArray[np.int64], order: int, ids: dict[str, int], path: str | Path
+) -> None:
     """Find the first wrong row and raise FormatError for it."""
     seen: dict[str, int] = {}
     for row, number in zip(rows, numbers):
@@ -246,7 +257,7 @@ def _blame(rows, numbers, order, ids, path) -> None:
         if order == 1:
             if row[1] in seen or row[1] in ids:
                 raise FormatError(f"{where}: unigram {row[1]!r} is repeated; expected each once")
-            seen[row[1]] = number
+            seen[row[1]] = int(number)
         else:
             unknown = [word for word in row[1 : order + 1] if word not in ids]
             if unknown:
@@ -255,7 +266,9 @@ def _blame(rows, numbers, order, ids, path) -> None:
                 )
 
 
-def _refuse_repeated(parsed: ArpaOrder, line_numbers: np.ndarray, vocabulary: list[str], path) -> None:
+def _refuse_repeated(
+    parsed: ArpaOrder, line_numbers: npt.NDArray[np.int64], vocabulary: list[str], path: str | Path
+) -> None:
     pair = _first_repeated(parsed.words)
     if pair is not None:
         text = " ".join(vocabulary[word] for word in parsed.words[pair[0]])
@@ -263,7 +276,7 @@ def _refuse_repeated(parsed: ArpaOrder, line_numbers: np.ndarray, vocabulary: li
         raise FormatError(f"{path}:{second}: n-gram {text!r} is already at line {first}; expected each once")
 
 
-def _first_repeated(words: np.ndarray) -> np.ndarray | None:
+def _first_repeated(words: npt.NDArray[np.int32]) -> npt.NDArray[np.intp] | None:
     """Return the places of the first two equal rows in the order of words; None if all rows differ."""
     order = words.shape[1]
     if order == 1 or len(words) < 2:
@@ -281,7 +294,7 @@ def _first_repeated(words: np.ndarray) -> np.ndarray | None:
     return rows[same[0] : same[0] + 2] if same.size else None
 
 
-def write_arpa(path: str | os.PathLike, arpa: Arpa, digits: int = 7) -> None:
+def write_arpa(path: str | Path, arpa: Arpa, digits: int = 7) -> None:
     """Write an ARPA language model; gzip-compressed if the name ends in .gz.
 
     Back-off weights of 1 (log10 0) and those of the highest order are omitted.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.text import canonical, is_number
 from readers.errors import FormatError
@@ -22,15 +23,15 @@ _OTHER_BLANKS = re.compile(
 _ROWS_AT_ONCE = 1 << 16
 _DECODED_AT_ONCE = 1 << 20
 
-Columns = tuple[np.ndarray, np.ndarray, np.ndarray]
+Columns = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
 class WordTable(NamedTuple):
     """Hash table of the words: `slots` (2^m,) i4, -1 where free; word w is text[begin[w] : end[w]], (V,) i8 each."""
 
-    slots: np.ndarray
-    begin: np.ndarray
-    end: np.ndarray
+    slots: npt.NDArray[np.int32]
+    begin: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
 
 
 def read_columns(
@@ -42,7 +43,7 @@ def read_columns(
     The result is None if anything is unusual; numbers are parsed exactly as Python does.
     """
     raw = _plain(raw)
-    title = _FIRST_TITLE.search(raw) if raw is not None else None
+    title = _FIRST_TITLE.search(raw)
     if title is None:
         return None
     try:
@@ -55,19 +56,19 @@ def read_columns(
     return _Sections(raw).read(counts, title.end())
 
 
-def _plain(raw: bytes) -> bytes | None:
-    """Return the text with newlines as line ends, if it is UTF-8 without unusual characters; else None."""
+def _plain(raw: bytes) -> bytes:
+    """Return the text with newlines as line ends, if it is UTF-8 without unusual characters; else nothing."""
     raw = raw.removeprefix(codecs.BOM_UTF8)
     if b"\0" in raw:
-        return None
+        return b""
     if not raw.isascii():
         try:
             if any(canonical(text) != text for text in _pieces(raw)):
                 raw = canonical(raw.decode()).encode()
         except UnicodeDecodeError:
-            return None
+            return b""
         if _OTHER_BLANKS.search(raw):
-            return None
+            return b""
     if b"\r" in raw:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return raw if raw.endswith(b"\n") else raw + b"\n"
@@ -94,12 +95,11 @@ class _Sections:
         table = WordTable(slots, np.zeros(size, np.int64), np.zeros(size, np.int64))
         orders = []
         for order, count in enumerate(counts, 1):
-            if order > 1:
-                at = self._after_title(at, order)
-            found = None if at is None else self._section(at, order, count, table)
-            if found is None:
+            begin = self._after_title(at, order) if order > 1 else at
+            section = None if begin is None else self._section(begin, order, count, table)
+            if section is None:
                 return None
-            at, columns = found
+            at, columns = section
             orders.append(columns)
         line = self._line(at)
         if line and line.strip() != b"\\end\\":
@@ -135,7 +135,7 @@ class _Sections:
             return None
         return at, (words, logprob, backoff)
 
-    def _spell(self, odd: list[list[int]], logprob: np.ndarray, backoff: np.ndarray) -> bool:
+    def _spell(self, odd: list[list[int]], logprob: npt.NDArray[np.float64], backoff: npt.NDArray[np.float64]) -> bool:
         """Parse the remaining numbers with Python."""
         for where, begin, end in odd:
             token = self.raw[begin:end].decode()

@@ -4,9 +4,18 @@ Blanks are the ASCII blanks of str.split.  A kernel never raises: it stops at an
 file in another way.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.kernels import njit
+
+if TYPE_CHECKING:
+    from readers.language.arpa_columns import WordTable
+
+Text = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
 
 DONE, FULL, FAULT = 0, 1, 2  # the section ended, the arrays are full, a line is unusual
 NEWLINE, BACKSLASH, MINUS, PLUS, DOT, ZERO, NINE = 10, 92, 45, 43, 46, 48, 57
@@ -15,12 +24,12 @@ _EXACT = 1 << 53  # integers up to here are exact, so their product or quotient 
 
 
 @njit(cache=True, inline="always")
-def _blank(byte):
+def _blank(byte: int) -> bool:
     return byte == 32 or byte == 9 or 11 <= byte <= 13 or 28 <= byte <= 31
 
 
 @njit(cache=True)
-def _number(text, begin, end):
+def _number(text: Text, begin: int, end: int) -> float:
     """Return the number in text[begin:end]; NaN unless it is plain and can be computed with a single rounding."""
     at, negative = begin, False
     if text[at] == MINUS or text[at] == PLUS:
@@ -53,7 +62,7 @@ def _number(text, begin, end):
         while at < end:
             if not ZERO <= text[at] <= NINE or count > 3:
                 return np.nan
-            written = 10 * written + np.int64(text[at] - ZERO)
+            written = 10 * written + int(text[at] - ZERO)
             count += 1
             at += 1
         if count == 0:
@@ -61,13 +70,13 @@ def _number(text, begin, end):
         exponent += sign * written
     if exponent < -22 or exponent > 22:
         return np.nan
-    value = float(mantissa)
+    value: float = float(mantissa)
     value = value / _POWERS[-exponent] if exponent < 0 else value * _POWERS[exponent]
     return -value if negative else value
 
 
 @njit(cache=True, inline="always")
-def _hash(text, begin, end):
+def _hash(text: Text, begin: int, end: int) -> np.uint64:
     code = np.uint64(0xCBF29CE484222325)
     for at in range(begin, end):
         code = (code ^ np.uint64(text[at])) * np.uint64(0x100000001B3)
@@ -75,7 +84,7 @@ def _hash(text, begin, end):
 
 
 @njit(cache=True, inline="always")
-def _same(text, begin, other, length):
+def _same(text: Text, begin: int, other: int, length: int) -> bool:
     equal = 0
     while equal < length and text[begin + equal] == text[other + equal]:
         equal += 1
@@ -83,7 +92,7 @@ def _same(text, begin, other, length):
 
 
 @njit(cache=True)
-def _place(text, begin, end, table):
+def _place(text: Text, begin: int, end: int, table: "WordTable") -> np.uint64:
     """Return the slot of the word in the table or, if that slot is free (-1), the slot where to insert it."""
     mask = np.uint64(table.slots.shape[0] - 1)
     place = _hash(text, begin, end) & mask
@@ -98,7 +107,18 @@ def _place(text, begin, end, table):
 
 
 @njit(cache=True)
-def read_rows(text, at, order, table, row, last, words, logprob, backoff, odd):
+def read_rows(
+    text: Text,
+    at: int,
+    order: int,
+    table: "WordTable",
+    row: int,
+    last: int,
+    words: npt.NDArray[np.int32],
+    logprob: Floats,
+    backoff: Floats,
+    odd: npt.NDArray[np.int64],
+) -> tuple[int, int, int, int]:
     """Fill rows `row` .. `last` - 1 from the lines that begin at text[at].
 
     text (N,) u1: ends with a newline.

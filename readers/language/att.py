@@ -7,8 +7,10 @@ Costs are negative natural logs, 0 if not given.  Source: CNTK book 6.1.1; OpenF
 import gzip
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.files import atomic_write
 from readers.common.text import chunks, is_count, read_lines, to_number, to_numbers
@@ -41,12 +43,12 @@ class Acceptor:
         Labels; symbols[0] is epsilon.
     """
 
-    source: np.ndarray
-    target: np.ndarray
-    label: np.ndarray
-    cost: np.ndarray
-    final: np.ndarray
-    final_cost: np.ndarray
+    source: npt.NDArray[np.int32]
+    target: npt.NDArray[np.int32]
+    label: npt.NDArray[np.int32]
+    cost: npt.NDArray[np.float32]
+    final: npt.NDArray[np.int32]
+    final_cost: npt.NDArray[np.float32]
     start: int
     symbols: list[str]
 
@@ -76,7 +78,11 @@ class Acceptor:
             raise GraphError(f"acceptor: state {min(lowest)}; expected 0 or more")
 
 
-def read_acceptor(path: str | os.PathLike, symbols: list[str] | None = None) -> Acceptor:
+# Source, target, label and cost of arcs.
+ArcColumns = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]
+
+
+def read_acceptor(path: str | Path, symbols: list[str] | None = None) -> Acceptor:
     """Read an acceptor in AT&T text format.
 
     Parameters
@@ -103,7 +109,7 @@ def read_acceptor(path: str | os.PathLike, symbols: list[str] | None = None) -> 
     """
     lines = read_lines(path)
     ids = {EPSILON: 0} if symbols is None else {name: i for i, name in enumerate(symbols)}
-    arcs: list[tuple[np.ndarray, ...]] = []
+    arcs: list[ArcColumns] = []
     finals: dict[int, float] = {}
     start = None
     for begin, rows in chunks(lines, 0, len(lines)):
@@ -115,9 +121,12 @@ def read_acceptor(path: str | os.PathLike, symbols: list[str] | None = None) -> 
             raise
     if start is None:
         raise FormatError(f"{path}: no arcs and no final state; expected lines `source target label [cost]`")
-    columns = [np.concatenate(column) for column in zip(*arcs)]
+    source, target, label, cost = (np.concatenate(column) for column in zip(*arcs))
     acceptor = Acceptor(
-        *columns,
+        source,
+        target,
+        label,
+        cost,
         np.array(list(finals), np.int32),
         np.array(list(finals.values()), np.float32),
         start,
@@ -130,7 +139,7 @@ def _numbered_densely(acceptor: Acceptor) -> Acceptor:
     """Return the acceptor with dense state numbers in the same order, as `fstcompile` does, to save memory."""
     states = np.unique(np.concatenate([[acceptor.start], acceptor.source, acceptor.target, acceptor.final]))
 
-    def renumber(old: np.ndarray) -> np.ndarray:
+    def renumber(old: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         return np.searchsorted(states, old).astype(np.int32)
 
     return replace(
@@ -138,7 +147,7 @@ def _numbered_densely(acceptor: Acceptor) -> Acceptor:
         source=renumber(acceptor.source),
         target=renumber(acceptor.target),
         final=renumber(acceptor.final),
-        start=int(renumber(acceptor.start)),
+        start=int(np.searchsorted(states, acceptor.start)),
     )
 
 
@@ -153,23 +162,20 @@ def _state(text: str) -> int:
     return int(text)
 
 
-def _parse_rows(rows, ids, finals, grow):
+def _parse_rows(rows: list[list[str]], ids: dict[str, int], finals: dict[int, float], grow: bool) -> ArcColumns:
     """Return (source, target, label, cost) of a chunk; raises any exception if a row is wrong."""
     arcs = [row for row in rows if len(row) in (3, 4)]
+    new_finals: dict[int, float] = {}  # added only when the whole chunk is correct
     if len(arcs) < len(rows):
-        # Final states are added only when the whole chunk is correct.
-        found: dict[int, float] = {}
         for row in rows:
             if not row or len(row) in (3, 4):
                 continue
             if len(row) > 2:
                 raise ValueError
             state = _state(row[0])
-            if state in found or state in finals:
+            if state in new_finals or state in finals:
                 raise ValueError
-            found[state] = _cost(row[1]) if len(row) == 2 else 0.0
-    else:
-        found = {}
+            new_finals[state] = _cost(row[1]) if len(row) == 2 else 0.0
     source, target = (_states([row[side] for row in arcs]) for side in (0, 1))
     cost = np.array(to_numbers([row[3] if len(row) == 4 else "0" for row in arcs]), np.float64)
     if not ((np.abs(cost) <= MOST_COST) | (cost == np.inf)).all():
@@ -179,11 +185,11 @@ def _parse_rows(rows, ids, finals, grow):
         for name in dict.fromkeys(labels):
             ids.setdefault(name, len(ids))
     label = np.array([ids[name] for name in labels], np.int32)
-    finals.update(found)
+    finals.update(new_finals)
     return source, target, label, cost.astype(np.float32)
 
 
-def _states(tokens: list[str]) -> np.ndarray:
+def _states(tokens: list[str]) -> npt.NDArray[np.int32]:
     """Convert a column of state numbers; raises ValueError or OverflowError if one is wrong."""
     joined = "".join(tokens)
     if tokens and not (joined.isascii() and joined.isdigit()):
@@ -198,7 +204,14 @@ def _cost(text: str) -> float:
     return value
 
 
-def _blame(rows, begin, ids, finals, grow, path) -> None:
+def _blame(
+    rows: list[list[str]],
+    begin: int,
+    ids: dict[str, int],
+    finals: dict[int, float],
+    grow: bool,
+    path: str | Path,
+) -> None:
     """Find the first wrong row and raise FormatError for it."""
     seen = set(finals)
     for number, row in enumerate(rows, begin + 1):
@@ -232,7 +245,7 @@ def _blame(rows, begin, ids, finals, grow, path) -> None:
             )
 
 
-def write_acceptor(path: str | os.PathLike, acceptor: Acceptor, digits: int = 9) -> None:
+def write_acceptor(path: str | Path, acceptor: Acceptor, digits: int = 9) -> None:
     """Write an acceptor as tab-separated text; gzip-compressed if the name ends in .gz.
 
     The lines of the start state come first, because the first line defines it.  Costs of 0 are omitted.
@@ -284,7 +297,7 @@ def write_acceptor(path: str | os.PathLike, acceptor: Acceptor, digits: int = 9)
         file.write(gzip.compress(data, 6, mtime=0) if os.fspath(path).endswith(".gz") else data)
 
 
-def read_symbols(path: str | os.PathLike) -> list[str]:
+def read_symbols(path: str | Path) -> list[str]:
     """Return the names of an OpenFst symbol table (`name id` lines with ids 0, 1, 2, ... in any order), sorted by id.
 
     Raises FormatError, with file and line, for a malformed line, a repeated name or id, and gaps between ids.
@@ -306,7 +319,7 @@ def read_symbols(path: str | os.PathLike) -> list[str]:
     return [names[i] for i in range(len(names))]
 
 
-def write_symbols(path: str | os.PathLike, symbols: list[str]) -> None:
+def write_symbols(path: str | Path, symbols: list[str]) -> None:
     """Write names as an OpenFst symbol table; their index is the id."""
     with atomic_write(path, "w") as file:
         file.writelines(f"{name}\t{i}\n" for i, name in enumerate(symbols))

@@ -1,7 +1,7 @@
 """CMUdict: lines `WORD  PH1 PH2 ...`, `WORD(2)` for further pronunciations; comments after `;;;` and ` #`."""
 
-import os
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.text import read_lines
@@ -30,7 +30,7 @@ class CmuEntry(NamedTuple):
     line: int
 
 
-def read_cmudict(path: str | os.PathLike) -> list[CmuEntry]:
+def read_cmudict(path: str | Path) -> list[CmuEntry]:
     """Read the pronunciations of a CMUdict file.
 
     Parameters

@@ -7,7 +7,7 @@ The score is a bonus for each word of the phrase; phrases without one get a defa
 with # are ignored.
 """
 
-import os
+from pathlib import Path
 
 from readers.common.text import is_number, read_lines
 from readers.errors import FormatError
@@ -15,7 +15,7 @@ from readers.errors import FormatError
 MAX_SCORE = 1000.0
 
 
-def read_hotwords(path: str | os.PathLike, score: float) -> dict[str, float]:
+def read_hotwords(path: str | Path, score: float) -> dict[str, float]:
     """Read a list of hotwords.
 
     Parameters
@@ -39,9 +39,9 @@ def read_hotwords(path: str | os.PathLike, score: float) -> dict[str, float]:
     return {phrase: own for phrase, (own, _) in read_hotword_lines(path, score).items()}
 
 
-def read_hotword_lines(path: str | os.PathLike, score: float) -> dict[str, tuple[float, int]]:
+def read_hotword_lines(path: str | Path, score: float) -> dict[str, tuple[float, int]]:
     """Read a list of hotwords like `read_hotwords`; return phrase -> (score, number of its first line)."""
-    found: dict[str, tuple[float, int]] = {}
+    hotwords: dict[str, tuple[float, int]] = {}
     for number, line in enumerate(read_lines(path), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
@@ -61,10 +61,10 @@ def read_hotword_lines(path: str | os.PathLike, score: float) -> dict[str, tuple
         if not words:
             raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `PHRASE` or `PHRASE :score`")
         phrase = " ".join(words)
-        before, line = found.setdefault(phrase, (own, number))
-        if line != number and before != own:
+        first_score, first_number = hotwords.setdefault(phrase, (own, number))
+        if first_number != number and first_score != own:
             raise FormatError(
-                f"{path}:{number}: {phrase[:60]!r} with score {own:g}, and {before:g} in line {line}; "
+                f"{path}:{number}: {phrase[:60]!r} with score {own:g}, and {first_score:g} in line {first_number}; "
                 "expected one score"
             )
-    return found
+    return hotwords

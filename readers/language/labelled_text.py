@@ -7,7 +7,6 @@ CTF: CNTK's text format, one word per line, with the word and the label as comme
 Source: CNTK book 3.4.4 for the columns; the others are those of published copies of ATIS.
 """
 
-import os
 import re
 from pathlib import Path
 
@@ -18,7 +17,7 @@ Token = tuple[int, str, str]  # line, word, label
 
 
 def read_columns(
-    path: str | os.PathLike, end_word: str = "", end_label: str = ""
+    path: str | Path, end_word: str = "", end_label: str = ""
 ) -> tuple[list[list[Token]], list[tuple[int, str]]]:
     """Read sentences in column format; the first column is the word, the last the label.
 
@@ -68,7 +67,7 @@ def read_columns(
     return sentences, left_out
 
 
-def read_tab_lines(path: str | os.PathLike) -> list[list[Token]]:
+def read_tab_lines(path: str | Path) -> list[list[Token]]:
     """Read sentences of the form `words<TAB>labels`.  Raises FormatError."""
     sentences: list[list[Token]] = []
     for number, line in enumerate(read_lines(path), 1):
@@ -81,7 +80,7 @@ def read_tab_lines(path: str | os.PathLike) -> list[list[Token]]:
     return sentences
 
 
-def read_parallel(words: str | os.PathLike, labels: str | os.PathLike) -> list[list[Token]]:
+def read_parallel(words: str | Path, labels: str | Path) -> list[list[Token]]:
     """Read the sentences of two parallel files.
 
     Parameters
@@ -109,7 +108,7 @@ def read_parallel(words: str | os.PathLike, labels: str | os.PathLike) -> list[l
     return sentences
 
 
-def read_ctf(path: str | os.PathLike) -> list[list[Token]]:
+def read_ctf(path: str | Path) -> list[list[Token]]:
     """Read sentences in CNTK's text format, lines `sentence |stream index:1 |# word |stream index:1 |# label`.
 
     The word is the first comment of a line, the label the last.  Consecutive lines with the same sentence number, or
@@ -133,7 +132,7 @@ def read_ctf(path: str | os.PathLike) -> list[list[Token]]:
     return sentences
 
 
-def is_ctf(path: str | os.PathLike) -> bool:
+def is_ctf(path: str | Path) -> bool:
     """Whether the first line that is not blank is in CNTK's text format."""
     line = next((line for line in read_lines(path) if line.strip()), "")
     return re.match(r"\s*[0-9]*\s*\|\w+\s", line) is not None

@@ -23,7 +23,7 @@ class TextPart(NamedTuple):
     end: int | None = None
 
 
-def text_parts(path: str | os.PathLike) -> list[TextPart]:
+def text_parts(path: str | Path) -> list[TextPart]:
     """Divide a text into parts of PART_BYTES.
 
     Parameters
@@ -99,7 +99,7 @@ def _newlines(path: str, end: int) -> int:
     return found
 
 
-def read_word_list(path: str | os.PathLike) -> list[str]:
+def read_word_list(path: str | Path) -> list[str]:
     """Read the words of a file with one word per line; blank lines do not matter.
 
     Parameters

@@ -6,10 +6,10 @@ sum of the square roots of the frequencies.
 """
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from readers.common.files import atomic_write
 from readers.common.text import is_count, read_lines
@@ -95,7 +95,7 @@ def first_words(words: Sequence[VocabularyWord], num_classes: int) -> list[int]:
     return firsts
 
 
-def write_vocabulary(path: str | os.PathLike, words: Sequence[VocabularyWord]) -> None:
+def write_vocabulary(path: str | Path, words: Sequence[VocabularyWord]) -> None:
     """Write a vocabulary with four columns: number, count, word, class.
 
     Parameters
@@ -112,7 +112,7 @@ def write_vocabulary(path: str | os.PathLike, words: Sequence[VocabularyWord]) -
         file.writelines(f"     {k}\t     {one.count}\t{one.word}\t{one.word_class}\n" for k, one in enumerate(words))
 
 
-def read_vocabulary(path: str | os.PathLike) -> list[VocabularyWord]:
+def read_vocabulary(path: str | Path) -> list[VocabularyWord]:
     """Read a vocabulary with columns number, count, word, class, or without the count; blank lines are ignored.
 
     Parameters

@@ -59,9 +59,9 @@ class VocabularyRecord:
                 return f"{where}: word {number} is {word!r}; expected {other!r}, {why}"
         if len(self.words) > len(expected.words):
             return f"{where}: {len(self.words)} words; expected {len(expected.words)}, {why}"
-        for word, mine, other in zip(self.words, self.classes, expected.classes):
-            if mine != other:
-                return f"{where}: word {word!r} is in class {mine}; expected class {other}, {why}"
+        for word, number, expected_number in zip(self.words, self.classes, expected.classes):
+            if number != expected_number:
+                return f"{where}: word {word!r} is in class {number}; expected class {expected_number}, {why}"
         return ""
 
     def text(self) -> str:

@@ -1,12 +1,12 @@
 """Tables of word classes: lines `word class`."""
 
-import os
+from pathlib import Path
 
 from readers.common.text import read_lines
 from readers.errors import FormatError
 
 
-def read_word_classes(path: str | os.PathLike) -> dict[str, str]:
+def read_word_classes(path: str | Path) -> dict[str, str]:
     """Read a table of word classes.
 
     Parameters

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, TextIO
+from typing import Any, ClassVar, TextIO
 
 import numpy as np
 
@@ -22,7 +22,9 @@ from readers.config.feature_record import FeatureRecord
 from readers.config.options import Options, option
 from readers.config.values import Schedule, did_you_mean
 from readers.errors import ConfigError
+from readers.minibatches.indicators import Indicators
 from readers.minibatches.sequence_layout import SequenceLayout
+from readers.minibatches.sequence_pairs import PairLayout
 
 __all__ = ["Minibatch", "Progress", "Reader", "Utterance", "Writer", "open_reader", "open_writer", "reader_class"]
 
@@ -80,14 +82,14 @@ class Minibatch:
         For each label stream, the class numbers behind its matrix.
     num_frames : int
         Number of columns that contain a frame.
-    layout : SequenceLayout or None
+    layout : SequenceLayout, PairLayout or None
         Arrangement of sequences in the columns; None if all frames are independent.
     """
 
-    matrices: dict[str, np.ndarray]
+    matrices: Mapping[str, np.ndarray | Indicators]
     classes: dict[str, np.ndarray]
     num_frames: int
-    layout: SequenceLayout | None = None
+    layout: SequenceLayout | PairLayout | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,13 +112,13 @@ class Utterance:
     """
 
     key: str
-    matrices: dict[str, np.ndarray]
+    matrices: Mapping[str, np.ndarray | Indicators]
     line: int
     period: int = 100000
     records: bool = False
     edges: tuple[int, int] = (0, 0)
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.key, self.matrices))
 
 
@@ -238,7 +240,7 @@ class Reader(ABC):
     def __enter__(self) -> "Reader":
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -284,7 +286,7 @@ class Writer(ABC):
     def __enter__(self) -> "Writer":
         return self
 
-    def __exit__(self, fault_type, *rest) -> None:
+    def __exit__(self, fault_type: type[BaseException] | None, *fault: object) -> None:
         self.close(failed=fault_type is not None)
 
 
@@ -317,7 +319,7 @@ def open_reader(config: Config, rng_seed: int = 0, write: bool = False, progress
     ConfigError
         For an unknown reader; constructors raise further errors.
     """
-    reader = reader_class(config)(config, rng_seed, write, progress)
+    reader: Reader = reader_class(config)(config, rng_seed, write, progress)
     reader.named_files = config.files
     return reader
 
@@ -339,7 +341,8 @@ def open_writer(config: Config) -> Writer:
     ConfigError
         For an unknown writer; constructors raise further errors.
     """
-    return writer_class(config)(config)
+    writer: Writer = writer_class(config)(config)
+    return writer
 
 
 def reader_class(config: Config) -> type:
@@ -353,7 +356,7 @@ def writer_class(config: Config) -> type:
 
 
 def _pick(config: Config, key: str, name: str, known: dict[str, str], base: type) -> type:
-    by_lower = {one.lower(): target for one, target in known.items()}
+    by_lower = {known_name.lower(): target for known_name, target in known.items()}
     if name.lower() in by_lower:
         return _load(by_lower[name.lower()])
     where = f"{config.where(key)}: {key} {name}"
@@ -362,9 +365,9 @@ def _pick(config: Config, key: str, name: str, known: dict[str, str], base: type
             f"{where} names a module; expected the name of a class, and its file on the command line: {OPTION} FILE.py"
         )
     added = extensions_of(base)
-    for own_name, found in added.items():
+    for own_name, extension in added.items():
         if own_name.lower() == name.lower():
-            return found
+            return extension
     for other, reason in OTHER_NAMES.items():
         if other.lower() == name.lower():
             raise ConfigError(f"{where} {reason}")
@@ -374,4 +377,5 @@ def _pick(config: Config, key: str, name: str, known: dict[str, str], base: type
 
 def _load(target: str) -> type:
     module, _, class_name = target.partition(":")
-    return getattr(importlib.import_module(module), class_name)
+    loaded: type = getattr(importlib.import_module(module), class_name)
+    return loaded

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.config.config import Config
 from readers.config.feature_record import MAX_CONTEXT, MAX_SUBSAMPLING, FeatureRecord
@@ -30,7 +31,9 @@ class ExcerptOptions(Options):
         1, "input frames for each column", unit="frames", least=1, most=MAX_SUBSAMPLING, cntk="frameSubsampling"
     )
     shifted: bool = option(
-        True, "begin the columns of each utterance in training at another frame in every sweep", cntk="frameShift"
+        True,
+        "begin the columns of an utterance in training at a random frame, another one in each sweep",
+        cntk="frameShift",
     )
     chunk_frames: int = option(
         0, "length of the parts into which utterances are cut; 0: whole utterances", unit="frames", least=0
@@ -66,17 +69,23 @@ class ExcerptOptions(Options):
         """Columns of a part; 0 for whole utterances."""
         return -(-self.chunk_frames // self.subsampling)
 
-    def num_columns_of(self, num_frames: np.ndarray | int) -> np.ndarray | int:
-        """Return the number of columns of utterances, without context."""
+    @property
+    def edges(self) -> tuple[int, int]:
+        """Columns before and after a part that are computed but not counted."""
+        left, right = self.context
+        return left, right
+
+    def num_columns_of(self, num_frames: int) -> int:
+        """Return the number of columns of an utterance, without context."""
         return -(-num_frames // self.subsampling)
 
     def recorded(self, record: FeatureRecord) -> FeatureRecord:
         """Return the record of the features of a network that is trained with these options."""
-        return replace(record, subsampling=self.subsampling, edges=self.context)
+        return replace(record, subsampling=self.subsampling, edges=self.edges)
 
-    def divide(self, num_frames: np.ndarray) -> "Excerpts":
+    def divide(self, num_frames: npt.ArrayLike) -> "Excerpts":
         """Cut utterances of num_frames (U,) frames into excerpts of nearly equal length."""
-        columns = self.num_columns_of(np.asarray(num_frames, np.int64))
+        columns = -(-np.asarray(num_frames, np.int64) // self.subsampling)
         pieces = np.ones_like(columns)
         if self.num_columns:
             pieces = np.maximum(1, (2 * columns + self.num_columns) // (2 * self.num_columns))
@@ -90,7 +99,7 @@ class ExcerptOptions(Options):
 
         config: the reader block.
         """
-        counted, context = int(excerpts.count.sum()), len(excerpts.count) * sum(self.context)
+        counted, context = int(excerpts.num_columns.sum()), len(excerpts.num_columns) * sum(self.context)
         if context <= MUCH_CONTEXT * counted:
             return []
         return [
@@ -116,10 +125,10 @@ class Excerpts(NamedTuple):
     utterance : (E,) int64
     first : (E,) int64
         First column of the utterance.
-    count : (E,) int64
+    num_columns : (E,) int64
         Number of columns, without context.
     """
 
-    utterance: np.ndarray
-    first: np.ndarray
-    count: np.ndarray
+    utterance: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    num_columns: npt.NDArray[np.int64]

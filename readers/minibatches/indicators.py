@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.errors import ShapeError
 
@@ -31,7 +32,7 @@ class Indicators:
     ndim = 2
     dtype = np.dtype(np.float32)
 
-    def __init__(self, numbers: np.ndarray, size: int) -> None:
+    def __init__(self, numbers: npt.NDArray[np.integer], size: int) -> None:
         if numbers.ndim != 2 or not np.issubdtype(numbers.dtype, np.integer) or size < 1:
             raise ShapeError(f"indicators: {numbers.dtype} {numbers.shape} of {size} rows; expected whole numbers, 2-D")
         if numbers.size and not -1 <= numbers.min() <= numbers.max() < size:
@@ -63,14 +64,17 @@ class Indicators:
         matrix[self.numbers[block, column] + self.size * block, column] = 1
         return matrix
 
-    def argmax(self, axis: int = 0) -> np.ndarray:
+    def argmax(self, axis: int = 0) -> npt.NDArray[np.intp]:
         """Return (N,) the row of the first 1 of each column, like argmax of the matrix for axis 0."""
+        rows: npt.NDArray[np.intp]
         if axis == 0 and len(self.numbers) == 1:
-            return np.maximum(self.numbers[0], 0).astype(np.intp)
-        return np.asarray(self).argmax(axis=axis)
+            rows = np.maximum(self.numbers[0], 0).astype(np.intp)
+        else:
+            rows = np.asarray(self).argmax(axis=axis)
+        return rows
 
 
-def one_hot(numbers: Sequence[int] | np.ndarray, size: int) -> np.ndarray:
+def one_hot(numbers: Sequence[int] | npt.NDArray[np.integer], size: int) -> npt.NDArray[np.float32]:
     """Return the matrix (size, N) float32, Fortran order, whose column t is 1 in row numbers[t]."""
     matrix = np.zeros((size, len(numbers)), np.float32, order="F")
     matrix[numbers, np.arange(len(numbers))] = 1

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
@@ -164,7 +165,7 @@ def _place(drawn: np.ndarray, widest: np.ndarray | int, length: np.ndarray | int
     return np.stack([begins, begins + widths])
 
 
-def _scramble(values: np.ndarray) -> np.ndarray:
+def _scramble(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return hashed numbers (splitmix64, Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.config.options import option
 from readers.config.values import parse_int
@@ -165,7 +166,7 @@ class Sweep:
         return np.random.default_rng([self.plan.seed, self.number, purpose, index])
 
 
-def pack_chunks(lengths: Sequence[int], chunk_frames: int) -> np.ndarray:
+def pack_chunks(lengths: Sequence[int] | npt.NDArray[np.integer], chunk_frames: int) -> np.ndarray:
     """Divide consecutive utterances into chunks of at most `chunk_frames` frames; a longer utterance is a chunk of its
     own.
 

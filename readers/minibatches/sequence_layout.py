@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.errors import ShapeError
 from readers.minibatches.supervision import PlacedSupervision
@@ -51,14 +52,14 @@ class SequenceLayout:
 
     num_sequences: int
     num_steps: int
-    starts: np.ndarray
-    ends: np.ndarray
-    gaps: np.ndarray
+    starts: npt.NDArray[np.bool_]
+    ends: npt.NDArray[np.bool_]
+    gaps: npt.NDArray[np.bool_]
     num_context: int = 0
-    uncounted: np.ndarray | None = None
+    uncounted: npt.NDArray[np.bool_] | None = None
     supervisions: tuple[PlacedSupervision, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         shape = (self.num_steps, self.num_sequences)
         for name in ("starts", "ends", "gaps"):
             marks = getattr(self, name)

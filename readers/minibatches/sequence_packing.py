@@ -28,15 +28,14 @@ class SequencePiece(NamedTuple):
         Index of the sequence.
     first : int
         Its first frame here.
-    count : int
-        Number of frames.
+    num_frames : int
     slot, step : int
         Slot of the minibatch, and step of the first frame.
     """
 
     sequence: int
     first: int
-    count: int
+    num_frames: int
     slot: int
     step: int
 
@@ -110,7 +109,7 @@ def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int, ahead:
             for slot, (sequence, done) in running.items()
             if ahead
         ]
-        num_context = max((piece.count for piece in context), default=0)
+        num_context = max((piece.num_frames for piece in context), default=0)
         pieces += context
         yield PackedSequences(_layout(lengths, pieces, num_slots, max(filled) + num_context, num_context), pieces)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.errors import ShapeError
 from readers.minibatches.sequence_layout import SequenceLayout
@@ -36,7 +37,7 @@ class PairLayout:
     source: SequenceLayout
     target: SequenceLayout
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for side, layout in (("source", self.source), ("target", self.target)):
             if (layout.starts.sum(axis=0) != layout.ends.sum(axis=0)).any() or not self._begin(layout).all():
                 raise ShapeError(f"{side} sequences continue in another minibatch; expected whole sequences")
@@ -47,9 +48,10 @@ class PairLayout:
             )
 
     @staticmethod
-    def _begin(layout: SequenceLayout) -> np.ndarray:
+    def _begin(layout: SequenceLayout) -> npt.NDArray[np.bool_]:
         """(S,) bool: whether the first step of a slot does not continue a sequence."""
-        return layout.starts[0] | layout.gaps[0]
+        begins: npt.NDArray[np.bool_] = layout.starts[0] | layout.gaps[0]
+        return begins
 
     @property
     def num_frames(self) -> int:
@@ -84,7 +86,8 @@ class PairLayout:
         return np.where(self.target.gaps, -1, number).reshape(-1)
 
 
-def columns_of(marks: np.ndarray) -> np.ndarray:
+def columns_of(marks: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
     """Return (K,) the columns of the marks (T, S), ordered by slot."""
     slot, step = np.nonzero(marks.T)
-    return step * marks.shape[1] + slot
+    columns: npt.NDArray[np.intp] = step * marks.shape[1] + slot
+    return columns

@@ -119,9 +119,11 @@ class IndexedArchive:
         str or None
             The key, if there is such a record, or else the only record whose name ends in the same ``an251``.
         """
-        if key not in self._places and self._by_end is None:
+        if key in self._places:
+            return key
+        if self._by_end is None:
             self._by_end = by_unique_ends(self.names)
-        return key if key in self._places else self._by_end.get(key.rpartition("/")[2])
+        return self._by_end.get(key.rpartition("/")[2])
 
     def record(self, name: str) -> ArchiveRecord:
         """Read a record.
@@ -142,26 +144,25 @@ class IndexedArchive:
         FormatError
             If the record is damaged.
         """
-        place = self._places[name]
         where = f"{self.path}: record '{name}'"
-        description, begin = _framed(self._content, place, self._index, RECORD, where)
-        found, arrays, _ = _parse_record(description, self._content[begin : self._index], where)
-        if found["name"] != name:
-            raise FormatError(f"{where}: is of '{found['name']}'; expected the name in the index; make the file again")
-        return ArchiveRecord(name, arrays, found["metadata"])
+        record, begin = _framed(self._content, self._places[name], self._index, RECORD, where)
+        arrays, _ = _parse_record(record, self._content[begin : self._index], where)
+        if record["name"] != name:
+            raise FormatError(f"{where}: is of '{record['name']}'; expected the name in the index; make the file again")
+        return ArchiveRecord(name, arrays, record["metadata"])
 
     def metadata_of(self, name: str) -> dict[str, Any]:
         """Return the metadata of a record, without reading its arrays; see `record` for the errors."""
-        found = _framed(self._content, self._places[name], self._index, RECORD, f"{self.path}: record '{name}'")[0]
-        if found.get("name") != name or not isinstance(found.get("metadata"), dict):
-            raise FormatError(f"{self.path}: record '{name}': damaged; expected its metadata; make the file again")
-        return found["metadata"]
+        where = f"{self.path}: record '{name}'"
+        record, _ = _framed(self._content, self._places[name], self._index, RECORD, where)
+        if record.get("name") != name or not isinstance(metadata := record.get("metadata"), dict):
+            raise FormatError(f"{where}: damaged; expected its metadata; make the file again")
+        return metadata
 
     def _read_index(self) -> dict[str, int]:
         where, size = f"{self.path}: index", len(self._content)
-        position, magic = 0, b""
-        if size >= _END.size:
-            position, magic = _END.unpack(self._content[-_END.size :].tobytes())
+        is_complete = size >= _END.size
+        position, magic = _END.unpack(self._content[-_END.size :].tobytes()) if is_complete else (0, b"")
         if magic != MAGIC or not self._first <= position < size:
             raise FormatError(f"{self.path}: {size} bytes, without the index at the end; expected a complete archive")
         self._index = position
@@ -222,7 +223,7 @@ class ArchiveWriter:
             self._open = opened.pop_all()
         return self
 
-    def __exit__(self, kind, fault, trace) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *fault: object) -> None:
         with self._open:
             if kind is None:
                 self._finish()
@@ -261,18 +262,18 @@ class ArchiveWriter:
         """
         if name in self._places:
             raise ValueError(f"record {name!r} is already in the archive")
-        described, parts, size = {}, [], 0
+        places, parts, size = dict[str, list[Any]](), list[bytes](), 0
         for key, array in arrays.items():
             stored = np.ascontiguousarray(array)
             stored = stored.astype(stored.dtype.newbyteorder("<"), copy=False)
             if stored.dtype.str not in TYPES or not 1 <= np.ndim(array) <= MOST_DIMENSIONS:
                 raise ValueError(f"array {key!r}: {np.shape(array)} of {stored.dtype}; expected one of {TYPES}")
-            described[key] = [stored.dtype.str, list(stored.shape), size]
+            places[key] = [stored.dtype.str, list(stored.shape), size]
             parts.append(_padded(stored.tobytes()))
             size += len(parts[-1])
         payload = b"".join(parts)
-        described = {"name": name, "metadata": dict(metadata or {}), "arrays": described}
-        text = _dump({**described, "bytes": size, "checksum": zlib.crc32(payload)})
+        sizes = {"bytes": size, "checksum": zlib.crc32(payload)}
+        text = _dump({"name": name, "metadata": dict(metadata or {}), "arrays": places, **sizes})
         place = self._file.tell()
         self._write(_padded(_HEAD.pack(RECORD, len(text), zlib.crc32(text)) + text) + payload)
         self._places[name] = place
@@ -352,23 +353,21 @@ def _framed(
     return _parse_object(text, where), end
 
 
-def _parse_record(
-    found: dict[str, Any], content: np.ndarray, where: str
-) -> tuple[dict[str, Any], dict[str, np.ndarray], int]:
-    """Return the description, the arrays and the number of bytes of a record whose arrays begin `content`."""
+def _parse_record(record: dict[str, Any], content: np.ndarray, where: str) -> tuple[dict[str, np.ndarray], int]:
+    """Return the arrays of a record and their number of bytes; they begin `content`."""
     try:
-        size = found["bytes"]
+        size = record["bytes"]
         if type(size) is not int or not 0 <= size <= len(content):
             raise ValueError(f"{size} bytes of {len(content)}")
         payload = content[:size]
-        if zlib.crc32(payload) != found["checksum"]:
+        if zlib.crc32(payload.data) != record["checksum"]:
             raise ValueError("wrong checksum of the arrays")
-        if not isinstance(found["name"], str) or not isinstance(found["metadata"], dict):
+        if not isinstance(record["name"], str) or not isinstance(record["metadata"], dict):
             raise ValueError("no name and metadata")
-        arrays = {key: _array(payload, *described) for key, described in found["arrays"].items()}
+        arrays = {key: _array(payload, *described) for key, described in record["arrays"].items()}
     except _MISFITS as fault:
         raise FormatError(f"{where}: {fault}; expected a complete record; make the file again") from None
-    return found, arrays, size
+    return arrays, size
 
 
 def _array(payload: np.ndarray, kind: str, shape: list[int], offset: int) -> np.ndarray:
@@ -391,8 +390,9 @@ def _complete_records(content: np.ndarray, position: int) -> Iterator[tuple[str,
     with contextlib.suppress(FormatError):
         seen = set()
         while position < len(content):
-            found, begin = _framed(content, position, len(content), RECORD, "")
-            name, size = found.get("name"), _parse_record(found, content[begin:], "")[2]
+            record, begin = _framed(content, position, len(content), RECORD, "")
+            _, size = _parse_record(record, content[begin:], "")
+            name = record["name"]
             if name in seen:
                 return
             seen.add(name)

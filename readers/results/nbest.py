@@ -7,10 +7,10 @@ language model (scaled as in the search, with penalties), LM is the unscaled n-g
 """
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 from readers.common.files import atomic_write
 from readers.common.text import SENT_START, is_count, read_lines, to_number
@@ -49,7 +49,7 @@ class Hypothesis:
 Lists = dict[str, list[Hypothesis]]  # utterance -> hypotheses
 
 
-def read_nbest(path: str | os.PathLike) -> Lists:
+def read_nbest(path: str | Path) -> Lists:
     """Read n-best lists.
 
     Parameters
@@ -78,7 +78,8 @@ def read_nbest(path: str | os.PathLike) -> Lists:
         if len(fields) < 4 or not is_count(fields[3]):
             raise FormatError(f"{where}: {line.strip()[:60]!r}; expected {LINE}")
         utterance, *scores, count = fields[:4]
-        words, bounds = [], []
+        words: list[str] = []
+        bounds: list[int] = []
         for word in fields[4:]:
             if word == SENT_START:
                 bounds.append(len(words))
@@ -89,14 +90,14 @@ def read_nbest(path: str | os.PathLike) -> Lists:
         if utterance != last and utterance in lists:
             raise FormatError(f"{where}: {utterance} again; expected adjacent lines for an utterance")
         values = [_score(text, where, name) for name, text in zip(SCORE_COLUMNS, scores)]
-        lists.setdefault(utterance, []).append(Hypothesis(tuple(words), *values, tuple(bounds)))
+        lists.setdefault(utterance, []).append(Hypothesis(tuple(words), values[0], values[1], tuple(bounds)))
         last = utterance
     if not lists:
         raise FormatError(f"{path}: no hypotheses; expected lines {LINE}")
     return lists
 
 
-def write_nbest(path: str | os.PathLike, lists: Mapping[str, Sequence[Hypothesis]]) -> None:
+def write_nbest(path: str | Path, lists: Mapping[str, Sequence[Hypothesis]]) -> None:
     """Write n-best lists; scores are restored exactly when read.
 
     Parameters

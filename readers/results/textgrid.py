@@ -6,7 +6,6 @@ Source: Praat's manual, "TextGrid file formats".
 """
 
 import math
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +56,7 @@ class Tier(NamedTuple):
     intervals: tuple[Interval, ...]
 
 
-def read_textgrid(path: str | os.PathLike) -> tuple[Tier, ...]:
+def read_textgrid(path: str | Path) -> tuple[Tier, ...]:
     """Read the tiers of a TextGrid.
 
     Parameters
@@ -124,7 +123,7 @@ class _Tokens:
     line: the line of the last one.
     """
 
-    def __init__(self, text: str, path: str | os.PathLike):
+    def __init__(self, text: str, path: str | Path):
         self.path, self.line = path, 1
         self._text, self._position = text, 0
         self._matches = self._meaningful()

@@ -5,7 +5,6 @@ CTM and STM (NIST sclite), Praat's TextGrid, subtitles as SubRip (SRT) and WebVT
 
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -49,7 +48,7 @@ class Word(NamedTuple):
 Utterances = Mapping[str, Sequence[Word]]
 
 
-def write_ctm(path: str | os.PathLike, utterances: Utterances, channel: str = CHANNEL) -> None:
+def write_ctm(path: str | Path, utterances: Utterances, channel: str = CHANNEL) -> None:
     """Write lines `utterance channel start duration word [confidence]`."""
     with atomic_write(path, "w") as file:
         for name, words in utterances.items():
@@ -72,7 +71,7 @@ def is_ctm(lines: Iterable[str]) -> bool:
     return bool(rows) and all(len(row) in (5, 6) and is_number(row[2]) and is_number(row[3]) for row in rows)
 
 
-def read_ctm(path: str | os.PathLike, beside: Iterable[str | os.PathLike] = ()) -> dict[str, list[Word]]:
+def read_ctm(path: str | Path, beside: Iterable[str | Path] = ()) -> dict[str, list[Word]]:
     """Read a CTM file.
 
     Parameters
@@ -108,7 +107,7 @@ def read_ctm(path: str | os.PathLike, beside: Iterable[str | os.PathLike] = ()) 
     return utterances
 
 
-def _ctm_records(path: str | os.PathLike) -> dict[tuple[str, str], list[Word]]:
+def _ctm_records(path: str | Path) -> dict[tuple[str, str], list[Word]]:
     """Return the words of each file and channel of a CTM file, in the order of the lines."""
     records: dict[tuple[str, str], list[Word]] = {}
     for number, line in enumerate(read_lines(path), 1):
@@ -130,7 +129,7 @@ def _ctm_records(path: str | os.PathLike) -> dict[tuple[str, str], list[Word]]:
     return records
 
 
-def write_stm(path: str | os.PathLike, utterances: Utterances, channel: str = CHANNEL, speaker: str = SPEAKER) -> None:
+def write_stm(path: str | Path, utterances: Utterances, channel: str = CHANNEL, speaker: str = SPEAKER) -> None:
     """Write lines `utterance channel speaker start end words`, as sclite reads references."""
     with atomic_write(path, "w") as file:
         for name, words in utterances.items():
@@ -148,7 +147,7 @@ def word_objects(words: Iterable[Word]) -> list[dict[str, object]]:
     ]
 
 
-def write_json(path: str | os.PathLike, utterances: Utterances) -> None:
+def write_json(path: str | Path, utterances: Utterances) -> None:
     """Write one object, utterance -> {"text", "words": [{"word", "start", "end"[, "confidence"]}]}."""
     content = {
         name: {"text": " ".join(word.text for word in words), "words": word_objects(words)}
@@ -160,7 +159,7 @@ def write_json(path: str | os.PathLike, utterances: Utterances) -> None:
 
 
 def write_textgrid(
-    path: str | os.PathLike,
+    path: str | Path,
     words: Sequence[Word],
     phones: Sequence[Word] | None = None,
     duration: float = 0.0,
@@ -174,7 +173,7 @@ def write_textgrid(
     write_tiers(path, tiers, duration)
 
 
-def write_tiers(path: str | os.PathLike, tiers: Mapping[str, Sequence[Word]], duration: float = 0.0) -> None:
+def write_tiers(path: str | Path, tiers: Mapping[str, Sequence[Word]], duration: float = 0.0) -> None:
     """Write interval tiers in Praat's long text format.
 
     Parameters
@@ -229,14 +228,14 @@ def _intervals(words: Sequence[Word], end: float) -> list[tuple[float, float, st
     return intervals
 
 
-def write_srt(path: str | os.PathLike, words: Sequence[Word]) -> None:
+def write_srt(path: str | Path, words: Sequence[Word]) -> None:
     """Write one utterance as SubRip subtitles."""
     with atomic_write(path, "w") as file:
         for number, (start, end, text) in enumerate(cues(words), 1):
             file.write(f"{number}\n{_clock(start, ',')} --> {_clock(end, ',')}\n{text}\n\n")
 
 
-def write_vtt(path: str | os.PathLike, words: Sequence[Word]) -> None:
+def write_vtt(path: str | Path, words: Sequence[Word]) -> None:
     """Write one utterance as WebVTT subtitles."""
     with atomic_write(path, "w") as file:
         file.write("WEBVTT\n\n")
@@ -264,7 +263,7 @@ ALONE: dict[str, Callable[..., None]] = {"textgrid": write_textgrid, "srt": writ
 SUFFIXES = {"textgrid": "TextGrid"}
 
 
-def check_form(path: str | os.PathLike) -> str:
+def check_form(path: str | Path) -> str:
     """Return the format that the suffix of a name selects.  Raises ConfigError for an unknown suffix."""
     form = Path(path).suffix.lstrip(".").lower()
     if form not in TOGETHER and form not in ALONE:
@@ -275,7 +274,7 @@ def check_form(path: str | os.PathLike) -> str:
 
 
 def write_words(
-    path: str | os.PathLike,
+    path: str | Path,
     utterances: Utterances,
     phones: Utterances | None = None,
     durations: Mapping[str, float] | None = None,
@@ -321,7 +320,7 @@ def write_words(
     return files
 
 
-def check_names(path: str | os.PathLike, utterances: Iterable[str]) -> dict[str, str]:
+def check_names(path: str | Path, utterances: Iterable[str]) -> dict[str, str]:
     """Return the file name of each utterance, for formats with one file per utterance.
 
     Raises ConfigError for an unknown suffix and for utterances that would share a file.

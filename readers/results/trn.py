@@ -4,9 +4,9 @@ Kaldi's lines are `utterance-id word word ...`.
 Source: NIST sclite documentation; the AN4 corpus; Kaldi's data directories (`text`).
 """
 
-import os
 import re
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 from readers.common.files import atomic_write
 from readers.common.text import read_lines
@@ -16,7 +16,7 @@ ALTERNATIVES = {"{", "/", "}"}  # tokens of sclite's `{ a / b / @ }`
 _LINE = re.compile(r"(.*?)\(([^()\s]+)\)")
 
 
-def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) -> dict[str, list[str]]:
+def read_trn(path: str | Path, marks: Sequence[str] = ("<s>", "</s>")) -> dict[str, list[str]]:
     """Read transcripts in trn format.
 
     Parameters
@@ -43,7 +43,7 @@ def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) ->
     return {name: words for name, (words, _) in trn_entries(path, marks).items()}
 
 
-def trn_entries(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) -> dict[str, tuple[list[str], int]]:
+def trn_entries(path: str | Path, marks: Sequence[str] = ("<s>", "</s>")) -> dict[str, tuple[list[str], int]]:
     """Return utterance id -> (words, line number), as read_trn."""
     transcripts: dict[str, tuple[list[str], int]] = {}
     for number, line in enumerate(read_lines(path), 1):
@@ -79,7 +79,7 @@ def is_trn(lines: Iterable[str], known: Collection[str] = ()) -> bool:
     return 2 * len(ids) > len(lines) or any(name in known for name in ids)
 
 
-def read_named_lines(path: str | os.PathLike) -> dict[str, list[str]]:
+def read_named_lines(path: str | Path) -> dict[str, list[str]]:
     """Return utterance id -> words of lines `utterance-id word word ...`, in file order.
 
     Raises FormatError, with file and line, for a repeated id and a file without lines.
@@ -87,7 +87,7 @@ def read_named_lines(path: str | os.PathLike) -> dict[str, list[str]]:
     return {name: words for name, (words, _) in named_entries(path).items()}
 
 
-def named_entries(path: str | os.PathLike) -> dict[str, tuple[list[str], int]]:
+def named_entries(path: str | Path) -> dict[str, tuple[list[str], int]]:
     """Return utterance id -> (words, line number), as read_named_lines."""
     transcripts: dict[str, tuple[list[str], int]] = {}
     for number, line in enumerate(read_lines(path), 1):
@@ -101,7 +101,7 @@ def named_entries(path: str | os.PathLike) -> dict[str, tuple[list[str], int]]:
     return transcripts
 
 
-def write_trn(path: str | os.PathLike, transcripts: Iterable[tuple[str, Sequence[str]]]) -> None:
+def write_trn(path: str | Path, transcripts: Iterable[tuple[str, Sequence[str]]]) -> None:
     """Write (utterance id, words) pairs."""
     with atomic_write(path, "w") as file:
         for name, words in transcripts:

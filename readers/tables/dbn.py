@@ -10,12 +10,12 @@ little-endian, counts have 32 bits.  W has one row per input.
 Source: CNTK book 3.7 mentions the conversion of such files; the layout is that which CNTK reads.
 """
 
-import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.files import atomic_write
 from readers.errors import FormatError
@@ -41,8 +41,8 @@ class DbnLayer:
     """
 
     kind: str
-    weights: np.ndarray
-    bias: np.ndarray
+    weights: npt.NDArray[np.float32]
+    bias: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +61,13 @@ class DbnModel:
 
     version: int
     comment: str
-    mean: np.ndarray
-    deviation: np.ndarray
+    mean: npt.NDArray[np.float32]
+    deviation: npt.NDArray[np.float32]
     layers: list[DbnLayer]
-    prior: np.ndarray | None
+    prior: npt.NDArray[np.float32] | None
 
 
-def read_dbn(path: str | os.PathLike) -> DbnModel:
+def read_dbn(path: str | Path) -> DbnModel:
     """Read a model of dbn.exe.
 
     Parameters
@@ -134,7 +134,7 @@ def _read_layer(file: "_DbnFile", number: int, num_layers: int, inputs: int | No
     return DbnLayer(kind, np.ascontiguousarray(weights), bias)
 
 
-def write_dbn(path: str | os.PathLike, model: DbnModel) -> None:
+def write_dbn(path: str | Path, model: DbnModel) -> None:
     """Write a model of dbn.exe, atomically.
 
     Parameters
@@ -162,7 +162,7 @@ def _text(text: str) -> bytes:
     return text.encode("latin-1", "replace") + b"\0"
 
 
-def _matrix(name: str, values: np.ndarray) -> bytes:
+def _matrix(name: str, values: npt.NDArray[np.floating]) -> bytes:
     values = values.reshape(-1, 1) if values.ndim == 1 else values
     return b"BMAT" + _text(name) + struct.pack("<ii", *values.shape) + values.astype("<f4").tobytes("F") + b"EMAT"
 
@@ -170,7 +170,7 @@ def _matrix(name: str, values: np.ndarray) -> bytes:
 class _DbnFile:
     """A file and the current position in it."""
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | Path):
         self.path = path
         self._raw = Path(path).read_bytes()
         self._position = 0
@@ -214,7 +214,7 @@ class _DbnFile:
         self._position += 4
         return value
 
-    def matrix(self, name: str) -> np.ndarray:
+    def matrix(self, name: str) -> npt.NDArray[np.float32]:
         """Read a matrix (rows, columns) float32."""
         self.tag("BMAT")
         found = self.text("name of a matrix")
@@ -234,7 +234,7 @@ class _DbnFile:
         self.tag("EMAT")
         return values.astype(np.float32).reshape((rows, cols), order="F")
 
-    def vector(self, name: str) -> np.ndarray:
+    def vector(self, name: str) -> npt.NDArray[np.float32]:
         matrix = self.matrix(name)
         if matrix.size and matrix.shape[1] != 1:
             raise FormatError(f"{self.where}: {name} is {matrix.shape[0]}x{matrix.shape[1]}; expected one column")

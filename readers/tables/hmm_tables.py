@@ -13,12 +13,15 @@ state `sil[2]`.  Source: CNTK book 6.1.3, 6.2.1.
 """
 
 import math
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from pathlib import Path
+from typing import TypeVar
 
 from readers.common.files import atomic_write
 from readers.common.text import is_count, is_number, read_lines
 from readers.errors import FormatError
+
+Table = TypeVar("Table", bound=Sized)
 
 # Tables are written with four to six digits, so the two probabilities of a state may not sum to 1 exactly.
 PROBABILITY_TOLERANCE = 0.01
@@ -43,7 +46,7 @@ def is_bracketed(label: str) -> bool:
     return len(label) > 2 and label[0] == "[" and label[-1] == "]"
 
 
-def read_state_map(path: str | os.PathLike) -> dict[str, tuple[str, ...]]:
+def read_state_map(path: str | Path) -> dict[str, tuple[str, ...]]:
     """Read a model state map.
 
     Parameters
@@ -74,7 +77,7 @@ def read_state_map(path: str | os.PathLike) -> dict[str, tuple[str, ...]]:
     return _not_empty(models, path, "name state state ...")
 
 
-def write_state_map(path: str | os.PathLike, models: Mapping[str, Sequence[str]]) -> None:
+def write_state_map(path: str | Path, models: Mapping[str, Sequence[str]]) -> None:
     """Write a state map.
 
     Parameters
@@ -92,7 +95,7 @@ def write_state_map(path: str | os.PathLike, models: Mapping[str, Sequence[str]]
     _write(path, ([name, *states] for name, states in models.items()))
 
 
-def read_transitions(path: str | os.PathLike) -> dict[str, tuple[float, float]]:
+def read_transitions(path: str | Path) -> dict[str, tuple[float, float]]:
     """Read transition probabilities.
 
     Parameters
@@ -130,7 +133,7 @@ def read_transitions(path: str | os.PathLike) -> dict[str, tuple[float, float]]:
     return _not_empty(transitions, path, "[state] ln_self ln_forward")
 
 
-def write_transitions(path: str | os.PathLike, transitions: Mapping[str, tuple[float, float]]) -> None:
+def write_transitions(path: str | Path, transitions: Mapping[str, tuple[float, float]]) -> None:
     """Write transition probabilities.
 
     Parameters
@@ -148,7 +151,7 @@ def write_transitions(path: str | os.PathLike, transitions: Mapping[str, tuple[f
     _write(path, ([bracket(s), f"{a:.9g}", f"{b:.9g}"] for s, (a, b) in transitions.items()))
 
 
-def read_cntkmap(path: str | os.PathLike) -> dict[str, int]:
+def read_cntkmap(path: str | Path) -> dict[str, int]:
     """Read the map from graph states to network outputs.
 
     Parameters
@@ -182,11 +185,11 @@ def read_cntkmap(path: str | os.PathLike) -> dict[str, int]:
     return _not_empty(indices, path, "[state] index")
 
 
-def write_cntkmap(path: str | os.PathLike, indices: Mapping[str, int]) -> None:
+def write_cntkmap(path: str | Path, indices: Mapping[str, int]) -> None:
     _write(path, ([bracket(state), str(index)] for state, index in indices.items()))
 
 
-def read_lookahead(path: str | os.PathLike) -> dict[str, float]:
+def read_lookahead(path: str | Path) -> dict[str, float]:
     """Read look-ahead scores.
 
     Parameters
@@ -217,11 +220,11 @@ def read_lookahead(path: str | os.PathLike) -> dict[str, float]:
     return _not_empty(scores, path, "word score")
 
 
-def write_lookahead(path: str | os.PathLike, scores: Mapping[str, float]) -> None:
+def write_lookahead(path: str | Path, scores: Mapping[str, float]) -> None:
     _write(path, ([word, f"{score:.9g}"] for word, score in scores.items()))
 
 
-def read_topology(path: str | os.PathLike) -> dict[str, tuple[tuple[int, int, float], ...]]:
+def read_topology(path: str | Path) -> dict[str, tuple[tuple[int, int, float], ...]]:
     """Read the transitions of models that are not left to right.
 
     Parameters
@@ -264,11 +267,11 @@ def read_topology(path: str | os.PathLike) -> dict[str, tuple[tuple[int, int, fl
     }
 
 
-def write_topology(path: str | os.PathLike, topology: Mapping[str, Sequence[tuple[int, int, float]]]) -> None:
+def write_topology(path: str | Path, topology: Mapping[str, Sequence[tuple[int, int, float]]]) -> None:
     _write(path, ([model, str(a), str(b), f"{ln:.9g}"] for model, ways in topology.items() for a, b, ln in ways))
 
 
-def read_tied_states(path: str | os.PathLike) -> dict[str, str]:
+def read_tied_states(path: str | Path) -> dict[str, str]:
     """Read the senones of tied states.
 
     Parameters
@@ -296,11 +299,11 @@ def read_tied_states(path: str | os.PathLike) -> dict[str, str]:
     return _not_empty(tied, path, "[state] [senone]")
 
 
-def write_tied_states(path: str | os.PathLike, tied: Mapping[str, str]) -> None:
+def write_tied_states(path: str | Path, tied: Mapping[str, str]) -> None:
     _write(path, ([bracket(state), bracket(senone)] for state, senone in tied.items()))
 
 
-def read_silence(path: str | os.PathLike) -> tuple[str, str]:
+def read_silence(path: str | Path) -> tuple[str, str]:
     """Read the silence model of a graph.
 
     Parameters
@@ -321,14 +324,15 @@ def read_silence(path: str | os.PathLike) -> tuple[str, str]:
     rows = list(_rows(path))
     if len(rows) != 1 or len(rows[0][1]) != 2:
         raise FormatError(f"{path}: {len(rows)} lines; expected one line of the form: model topology")
-    return tuple(rows[0][1])
+    model, topology = rows[0][1]
+    return model, topology
 
 
-def write_silence(path: str | os.PathLike, model: str, topology: str) -> None:
+def write_silence(path: str | Path, model: str, topology: str) -> None:
     _write(path, [[model, topology]])
 
 
-def _rows(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, fields) of every line that is not blank."""
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
@@ -336,7 +340,7 @@ def _rows(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
             yield number, fields
 
 
-def _number(text: str, path: str | os.PathLike, number: int) -> float:
+def _number(text: str, path: str | Path, number: int) -> float:
     if text.lower() in ("-inf", "-infinity"):
         return -math.inf
     if not is_number(text) or abs(float(text)) > MOST:
@@ -344,18 +348,18 @@ def _number(text: str, path: str | os.PathLike, number: int) -> float:
     return float(text)
 
 
-def _refuse_second(table: Mapping, name: str, path: str | os.PathLike, number: int) -> None:
+def _refuse_second(table: Mapping[str, object], name: str, path: str | Path, number: int) -> None:
     if name in table:
         raise FormatError(f"{path}:{number}: {name!r} is repeated; expected each name once")
 
 
-def _not_empty(table: dict, path: str | os.PathLike, form: str) -> dict:
+def _not_empty(table: Table, path: str | Path, form: str) -> Table:
     if not table:
         raise FormatError(f"{path}: no entries; expected lines of the form: {form}")
     return table
 
 
-def _write(path: str | os.PathLike, rows) -> None:
+def _write(path: str | Path, rows: Iterable[Sequence[str]]) -> None:
     with atomic_write(path, "w") as file:
         for row in rows:
             for field in row:

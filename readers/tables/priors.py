@@ -3,15 +3,16 @@
 Kaldi's text vectors, `[ 12 0 345 ]`, have this form, and so has a column of numbers.
 """
 
-import os
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.text import read_lines, to_number
 from readers.errors import FormatError
 
 
-def read_priors(path: str | os.PathLike) -> np.ndarray:
+def read_priors(path: str | Path) -> npt.NDArray[np.float64]:
     """Read priors or counts.
 
     Parameters

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
@@ -118,7 +119,7 @@ def _part_tensors(part: FilePart) -> tuple[dict[str, np.ndarray], str]:
     return tensors, text
 
 
-def _part_tensor(data: np.ndarray, dtype: str, shape: list[int], data_offsets: list[int]) -> np.ndarray:
+def _part_tensor(data: npt.NDArray[np.uint8], dtype: str, shape: list[int], data_offsets: list[int]) -> np.ndarray:
     """Return a tensor.  Raises ValueError, TypeError or KeyError for places outside of the data."""
     first, last = data_offsets
     kind = np.dtype(NUMPY_TYPES[dtype])
@@ -148,6 +149,7 @@ def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:
             f"{path}: tensor {name!r} of type {kind}, {len(shape)} dimensions; expected a matrix of F32 or F64"
         )
     try:
-        return file.get_tensor(name)
+        tensor: np.ndarray = file.get_tensor(name)
     except ValueError as fault:  # an empty array with an immense dimension
         raise ModelError(f"{path}: tensor {name!r}: {fault}; expected a matrix of F32 or F64") from fault
+    return tensor

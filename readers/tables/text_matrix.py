@@ -4,11 +4,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.errors import FormatError
 
 
-def read_text_matrix(path: str | Path) -> np.ndarray:
+def read_text_matrix(path: str | Path) -> npt.NDArray[np.float64]:
     """Read a matrix from a text file of numbers separated by spaces or tabs.
 
     The path names a local file, whatever it looks like: NumPy would fetch a URL, and unpack a compressed file.

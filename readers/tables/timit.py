@@ -5,8 +5,8 @@ are counted from 0, the end is exclusive.  A phone map has a line `61-name 48-na
 first name if the phone is deleted.  Source: TIMIT documentation.
 """
 
-import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.files import atomic_write
@@ -29,7 +29,7 @@ class Segment(NamedTuple):
     name: str
 
 
-def read_segments(path: str | os.PathLike) -> list[Segment]:
+def read_segments(path: str | Path) -> list[Segment]:
     """Read a .PHN or .WRD file.
 
     Parameters
@@ -70,7 +70,7 @@ def _segment(fields: list[str], where: str) -> Segment:
     return Segment(start, end, fields[2])
 
 
-def write_segments(path: str | os.PathLike, segments: Iterable[Segment]) -> None:
+def write_segments(path: str | Path, segments: Iterable[Segment]) -> None:
     """Write a .PHN or .WRD file."""
     with atomic_write(path, "w") as file:
         for start, end, name in segments:
@@ -81,7 +81,7 @@ def write_segments(path: str | os.PathLike, segments: Iterable[Segment]) -> None
             file.write(f"{start} {end} {name}\n")
 
 
-def read_sentence(path: str | os.PathLike) -> Segment:
+def read_sentence(path: str | Path) -> Segment:
     """Read the only line of a .TXT file; raises FormatError for any other content."""
     lines = [line for line in read_lines(path) if line.strip()]
     fields = lines[0].split(None, 2) if len(lines) == 1 else []
@@ -90,13 +90,13 @@ def read_sentence(path: str | os.PathLike) -> Segment:
     return Segment(int(fields[0]), int(fields[1]), fields[2].strip())
 
 
-def write_sentence(path: str | os.PathLike, sentence: Segment) -> None:
+def write_sentence(path: str | Path, sentence: Segment) -> None:
     """Write a .TXT file."""
     with atomic_write(path, "w") as file:
         file.write(f"{sentence.start} {sentence.end} {sentence.name}\n")
 
 
-def read_phone_map(path: str | os.PathLike, column: int = 2) -> dict[str, str | None]:
+def read_phone_map(path: str | Path, column: int = 2) -> dict[str, str | None]:
     """Read a phone map.
 
     Parameters

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, ClassVar, Literal
+from typing import BinaryIO, ClassVar, Literal
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class ArkOutput:
         return [self.ark] if self.scp is None else [self.ark, self.scp]
 
 
-class KaldiWriter(NodeFilesWriter):
+class KaldiWriter(NodeFilesWriter[BinaryIO]):
     """Writes Kaldi archives and script files.
 
     Parameters
@@ -149,7 +149,7 @@ class KaldiWriter(NodeFilesWriter):
                     f"{output.where}: node {output.name} has {dims[output.name]} rows; expected its dim, {output.dim}"
                 )
 
-    def open_file(self, node: str) -> AbstractContextManager[IO]:
+    def open_file(self, node: str) -> AbstractContextManager[BinaryIO]:
         output = self.outputs[node]
         if not output.to_stdout:
             return _writing(output)
@@ -166,7 +166,7 @@ class KaldiWriter(NodeFilesWriter):
 
 
 @contextlib.contextmanager
-def _writing(output: ArkOutput) -> Iterator[IO]:
+def _writing(output: ArkOutput) -> Iterator[BinaryIO]:
     """Open the archive; after it has been written, write its script file."""
     with atomic_write(output.ark) as file:
         yield file

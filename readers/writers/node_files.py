@@ -4,7 +4,7 @@ import contextlib
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import IO
+from typing import BinaryIO, Generic, TextIO, TypeVar
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 from readers.minibatches.base import Utterance, Writer
 
+File = TypeVar("File", TextIO, BinaryIO)
 
-class NodeFilesWriter(Writer):
+
+class NodeFilesWriter(Writer, Generic[File]):
     """Opens the file of a node on first use; the complete file appears when the writer is closed.
 
     A subclass defines the nodes, how a file is opened and what is written for an utterance.
@@ -22,7 +24,7 @@ class NodeFilesWriter(Writer):
 
     def __init__(self) -> None:
         super().__init__()
-        self._files: dict[str, IO] = {}
+        self._files: dict[str, File] = {}
         self._stack = contextlib.ExitStack()
 
     @property
@@ -31,14 +33,14 @@ class NodeFilesWriter(Writer):
         """Return the nodes to write."""
 
     @abstractmethod
-    def open_file(self, node: str) -> AbstractContextManager[IO]:
+    def open_file(self, node: str) -> AbstractContextManager[File]:
         """Open the file of a node, with `atomic_write` so that a failed run leaves no file."""
 
     @abstractmethod
     def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
         """Write matrix (rows, T), the values of a node for one utterance, to `self.file(node)`."""
 
-    def file(self, node: str) -> IO:
+    def file(self, node: str) -> File:
         if node not in self._files:
             self._files[node] = self._stack.enter_context(self.open_file(node))
         return self._files[node]

@@ -52,7 +52,7 @@ class TokenOutput:
     nbest: int = 1
 
 
-class SequenceWriter(NodeFilesWriter):
+class SequenceWriter(NodeFilesWriter[TextIO]):
     """Base class of the two writers.
 
     Parameters

@@ -136,7 +136,7 @@ class TextFormat(Options):
         return self.prologue.replace("%s", node), self.epilogue.replace("%s", node)
 
 
-class TextWriter(NodeFilesWriter):
+class TextWriter(NodeFilesWriter[TextIO]):
     """Writes text to PATH.NODE for each node that is passed to `check`; PATH `-` is standard output.
 
     Parameters
@@ -150,21 +150,18 @@ class TextWriter(NodeFilesWriter):
 
     def __init__(self, path: str, text_format: TextFormat, stdout: TextIO | None = None):
         super().__init__()
-        self._path, self._format, self._stdout = path, text_format, stdout
+        self._path, self._format = path, text_format
+        self._stdout = stdout if path == "-" else None
         self._num_sequences: dict[str, int] = {}
-        if not self._to_stdout:
+        if self._stdout is None:
             require_writable(f"{path}.x")
-
-    @property
-    def _to_stdout(self) -> bool:
-        return self._path == "-" and self._stdout is not None
 
     @property
     def nodes(self) -> list[str]:
         return list(self._num_sequences)
 
     def output_files(self) -> list[str]:
-        return [] if self._to_stdout else [str(self._path_of(node)) for node in self._num_sequences]
+        return [] if self._stdout is not None else [str(self._path_of(node)) for node in self._num_sequences]
 
     def _path_of(self, node: str) -> Path:
         return Path(f"{self._path}.{node}")
@@ -183,8 +180,8 @@ class TextWriter(NodeFilesWriter):
     def open_file(self, node: str) -> Iterator[TextIO]:
         """Open the file and write prologue and epilogue around its content."""
         prologue, epilogue = self._format.around(node)
-        to_stdout = contextlib.nullcontext(self._stdout)
-        with to_stdout if self._to_stdout else atomic_write(self._path_of(node), "w") as file:
+        standard_output = None if self._stdout is None else contextlib.nullcontext(self._stdout)
+        with standard_output or atomic_write(self._path_of(node), "w") as file:
             file.write(prologue)
             yield file
             file.write(epilogue)

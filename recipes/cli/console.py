@@ -148,7 +148,7 @@ def is_interrupted(status: int) -> bool:
 
 
 def one_line(fault: Exception) -> str:
-    """Return the message of a fault in a line, with options as flags."""
+    """Return the message without line breaks, and options as flags; for an OSError with a file name, `file: reason`."""
     return _with_flags(faults.one_line(fault))
 
 

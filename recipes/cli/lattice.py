@@ -49,8 +49,10 @@ def run_words(options: WordsOptions, console: Console) -> int:
 
     with console.progress("lattices") as progress:
         result = find_words(options, progress=progress)
-    num_words = counted(sum(map(len, result.words.values())), "word")
-    return finish(options, console, result, f"{num_words}, mean confidence {result.mean_confidence:.3f}")
+    num_words = sum(map(len, result.words.values()))
+    return finish(
+        options, console, result, f"{counted(num_words, 'word')}, mean confidence {result.mean_confidence:.3f}"
+    )
 
 
 def run_consensus(options: ConsensusOptions, console: Console) -> int:
@@ -59,8 +61,8 @@ def run_consensus(options: ConsensusOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
         result = find_consensus(options, progress=progress)
     errors = sum(network.expected_errors for network in result.networks.values())
-    num_words = counted(sum(len(network.words) for network in result.networks.values()), "word")
-    return finish(options, console, result, f"{num_words}, {errors:.1f} errors expected")
+    num_words = sum(len(network.words) for network in result.networks.values())
+    return finish(options, console, result, f"{counted(num_words, 'word')}, {errors:.1f} errors expected")
 
 
 def run_oracle(options: OracleOptions, console: Console) -> int:
@@ -72,8 +74,8 @@ def run_oracle(options: OracleOptions, console: Console) -> int:
     print(result.report.summary())
     if result.words:
         rate = 100 * result.num_errors / result.num_words if result.num_words else 0.0
-        counts = (len(result.words), "utterance"), (result.num_words, "word"), (result.num_errors, "error")
-        print(f"oracle WER {rate:.1f}% ({', '.join(counted(*count) for count in counts)})")
+        counts = {"utterance": len(result.words), "word": result.num_words, "error": result.num_errors}
+        print(f"oracle WER {rate:.1f}% ({', '.join(counted(number, unit) for unit, number in counts.items())})")
     return result.report.exit_status
 
 
@@ -116,17 +118,17 @@ def run_openfst(options: OpenFstOptions, console: Console) -> int:
 
     with console.progress("lattices") as progress:
         result = write_openfst(options, progress=progress)
-    figures = f"{counted(result.num_arcs, 'arc')} of {counted(result.num_words, 'word')}"
-    return finish(options, console, result, figures)
+    arcs = f"{counted(result.num_arcs, 'arc')} of {counted(result.num_words, 'word')}"
+    return finish(options, console, result, arcs)
 
 
 def finish(options: LatticeFiles, console: Console, result, figures: str) -> int:
-    """Show which lattices were lost, and print what was written with the figures; return the exit status."""
+    """Show which lattices were lost, and print the figures of what was written; return the exit status."""
     show_losses(result.report, options.report, console.verbose, options.lattices)
     outcome = "nothing"
     if result.files:
         first, *others = result.files
-        outcome = f"{first}" + (f" and {len(others)} more" if others else "") + f": {figures}"
+        outcome = f"{first}{f' and {len(others)} more' if others else ''}: {figures}"
     print(f"{outcome}; {result.report.summary()}")
     return result.report.exit_status
 

@@ -42,7 +42,7 @@ FOLDS = {"timit39": Path(__file__).parents[1] / "timit" / "data" / "phones.61-48
 
 
 def fold_file(name: str) -> Path:
-    """Return the phone map that --fold names, None without a name.  Raises ConfigError if there is none."""
+    """Return the phone map that --fold names.  Raises ConfigError if there is none."""
     if name not in FOLDS and not Path(name).exists():
         raise ConfigError(f"{name}: no such file; expected a file or {', '.join(FOLDS)}")
     return FOLDS.get(name, Path(name))
@@ -138,8 +138,8 @@ def compare(options: Shown, console: Console) -> int:
         )
     print(report.summary())
     within = ", ".join(f"{ms} ms {comparison.percent_within(ms):.1f}%" for ms in (10, 20, 30))
-    total = f"{comparison.total} boundar{'y' if comparison.total == 1 else 'ies'}"
-    print(f"boundaries within {within} ({counted(comparison.num_utterances, 'utterance')}, {total})")
+    num_boundaries = f"{comparison.total} boundar{'y' if comparison.total == 1 else 'ies'}"
+    print(f"boundaries within {within} ({counted(comparison.num_utterances, 'utterance')}, {num_boundaries})")
     return report.exit_status
 
 

@@ -32,7 +32,8 @@ PARAMETERS = """\
 Each section lists the parameters of one block; the number in its title is the section of the CNTK book.  A parameter
 that a block does not set is looked up in the enclosing blocks.  An unknown name is an error in the blocks of network
 builders and in SGD, a warning in the blocks of readers and writers, and is ignored in the blocks of commands.
-`argonaut validate` lists errors and warnings, and names in the blocks of commands that look misspelled.
+`argonaut validate` lists errors and warnings, and names in the blocks of commands that look misspelled.  Several values
+are written `a:b`; the last one of a list for epochs holds for all further epochs.
 
 [Training](../how_to/training.md) explains the parameters of the network builders and of SGD,
 [parallel training](../how_to/parallel.md) those of `parallelTrain`, and [readers and writers](readers.md) those of the

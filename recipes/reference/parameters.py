@@ -187,16 +187,8 @@ def _sgd() -> Place:
     from acoustic.training.procedures.layerwise import LayerwiseOptions
     from acoustic.training.rules import RULES
 
-    rules = dict.fromkeys(RULES.values())
-    kinds = (
-        TrainingOptions,
-        configuration.SgdOptions,
-        LayerwiseOptions,
-        SequenceOptions,
-        *rules,
-        AutoAdjust,
-        PairNames,
-    )
+    kinds = [TrainingOptions, configuration.SgdOptions, LayerwiseOptions, SequenceOptions]
+    kinds += [*dict.fromkeys(RULES.values()), AutoAdjust, PairNames]
     rows = (
         MODEL,
         *(row for row in rows_of(TrainOptions) if row.name == "makeMode"),

@@ -5,7 +5,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-from readers.errors import ArgonautError
+from readers.errors import ArgonautError, AudioWarning
 from recipes.cli.info import describe
 from tests.fuzz.format import Format
 
@@ -24,6 +24,7 @@ def examine(form: Format, path: Path, number: int = 0) -> tuple[str, str, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ResourceWarning)  # raised later, in any line, for files that nobody closed
+        warnings.simplefilter("ignore", AudioWarning)  # notes for users, such as bytes after the samples
         warnings.showwarning = note
         outcome, kind, trace = _outcome(form.use, path)
         if outcome != FINDING and number % DESCRIBED_EVERY == 0:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import get_args, get_type_hints
 
+import numpy.typing
 import pytest
 
 from tests.structure.test_imports import ROOMS, ROOT, modules_of
@@ -114,7 +115,7 @@ def test_types_in_public_signatures_are_public():
     """A class that a public function takes or returns, or that is an attribute of a public class, is public itself."""
     public = public_values()
     known = {value for value in public.values() if inspect.isclass(value)}
-    names = {name.rpartition(".")[2]: value for name, value in public.items()}
+    names = {"np": numpy, "npt": numpy.typing} | {name.rpartition(".")[2]: value for name, value in public.items()}
     missing = {
         f"{one.__module__}.{one.__qualname__}, of {where}"
         for name, value in public.items()

@@ -7,13 +7,13 @@ import pickle
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from readers.common.jobs.places import ATTEMPTS
-from readers.common.jobs.worker import Answer, RunSettings, SchedulerLost, WorkerLost, forget, work
+from readers.common.jobs.worker import Answer, Function, RunSettings, SchedulerLost, WorkerLost, forget, work
 from readers.common.report import Log
 from readers.errors import ArgonautError, ConfigError
 
@@ -101,7 +101,12 @@ class DaskCluster:
         return AHEAD * max(1, self.size)
 
     def submit(
-        self, function: Callable, part: Any, arguments: Sequence[Any], done: SimpleQueue, avoid: frozenset[str]
+        self,
+        function: Function,
+        part: Any,
+        arguments: Sequence[Any],
+        done: SimpleQueue[Any],
+        avoid: frozenset[str],
     ) -> Any:
         found = self.workers()
         others = [address for address in found if not any(f" {address} " in name for name in avoid)]

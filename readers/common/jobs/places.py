@@ -6,14 +6,14 @@ A place has a capacity (shards that it takes at a time), `submit`, `answer` and 
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 from readers.common.environment import available_cores, environment_variables
 from readers.common.jobs.processes import end_with_parent
-from readers.common.jobs.worker import Answer, RunSettings, WorkerLost, forget, keeping, work
+from readers.common.jobs.worker import Answer, Function, RunSettings, WorkerLost, forget, keeping, work
 from readers.common.stop_signals import interrupts_held_back
 
 ATTEMPTS = 3  # of a shard, in other processes
@@ -43,7 +43,12 @@ class Place(Protocol):
         ...
 
     def submit(
-        self, function: Callable, part: Any, arguments: Sequence[Any], done: SimpleQueue, avoid: frozenset[str]
+        self,
+        function: Function,
+        part: Any,
+        arguments: Sequence[Any],
+        done: SimpleQueue[Any],
+        avoid: frozenset[str],
     ) -> Any:
         """Begin a shard; puts the future that it returns into `done` when it is done.  avoid: workers that failed."""
         ...
@@ -81,10 +86,15 @@ class Threads:
         self._pool = ThreadPoolExecutor(self.size, thread_name_prefix="shard") if self.size > 1 else None
 
     def submit(
-        self, function: Callable, part: Any, arguments: Sequence[Any], done: SimpleQueue, avoid: frozenset[str]
-    ) -> Future:
+        self,
+        function: Function,
+        part: Any,
+        arguments: Sequence[Any],
+        done: SimpleQueue[Any],
+        avoid: frozenset[str],
+    ) -> Future[Answer]:
         if self._pool is None:
-            future: Future = Future()
+            future: Future[Answer] = Future()
             future.set_result(self._work(function, part, arguments))
             done.put(future)
             return future
@@ -93,24 +103,24 @@ class Threads:
             future.add_done_callback(done.put)
         return future
 
-    def _work(self, function: Callable, part: Any, arguments: Sequence[Any]) -> Answer:
+    def _work(self, function: Function, part: Any, arguments: Sequence[Any]) -> Answer:
         with keeping(self._settings.key):
             try:
                 return Answer(function(part, *arguments))
             except Exception as fault:
                 return Answer(fault=fault, is_lost=isinstance(fault, MemoryError | OSError))
 
-    def answer(self, future: Future) -> Answer:
+    def answer(self, future: Future[Answer]) -> Answer:
         with interrupts_held_back():
             return future.result()
 
-    def abandon(self, future: Future) -> None:
+    def abandon(self, future: Future[Answer]) -> None:
         future.cancel()
 
-    def worker_of(self, future: Future) -> str:
+    def worker_of(self, future: Future[Answer]) -> str:
         return ""
 
-    def look_after(self, futures: Iterable[Future]) -> None:
+    def look_after(self, futures: Iterable[Future[Answer]]) -> None:
         pass
 
     def close(self) -> None:
@@ -151,12 +161,17 @@ class LocalProcesses:
         # The first process starts one that tracks semaphores, which must outlive signals.
         with interrupts_held_back():
             self._idle: list[_Process] = [_Process() for _ in range(count)]
-        self._busy: dict[Future, _Process] = {}
+        self._busy: dict[Future[Answer], _Process] = {}
         self._abandoned: list[_Process] = []
 
     def submit(
-        self, function: Callable, part: Any, arguments: Sequence[Any], done: SimpleQueue, avoid: frozenset[str]
-    ) -> Future:
+        self,
+        function: Function,
+        part: Any,
+        arguments: Sequence[Any],
+        done: SimpleQueue[Any],
+        avoid: frozenset[str],
+    ) -> Future[Answer]:
         with interrupts_held_back(), environment_variables(**self._environment):
             if not self._idle:
                 self._replace_abandoned()
@@ -177,15 +192,15 @@ class LocalProcesses:
         self._idle += [_Process() for _ in self._abandoned]
         self._abandoned = []
 
-    def abandon(self, future: Future) -> None:
+    def abandon(self, future: Future[Answer]) -> None:
         future.cancel()
         self._abandoned.append(self._busy.pop(future))
 
-    def answer(self, future: Future) -> Answer:
+    def answer(self, future: Future[Answer]) -> Answer:
         with interrupts_held_back():
             return self._answer(future)
 
-    def _answer(self, future: Future) -> Answer:
+    def _answer(self, future: Future[Answer]) -> Answer:
         process = self._busy.pop(future)
         fault = future.exception()
         if isinstance(fault, BrokenExecutor):
@@ -196,10 +211,10 @@ class LocalProcesses:
             return Answer(fault=fault, is_lost=isinstance(fault, MemoryError | OSError), worker=process.name)
         return future.result()
 
-    def worker_of(self, future: Future) -> str:
+    def worker_of(self, future: Future[Answer]) -> str:
         return self._busy[future].name if future in self._busy else ""
 
-    def look_after(self, futures: Iterable[Future]) -> None:
+    def look_after(self, futures: Iterable[Future[Answer]]) -> None:
         pass
 
     def close(self) -> None:

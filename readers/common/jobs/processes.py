@@ -7,10 +7,11 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from readers.common.stop_signals import STOPPING, interrupts_held_back
 
+Result = TypeVar("Result")
 GRACE = 10.0  # seconds after SIGTERM in which a worker may be ended by its parent in order
 
 
@@ -27,7 +28,9 @@ def end_with_parent() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
 
     def watch() -> None:
-        multiprocessing.parent_process().join()
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -39,13 +42,13 @@ def _end_late(number: int, frame: Any) -> None:
     timer.start()
 
 
-def as_they_end(futures: Iterable[Future]) -> Iterator[Future]:
+def as_they_end(futures: Iterable[Future[Result]]) -> Iterator[Future[Result]]:
     """Yield each future when it is done; Ctrl-C can interrupt the waiting.
 
     `concurrent.futures.as_completed` holds locks of the futures while it waits.  A Ctrl-C at that moment leaves a lock
     taken, and the executor then waits for it forever.  Here, locks are taken only while interrupts are held back.
     """
-    done: SimpleQueue[Future] = SimpleQueue()
+    done: SimpleQueue[Future[Result]] = SimpleQueue()
     count = 0
     with interrupts_held_back():
         for future in futures:

@@ -6,7 +6,7 @@ import secrets
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -16,12 +16,13 @@ from readers.common.extensions import VARIABLE, fingerprint
 from readers.common.jobs.dask_cluster import DaskCluster
 from readers.common.jobs.durations import by_seconds
 from readers.common.jobs.places import LocalProcesses, Place, Threads
-from readers.common.jobs.worker import Answer, RunSettings, SchedulerLost
+from readers.common.jobs.worker import Answer, Function, RunSettings, SchedulerLost
 from readers.common.report import Log
 from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 WAITING = 16  # finished shards per worker that may wait for an earlier one
 TICK = 1.0  # seconds between looks at shards in progress
 SLOW, SLOW_SECONDS = 4.0, 10.0  # a straggler takes so many times the median, and at least so many seconds
@@ -39,6 +40,10 @@ class _Shard:
     is_alone: bool = False  # begun while no other shard is worked on
     begun: float = 0.0
     answer: Answer | None = None
+
+
+_Answered = tuple[_Shard, Answer]
+_Running = dict[Any, _Shard]  # by future
 
 
 class Runner:
@@ -68,7 +73,7 @@ class Runner:
         self.watch: Callable[..., None] | None = None
         self._times: deque[float] = deque(maxlen=200)  # seconds of finished shards
 
-    def results(self, function: Callable, parts: Iterable[Any], *arguments: Any) -> Iterator[Any]:
+    def results(self, function: Callable[..., Result], parts: Iterable[Any], *arguments: Any) -> Iterator[Result]:
         """Yield `function(part, *arguments)` for each part, in their order.
 
         Parameters
@@ -86,34 +91,38 @@ class Runner:
             Whatever the function raises.  If a part was lost in other processes, ArgonautError with its name and the
             worker; in threads, the MemoryError or OSError of the function.
         """
-        for shard in self._shards(function, parts, arguments):
-            yield self._result(shard)
+        for shard, answer in self._shards(function, parts, arguments):
+            yield self._result(shard, answer)
 
-    def arrivals(self, function: Callable, parts: Iterable[Item], *arguments: Any) -> Iterator[tuple[Item, Any]]:
+    def arrivals(
+        self, function: Callable[..., Result], parts: Iterable[Item], *arguments: Any
+    ) -> Iterator[tuple[Item, Result]]:
         """Yield `(part, function(part, *arguments))` as the results come in.  Raises what `results` raises, at once."""
-        for shard in self._shards(function, parts, arguments, in_order=False):
-            yield shard.part, self._result(shard)
+        for shard, answer in self._shards(function, parts, arguments, in_order=False):
+            yield shard.part, self._result(shard, answer)
 
-    def _result(self, shard: _Shard) -> Any:
-        found = self._outcome(shard)
-        if shard.answer.fault is not None:
-            raise found
-        return found
+    def _result(self, shard: _Shard, answer: Answer) -> Any:
+        outcome = self._outcome(shard, answer)
+        if answer.fault is not None:
+            raise outcome
+        return outcome
 
-    def outcomes(self, function: Callable, parts: Iterable[Any], *arguments: Any) -> Iterator[Any]:
+    def outcomes(
+        self, function: Callable[..., Result], parts: Iterable[Any], *arguments: Any
+    ) -> Iterator[Result | Exception]:
         """As `results`, but yield the exception of a part that was lost in place of its result."""
-        for shard in self._shards(function, parts, arguments):
-            yield self._outcome(shard)
+        for shard, answer in self._shards(function, parts, arguments):
+            yield self._outcome(shard, answer)
 
     def each(
         self,
-        function: Callable,
+        function: Callable[..., Sequence[Result]],
         items: Iterable[Item],
         *arguments: Any,
         seconds: Callable[[Item], float] | None = None,
         total: int | None = None,
         stopped: Callable[[], bool] = lambda: False,
-    ) -> Iterator[tuple[Item, Any]]:
+    ) -> Iterator[tuple[Item, Result | Exception]]:
         """Yield (item, result) for each item of a list, in order; the list is divided into shards by duration.
 
         A shard that is lost twice is divided, so that in the end only the item that is the cause is lost.
@@ -142,62 +151,59 @@ class Runner:
         Exception
             Whatever else the function raises.
         """
-        total = len(items) if total is None else total
-        parts = by_seconds(items, seconds or _one_second, total, SHARDS_PER_WORKER * max(1, self.place.size))
-        for shard in self._shards(function, parts, arguments, True, True, stopped):
-            found = self._outcome(shard)
-            if isinstance(found, Exception):
-                yield from ((item, found) for item in shard.part)
+        if total is None:
+            assert isinstance(items, Sized)
+            total = len(items)
+        parts = by_seconds(items, seconds or (lambda item: 1.0), total, SHARDS_PER_WORKER * max(1, self.place.size))
+        for shard, answer in self._shards(function, parts, arguments, True, True, stopped):
+            outcome = self._outcome(shard, answer)
+            if isinstance(outcome, Exception):
+                yield from ((item, outcome) for item in shard.part)
             else:
-                yield from zip(shard.part, found, strict=True)
+                yield from zip(shard.part, outcome, strict=True)
 
-    def _outcome(self, shard: _Shard) -> Any:
-        answer = shard.answer
+    def _outcome(self, shard: _Shard, answer: Answer) -> Any:
         if answer.fault is None:
             return answer.result
         if not answer.is_lost:
             raise answer.fault
-        if isinstance(answer.fault, SchedulerLost):
+        if self.place.is_here or isinstance(answer.fault, SchedulerLost):
             return answer.fault
-        return answer.fault if self.place.is_here else self._final(shard)
-
-    def _final(self, shard: _Shard) -> ArgonautError:
-        answer = shard.answer
         return ShardLost(f"{shard.name}: lost {_times(shard.attempts)}, the last by {answer.reason}", answer.fault)
 
     def _shards(
         self,
-        function: Callable,
+        function: Function,
         parts: Iterable[Any],
         arguments: Sequence[Any],
         divide: bool = False,
         in_order: bool = True,
         stopped: Callable[[], bool] = lambda: False,
-    ) -> Generator[_Shard, None, None]:
+    ) -> Generator[_Answered, None, None]:
         """Yield the shards with their answers, in order or as they come in."""
-        found, numbers = iter(parts), itertools.count(1)
+        waiting, numbers = iter(parts), itertools.count(1)
         inside: deque[_Shard] = deque()  # in the order of the list
         again: deque[_Shard] = deque()
         alone: deque[_Shard] = deque()  # when no others can begin
-        running: dict[Any, _Shard] = {}
-        done: SimpleQueue = SimpleQueue()
+        running: _Running = {}
+        done: SimpleQueue[Any] = SimpleQueue()
         is_more = True
         is_inline = self.place.is_here and self.place.capacity == 1  # begins a shard when the last one has been taken
         try:
             while True:
-                if is_inline and inside and inside[0].answer is not None:
-                    yield inside.popleft()
+                if is_inline and inside and (answer := inside[0].answer) is not None:
+                    yield inside.popleft(), answer
                 while self._has_room(running) and (again or alone or is_more):
                     if stopped():
                         is_more = False
-                        inside = deque(one for one in inside if one not in again and one not in alone)
+                        inside = deque(shard for shard in inside if shard not in again and shard not in alone)
                         again.clear()
                         alone.clear()
                     elif again:
                         self._begin(again.popleft(), function, arguments, running, done)
                     elif is_more and len(inside) < WAITING * self.place.capacity:
                         try:
-                            part = next(found)
+                            part = next(waiting)
                         except StopIteration:
                             is_more = False
                             break
@@ -212,38 +218,39 @@ class Runner:
                     if not is_more:
                         return
                     continue
-                if inside[0].answer is not None:
-                    yield inside.popleft()
+                if (answer := inside[0].answer) is not None:
+                    yield inside.popleft(), answer
                     continue
-                shard = self._next(done, running, stopped)
-                if shard is None:
-                    yield from (one for one in inside if one.answer is not None)
+                answered = self._next(done, running, stopped)
+                if answered is None:
+                    yield from ((shard, shard.answer) for shard in inside if shard.answer is not None)
                     return
-                answer = shard.answer
+                shard, answer = answered
                 if answer.is_suspected and self._is_final(shard, divide) and not shard.is_alone:
-                    self._repeat_alone(shard, alone)
+                    self._repeat_alone(shard, answer, alone)
                 elif answer.is_lost and not self._is_final(shard, divide):
-                    self._repeat(shard, divide, inside, again)
+                    self._repeat(shard, answer, divide, inside, again)
                 elif not in_order:
                     inside.remove(shard)
-                    yield shard
+                    yield shard, answer
         except SchedulerLost as fault:
-            for shard in itertools.chain(inside, (_Shard(part, "") for part in found)):
-                shard.answer = shard.answer or Answer(fault=fault, is_lost=True)
-                yield shard
+            for shard in itertools.chain(inside, (_Shard(part, "") for part in waiting)):
+                yield shard, shard.answer or Answer(fault=fault, is_lost=True)
         finally:
             with interrupts_held_back():
                 for future in running:
                     self.place.abandon(future)
 
-    def _has_room(self, running: dict[Any, _Shard]) -> bool:
+    def _has_room(self, running: _Running) -> bool:
         return len(running) < self.place.capacity and not any(shard.is_alone for shard in running.values())
 
-    def _begin(self, shard: _Shard, function: Callable, arguments: Sequence[Any], running: dict, done: SimpleQueue):
+    def _begin(
+        self, shard: _Shard, function: Function, arguments: Sequence[Any], running: _Running, done: SimpleQueue[Any]
+    ) -> None:
         shard.answer, shard.begun = None, time.monotonic()
         running[self.place.submit(function, shard.part, arguments, done, shard.avoid)] = shard
 
-    def _next(self, done: SimpleQueue, running: dict[Any, _Shard], stopped: Callable[[], bool]) -> _Shard | None:
+    def _next(self, done: SimpleQueue[Any], running: _Running, stopped: Callable[[], bool]) -> _Answered | None:
         """Wait for a shard, and return it with its answer; None after a stop when there are no workers."""
         while True:
             try:
@@ -256,18 +263,18 @@ class Runner:
                 if self.watch:
                     self.watch(**self._figures(running))
         shard = running.pop(future)
-        shard.answer = self.place.answer(future)
-        shard.attempts += shard.answer.attempts
+        shard.answer = answer = self.place.answer(future)
+        shard.attempts += answer.attempts
         self._times.append(time.monotonic() - shard.begun)
-        return shard
+        return shard, answer
 
     def _is_final(self, shard: _Shard, divide: bool) -> bool:
         return shard.attempts >= self.place.attempts and not (divide and len(shard.part) > 1)
 
-    def _repeat(self, shard: _Shard, divide: bool, inside: deque, again: deque) -> None:
+    def _repeat(self, shard: _Shard, answer: Answer, divide: bool, inside: deque[_Shard], again: deque[_Shard]) -> None:
         """Have a lost shard repeated: as a whole, or in halves."""
-        avoid = shard.avoid | {shard.answer.worker}
-        if divide and len(shard.part) > 1 and shard.attempts >= min(2, self.place.attempts) and shard.answer.attempts:
+        avoid = shard.avoid | {answer.worker}
+        if divide and len(shard.part) > 1 and shard.attempts >= min(2, self.place.attempts) and answer.attempts:
             place, middle = inside.index(shard), len(shard.part) // 2
             halves = [
                 _Shard(part, f"{shard.name}, of {len(part)}", min(shard.attempts, self.place.attempts - 1), avoid)
@@ -283,17 +290,17 @@ class Runner:
             again.append(shard)
             how = "repeated"
         if not self.place.is_here:
-            self.log(f"warning: {shard.name}: lost ({shard.answer.reason}); {how}")
+            self.log(f"warning: {shard.name}: lost ({answer.reason}); {how}")
         shard.answer = None
 
-    def _repeat_alone(self, shard: _Shard, alone: deque) -> None:
+    def _repeat_alone(self, shard: _Shard, answer: Answer, alone: deque[_Shard]) -> None:
         """Have a shard repeated while the workers have no other, which may have killed those that had both."""
         shard.is_alone, shard.attempts = True, self.place.attempts - 1
         alone.append(shard)
-        self.log(f"warning: {shard.name}: lost ({shard.answer.reason}); repeated alone")
+        self.log(f"warning: {shard.name}: lost ({answer.reason}); repeated alone")
         shard.answer = None
 
-    def _figures(self, running: dict[Any, _Shard]) -> dict[str, str]:
+    def _figures(self, running: _Running) -> dict[str, str]:
         """What a progress display shows about a straggler; nothing if there is none."""
         future, shard = min(running.items(), key=lambda item: item[1].begun)
         seconds = time.monotonic() - shard.begun
@@ -311,17 +318,13 @@ class Runner:
 class ShardLost(ArgonautError):
     """A shard that could not be done anywhere; `cause` is the last fault."""
 
-    def __init__(self, message: str, cause: Exception | None = None):
+    def __init__(self, message: str, cause: BaseException | None = None):
         super().__init__(message)
         self.cause = cause
 
 
 def _times(count: int) -> str:
     return f"{count} {'time' if count == 1 else 'times'}"
-
-
-def _one_second(item: Any) -> float:
-    return 1.0
 
 
 def run_settings() -> RunSettings:

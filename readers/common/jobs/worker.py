@@ -10,13 +10,15 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from readers.common.environment import program_version
 from readers.common.extensions import OPTION, VARIABLE, fingerprint
 from readers.common.faults import os_reason
 from readers.errors import ArgonautError, ConfigError
 
+Opened = TypeVar("Opened")
+Function = Callable[..., Any]  # of a part of a list, and of what all its parts share
 KEPT_RUNS = 2  # whose models and graphs a worker keeps
 
 
@@ -59,7 +61,7 @@ class Answer:
     Attributes
     ----------
     result : object
-    fault : Exception or None
+    fault : BaseException or None
     is_lost : bool
         Whether the fault may not occur again, or not elsewhere: memory, files, a worker that died.
     worker : str
@@ -71,7 +73,7 @@ class Answer:
     """
 
     result: Any = None
-    fault: Exception | None = None
+    fault: BaseException | None = None
     is_lost: bool = False
     worker: str = ""
     attempts: int = 1
@@ -94,7 +96,7 @@ def reason_of(fault: BaseException) -> str:
     return text if isinstance(fault, ArgonautError) and text else f"{type(fault).__name__}: {text}".removesuffix(": ")
 
 
-def work(settings: RunSettings, function: Callable, part: Any, arguments: Sequence[Any]) -> Answer:
+def work(settings: RunSettings, function: Function, part: Any, arguments: Sequence[Any]) -> Answer:
     """Return function(part, *arguments), or its fault, in a worker process."""
     worker = worker_name()
     try:
@@ -123,9 +125,10 @@ def _portable(fault: Exception) -> Exception:
     if isinstance(fault, MemoryError):
         return MemoryError(str(fault))
     try:
-        return pickle.loads(pickle.dumps(fault))
+        copied: Exception = pickle.loads(pickle.dumps(fault))
     except Exception:
         return ArgonautError(str(fault))
+    return copied
 
 
 class _Place:
@@ -186,7 +189,7 @@ class _Place:
 
 _place = _Place()
 _run: contextvars.ContextVar[str] = contextvars.ContextVar("run", default="")
-_opened: dict[str, dict[tuple, Any]] = {}  # by run: what `kept` has opened
+_opened: dict[str, dict[tuple[Any, ...], Any]] = {}  # by run: what `kept` has opened
 _opening = threading.RLock()
 
 
@@ -200,7 +203,7 @@ def keeping(key: str) -> Iterator[None]:
         _run.reset(token)
 
 
-def kept(make: Callable, *arguments: Any) -> Any:
+def kept(make: Callable[..., Opened], *arguments: Any) -> Opened:
     """Return `make(*arguments)`, made once for each worker process and run.
 
     Shards of a run that come to the same worker share the object, such as a model or a graph; with several threads it
@@ -219,12 +222,13 @@ def kept(make: Callable, *arguments: Any) -> Any:
     """
     key, name = (make, *arguments), _run.get()
     with _opening:
-        mine = _opened[name] = _opened.pop(name, {})
-        if key not in mine:
+        of_run = _opened[name] = _opened.pop(name, {})
+        if key not in of_run:
             while len(_opened) > KEPT_RUNS:
                 del _opened[next(iter(_opened))]
-            mine[key] = make(*arguments)
-        return mine[key]
+            of_run[key] = make(*arguments)
+        opened: Opened = of_run[key]
+        return opened
 
 
 def forget(key: str) -> None:

@@ -61,6 +61,7 @@ class Options:
         For a value out of range.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # of subclasses
     _documented: ClassVar[dict[str, tuple[Option, Any]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -96,7 +97,7 @@ class Options:
     @classmethod
     def declared(cls) -> tuple[Option, ...]:
         """Return the declarations of the options, in order; that of a group has the type of its options."""
-        return _declared(cls)
+        return _declared(cls)  # type: ignore[arg-type]  # mypy takes classes for unhashable
 
     @classmethod
     def declaration(cls, name: str) -> Option:
@@ -227,7 +228,7 @@ def _words_of(declared: Option, value: Any) -> list[str]:
     """Return the words of the command line that give an option a value."""
     if declared.type is bool:
         is_refused = declared.default is None and not value
-        return ["--no-" + declared.flag.removeprefix("--") if is_refused else declared.flag]
+        return [f"{declared.flag[:2]}no-{declared.flag[2:]}" if is_refused else declared.flag]
     values = [str(single) for single in value] if declared.several else [str(value)]
     if declared.separator == " ":
         return [declared.flag, *values]

@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+import numpy.typing as npt
 
 SHORT_MAX = 32767
 COMPRESSION_FRAMES = 4  # the two float vectors of _C take the space of four frames and are counted as such
@@ -33,14 +34,16 @@ def checksum(data: bytes, byte_order: str = ">", start: int = 0) -> int:
 
 
 @functools.cache
-def _checksum_weights() -> np.ndarray:
+def _checksum_weights() -> npt.NDArray[np.uint64]:
     weights = [1]
     while len(weights) < CHECKSUM_BLOCK:
         weights.append(weights[-1] * 65536 % CHECKSUM_MODULUS)
     return np.array(weights[::-1], np.uint64)
 
 
-def compress(frames: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def compress(
+    frames: npt.NDArray[np.floating],
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.int16]]:
     """Compress frames (dim, T) to 16 bits: return A, B (dim,) float32 and s (dim, T) int16 with x = (s + B) / A.
 
     Per row, A = 2 * 32767 / (max - min), B = (max + min) * 32767 / (max - min), s = round(A x - B).  A constant row has

@@ -1,7 +1,6 @@
 """The parts of label files as text: names of entries, times and label lines."""
 
 import math
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +18,7 @@ _OCTAL = re.compile(r"((?:\\[0-3][0-7]{2})+)")
 _NAME_LINE = re.compile(r'"(.*?)"\s*(->|=>)?(.*)')
 
 
-def is_mlf(path: str | os.PathLike) -> bool:
+def is_mlf(path: str | Path) -> bool:
     """Whether a file begins like a label file; False for compressed files and pipes, of which nothing is read."""
     if not Path(path).is_file():
         return False

@@ -13,16 +13,20 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.faults import OnFault
 from readers.common.names import KeySet, KeyTable, hashes_of, key_of, several
 from readers.common.text import GZIP_MAGIC, UTF16_MARKS, canonical, decode_text, read_text_bytes
 from readers.errors import FormatError
 from readers.htk.storage.label_fields import HEADER, check_header, entry_name, not_closed, unescape_entry
-from readers.htk.storage.label_kernels import END, FULL, NOT_CLOSED, ODD_NAME, find_dot, index_entries
+from readers.htk.storage.label_kernels import END, FULL, NOT_CLOSED, ODD_NAME, Flags, Ints, find_dot, index_entries
+
+if TYPE_CHECKING:
+    from readers.htk.mlf import Label
 
 BLOCK = 1 << 22  # bytes that are read at once
 HEAD = 1 << 16  # bytes that are read first
@@ -30,14 +34,16 @@ MOST_OPEN = 64  # files; systems allow a process some hundreds
 ENTRIES_AT_ONCE = 1 << 15
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-ParseLabels = Callable[..., list]
+ParseLabels = Callable[..., list["Label"]]
+Accept = Callable[[str, list["Label"], int, int], bool]
+Refuse = Callable[[int, Exception], None]
 ENTRY = np.dtype([("name", "<i8"), ("name_size", "<i4"), ("gap", "<i4"), ("size", "<i8"), ("line", "<i8")])
 
 
 class _Copies:
     """A temporary file with the texts of label files that cannot be read in parts, one after the other."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.file = tempfile.TemporaryFile(prefix="argonaut-labels-", buffering=0)  # noqa: SIM115
         self._size, self._lock = 0, threading.Lock()
 
@@ -64,14 +70,16 @@ class LabelText:
         temporary file.
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | Path):
         self.path = path
         self._open()
 
     def _open(self) -> None:
-        self._lock, self._copies, self._begin = threading.Lock(), None, 0
+        self._lock, self._begin = threading.Lock(), 0
+        self._copies: _Copies | None = None
+        self._file: FileIO | None = None
         if _is_plain(self.path):
-            self._file: FileIO | None = Path(self.path).open("rb", buffering=0)  # noqa: SIM115
+            self._file = Path(self.path).open("rb", buffering=0)  # noqa: SIM115
             self._state = _state(self._file)
             self.size = self._state[0]
         else:
@@ -85,10 +93,10 @@ class LabelText:
             return _read_at(self._copies.file, self._begin + begin, size, self._lock)
         with contextlib.ExitStack() as stack:
             file = self._file or stack.enter_context(Path(self.path).open("rb", buffering=0))
-            found = _read_at(file, begin, size, self._lock)
-            if len(found) < size or _state(file) != self._state:
+            part = _read_at(file, begin, size, self._lock)
+            if len(part) < size or _state(file) != self._state:
                 raise FormatError(f"{self.path}: the file has changed while it was used; expected no change")
-        return found
+        return part
 
     def check_header(self) -> None:
         """Raise FormatError, as for a small file, unless the first line is that of label files."""
@@ -99,7 +107,7 @@ class LabelText:
 
     def release(self) -> None:
         """Close the file, unless it is a copy; it is opened again whenever it is read."""
-        if self._copies is None:
+        if self._file is not None:
             self._file.close()
             self._file = None
 
@@ -121,8 +129,7 @@ class LabelText:
 
 def _state(file: FileIO) -> tuple[int, int]:
     """Return size and time of the last change of a file."""
-    found = os.fstat(file.fileno())
-    return found.st_size, found.st_mtime_ns
+    return (status := os.fstat(file.fileno())).st_size, status.st_mtime_ns
 
 
 def _read_at(file: FileIO, begin: int, size: int, lock: threading.Lock) -> bytes:
@@ -142,7 +149,7 @@ def _read_at(file: FileIO, begin: int, size: int, lock: threading.Lock) -> bytes
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _is_plain(path: str | os.PathLike) -> bool:
+def _is_plain(path: str | Path) -> bool:
     """Whether a file is text that can be read in parts as it is, with canonical words and plain line ends."""
     with Path(path).open("rb", buffering=0) as file:
         block = file.read(BLOCK)
@@ -173,8 +180,8 @@ class FoundEntries(NamedTuple):
     """
 
     names: list[str]
-    rows: np.ndarray
-    plain: np.ndarray
+    rows: npt.NDArray[np.void]
+    plain: Flags
 
 
 class Fault(NamedTuple):
@@ -187,8 +194,8 @@ class Fault(NamedTuple):
 def find_entries(text: LabelText) -> Iterator[FoundEntries | Fault]:
     """Yield the entries of a label file, in order, and the faults between them."""
     place, line, size = 0, 0, BLOCK
-    columns = [np.empty((ENTRIES_AT_ONCE, 2), np.int64) for _ in range(2)]
-    columns += [np.empty(ENTRIES_AT_ONCE, np.int64), np.empty(ENTRIES_AT_ONCE, bool)]
+    names, bodies = (np.empty((ENTRIES_AT_ONCE, 2), np.int64) for _ in range(2))
+    lines, plain = np.empty(ENTRIES_AT_ONCE, np.int64), np.empty(ENTRIES_AT_ONCE, np.bool_)
     while place < text.size:
         block = text.read(place, min(size, text.size - place))
         is_last = place + len(block) == text.size
@@ -197,9 +204,9 @@ def find_entries(text: LabelText) -> Iterator[FoundEntries | Fault]:
             decode_text(block, text.path, line, exact=True)
         characters, begin, reason = np.frombuffer(block, np.uint8), 0, FULL
         while reason != END:
-            count, begin, line, reason = index_entries(characters, begin, line, *columns)
+            count, begin, line, reason = index_entries(characters, begin, line, names, bodies, lines, plain)
             if count:
-                yield _found(block, place, count, *columns)
+                yield _found(block, place, names[:count], bodies[:count], lines[:count], plain[:count])
             if reason in (ODD_NAME, NOT_CLOSED):
                 close, end, num_lines, _ = find_dot(characters, block.find(b"\n", begin) + 1 or len(block))
                 if close < 0 and not is_last:
@@ -210,18 +217,16 @@ def find_entries(text: LabelText) -> Iterator[FoundEntries | Fault]:
         place += begin
 
 
-def _found(block: bytes, place: int, count: int, names, bodies, lines, plain) -> FoundEntries:
-    """Return the entries in the first rows of the arrays, of a block that begins at a place in the file."""
-    names, bodies = names[:count], bodies[:count]
-    rows = np.empty(count, ENTRY)
+def _found(block: bytes, place: int, names: Ints, bodies: Ints, lines: Ints, plain: Flags) -> FoundEntries:
+    """Return the entries in the rows of the arrays, of a block that begins at a place in the file."""
+    rows = np.empty(len(names), ENTRY)
     rows["name"], rows["name_size"] = names[:, 0] + place, names[:, 1] - names[:, 0]
     rows["gap"], rows["size"] = bodies[:, 0] - names[:, 0], bodies[:, 1] - bodies[:, 0]
-    rows["line"] = lines[:count]
-    found = [unescape_entry(block[begin:end].decode()) for begin, end in names.tolist()]
-    return FoundEntries(found, rows, plain[:count].copy())
+    rows["line"] = lines
+    return FoundEntries([unescape_entry(block[a:b].decode()) for a, b in names.tolist()], rows, plain.copy())
 
 
-def _fault(block: bytes, begin: int, line: int, path: str | os.PathLike) -> Fault:
+def _fault(block: bytes, begin: int, line: int, path: str | Path) -> Fault:
     """Return what is wrong with the entry that begins at a place in a block."""
     where = f"{path}:{line + 1}"
     try:
@@ -247,7 +252,7 @@ class LabelIndex:
         self._texts: list[tuple[LabelText, bool]] = []  # with whether faults are ignored
         self._firsts: list[int] = []  # number of the first entry of each file
         self._rows, self._any_path = np.empty(0, ENTRY), np.empty(0, bool)
-        self._new: list[tuple[np.ndarray, np.ndarray]] = []  # rows and flags that are not in these arrays yet
+        self._new: list[tuple[npt.NDArray[np.void], Flags]] = []  # rows and flags that are not in these arrays yet
         self._last: tuple[int, bytes] = -1, b""  # of `_content`
         self._table = KeyTable(self.key)
         self._ends: KeyTable | None = None  # of the keys, after the last slash; made when it is needed
@@ -271,9 +276,9 @@ class LabelIndex:
     def add_file(
         self,
         text: LabelText,
-        accept: Callable[[str, list, int, int], bool],
+        accept: Accept,
         wanted: KeySet | None = None,
-        refuse: Callable[[int, FormatError], None] | None = None,
+        refuse: Refuse | None = None,
     ) -> None:
         """Add the entries of a file.
 
@@ -301,12 +306,12 @@ class LabelIndex:
         if len(self._texts) > MOST_OPEN:
             text.release()
 
-    def _add(self, found: FoundEntries, accept, wanted: KeySet | None, refuse) -> None:
+    def _add(self, found: FoundEntries, accept: Accept, wanted: KeySet | None, refuse: Refuse | None) -> None:
         """Add entries of the last file, after checking the unusual ones among them in their order."""
         keys = [key_of(name) for name in found.names]
         hashes = hashes_of(keys)
         patterns = np.fromiter(("*" in key or "?" in key for key in keys), bool, len(keys))
-        kept = np.ones(len(keys), bool) if wanted is None else patterns | wanted.contains(hashes)
+        kept = np.ones(len(keys), np.bool_) if wanted is None else patterns | wanted.contains(hashes)
         unusual = patterns | ~found.plain | self._table.known(hashes) | several(hashes)
         if self._others:
             unusual |= np.fromiter((key in self._others for key in keys), bool, len(keys))
@@ -327,7 +332,7 @@ class LabelIndex:
         self._new.append((found.rows[kept], flags[kept]))
         self._table.extend(hashes[kept])
 
-    def _checked(self, row: np.void, on_fault: OnFault | None) -> list:
+    def _checked(self, row: np.void, on_fault: OnFault | None) -> list["Label"]:
         """Return the labels of an entry of the last file."""
         text = self._texts[-1][0]
         return self._parsed(text.read(int(row["name"] + row["gap"]), int(row["size"])), row, text, on_fault)
@@ -366,7 +371,7 @@ class LabelIndex:
         self._join()
         return key_of(unescape_entry(self._content(number)[: int(self._rows[number]["name_size"])].decode()))
 
-    def labels(self, number: int) -> list:
+    def labels(self, number: int) -> list["Label"]:
         """Return the labels of an entry."""
         content = self._content(number)
         row = self._rows[number]
@@ -383,7 +388,7 @@ class LabelIndex:
             self._last = number, content
         return content
 
-    def _parsed(self, body: bytes, row: np.void, text: LabelText, on_fault: OnFault | None) -> list:
+    def _parsed(self, body: bytes, row: np.void, text: LabelText, on_fault: OnFault | None) -> list["Label"]:
         lines = body.decode().split("\n")
         return self._parse(lines, 0, len(lines) - 1, f"{text.path}", on_fault, int(row["line"]))
 
@@ -391,5 +396,5 @@ class LabelIndex:
         return self._texts[bisect.bisect_right(self._firsts, number) - 1]
 
 
-def _ignore(fault: FormatError) -> None:
+def _ignore(fault: Exception) -> None:
     """Do nothing about a fault that was reported when the file was read."""

@@ -1,7 +1,13 @@
 """Compiled search for the entries of a master label file."""
 
+import numpy as np
+import numpy.typing as npt
+
 from readers.common.kernels import njit
 
+Characters = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 END, FULL, ODD_NAME, NOT_CLOSED = range(4)  # why index_entries stopped
 HEADER = tuple(b"#!MLF!#")
 _ODD, _PLAIN, _SEPARATOR = range(3)  # kinds of label lines
@@ -9,7 +15,9 @@ _MOST_DIGITS = 15  # of a time
 
 
 @njit(cache=True, nogil=True)
-def index_entries(text, place, line, names, bodies, lines, plain):
+def index_entries(
+    text: Characters, place: int, line: int, names: Ints, bodies: Ints, lines: Ints, plain: Flags
+) -> tuple[int, int, int, int]:
     """Find entries in a text of whole lines, from a place between two entries on.
 
     text: (n,) uint8; line: lines before `place` in the file.
@@ -40,7 +48,7 @@ def index_entries(text, place, line, names, bodies, lines, plain):
 
 
 @njit(cache=True, nogil=True)
-def find_dot(text, place):
+def find_dot(text: Characters, place: int) -> tuple[int, int, int, bool]:
     """Return where the line with the dot that closes an entry begins and ends, the number of lines up to it, and
     whether all of them are surely without fault; -1 first if there is none.
     """
@@ -61,7 +69,7 @@ def find_dot(text, place):
 
 
 @njit(cache=True, nogil=True)
-def _bounds(text, place):
+def _bounds(text: Characters, place: int) -> tuple[int, int, int]:
     """Return the end of a line with its line end, and its first and last character that is not blank."""
     end = place
     while end < len(text) and text[end] != 10:
@@ -83,7 +91,7 @@ def _bounds(text, place):
 
 
 @njit(cache=True, nogil=True)
-def _blank_size(text, place, last):
+def _blank_size(text: Characters, place: int, last: int) -> int:
     """Return the number of bytes of the character at a place if it is a blank of `str.strip`, else 0."""
     one = text[place]
     if one < 128:
@@ -103,12 +111,12 @@ def _blank_size(text, place, last):
 
 
 @njit(cache=True, nogil=True)
-def _is_blank(byte):
+def _is_blank(byte: int) -> bool:
     return byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31
 
 
 @njit(cache=True, nogil=True)
-def _is_header(text, first, last):
+def _is_header(text: Characters, first: int, last: int) -> bool:
     if last - first != len(HEADER):
         return False
     for k in range(len(HEADER)):  # noqa: SIM110
@@ -118,7 +126,7 @@ def _is_header(text, first, last):
 
 
 @njit(cache=True, nogil=True)
-def _is_plain_name(text, first, last):
+def _is_plain_name(text: Characters, first: int, last: int) -> bool:
     """Whether a line is a name in quotes, without other quotes."""
     if last - first < 3 or text[first] != ord('"') or text[last - 1] != ord('"'):
         return False
@@ -129,7 +137,7 @@ def _is_plain_name(text, first, last):
 
 
 @njit(cache=True, nogil=True)
-def _has_odd_bytes(text, first, last):
+def _has_odd_bytes(text: Characters, first: int, last: int) -> bool:
     """Whether a line has other characters than printable ASCII, blanks and tabs."""
     for place in range(first, last):  # noqa: SIM110
         if not (32 <= text[place] <= 126 or text[place] == 9):
@@ -138,7 +146,7 @@ def _has_odd_bytes(text, first, last):
 
 
 @njit(cache=True, nogil=True)
-def _kind(text, first, last):
+def _kind(text: Characters, first: int, last: int) -> int:
     """Return the kind of a label line: plain is `name...`, or `start end name...` with whole numbers in order."""
     if _has_odd_bytes(text, first, last):
         return _ODD
@@ -158,7 +166,7 @@ def _kind(text, first, last):
 
 
 @njit(cache=True, nogil=True)
-def _field(text, place, last):
+def _field(text: Characters, place: int, last: int) -> tuple[int, int, int]:
     """Return begin and end of the next field, and its value; -1 unless it is a whole number of few digits."""
     while place < last and _is_blank(text[place]):
         place += 1

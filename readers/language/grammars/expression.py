@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.errors import FormatError
 from readers.language.grammars.network import NetworkBuilder, WordNetwork
@@ -73,19 +74,21 @@ def weighted_choice(items: Sequence[Expression], weights: Sequence[float | None]
     An alternative of weight 0 is impossible.  Raises LineFault where only some alternatives have a weight, or all
     weights are 0.
     """
-    if all(weight is None for weight in weights):
+    numbers = [weight for weight in weights if weight is not None]
+    if not numbers:
         return items[0] if len(items) == 1 else Choice([(item, 0.0) for item in items])
-    if None in weights:
+    if len(numbers) < len(items):
         raise LineFault(line, "alternatives with and without a weight; expected a weight for each or for none")
-    total = math.fsum(weights)
+    total = math.fsum(numbers)
     if not 0 < total < math.inf:
         raise LineFault(line, f"weights with the sum {total:g}; expected a number above 0")
-    return Choice([(item, -math.log(weight / total)) for item, weight in zip(items, weights) if weight / total > 0])
+    return Choice([(item, -math.log(weight / total)) for item, weight in zip(items, numbers) if weight / total > 0])
 
 
 def references(expression: Expression) -> list[Reference]:
     """Return the references to rules in an expression."""
-    found, waiting = [], [expression]
+    found: list[Reference] = []
+    waiting = [expression]
     while waiting:
         match waiting.pop():
             case Reference() as reference:
@@ -129,8 +132,8 @@ def _random_words(item: Expression, rules: Mapping[str, Expression], rng: np.ran
                 raise FormatError(f"rule {rule}; expected a rule that the grammar defines")
             return _random_words(rules[rule], rules, rng, depth + 1)
         case Choice(items):
-            item = items[rng.choice(len(items), p=_shares(items)) if items[0][1] else rng.integers(len(items))][0]
-            return _random_words(item, rules, rng, depth + 1)
+            number = rng.choice(len(items), p=_shares(items)) if items[0][1] else rng.integers(len(items))
+            return _random_words(items[int(number)][0], rules, rng, depth + 1)
         case Series(items):
             return [word for part in items for word in _random_words(part, rules, rng, depth + 1)]
         case Maybe(inner):
@@ -140,10 +143,11 @@ def _random_words(item: Expression, rules: Mapping[str, Expression], rng: np.ran
             return [word for _ in range(count) for word in _random_words(inner, rules, rng, depth + 1)]
 
 
-def _shares(items: Sequence[tuple[Expression, float]]) -> np.ndarray:
+def _shares(items: Sequence[tuple[Expression, float]]) -> npt.NDArray[np.float64]:
     """Return the probability of each alternative."""
-    shares = np.exp(-np.array([cost for _, cost in items]))
-    return shares / shares.sum()
+    shares: npt.NDArray[np.float64] = np.exp([-cost for _, cost in items])
+    shares /= shares.sum()
+    return shares
 
 
 class _Expansion:
@@ -197,7 +201,9 @@ class _Expansion:
                     builder.add(begin, end)
                 self._expand(inner, begin, end, {}, depth + 1)
 
-    def _sequence(self, items: Sequence[Expression], entry: int, exit: int, loops, depth: int) -> None:
+    def _sequence(
+        self, items: Sequence[Expression], entry: int, exit: int, loops: Mapping[str, int], depth: int
+    ) -> None:
         if not items:
             self.builder.add(entry, exit)
         for i, part in enumerate(items):

@@ -111,28 +111,31 @@ class _Mark(NamedTuple):
 def _parser() -> Any:
     from lark import Lark, Token, Transformer
 
-    class Build(Transformer):
+    class Build(Transformer[Token, Any]):
         """Makes the expressions while lark parses, which takes no recursion."""
 
-        def start(self, parts):
+        def start(self, parts: list[Any]) -> tuple[list[Any], Expression]:
             return parts[:-1], parts[-1]
 
-        def subnet(self, parts):
+        def subnet(self, parts: list[Any]) -> tuple[str, int, Expression]:
             return str(parts[0]), parts[0].line, parts[1]
 
-        def choice(self, parts):
+        def choice(self, parts: list[Any]) -> Expression:
             return weighted_choice(parts, [None] * len(parts), 0)
 
-        def sequence(self, parts):
+        def sequence(self, parts: list[Any]) -> Expression:
             return series(_words_of_marks(parts))
 
-        def factor(self, parts):
-            if isinstance(parts[0], Token):
-                raise LineFault(parts[0].line, "'<<', a context-dependent loop; expected < > or { } around words")
-            return parts[0]
+        def factor(self, parts: list[Any]) -> Any:
+            part = parts[0]
+            if isinstance(part, Token):
+                raise LineFault(part.line or 0, "'<<', a context-dependent loop; expected < > or { } around words")
+            return part
 
-        def name(self, parts):
-            name, _, external = _EXTERNAL.fullmatch(parts[0]).groups()
+        def name(self, parts: list[Any]) -> Word | _Mark:
+            match = _EXTERNAL.fullmatch(parts[0])
+            assert match is not None
+            name, _, external = match.groups()
             if name in ("WD_BEGIN", "WD_END"):
                 if not external:
                     raise LineFault(parts[0].line, f"{name} without a word; expected {name}%word")
@@ -141,19 +144,19 @@ def _parser() -> Any:
                 raise LineFault(parts[0].line, f"{str(parts[0])[:MOST_SHOWN]!r}; expected a word before the %")
             return Word(unescape(name))
 
-        def reference(self, parts):
+        def reference(self, parts: list[Any]) -> Reference:
             return Reference(str(parts[0]), parts[0].line)
 
-        def group(self, parts):
+        def group(self, parts: list[Any]) -> Any:
             return parts[0]
 
-        def maybe(self, parts):
+        def maybe(self, parts: list[Any]) -> Maybe:
             return Maybe(parts[0])
 
-        def any(self, parts):
+        def any(self, parts: list[Any]) -> Repeat:
             return Repeat(parts[0], 0)
 
-        def many(self, parts):
+        def many(self, parts: list[Any]) -> Repeat:
             return Repeat(parts[0], 1)
 
     return Lark(_GRAMMAR, parser="lalr", transformer=Build())

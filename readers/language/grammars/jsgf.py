@@ -17,7 +17,7 @@ Sun Microsystems, JSpeech Grammar Format, W3C note, June 2000.
 
 import functools
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from readers.common.text import canonical, is_number
 from readers.errors import FormatError
@@ -37,7 +37,7 @@ from readers.language.grammars.network import WordNetwork
 from readers.language.grammars.parsing import MOST_SHOWN, LineFault, parse
 
 HEADER = re.compile(r"\s*#JSGF[ \t]+[Vv]1\.0(?:[ \t]+[\w.-]+){0,2}[ \t]*;")
-SPECIAL = {"<NULL>": NOTHING, "<VOID>": IMPOSSIBLE}
+SPECIAL: dict[str, Expression] = {"<NULL>": NOTHING, "<VOID>": IMPOSSIBLE}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _GRAMMAR = r"""
 start: "grammar" TOKEN ";" (import_ | rule)*
@@ -124,44 +124,44 @@ def jsgf_rules(text: str, where: str = "JSGF grammar") -> tuple[dict[str, Expres
 def _parser() -> Any:
     from lark import Lark, Token, Transformer
 
-    class Build(Transformer):
+    class Build(Transformer[Token, Any]):
         """Makes the expressions while lark parses, which takes no recursion."""
 
-        def start(self, parts):
+        def start(self, parts: list[Any]) -> tuple[str, list[Any]]:
             return str(parts[0]), [part for part in parts[1:] if part is not None]
 
-        def import_(self, parts):
+        def import_(self, parts: list[Any]) -> NoReturn:
             raise LineFault(parts[0].line, f"import of {parts[1]}; expected all rules in one file, without imports")
 
-        def rule(self, parts):
+        def rule(self, parts: list[Any]) -> tuple[str, int, Expression, bool]:
             name = parts[-2]
             return str(name), name.line, parts[-1], len(parts) == 3
 
-        def choice(self, parts):
+        def choice(self, parts: list[Any]) -> Expression:
             expressions, weights = zip(*parts)
             numbers = [None if weight is None else _number(weight) for weight in weights]
             line = next((weight.line for weight in weights if weight is not None), 0)
             return weighted_choice(expressions, numbers, line)
 
-        def alternative(self, parts):
+        def alternative(self, parts: list[Any]) -> tuple[Expression, Token | None]:
             weight = parts.pop(0) if isinstance(parts[0], Token) else None
             return series(parts), weight
 
-        def item(self, parts):
+        def item(self, parts: list[Any]) -> Any:
             repeats = [part for part in parts if isinstance(part, Token) and part.type in ("STAR", "PLUS")]
             return Repeat(parts[0], int(repeats[0].type == "PLUS")) if repeats else parts[0]
 
-        def word(self, parts):
+        def word(self, parts: list[Any]) -> Word:
             text = str(parts[0])
             return Word(canonical(_ESCAPE.sub(r"\1", text[1:-1] if text.startswith('"') else text)))
 
-        def reference(self, parts):
+        def reference(self, parts: list[Any]) -> Reference:
             return Reference(str(parts[0]), parts[0].line)
 
-        def group(self, parts):
+        def group(self, parts: list[Any]) -> Any:
             return parts[0]
 
-        def maybe(self, parts):
+        def maybe(self, parts: list[Any]) -> Maybe:
             return Maybe(parts[0])
 
     return Lark(_GRAMMAR, parser="lalr", transformer=Build(), maybe_placeholders=False)

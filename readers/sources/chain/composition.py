@@ -5,12 +5,22 @@ gives each sequence at most one path, so no path of the denominator graph is cou
 zero.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.kernels import njit
 from readers.minibatches.supervision import DenominatorGraph, NumeratorGraph
+
+Keys = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+Scalar = TypeVar("Scalar", bound=np.generic)
+Phones = tuple[Ints, Ints, Ints, Ints]
+Acceptor = tuple[Keys, Ints, Ints, Flags]
+Arcs = tuple[Ints, Ints, Ints, Floats]
 
 MOST_OPEN = 62  # phones that may be current at one time; sets of them are bits of an integer
 MOST_SETS = 1024  # of phones at one time; more than a few only if many phones have equal outputs
@@ -24,11 +34,11 @@ class LogDenominator(NamedTuple):
     -inf for a state without initial probability; num_outputs: int.
     """
 
-    first_arc: np.ndarray
-    to_state: np.ndarray
-    output: np.ndarray
-    log_probability: np.ndarray
-    log_initial: np.ndarray
+    first_arc: Keys
+    to_state: Ints
+    output: Ints
+    log_probability: Floats
+    log_initial: Floats
     num_outputs: int
 
     @classmethod
@@ -46,7 +56,7 @@ class LogDenominator(NamedTuple):
 
 
 def compose_aligned(
-    phones: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+    phones: Phones,
     denominator: LogDenominator,
     begin: int,
     num_frames: int,
@@ -55,29 +65,27 @@ def compose_aligned(
 
     phones: first, further, earliest, latest of an `AlignedNumerator`, checked.
     """
-    found = _compose_aligned(phones, begin, num_frames, denominator)
-    from_state, to_state, output, weight, initial, final, frame_arcs = found
+    from_state, to_state, output, weight, initial, final, frame_arcs = _compose_aligned(
+        phones, begin, num_frames, denominator
+    )
     if not len(initial):
         return None
     return NumeratorGraph(len(initial), from_state, to_state, output, weight, initial, final, frame_arcs)
 
 
-def compose_transcript(
-    acceptor: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], denominator: LogDenominator
-) -> NumeratorGraph | None:
+def compose_transcript(acceptor: Acceptor, denominator: LogDenominator) -> NumeratorGraph | None:
     """Return the numerator graph of a whole utterance from its transcript, None if the denominator has no such path.
 
     acceptor: first_arc, to_state, output, final of a `TranscriptNumerator`, checked.
     """
-    found = _compose_transcript(acceptor, denominator)
-    from_state, to_state, output, weight, initial, final = found
+    from_state, to_state, output, weight, initial, final = _compose_transcript(acceptor, denominator)
     if not len(initial):
         return None
     return NumeratorGraph(len(initial), from_state, to_state, output, weight, initial, final)
 
 
 @njit(cache=True)
-def _place(keys, values, key):
+def _place(keys: Keys, values: Ints, key: int | np.int64) -> int | np.int64:
     """The place of a key in a hash table, or of the empty slot for it; the size of the table is a power of two."""
     mask = len(keys) - 1
     place = ((key ^ (key >> 17)) & 0x7FFFFFFF) * 40503 & mask
@@ -87,7 +95,7 @@ def _place(keys, values, key):
 
 
 @njit(cache=True)
-def _grown(keys, values):
+def _grown(keys: Keys, values: Ints) -> tuple[Keys, Ints]:
     """The hash table at twice its size."""
     new_keys, new_values = np.empty(2 * len(keys), np.int64), np.full(2 * len(keys), -1, np.int32)
     for i in range(len(keys)):
@@ -98,14 +106,16 @@ def _grown(keys, values):
 
 
 @njit(cache=True)
-def _longer(array):
+def _longer(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     longer = np.empty(2 * len(array), array.dtype)
     longer[: len(array)] = array
     return longer
 
 
 @njit(cache=True)
-def _compose_aligned(phones, begin, num_frames, denominator):
+def _compose_aligned(
+    phones: Phones, begin: int, num_frames: int, denominator: LogDenominator
+) -> tuple[Ints, Ints, Ints, Floats, Floats, Floats, Ints]:
     """Time-synchronous composition.
 
     A state is a set of phones that can be current after the outputs so far, with a state of the denominator; the sets
@@ -234,7 +244,9 @@ def _compose_aligned(phones, begin, num_frames, denominator):
 
 
 @njit(cache=True)
-def _compose_transcript(acceptor, denominator):
+def _compose_transcript(
+    acceptor: Acceptor, denominator: LogDenominator
+) -> tuple[Ints, Ints, Ints, Floats, Floats, Floats]:
     """Composition of an acceptor, whose state 0 is the first, with the denominator graph."""
     first, to_state, output_of, is_final = acceptor
     first_arc, den_to, den_output, den_weight, log_initial, num_outputs = denominator
@@ -304,7 +316,9 @@ def _compose_transcript(acceptor, denominator):
 
 
 @njit(cache=True)
-def _kept(alive, arcs, initial_scores, final_nodes):
+def _kept(
+    alive: Flags, arcs: Arcs, initial_scores: Floats, final_nodes: Flags
+) -> tuple[Ints, Ints, Ints, Floats, Floats, Floats]:
     """The arcs that end in living nodes, with these renumbered, and the log initial and final probabilities of these.
 
     initial_scores: those of the first nodes; the others are not initial.

@@ -161,9 +161,9 @@ def numerator_of(record: ArchiveRecord, num_outputs: int, where: str) -> Numerat
         array = record.arrays.get(name)
         if array is None or array.dtype.str != _TYPES.get(name, "<i4") or array.ndim != 1:
             raise FormatError(f"{where}: no vector {name} of type {_TYPES.get(name, '<i4')}; expected one; {AGAIN}")
-    counts = [record.metadata.get(name) for name in ("num_frames", "num_input_frames")]
+    counts: list[Any] = [record.metadata.get(name) for name in ("num_frames", "num_input_frames")]
     if any(type(count) is not int or not 0 < count <= MOST_FRAMES for count in counts):
         raise FormatError(f"{where}: {counts} frames; expected numbers; {AGAIN}")
-    numerator = kind(*counts, *(record.arrays[name] for name in kind.names))
+    numerator = kind(counts[0], counts[1], *(record.arrays[name] for name in kind.names))
     numerator.check(num_outputs, where)
     return numerator

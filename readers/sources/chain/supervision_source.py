@@ -141,7 +141,8 @@ class ChainSource:
 
     def _graph(self, numerator: Numerator, first: int, num_frames: int, where: str) -> NumeratorGraph | None:
         if isinstance(numerator, AlignedNumerator):
-            phones = tuple(np.array(getattr(numerator, name)) for name in numerator.names)
+            first_outputs, further_outputs = np.array(numerator.first), np.array(numerator.further)
+            phones = first_outputs, further_outputs, np.array(numerator.earliest), np.array(numerator.latest)
             try:
                 return compose_aligned(phones, self._log, first, num_frames)
             except ValueError as fault:

@@ -10,6 +10,7 @@ for a byte per value; the intervals follow Kaldi's compressed matrices, which us
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.errors import FormatError
 
@@ -37,14 +38,15 @@ def knots_of(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(ordered[[0, lower, upper, count - 1]], dtype=np.float32)
 
 
-def steps(knots: np.ndarray) -> np.ndarray:
+def steps(knots: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Return (3, dim) float64: the distance between adjacent codes in each interval."""
-    return np.diff(knots.astype(np.float64), axis=0) / np.diff(KNOTS)[:, None]
+    distances: npt.NDArray[np.float64] = np.diff(knots.astype(np.float64), axis=0) / np.diff(KNOTS)[:, None]
+    return distances
 
 
 def error_bound(knots: np.ndarray) -> np.ndarray:
     """Return (3, dim) float64: the maximum error of a decoded value in each interval."""
-    largest = np.abs(knots.astype(np.float64)).max(axis=0)
+    largest: npt.NDArray[np.float64] = np.abs(knots.astype(np.float64)).max(axis=0)
     return steps(knots) * (0.5 + STEP_ROUNDING) + largest * ROUNDING
 
 
@@ -64,7 +66,7 @@ def encode(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
     return codes
 
 
-def decode(codes: np.ndarray, knots: np.ndarray) -> np.ndarray:
+def decode(codes: npt.NDArray[np.uint8], knots: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return the values (N, dim) float32 of codes (N, dim)."""
     from readers.sources.examples.byte_coding_kernels import (
         decode_into,  # imports numba, so only when it is needed

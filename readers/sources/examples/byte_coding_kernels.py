@@ -1,12 +1,15 @@
 """Compiled loop of byte_coding.py."""
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.common.kernels import njit
 
+Floats = npt.NDArray[np.float32]
+
 
 @njit(cache=True)
-def decode_into(codes, bases, steps, out):
+def decode_into(codes: npt.NDArray[np.uint8], bases: Floats, steps: Floats, out: Floats) -> None:
     """Fill out (N, dim) f4 from codes (N, dim) u1; bases, steps (3, dim) f4: first value and step of each interval.
 
     The limits between the intervals are those of byte_coding.KNOTS.  Computing all three values and selecting one

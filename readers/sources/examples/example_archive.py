@@ -18,10 +18,10 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class ExampleStream:
     dim: int
 
     @property
-    def record(self) -> tuple:
+    def record(self) -> tuple[Any, ...]:
         """The numpy type of this stream in an example that is not coded yet."""
         return ("<i4",) if self.kind == CLASS else ("<f4", (self.dim,))
 
@@ -101,7 +101,7 @@ def examples_per_block(streams: Sequence[ExampleStream]) -> int:
     return max(1, BLOCK_BYTES // one_more)
 
 
-def write_archive(path: str | os.PathLike, described: Description, records: np.ndarray, order: np.ndarray) -> None:
+def write_archive(path: str | Path, described: Description, records: np.ndarray, order: np.ndarray) -> None:
     """Write records (N,) of `record_type` in the given order, completely or not at all.
 
     Raises FormatError for numbers that cannot be coded, and OSError.
@@ -155,9 +155,9 @@ class ExampleArchive:
     C.2.
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | Path):
         self.path = Path(path)
-        self._file: IO[bytes] | None = self.path.open("rb", buffering=0)
+        self._file = self.path.open("rb", buffering=0)
         try:
             self.described, self._begin = self._open()
         except BaseException:
@@ -229,7 +229,7 @@ class ExampleArchive:
         self._parts = list(self._split(memory[HEAD.size :], count))
         self._block = block
 
-    def _split(self, memory: memoryview, count: int):
+    def _split(self, memory: memoryview, count: int) -> Iterator[tuple[np.ndarray, ...]]:
         """Return the arrays of each stream of a block, as views of the memory."""
         place = 0
         for stream in self.described.streams:
@@ -261,9 +261,7 @@ class ExampleArchive:
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._file.close()
 
 
 def _parse(found: dict[str, Any]) -> Description:
@@ -272,10 +270,10 @@ def _parse(found: dict[str, Any]) -> Description:
         raise ValueError(f"version {found['version']}")
     streams = tuple(ExampleStream(str(one["name"]), one["kind"], int(one["dim"])) for one in found["streams"])
     names = ("number", "archives", "examples", "total", "per_block")
-    numbers = [found[name] for name in names]
-    fine = all(type(number) is int and 0 <= number < 1 << 62 for number in numbers)
+    numbers = {name: found[name] for name in names}
+    fine = all(type(number) is int and 0 <= number < 1 << 62 for number in numbers.values())
     features = {name: FeatureRecord.parse(one, name) for name, one in found.get("features", {}).items()}
-    described = Description(streams, *numbers, str(found["token"]), features)
+    described = Description(streams, **numbers, token=str(found["token"]), features=features)
     fine = fine and 1 <= described.number <= described.archives and described.per_block > 0
     fine = fine and all(one.kind in KINDS and 1 <= one.dim <= MAX_DIM for one in streams)
     if not streams or not fine:

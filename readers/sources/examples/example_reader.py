@@ -10,7 +10,6 @@
 Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", C.2.
 """
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +134,7 @@ class ExampleReader(Reader):
 class ExampleSet:
     """The archives of a set as one sequence of examples.  total: number of examples."""
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | Path):
         self.name = Path(path).name
         self.archives = [ExampleArchive(archive_path(path, 1))]
         try:
@@ -182,7 +181,7 @@ class ExampleSet:
             archive.close()
 
 
-def _next(path: str | os.PathLike, number: int, first: Description) -> ExampleArchive:
+def _next(path: str | Path, number: int, first: Description) -> ExampleArchive:
     """Open archive `number` of a set.  Raises FormatError if it is missing or belongs to another set."""
     place = archive_path(path, number)
     try:

@@ -33,13 +33,13 @@ MEMORY = 1 << 30  # bytes per heap, not coded; shuffling needs about twice as mu
 EXAMPLES = 2  # distinguishes these random numbers from others of the same seed
 
 
-def archive_path(path: str | os.PathLike, number: int) -> Path:
+def archive_path(path: str | Path, number: int) -> Path:
     """Return the file of an archive of a set, counted from 1."""
     return Path(f"{os.fspath(path)}.{number}")
 
 
 def write_examples(
-    path: str | os.PathLike,
+    path: str | Path,
     minibatches: Iterable[Minibatch],
     num_examples: int,
     *,
@@ -109,7 +109,7 @@ def write_examples(
 
 
 def _write_heaps(
-    path: str | os.PathLike,
+    path: str | Path,
     heaps: "Heaps",
     streams: tuple[ExampleStream, ...],
     seed: int,
@@ -140,7 +140,7 @@ def _write_heaps(
     return written
 
 
-def _remove_from(path: str | os.PathLike, number: int) -> None:
+def _remove_from(path: str | Path, number: int) -> None:
     """Remove the archives of that name from a number on."""
     while archive_path(path, number).exists():
         archive_path(path, number).unlink()
@@ -150,7 +150,7 @@ def _remove_from(path: str | os.PathLike, number: int) -> None:
 class Heaps:
     """Distributes records randomly to `count` heaps; a single heap is kept in memory, several are files."""
 
-    def __init__(self, path: str | os.PathLike, dtype: np.dtype, count: int, seed: int):
+    def __init__(self, path: str | Path, dtype: np.dtype, count: int, seed: int):
         self.dtype, self.count, self.total = dtype, count, 0
         self._rng = np.random.default_rng((seed, EXAMPLES, 0))
         self._checksum = zlib.crc32(f"{dtype} {count} {seed}".encode())
@@ -175,7 +175,7 @@ class Heaps:
 
     def add(self, records: np.ndarray) -> None:
         self.total += len(records)
-        self._checksum = zlib.crc32(records.view(np.uint8), self._checksum)
+        self._checksum = zlib.crc32(records.view(np.uint8).data, self._checksum)
         if self.count == 1:
             self._kept.append(records)
             return
@@ -184,7 +184,7 @@ class Heaps:
         bounds = np.searchsorted(heap[order], np.arange(self.count + 1))
         ordered = records[order]
         for index, file in enumerate(self._files):
-            file.write(ordered[bounds[index] : bounds[index + 1]].view(np.uint8))
+            file.write(ordered[bounds[index] : bounds[index + 1]].view(np.uint8).data)
 
     def take(self, heap: int) -> np.ndarray:
         """Return the records of a heap and remove it."""
@@ -238,8 +238,8 @@ def _classes(minibatch: Minibatch, name: str) -> np.ndarray | None:
     """Return (N,) the class of each frame if the matrix of that stream is one-hot, else None."""
     matrix = minibatch.matrices[name]
     if isinstance(matrix, Indicators):
-        numbers = matrix.numbers
-        return numbers[0] if len(numbers) == 1 and (not numbers.size or numbers.min() >= 0) else None
+        blocks = matrix.numbers
+        return blocks[0] if len(blocks) == 1 and (not blocks.size or blocks.min() >= 0) else None
     numbers = minibatch.classes.get(name)
     if numbers is None or len(numbers) != matrix.shape[1]:
         return None

@@ -81,7 +81,7 @@ class PageFile:
 
     def append(self, frames: np.ndarray) -> None:
         """Append frames (n, dim) float32, C order."""
-        view = memoryview(frames).cast("B")
+        view = frames.data.cast("B")
         while view:
             view = view[self._file.write(view) :]
         self.num_frames += len(frames)
@@ -89,7 +89,7 @@ class PageFile:
     def read(self, first: int, out: np.ndarray) -> None:
         """Fill out (n, dim) float32, C order, with the frames first..first+n-1."""
         self._file.seek(first * self.dim * out.itemsize)
-        view = memoryview(out).cast("B")
+        view = out.data.cast("B")
         while view:
             got = self._file.readinto(view)
             if not got:

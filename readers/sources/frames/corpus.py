@@ -8,14 +8,14 @@ utterance or a range beyond the end of its file only skips that utterance.
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import overload
 
 import numpy as np
 
 from readers.common.report import Progress
 from readers.errors import FormatError
-from readers.htk.scp import ScpEntry
 from readers.sources.frames.repetition import vectors_fault
-from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, Entry, describe
 
 MIN_FRAMES = 2
 
@@ -98,8 +98,8 @@ def build_corpus(
     """
     check_same_length(features)
     entries = features[0].entries
-    for stream in labels:
-        stream.load(UtteranceKeys(entries, np.arange(len(entries))))
+    for label_stream in labels:
+        label_stream.load(UtteranceKeys(entries, np.arange(len(entries))))
     corpus = _Collector(labels)
     for line, entry in enumerate(entries):
         try:
@@ -115,8 +115,8 @@ def build_corpus(
             progress(line + 1, len(entries))
     for stream in features:
         stream.forget_headers()
-    for stream in labels:
-        stream.forget_mlf()
+    for label_stream in labels:
+        label_stream.forget_mlf()
     return corpus.finish()
 
 
@@ -136,7 +136,7 @@ class LabelsDoNotFit(FormatError):
     """An utterance has no labels, or not one for each frame; other faults concern all utterances."""
 
 
-def classes_of(stream: CorpusLabels, entry: ScpEntry, length: int, period: int) -> np.ndarray:
+def classes_of(stream: CorpusLabels, entry: Entry, length: int, period: int) -> np.ndarray:
     """Return the class of every frame of an utterance with this number of frames.
 
     Raises LabelsDoNotFit, and FormatError as `CorpusLabels.classes`.
@@ -165,16 +165,22 @@ def settle(stream: CorpusFeatures) -> None:
     ) from first_fault
 
 
-class UtteranceKeys(Sequence):
+class UtteranceKeys(Sequence[str]):
     """The keys of the entries on some lines of an SCP, made when they are asked for.
 
     lines: (U,) int64, from 0.
     """
 
-    def __init__(self, entries: Sequence[ScpEntry], lines: np.ndarray):
+    def __init__(self, entries: Sequence[Entry], lines: np.ndarray):
         self._entries, self._lines = entries, lines
 
-    def __getitem__(self, index):
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
             return [self._entries[line].key for line in self._lines[index].tolist()]
         return self._entries[int(self._lines[index])].key
@@ -187,7 +193,8 @@ class _Column:
     """An array that grows at its end; its memory is moved, not copied, where the system can do that."""
 
     def __init__(self, dtype: type):
-        self._values, self._size = np.empty(1 << 16, dtype), 0
+        self._values: np.ndarray = np.empty(1 << 16, dtype)
+        self._size = 0
 
     def append(self, values: np.ndarray) -> None:
         end = self._size + len(values)
@@ -214,7 +221,7 @@ class _Collector:
     def skip(self, key: str, reason: str) -> None:
         self._skipped.append((key, reason))
 
-    def add(self, line: int, entry: ScpEntry, length: int, period: int) -> None:
+    def add(self, line: int, entry: Entry, length: int, period: int) -> None:
         """Add the utterance, or skip it if its labels are missing or of another length."""
         try:
             found = [classes_of(stream, entry, length, period) for stream in self._labels]

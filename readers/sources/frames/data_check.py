@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from readers.common.faults import Findings
 from readers.common.names import apart_by_extension
@@ -30,6 +30,7 @@ from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
 from readers.sources.frames.supervision_blocks import SupervisionCheck, missing_supervision, open_supervision
 
+Stream = TypeVar("Stream", CorpusFeatures, CorpusLabels)
 Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame)
 
 
@@ -189,14 +190,14 @@ class _HTKMLFCheck:
         self._check_names()
         self._load_labels()
         self._check_utterances(options.max_utterance if options else None, progress)
-        for stream in (*self.features, *self.labels):
-            if self._is_sound(stream):
-                self.figures.streams[stream.name] = stream.dim
-                self.figures.where[stream.name] = getattr(stream, "dim_where", stream.where)
+        streams: list[CorpusFeatures | CorpusLabels] = [*self.features, *self.labels]
+        for stream in filter(self._is_sound, streams):
+            self.figures.streams[stream.name] = stream.dim
+            self.figures.where[stream.name] = stream.dim_where if isinstance(stream, CorpusLabels) else stream.where
         excerpts = options.excerpts if options else ExcerptOptions()
-        records = {stream.name: recorded(stream.record, stream.expand, excerpts) for stream in self.features}
+        records = {each.name: recorded(each.record, each.expand, excerpts) for each in self.features}
         self.figures.features = {name: record for name, record in records.items() if record is not None}
-        self.figures.ignores_feature_mismatch = any(stream.ignores_mismatch for stream in self.features)
+        self.figures.ignores_feature_mismatch = any(each.ignores_mismatch for each in self.features)
         self.figures.period = self.features[0].period
         return self.figures
 
@@ -212,23 +213,20 @@ class _HTKMLFCheck:
         for name in names:
             inner = block.block(name)
             if inner.has_own("scpFile"):
-                kind, streams = CorpusFeatures, self.features
-            elif inner.has_own("mlfFile") or inner.has_own("mlfFileList"):
-                kind, streams = CorpusLabels, self.labels
-            else:
-                continue  # find_streams reports the fault
-            self._refuse_unknown(inner, kind.options.option_keys())
-            if self.write and kind is CorpusLabels:
-                continue
-            stream = self.config.check(
-                lambda name=name, kind=kind: kind.from_config(name, self._block(name), self.findings.add)
-            )
-            if stream is None:
-                whole = False
-            else:
-                streams.append(stream)
-                whole = whole and self._is_sound(stream)
+                self._refuse_unknown(inner, CorpusFeatures.options.option_keys())
+                whole = self._open_stream(CorpusFeatures, name, self.features) and whole
+            elif inner.has_own("mlfFile") or inner.has_own("mlfFileList"):  # find_streams reports other blocks
+                self._refuse_unknown(inner, CorpusLabels.options.option_keys())
+                whole = (self.write or self._open_stream(CorpusLabels, name, self.labels)) and whole
         return whole
+
+    def _open_stream(self, kind: type[Stream], name: str, streams: list[Stream]) -> bool:
+        """Add the stream of a block to `streams`; return whether it could be opened without a fault."""
+        stream = self.config.check(lambda: kind.from_config(name, self._block(name), self.findings.add))
+        if stream is None:
+            return False
+        streams.append(stream)
+        return self._is_sound(stream)
 
     def _refuse_unknown(self, block: CheckedConfig, known: Sequence[str]) -> None:
         self.findings.extend(map(str, block.unknown(known)))
@@ -307,10 +305,11 @@ class _HTKMLFCheck:
         if unknown:
             return False
         try:
-            num_frames = len(stream.classes(entry, self.features[0].period or TICKS_PER_FRAME))
+            classes = stream.classes(entry, self.features[0].period or TICKS_PER_FRAME)
         except ArgonautError as fault:
             self.findings.add(fault)
             return False
+        num_frames = 0 if classes is None else len(classes)
         if length not in (None, num_frames):
             self.findings.add(
                 f"{place}: {num_frames} frames of labels in {stream.name}; expected {length}, as in the features "
@@ -336,9 +335,9 @@ class _HTKMLFCheck:
                 except (ArgonautError, OSError) as fault:
                     self.findings.add(fault)
                     sound = False
-            for stream in self.labels:
-                sound = self._check_labels(stream, line, length) and sound
-            sound = sound and self._check_supervision(line, length)
+            for label_stream in self.labels:
+                sound = self._check_labels(label_stream, line, length) and sound
+            sound = sound and length is not None and self._check_supervision(line, length)
             if sound:
                 self.figures.num_usable += 1
                 self.figures.num_frames += length or 0
@@ -348,9 +347,11 @@ class _HTKMLFCheck:
             progress(line + 1, len(self.features[0].entries), faults=len(self.findings))
         with self.findings.catch():
             self.supervision.agreement()
-        for (stream, name), (place, count) in self._unknown.items():
+        for (stream_name, name), (place, count) in self._unknown.items():
             more = f" and in {count - 1} more utterances" if count > 1 else ""
-            self.findings.add(f"{place}: state {name!r}, here{more}, is missing in the labelMappingFile of {stream}")
+            self.findings.add(
+                f"{place}: state {name!r}, here{more}, is missing in the labelMappingFile of {stream_name}"
+            )
 
     def _check_supervision(self, line: int, length: int) -> bool:
         """Check the lattice or graphs of one utterance, whose labels are sound."""

@@ -16,6 +16,7 @@ import numpy as np
 from readers.common.report import Progress
 from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
+from readers.config.values import Schedule
 from readers.errors import ArgonautError, ConfigError
 from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
 from readers.minibatches.context import subsampled_windows, windows
@@ -104,7 +105,7 @@ class FrameReader(Reader):
             where = config.where("minibatchMode")
             self.warnings.append(f"{where}: minibatchMode=full has no effect with frameMode=false")
         if self.options.truncated:
-            self.parallel = self.options.parallel
+            self.parallel = Schedule(self.options.parallel)
         self.ahead = self.options.ahead
         self.ignores_feature_mismatch = any(stream.ignores_mismatch for stream in self.features)
         self.cuts = self.options.truncated and (not write or self.ahead > 0)  # action write needs whole utterances
@@ -130,8 +131,7 @@ class FrameReader(Reader):
         self._corpus = corpus
         self._num_utterances = len(corpus.lines)
         self._check_memory(config, corpus.total_frames)
-        excerpts = self._divide(corpus, rng_seed)
-        self.warnings += self.options.excerpts.context_warning(config, excerpts)
+        self.warnings += self.options.excerpts.context_warning(config, self._divide(corpus, rng_seed))
 
     @staticmethod
     @abstractmethod
@@ -145,7 +145,7 @@ class FrameReader(Reader):
         firsts, per_group, num_slots = divide(corpus.num_frames, chunk_frames, options.window, options.max_frames)
         self._first_frame = corpus.first_frame
         excerpts = options.excerpts.divide(corpus.num_frames)
-        self._num_columns = corpus.total_frames if options.frame_mode else int(excerpts.count.sum())
+        self._num_columns = corpus.total_frames if options.frame_mode else int(excerpts.num_columns.sum())
         # Excerpts are in the order of their utterances.
         begins = np.searchsorted(excerpts.utterance, np.arange(len(corpus.lines) + 1))
         in_chunks = self._first_frame if options.frame_mode else begins
@@ -162,7 +162,7 @@ class FrameReader(Reader):
         self._block: _Block | None = None
         self._sequences: UtteranceMinibatches | None = None
         if not options.frame_mode:
-            order = UtteranceOrder(self._plan, excerpts.count)
+            order = UtteranceOrder(self._plan, excerpts.num_columns)
             self._sequences = UtteranceMinibatches(
                 *(self.features, self.labels, corpus, excerpts, options, order, self._cache),
                 *(self._chunk_of, self._first_row, seed),
@@ -174,8 +174,9 @@ class FrameReader(Reader):
         """Return the masks of each stream, None for a stream without."""
         keys = UtteranceKeys(self.features[0].entries, corpus.lines)
         return [
-            stream.masks
-            and SpecAugment(stream.masks, keys, corpus.num_frames, channels_of(stream.record, stream.native_dim), seed)
+            None
+            if stream.masks is None
+            else SpecAugment(stream.masks, keys, corpus.num_frames, channels_of(stream.record, stream.native_dim), seed)
             for stream in self.features
         ]
 
@@ -201,11 +202,11 @@ class FrameReader(Reader):
     @property
     def streams(self) -> list[str]:
         """The names of all streams, features first; they are the names of input nodes."""
-        return [stream.name for stream in (*self.features, *self.labels)]
+        return list(self.dims())
 
     def dims(self) -> dict[str, int]:
-        """Return the number of rows of each stream."""
-        return {stream.name: stream.dim for stream in (*self.features, *self.labels)}
+        features = {stream.name: stream.dim for stream in self.features}
+        return features | {stream.name: stream.dim for stream in self.labels}
 
     def places(self) -> dict[str, str]:
         features = {stream.name: stream.where for stream in self.features}
@@ -251,9 +252,7 @@ class FrameReader(Reader):
     def training_minibatches(
         self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0
     ) -> Iterator[Minibatch]:
-        """Yield the minibatches of an epoch, with the masks of the streams that have a block specAugment, and shifts of
-        the frames with frameSubsampling.
-        """
+        """Yield the minibatches of an epoch, with the masks of specAugment and the shifts of frameSubsampling."""
         return self._deliver(epoch, minibatch_size, epoch_size, masked=True)
 
     def _deliver(self, epoch: int, minibatch_size: int, epoch_size: int, masked: bool) -> Iterator[Minibatch]:
@@ -263,6 +262,7 @@ class FrameReader(Reader):
             return
         check_epoch(epoch, minibatch_size, epoch_size)
         self._training_corpus()
+        assert self._sequences is not None
         yield from self._sequences.minibatches(epoch, minibatch_size, epoch_size, masked)
 
     def assemble(self, position: int, size: int) -> Minibatch:
@@ -369,12 +369,12 @@ class FrameReader(Reader):
                     stream.forget_headers(but=stream.entries[line].place)
                 num_frames = utterance_frames(self.features, line)
                 matrices = {stream.name: self._whole(stream, line, num_frames) for stream in self.features}
-                for stream in self._written_labels:
-                    matrices[stream.name] = stream.matrix(classes_of(stream, entry, num_frames, self.period))
+                for labels in self._written_labels:
+                    matrices[labels.name] = labels.matrix(classes_of(labels, entry, num_frames, self.period))
             except (ArgonautError, OSError) as fault:
                 self.skipped.append((entry.key, describe(fault)))
             else:
-                yield Utterance(entry.key, matrices, line, self.period, edges=self.options.excerpts.context)
+                yield Utterance(entry.key, matrices, line, self.period, edges=self.options.excerpts.edges)
 
     def _whole(self, stream: CorpusFeatures, line: int, num_frames: int) -> np.ndarray:
         """Return the columns of an utterance of one stream, (dim, columns)."""

@@ -159,7 +159,9 @@ def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], lis
     return features, labels, warnings
 
 
-def check_streams(config: Config, features: list[CorpusFeatures], labels: list[CorpusLabels], write: bool) -> None:
+def check_streams(
+    config: Config, features: Sequence[CorpusFeatures], labels: Sequence[CorpusLabels], write: bool
+) -> None:
     """Raise ConfigError for streams that do not form training data or, with `write`, have no features."""
     if not features:
         raise ConfigError(f"{config.where()}: {config.full_name()} has no features; expected a block with scpFile=...")

@@ -12,8 +12,10 @@ name of the archive or script file of their features, as Kaldi's programs take i
 Source: HTKMLFReader.cpp and htkfeatio.h of CNTK's Kaldi2Reader, 2016.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -33,7 +35,7 @@ from readers.sources.frames.htk_mlf_options import (
     supervision_role,
 )
 from readers.sources.frames.kaldi_reader import AlignmentStream, KaldiStream, prefixed
-from readers.sources.frames.stream_options import Kaldi2FeatureOptions, Kaldi2LabelOptions
+from readers.sources.frames.stream_options import FeatureOptions, Kaldi2FeatureOptions, Kaldi2LabelOptions, LabelOptions
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, naming
 
 ROLE_NAMES = ("scpFile", "mlfFile")
@@ -54,8 +56,9 @@ class Kaldi2Options(ReaderOptions):
         return super().max_utterance if length is None else length
 
 
-def _specifier(config: Config, key: str, path: Path) -> Specifier:
+def _specifier(config: Config, key: str, path: Path | None) -> Specifier:
     """Return what the file says that `key` names. Raises ConfigError and FormatError."""
+    assert path is not None
     with naming(config, key):
         return parse_specifier(read_text(path, exact=True), str(path))
 
@@ -63,12 +66,10 @@ def _specifier(config: Config, key: str, path: Path) -> Specifier:
 class Kaldi2Stream(KaldiStream):
     """Features of the utterances in a list."""
 
-    options = Kaldi2FeatureOptions
+    options: ClassVar[type[FeatureOptions]] = Kaldi2FeatureOptions
 
     @staticmethod
-    def _read_entries(
-        options: Kaldi2FeatureOptions, config: Config, on_fault: OnFault | None
-    ) -> tuple[str, list[ArkEntry]]:
+    def _read_entries(options: Any, config: Config, on_fault: OnFault | None) -> tuple[str, Sequence[ArkEntry]]:
         found = _specifier(config, "rx", options.rx)
         with naming(config, "rx"):
             entries = read_ark_scp(found.paths[0]) if found.kinds == ("scp",) else scan_ark(found.paths[0])
@@ -85,18 +86,18 @@ class Kaldi2Stream(KaldiStream):
 class Kaldi2Labels(AlignmentStream):
     """Classes of all utterances, in a script file or archive; `delay`: the number of frames by which they are late."""
 
-    options = Kaldi2LabelOptions
+    options: ClassVar[type[LabelOptions]] = Kaldi2LabelOptions
     delay: int = 0
 
     @classmethod
-    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "Kaldi2Labels":
-        stream, options = super().from_config(name, config, on_fault), cls.options.from_block(config)
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> Self:
+        stream, options = super().from_config(name, config, on_fault), Kaldi2LabelOptions.from_block(config)
         stream.from_scp = _specifier(config, "mlfFile", options.mlf_file).kinds == ("scp",)
         stream.delay = options.delay
         return stream
 
     @staticmethod
-    def _find_paths(options: Kaldi2LabelOptions, config: Config) -> tuple[str, list[str]]:
+    def _find_paths(options: Any, config: Config) -> tuple[str, list[str]]:
         return "mlfFile", [_specifier(config, "mlfFile", options.mlf_file).paths[0]]
 
     def _numbers(self, classes: np.ndarray | list[str], where: str) -> np.ndarray:
@@ -127,7 +128,7 @@ class Kaldi2Reader(FrameReader):
                     "expected lattices=[denLatTocFile=...], made by argonaut denominator, and a criterion "
                     "SequenceWithSoftmax(..., sequenceCriterion=smbr)"
                 )
-        features: list[CorpusFeatures] = []
+        features: list[KaldiStream] = []
         labels: list[CorpusLabels] = []
         blocks = list(config.blocks())
         own = [*Kaldi2Options.option_keys(), Kaldi2LabelOptions.declaration("delay").key, *WITHOUT_EFFECT]
@@ -146,4 +147,4 @@ class Kaldi2Reader(FrameReader):
         check_streams(config, features, labels, write)
         for stream in features[1:]:
             stream.arrange([entry.key for entry in features[0].entries])
-        return features, labels, warnings
+        return [*features], labels, warnings

@@ -11,8 +11,9 @@ faulty utterances are those of HTKMLFReader.  Alignments contain classes (pdf id
 in text archives they may be names that labelMappingFile lists.  The frame shift is taken to be 10 ms.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -38,8 +39,8 @@ from readers.sources.frames.htk_mlf_options import (
     refuse_block,
     supervision_role,
 )
-from readers.sources.frames.stream_options import AlignmentOptions, KaldiFeatureOptions
-from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe, naming
+from readers.sources.frames.stream_options import AlignmentOptions, FeatureOptions, KaldiFeatureOptions, LabelOptions
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, Entry, describe, naming
 
 ROLE_NAMES = ("scpFile", "arkFile", "aliFile", "aliScpFile", "mlfFile", "mlfFileList")
 
@@ -47,12 +48,10 @@ ROLE_NAMES = ("scpFile", "arkFile", "aliFile", "aliScpFile", "mlfFile", "mlfFile
 class KaldiStream(CorpusFeatures):
     """Features of all utterances of a script file or archive."""
 
-    options = KaldiFeatureOptions
+    options: ClassVar[type[FeatureOptions]] = KaldiFeatureOptions
 
     @staticmethod
-    def _read_entries(
-        options: KaldiFeatureOptions, config: Config, on_fault: OnFault | None
-    ) -> tuple[str, list[ArkEntry]]:
+    def _read_entries(options: Any, config: Config, on_fault: OnFault | None) -> tuple[str, Sequence[ArkEntry]]:
         if options.scp_file is None:
             with naming(config, "arkFile"):
                 return str(options.ark_file), scan_ark(options.ark_file)
@@ -89,18 +88,18 @@ def prefixed(entries: list[ArkEntry], prefix: str) -> list[ArkEntry]:
 class AlignmentStream(CorpusLabels):
     """Classes of all utterances from archives of integer vectors.  from_scp: the file is a script file."""
 
-    options = AlignmentOptions
+    options: ClassVar[type[LabelOptions]] = AlignmentOptions
     from_scp: bool = False
     _classes: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "AlignmentStream":
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> Self:
         stream = super().from_config(name, config, on_fault)
         stream.from_scp = config.has_own("aliScpFile")
         return stream
 
     @staticmethod
-    def _find_paths(options: AlignmentOptions, config: Config) -> tuple[str, list[str]]:
+    def _find_paths(options: Any, config: Config) -> tuple[str, list[str]]:
         key = "aliScpFile" if options.scripts else "aliFile"
         return key, [path.replace("\\", "/") for path in options.scripts or options.archives]
 
@@ -118,6 +117,7 @@ class AlignmentStream(CorpusLabels):
             )
 
     def _load_file(self, path: str, keys: set[str]) -> None:
+        found: Iterator[tuple[str, np.ndarray | list[str]]]
         if self.from_scp:
             found = ((entry.key, read_alignment(entry.path, entry.offset)) for entry in read_ark_scp(path)
                      if entry.key in keys)  # fmt: skip
@@ -137,7 +137,7 @@ class AlignmentStream(CorpusLabels):
     def forget_mlf(self) -> None:
         self._classes = {}
 
-    def classes(self, entry: ArkEntry, period: int) -> np.ndarray | None:
+    def classes(self, entry: Entry, period: int) -> np.ndarray | None:
         classes = self._classes.get(entry.key)
         if classes is not None and len(classes) and not 0 <= classes.min() <= classes.max() < self.num_classes:
             raise FormatError(
@@ -155,7 +155,7 @@ class KaldiReader(FrameReader):
 
     @staticmethod
     def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
-        features: list[CorpusFeatures] = []
+        features: list[KaldiStream] = []
         labels: list[CorpusLabels] = []
         blocks = list(config.blocks())
         known = [*ReaderOptions.option_keys(), *WITHOUT_EFFECT, *(name for name, _ in blocks)]
@@ -177,4 +177,4 @@ class KaldiReader(FrameReader):
         check_streams(config, features, labels, write)
         for stream in features[1:]:
             stream.arrange([entry.key for entry in features[0].entries])
-        return features, labels, warnings
+        return [*features], labels, warnings

@@ -30,7 +30,7 @@ class ChunkCache:
         self._free = list(range(num_slots))
         self._slot_of = np.zeros(len(sizes[0]), np.int64)
         self._held: list[int] = []
-        self._pending: dict[int, Future] = {}
+        self._pending: dict[int, Future[None]] = {}
         self._executor = ThreadPoolExecutor(1, "chunks") if ahead else None
 
     def base(self, stream: int) -> np.ndarray:
@@ -49,6 +49,7 @@ class ChunkCache:
         for chunk in chunks:
             if chunk not in self._slots:
                 slot = self._take_slot(chunks)
+                assert slot is not None
                 try:
                     self._fill(chunk, slot)
                 except BaseException:
@@ -85,9 +86,9 @@ class ChunkCache:
         """Wait for the background thread.  An error is raised only if its chunk is needed; otherwise the chunk is not
         loaded.
         """
-        faults = {chunk: future.exception() for chunk, future in self._pending.items()}
+        exceptions = {chunk: future.exception() for chunk, future in self._pending.items()}
         self._pending = {}
-        faults = {chunk: fault for chunk, fault in faults.items() if fault is not None}
+        faults = {chunk: fault for chunk, fault in exceptions.items() if fault is not None}
         for chunk in faults:
             self._free.append(self._slots.pop(chunk))
         for chunk, fault in faults.items():

@@ -27,7 +27,11 @@ class FeatureOptions(MismatchOptions):
         expected="an odd number or left:right",
     )  # fmt: skip
     type: Literal["real"] = option("real", "what the files contain", own=True)
-    prefix: str = option("", "directory before the paths of the list", cntk="prefixPathInSCP")
+    prefix: str = option(
+        "",
+        "prefix of every path in the list, before a slash; without it `...` in a path is the directory of the list",
+        cntk="prefixPathInSCP",
+    )
     expand: bool = option(
         False, "repeat the only frame of each file for all frames of its utterance", cntk="expandToUtterance"
     )

@@ -4,10 +4,10 @@ A block with scpFile is a feature stream, one with mlfFile or mlfFileList a labe
 """
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,10 +22,12 @@ from readers.htk.frame_labels import frame_labels, read_state_list
 from readers.htk.mlf import MLF, read_mlf, wanted_keys
 from readers.htk.parameter_file import HAS_C, HAS_K, HTKHeader, kind_name, read_htk, read_htk_header
 from readers.htk.scp import ScpEntry, read_list, read_scp
+from readers.kaldi.ark import ArkEntry
 from readers.minibatches.indicators import one_hot
 from readers.minibatches.masks import MaskOptions
 from readers.sources.frames.stream_options import FeatureOptions, HTKFeatureOptions, LabelOptions
 
+Entry = ScpEntry | ArkEntry
 MOST_HEADERS = 1 << 14  # in memory
 
 
@@ -62,7 +64,7 @@ class CorpusFeatures:
     options: ClassVar[type[FeatureOptions]] = HTKFeatureOptions
     name: str
     dim: int
-    entries: list[ScpEntry]
+    entries: Sequence[Entry]
     scp: str
     where: str
     context: tuple[int, int] | None
@@ -80,7 +82,7 @@ class CorpusFeatures:
     _headers: dict[str, HTKHeader | str] = field(default_factory=dict)
 
     @classmethod
-    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "CorpusFeatures":
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> Self:
         """Read the SCP, with on_fault as in read_scp; no feature file is read."""
         options = cls.options.from_block(config)
         scp, entries = cls._read_entries(options, config, on_fault)
@@ -95,27 +97,28 @@ class CorpusFeatures:
         """Whether the frames of files are repeated."""
         return self.frames_per_vector != 1
 
-    # Methods that streams of other formats override: the list of utterances, the header and the frames of a file.
+    # Methods that streams of other formats, which have other entries and options, override: the list of utterances, the
+    # header and the frames of a file.
 
     @staticmethod
-    def _read_entries(options: FeatureOptions, config: Config, on_fault: OnFault | None) -> tuple[str, list[ScpEntry]]:
+    def _read_entries(options: Any, config: Config, on_fault: OnFault | None) -> tuple[str, Sequence[Entry]]:
         """Return (file that lists the utterances, utterances)."""
         with naming(config, "scpFile"):
             return str(options.scp_file), read_scp(options.scp_file, prefix=options.prefix, on_fault=on_fault)
 
     @staticmethod
-    def _read_header(entry: ScpEntry) -> HTKHeader:
+    def _read_header(entry: Any) -> HTKHeader:
         return read_htk_header(entry.path)
 
-    def _read_record(self, entry: ScpEntry, header: HTKHeader) -> FeatureRecord:
+    def _read_record(self, entry: Any, header: HTKHeader) -> FeatureRecord:
         return self._side_files.record(entry.path, kind_name(header.kind), header.period)
 
     @staticmethod
-    def _read_frames(entry: ScpEntry) -> np.ndarray:
+    def _read_frames(entry: Any) -> np.ndarray:
         """Return (T, dim) float32 in C order."""
         return read_htk(entry.path, entry.start or 0, entry.end).frames.T
 
-    def header(self, entry: ScpEntry) -> HTKHeader:
+    def header(self, entry: Entry) -> HTKHeader:
         """Return the header of an entry's file, after comparing it with the first valid header.
 
         The first header determines the context window.  Raises FormatError or OSError for a file that cannot be read,
@@ -139,7 +142,7 @@ class CorpusFeatures:
         """Release the cached headers, except that of one file (an archive) that may be needed again."""
         self._headers = {path: header for path, header in self._headers.items() if path == but}
 
-    def num_frames(self, entry: ScpEntry) -> int:
+    def num_frames(self, entry: Entry) -> int:
         """Return the number of frames of an utterance, without repetition.
 
         Raises FormatError for a range beyond the end of its file, and the errors of `header`.
@@ -152,7 +155,7 @@ class CorpusFeatures:
             )
         return total if entry.num_frames is None else entry.num_frames
 
-    def read(self, entry: ScpEntry, num_frames: int | None = None) -> np.ndarray:
+    def read(self, entry: Entry, num_frames: int | None = None) -> np.ndarray:
         """Return the frames of an utterance, (T, native_dim) float32 in C order, without context.
 
         num_frames: required value of T (an expanded stream is repeated up to it); None for no requirement.
@@ -175,14 +178,15 @@ class CorpusFeatures:
             )
         return frames
 
-    def _compare(self, entry: ScpEntry, header: HTKHeader) -> None:
+    def _compare(self, entry: Entry, header: HTKHeader) -> None:
         if self._model is None:
             self._model = (entry.place, header)
             self.native_dim, self.period = header.dim, header.period
-            self.record = self._read_record(entry, header)
-            self._settle_context()
-            self.record = replace(self.record, context=(self.left, self.right))
+            self.record = record = self._read_record(entry, header)
+            self._settle_context(entry.place)
+            self.record = replace(record, context=(self.left, self.right))
             return
+        assert self.record is not None
         path, model = self._model
         if _likeness(header) != _likeness(model):
             raise ShapeError(
@@ -198,9 +202,9 @@ class CorpusFeatures:
             raise ShapeError(f"{fault}; {IGNORE_HINT}")
         self.record, self._compared = self.record.with_rates(record.rates), record
 
-    def _settle_context(self) -> None:
+    def _settle_context(self, place: str) -> None:
         native = self.native_dim
-        found = f"{self.where}: dim of {self.name} is {self.dim}, but {self._model[0]} has {native} values per frame"
+        found = f"{self.where}: dim of {self.name} is {self.dim}, but {place} has {native} values per frame"
         if self.context is not None:
             self.left, self.right = self.context
             if self.dim != native:
@@ -248,7 +252,7 @@ class CorpusLabels:
     mlf: MLF = field(default_factory=MLF)
 
     @classmethod
-    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "CorpusLabels":
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> Self:
         """Read the mapping files, with on_fault as in read_state_list; the MLF is not read."""
         options = cls.options.from_block(config)
         source, paths = cls._find_paths(options, config)
@@ -259,14 +263,14 @@ class CorpusLabels:
         state_ids = None if states is None else {state: number for number, state in enumerate(states)}
         size, where = options.num_classes, config.where(options.declaration("num_classes").set_by(config))
         stream = cls(name, size, size, paths, config.where(source), where, state_ids)
-        if options.targets is not None:
+        if options.targets is not None and options.target_dim is not None:
             stream.dim, stream.dim_where = options.target_dim, config.where("targetDim")
             with naming(config, "labelToTargetMappingFile"):
                 stream.targets = stream._read_targets(options.targets)
         return stream
 
     @staticmethod
-    def _find_paths(options: LabelOptions, config: Config) -> tuple[str, list[str]]:
+    def _find_paths(options: Any, config: Config) -> tuple[str, list[str]]:
         """Return (name of the setting, label files)."""
         if options.mlf_file is not None:
             return "mlfFile", [str(options.mlf_file)]
@@ -315,7 +319,7 @@ class CorpusLabels:
         """The MLF files, for messages."""
         return ", ".join(self.mlf_paths)
 
-    def classes(self, entry: ScpEntry, period: int) -> np.ndarray | None:
+    def classes(self, entry: Entry, period: int) -> np.ndarray | None:
         """Return the class of every frame of an utterance, (T,) int32; None if the MLF has no entry or an empty one.
 
         period: 100 ns units per frame.  Raises FormatError for labels with gaps, unknown names, or classes beyond

@@ -17,7 +17,7 @@ import numpy as np
 from readers.config.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.excerpts import ExcerptOptions
-from readers.minibatches.supervision import SupervisionSource
+from readers.minibatches.supervision import LatticeSupervision, SupervisionSource
 from readers.sources.chain.supervision_source import ChainSource
 from readers.sources.frames.corpus import Corpus
 from readers.sources.frames.htk_mlf_options import (
@@ -239,14 +239,15 @@ class SupervisionCheck:
         if not compared and not self._thorough:
             return
         found = self.source.supervision(key, 0, self._excerpts.num_columns_of(num_frames))
-        if compared:
+        if compared and isinstance(found, LatticeSupervision):
             self._num_utterances += 1
             self._num_frames += num_frames
             self._num_equal += int((found.reference_senones == classes).sum())
 
     def agreement(self) -> None:
         """Raise FormatError if the labels and the references of the first lattices number senones in different ways."""
-        if self._num_frames >= LEAST_COMPARED_FRAMES and self._num_equal < LEAST_AGREEMENT * self._num_frames:
+        agree = self._num_frames < LEAST_COMPARED_FRAMES or self._num_equal >= LEAST_AGREEMENT * self._num_frames
+        if self.source is not None and not agree:
             raise FormatError(
                 f"{self.source.paths[0]}: the references of the lattices agree with the labels in {self._num_equal} of "
                 f"{self._num_frames} frames; expected lattices and a labelMappingFile of the same network"

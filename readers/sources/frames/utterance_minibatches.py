@@ -136,7 +136,7 @@ class UtteranceMinibatches:
             yield self._fill(packed, row, loaded, masked)
 
     def _pack(self, row: _Row, epoch: int, num_steps: int) -> Iterator[PackedSequences]:
-        lengths = (self._excerpts.count[row.excerpts] + sum(self._options.context)).tolist()
+        lengths = (self._excerpts.num_columns[row.excerpts] + sum(self._options.context)).tolist()
         parallel = self._parallel[epoch]
         if self._truncated:
             return pack_truncated(lengths, parallel, num_steps, self._ahead)
@@ -164,12 +164,12 @@ class UtteranceMinibatches:
         }
         gaps = layout.gap_columns
         classes: dict[str, np.ndarray] = {}
-        for stream, numbers in zip(self._labels, self._corpus.classes):
-            classes[stream.name] = numbers[frames.reshape(-1)]
-            matrices[stream.name] = stream.matrix(classes[stream.name])
+        for labels, numbers in zip(self._labels, self._corpus.classes):
+            classes[labels.name] = numbers[frames.reshape(-1)]
+            matrices[labels.name] = labels.matrix(classes[labels.name])
             if gaps is not None:
-                classes[stream.name][gaps] = 0
-                matrices[stream.name][:, gaps] = 0
+                classes[labels.name][gaps] = 0
+                matrices[labels.name][:, gaps] = 0
         return Minibatch(matrices, classes, layout.num_frames, layout)
 
     def _complete(self, layout: SequenceLayout, row: _Row, pieces: Sequence[SequencePiece]) -> SequenceLayout:
@@ -198,7 +198,7 @@ class UtteranceMinibatches:
         utterance, options = int(self._excerpts.utterance[excerpt]), self._options
         num_frames, step = int(self._corpus.num_frames[utterance]), options.subsampling
         shift = options.shift(self._seed, sweep, self.keys[utterance]) if masked else 0
-        first, count = int(self._excerpts.first[excerpt]), int(self._excerpts.count[excerpt])
+        first, count = int(self._excerpts.first[excerpt]), int(self._excerpts.num_columns[excerpt])
         begin = step * (first - options.context[0]) + shift
         last = step * (first + count + options.context[1] - 1) + shift
         found = []

@@ -155,8 +155,8 @@ class LatticeArchiveWriter:
         self._archive.__enter__()
         return self
 
-    def __exit__(self, *exception) -> None:
-        self._archive.__exit__(*exception)
+    def __exit__(self, kind: type[BaseException] | None, *fault: object) -> None:
+        self._archive.__exit__(kind, *fault)
 
     @property
     def names(self) -> list[str]:

@@ -6,7 +6,6 @@ Source: HTKMLFReader.cpp and latticearchive.h of CNTK.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from readers.common.names import by_unique_ends
 from readers.errors import FormatError
@@ -143,9 +142,7 @@ class LatticeSource:
             return
         for table in self._tables:
             archive, name, where = self._place(table, key)
-            found = archive.num_frames(name)
-            if found != num_frames:
-                raise FormatError(f"{where}: a lattice of {found} frames; expected {num_frames} as in the features")
+            _check_length(archive.num_frames(name), num_frames, where)
 
     def supervision(self, key: str, first: int, num_frames: int) -> LatticeSupervision:
         """Return the lattice of an utterance.
@@ -166,39 +163,46 @@ class LatticeSource:
         FormatError
             If there is none, it is damaged, or has other frames.
         """
-        lattices = [self._lattice(table, key, num_frames) for table in self._tables]
         if first:
             raise FormatError(f"{key}: frames from {first}; expected whole utterances with lattices")
         if self._is_slf:
-            return slf_supervision(*lattices, key)
+            denominator, numerator = (self._slf_lattice(table, key, num_frames) for table in self._tables)
+            return slf_supervision(denominator, numerator, key)
+        lattices = [self._archived_lattice(table, key, num_frames) for table in self._tables]
         if self._numerators is None:
             return lattices[0]
         return replace(lattices[0], **{name: getattr(lattices[1], name) for name in REFERENCE_FIELDS})
 
-    def _lattice(self, table: "_Contents", key: str, num_frames: int) -> Any:
-        """Return what a table names for an utterance of so many frames."""
-        if self._is_slf:
-            entry = table.entry(key)
-            lattice, where = self._read_slf(entry.path), entry.where
-        else:
-            archive, name, where = self._place(table, key)
-            lattice = archive.lattice(name)
-        if lattice.num_frames != num_frames:
-            raise FormatError(
-                f"{where}: a lattice of {lattice.num_frames} frames; expected {num_frames} as in the features"
-            )
+    def _slf_lattice(self, table: "_Contents", key: str, num_frames: int) -> SlfLattice:
+        """Return the lattice file that a table names for an utterance of so many frames."""
+        assert self._read_slf is not None
+        _, entry = table.entry(key)
+        lattice = self._read_slf(entry.path)
+        _check_length(lattice.num_frames, num_frames, entry.where)
+        return lattice
+
+    def _archived_lattice(self, table: "_Contents", key: str, num_frames: int) -> LatticeSupervision:
+        """Return the lattice in an archive that a table names for an utterance of so many frames."""
+        archive, name, where = self._place(table, key)
+        lattice = archive.lattice(name)
+        _check_length(lattice.num_frames, num_frames, where)
         return lattice
 
     def _place(self, table: "_Contents", key: str) -> tuple[LatticeArchive, str, str]:
         """Return the archive, the record's name and the line of the table for an utterance.  Raises FormatError."""
-        entry, found = table.entry(key), table.find(key)
+        name, entry = table.entry(key)
         archive = self._archives[entry.path]
-        if archive.place(found) != entry.position:
+        if archive.place(name) != entry.position:
             raise FormatError(
-                f"{entry.where}: no lattice of '{found}' at {entry.position} in {entry.path}; expected the table of "
+                f"{entry.where}: no lattice of '{name}' at {entry.position} in {entry.path}; expected the table of "
                 f"contents of this archive; {MAKE}"
             )
-        return archive, found, entry.where
+        return archive, name, entry.where
+
+
+def _check_length(found: int, num_frames: int, where: str) -> None:
+    if found != num_frames:
+        raise FormatError(f"{where}: a lattice of {found} frames; expected {num_frames} as in the features")
 
 
 class _Contents:
@@ -216,16 +220,18 @@ class _Contents:
 
     def find(self, key: str) -> str | None:
         """Return the name of an utterance, or of the only one that ends in the same name, as copies do."""
-        if key not in self.entries and self._by_end is None:
+        if key in self.entries:
+            return key
+        if self._by_end is None:
             self._by_end = by_unique_ends(self.entries)
-        return key if key in self.entries else self._by_end.get(key.rpartition("/")[2])
+        return self._by_end.get(key.rpartition("/")[2])
 
-    def entry(self, key: str) -> ContentsEntry:
-        """Return where the lattice of an utterance is.  Raises FormatError if there is none."""
-        found = self.find(key)
-        if found is None:
+    def entry(self, key: str) -> tuple[str, ContentsEntry]:
+        """Return the name of the lattice of an utterance, and where it is.  Raises FormatError if there is none."""
+        name = self.find(key)
+        if name is None:
             raise FormatError(f"{self.name}: no lattice of '{key}'; expected one for every utterance")
-        return self.entries[found]
+        return name, self.entries[name]
 
     @property
     def firsts(self) -> list[ContentsEntry]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.errors import FormatError
 from readers.htk.slf import NULL_WORD, Lattice, read_slf
@@ -67,8 +68,8 @@ class SlfLattice:
         """Frames of the utterance."""
         return int(self.time.max())
 
-    def _frames(self, times: np.ndarray, what: str) -> np.ndarray:
-        frames = np.rint(times)
+    def _frames(self, times: npt.NDArray[np.float64], what: str) -> npt.NDArray[np.int64]:
+        frames: npt.NDArray[np.float64] = np.rint(times)
         wrong = np.flatnonzero(~(np.abs(times - frames) <= NEAR))  # NaN too
         if wrong.size:
             raise FormatError(
@@ -83,9 +84,10 @@ class SlfLattice:
         if start == end and not div:
             return
         advice = "expected HMM states with durations (d=), as of argon -lattice-prefix; or use argonaut denominator"
-        if not div or any(duration is None for _, duration, _ in div):
+        durations = [duration for _, duration, _ in div or () if duration is not None]
+        if not div or len(durations) < len(div):
             raise FormatError(f"{self.path}: link {link}: words with times alone; {advice}")
-        bounds = np.cumsum([0.0, *(duration * rate for _, duration, _ in div)]) + start
+        bounds = np.cumsum([0.0, *(duration * rate for duration in durations)]) + start
         frames = self._frames(bounds, f"a state of link {link}")
         if frames[-1] != end:
             raise FormatError(f"{self.path}: link {link}: states end at frame {frames[-1]}; expected {end}")
@@ -139,7 +141,8 @@ class SlfLattice:
             begin += size
         words = tuple(slf.word[link] for link in links if self.is_word[link])
         columns = (states.first, states.end, states.senone, states.phone)
-        return StatePath(*(column[chosen] for column in columns), lm, states.transition[chosen], starts_word, words)
+        first, end, senone, phone = (column[chosen] for column in columns)
+        return StatePath(first, end, senone, phone, lm, states.transition[chosen], starts_word, words)
 
 
 def slf_supervision(denominator: SlfLattice, numerator: SlfLattice, name: str) -> LatticeSupervision:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -151,7 +152,9 @@ class StateLattice:
     def in_order(self) -> "StateLattice":
         """The same with arcs in the order of start nodes, then of end nodes."""
         order = np.lexsort((self.end, self.start))
-        arcs = {name: array[order] for name, array in vars(self).items() if isinstance(array, np.ndarray)}
+        arcs: dict[str, Any] = {
+            name: array[order] for name, array in vars(self).items() if isinstance(array, np.ndarray)
+        }
         return replace(self, **arcs)
 
     def with_path(self, path: StatePath) -> "StateLattice":

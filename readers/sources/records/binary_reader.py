@@ -100,16 +100,16 @@ def _chosen(cache: RecordCache, blocks: dict[str, Config], config: Config) -> li
             )
         stream = known[name]
         is_label = stream.num_classes is not None
-        size = stream.num_classes if is_label else stream.dim
+        size = stream.dim if stream.num_classes is None else stream.num_classes
         key = SelectionOptions.from_block(block).check(block, size, is_label, cache.path)
         if is_label and stream.labels and LabelMapOptions.from_block(block).path:
             labels = label_map(block)
-            if not labels.fits(stream.labels, stream.num_classes):
+            if not labels.fits(stream.labels, size):
                 raise ConfigError(
                     f"{block.where('labelMappingFile')}: {labels.path}: not the labels of {cache.path}; expected the "
                     "same labels in the same order"
                 )
-            labels.adopt(stream.labels, stream.num_classes)
+            labels.adopt(stream.labels, size)
             labels.finish()
         chosen.append((stream, block.where(key)))
     return chosen

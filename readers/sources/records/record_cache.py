@@ -9,9 +9,8 @@ that of the cache of the CNTK book (3.1, BinaryReader); the layout is our own.
 """
 
 import json
-import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -100,12 +99,12 @@ class RecordCache:
 
 
 def write_cache(
-    path: str | os.PathLike,
+    path: str | Path,
     blocks: Iterable[dict[str, np.ndarray]],
     streams: Sequence[CachedStream],
     sources: Sequence[CachedSource],
     settings: dict[str, str],
-    finish: Any = None,
+    finish: Callable[[], Sequence[CachedStream]] | None = None,
 ) -> None:
     """Write a cache, completely or not at all.
 
@@ -120,7 +119,7 @@ def write_cache(
             records = np.empty(len(block[streams[0].name]), dtype)
             for index, stream in enumerate(streams):
                 records[f"f{index}"] = block[stream.name]
-            file.write(records.view(np.uint8))
+            file.write(records.view(np.uint8).data)
             num_records += len(records)
         described = {
             "streams": [asdict(stream) for stream in (finish() if finish else streams)],
@@ -134,13 +133,13 @@ def write_cache(
         file.write(PREFIX.pack(MAGIC, VERSION, dtype.itemsize, num_records, offset, len(text)))
 
 
-def is_cache(path: str | os.PathLike) -> bool:
+def is_cache(path: str | Path) -> bool:
     """Whether a file begins like a cache."""
     with Path(path).open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def open_cache(path: str | os.PathLike) -> RecordCache:
+def open_cache(path: str | Path) -> RecordCache:
     """Map a cache into memory.
 
     Parameters
@@ -197,8 +196,10 @@ def open_cache(path: str | os.PathLike) -> RecordCache:
 
 
 def _record_type(streams: Sequence[CachedStream]) -> np.dtype:
-    shape = {True: lambda stream: ("<f4", (stream.dim,)), False: lambda stream: ("<i4",)}
-    return np.dtype([(f"f{k}", *shape[one.num_classes is None](one)) for k, one in enumerate(streams)])
+    types: list[tuple[Any, ...]] = [
+        ("<f4", (stream.dim,)) if stream.num_classes is None else ("<i4",) for stream in streams
+    ]
+    return np.dtype([(f"f{k}", *stream_type) for k, stream_type in enumerate(types)])
 
 
 def _stream(found: dict[str, Any]) -> CachedStream:

@@ -7,7 +7,6 @@ zero; this parser reads that line and rejects the string.
 """
 
 import gzip
-import os
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -65,7 +64,7 @@ class UCIBlock:
     end: int
 
 
-def read_uci(path: str | os.PathLike, layout: UCILayout, block_bytes: int = BLOCK_BYTES) -> Iterator[UCIBlock]:
+def read_uci(path: str | Path, layout: UCILayout, block_bytes: int = BLOCK_BYTES) -> Iterator[UCIBlock]:
     """Yield the records of a plain or gzip text file in blocks of some megabytes; there may be none.
 
     Raises FormatError with file and line for a record with another number of columns than the first, or too few, for a
@@ -87,12 +86,12 @@ def read_uci(path: str | os.PathLike, layout: UCILayout, block_bytes: int = BLOC
             yield block
 
 
-def _line_blocks(path: str | os.PathLike, size: int) -> Iterator[tuple[bytes, int]]:
+def _line_blocks(path: str | Path, size: int) -> Iterator[tuple[bytes, int]]:
     """Yield (whole lines, offset in the file); adds a line end to the last line if it has none."""
     with Path(path).open("rb") as raw:
         compressed = raw.read(2) == GZIP_MAGIC
         raw.seek(0)
-        file: IO[bytes] = gzip.GzipFile(fileobj=raw) if compressed else raw
+        file: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=raw) if compressed else raw
         rest, first = b"", True
         while True:
             try:
@@ -121,7 +120,7 @@ def _line_blocks(path: str | os.PathLike, size: int) -> Iterator[tuple[bytes, in
 class _BlockParser:
     """Parses a block of whole lines; first_line: number of its first line."""
 
-    def __init__(self, path, layout: UCILayout, table: np.ndarray, text: bytes, first_line: int, end: int):
+    def __init__(self, path: str | Path, layout: UCILayout, table: np.ndarray, text: bytes, first_line: int, end: int):
         self._path, self._layout, self._end = path, layout, end
         self._text = text
         self._bytes = table[np.frombuffer(text, np.uint8)]

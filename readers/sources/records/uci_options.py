@@ -38,7 +38,7 @@ class UCIReaderOptions(RecordOrder):
     """The block of UCIFastReader."""
 
     file: Path | None = option(None, "text with a record on each line, of the blocks that name none", own=True)
-    delimiters: str = option("", "characters between values, besides blanks, tabs and commas", cntk="customDelimiter")
+    delimiters: str = option("", "characters that separate columns, besides blanks and tabs", cntk="customDelimiter")
     decimal_point: str = option(".", "character of decimal fractions", cntk="customDecimalPoint")
     one_line_per_file: bool = option(
         False, "one file per record, which is not supported", check=lambda given: not given, expected="false"
@@ -86,8 +86,12 @@ class LabelKindOptions(Options):
 class UCILabelOptions(UCIBlockOptions):
     """A block of labels."""
 
-    dim: int = option(1, "columns of numbers, with {kind}=regression", unit="columns", least=0)
-    type: Literal["category", "regression", "none", "real"] = option("real", "what the columns contain", own=True)
+    dim: int | None = option(  # type: ignore[assignment]  # not required here
+        None, "number of columns, with labelType=regression; a class has one column", unit="columns", least=0
+    )
+    type: Literal["category", "regression", "none", "real"] = option(  # type: ignore[assignment]  # more than of features
+        "real", "what the columns contain", own=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +194,7 @@ class LabelMap:
 
     def finish(self) -> None:
         """Write the mapping file if it is new."""
-        if self.grows and self.is_written:
+        if self.grows and self.is_written and self.path is not None:
             write_lines(self.path, self._ids)
             self.grows = False
 
@@ -275,11 +279,12 @@ def _open_block(name: str, block: Config, write: bool, warnings: list[str]) -> U
         )
     if kind != "category":
         with located_faults(block):
-            options.require("dim", options.dim > 0, f"is {options.dim}; expected at least 1 columns")
+            options.require("dim", options.dim is not None, "is missing; expected the number of columns")
+            options.require("dim", options.dim > 0, f"is {options.dim}; expected at least 1 column")
         return UCIStream(name, options.file, options.start, options.dim, block.where("dim"))
     with located_faults(block):
-        expected = "1, the column of a label; {kind}=regression allows several columns of numbers"
-        options.require("dim", options.dim <= 1, f"is {options.dim}; expected {expected}")
+        expected = "1, the column of a label; labelType=regression allows several columns of numbers"
+        options.require("dim", options.dim in (None, 0, 1), f"is {options.dim}; expected {expected}")
     return UCIStream(name, options.file, options.start, 1, block.where("labelDim"), label_map(block))
 
 

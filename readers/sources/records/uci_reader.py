@@ -11,7 +11,7 @@ than the memory.
 Source: CNTK book 3.4.1.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -102,6 +102,7 @@ def cached_columns(options: UCIOptions, write: bool, progress: Progress | None =
     write: use the existing cache without making one.  Raises ConfigError if another file is in its place.
     """
     path = options.block.cache
+    assert path is not None
     if path.exists():
         if not is_cache(path):
             raise ConfigError(f"{path}: is not a record cache; expected one, or no file at wfile")
@@ -144,6 +145,7 @@ def _settings(options: UCIOptions) -> dict[str, str]:
 def _out_of_date(cache: RecordCache, options: UCIOptions) -> str:
     """Return why a cache does not represent the text; "" if it does, and then use the labels of the cache."""
     known = {stream.name: stream for stream in cache.streams}
+    labelled: list[tuple[UCIStream, LabelMap, Sequence[str], int]] = []
     for stream in options.streams:
         found = known.get(stream.name)
         if found is None or (found.start, found.dim) != (stream.start, stream.dim):
@@ -156,14 +158,15 @@ def _out_of_date(cache: RecordCache, options: UCIOptions) -> str:
             return describe(fault)
         if cache.sources[found.file] != now:
             return f"{stream.file} has changed since"
+        if stream.labels is not None and found.num_classes is not None:
+            labelled.append((stream, stream.labels, found.labels, found.num_classes))
     if cache.settings != _settings(options):
         return "customDelimiter or customDecimalPoint has changed since"
-    labelled = [(stream, known[stream.name]) for stream in options.streams if stream.labels is not None]
-    for stream, found in labelled:
-        if not stream.labels.fits(found.labels, found.num_classes):
+    for stream, label_map, names, num_classes in labelled:
+        if not label_map.fits(names, num_classes):
             return f"the labels of {stream.name} have changed since"
-    for stream, found in labelled:
-        stream.labels.adopt(found.labels, found.num_classes)
+    for stream, label_map, names, num_classes in labelled:
+        label_map.adopt(names, num_classes)
         stream.finish()
     return ""
 
@@ -199,13 +202,14 @@ class _FileColumns:
         self._streams = [stream for stream in options.streams if stream.file == file]
         numbers: list[int] = []
         labels: list[int] = []
-        self._place: dict[str, slice | int] = {}
+        self._columns: dict[str, slice] = {}  # of numbers, by stream
+        self._label_column: dict[str, int] = {}
         for stream in self._streams:
             if stream.labels is None:
-                self._place[stream.name] = slice(len(numbers), len(numbers) + stream.dim)
+                self._columns[stream.name] = slice(len(numbers), len(numbers) + stream.dim)
                 numbers.extend(range(stream.start, stream.start + stream.dim))
             else:
-                self._place[stream.name] = len(labels)
+                self._label_column[stream.name] = len(labels)
                 labels.append(stream.start)
         layout = UCILayout(numbers, labels, options.block.delimiters, options.block.decimal_point)
         self._file, self._progress = file, progress
@@ -229,10 +233,10 @@ class _FileColumns:
         return taken
 
     def _values(self, stream: UCIStream, block: UCIBlock) -> np.ndarray:
-        place = self._place[stream.name]
         if stream.labels is None:
-            return np.ascontiguousarray(block.numbers[:, place])
-        return stream.labels.classes(block.labels[place], lambda record: f"{self._file}:{block.lines[record]}")
+            return np.ascontiguousarray(block.numbers[:, self._columns[stream.name]])
+        labels = block.labels[self._label_column[stream.name]]
+        return stream.labels.classes(labels, lambda record: f"{self._file}:{block.lines[record]}")
 
 
 def create_label_maps(config: Config, progress: Progress | None = None) -> list[tuple[LabelMap, bool]]:
@@ -248,7 +252,8 @@ def create_label_maps(config: Config, progress: Progress | None = None) -> list[
     found = [(label_map, label_map.grows) for label_map in maps]
     options.streams = [one for one in options.streams if one.labels is not None and one.labels.grows]
     for stream in options.streams:
-        stream.labels.limit = 0
+        if stream.labels is not None:
+            stream.labels.limit = 0
     if options.streams:
         read_columns(options, progress)
     return found

@@ -72,7 +72,7 @@ class LMSequenceOptions(SentenceOrder):
         super().__post_init__()
         if self.mode == "nce":
             self.require("noise", self.noise is not None, "is missing; expected it beside {mode}=nce")
-            self.require("noise", self.noise >= 1, f"is {self.noise}; expected at least 1")
+            self.require("noise", self.noise is not None and self.noise >= 1, f"is {self.noise}; expected at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ class LMSequenceReader(SentenceReader):
         ids, lengths, keys = self._read(config, options, words)
         table = class_table(words) if mode == "class" else None
         given = (output,), ids[1:], rows[outer], outer.where(), table
-        if mode == "nce":
+        if mode == "nce" and options.noise is not None:
             with located_faults(config):
                 expected = f"expected 1 to {len(words)}, the number of words"
                 options.require("noise", options.noise <= len(words), f"is {options.noise}; {expected}")

@@ -13,7 +13,6 @@ its block and that of the block of features, or `features`.  Labels are one-hot,
 Source: CNTK book 3.4.4, 7.4.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -55,7 +54,9 @@ class LUSequenceOptions(SentenceOrder):
     context: tuple[int, ...] = option(
         (0,), "distances of the words that the network gets for each word: 0 is the word itself", cntk="wordContext"
     )
-    word_map: Path | None = option(None, "word that stands for each word of the text", cntk="wordmap")
+    word_map: Path | None = option(
+        None, "file of lines `word token`: the token that stands for each word, with usewordmap", cntk="wordmap"
+    )
     equal_length: bool = option(True, "whether only sentences of equal length are side by side")
     multi_pass: bool = option(
         False, "several sweeps in an epoch, which are not supported", cntk="dataMultiPass",
@@ -81,7 +82,7 @@ class LULabelOptions(Options):
 
     token: Path = option(help="the words or labels, one on each line")
     mode: Literal["plain", "class"] = option("plain", "whether each label has its class behind it", own=True)
-    use_word_map: bool = option(False, "replace the words of the text by those of wordmap", cntk="usewordmap")
+    use_word_map: bool = option(False, "know only the words in wordmap", cntk="usewordmap")
     begin: str = option("", "word that begins a sentence", cntk="beginSequence beginingSequence")
     end: str = option("", "word, or label, that ends a sentence", cntk="endSequence")
     kind: Literal["category"] = option("category", "what the labels are", cntk="labelType", own=True)
@@ -182,6 +183,7 @@ class LUSequenceReader(SentenceReader):
             source = {}
             with located_faults(config):
                 options.require("word_map", path is not None, "is missing; expected it beside usewordmap=true")
+            assert path is not None
             with naming(config, "wordmap"):
                 lines = read_lines(path)
             for number, line in enumerate(lines, 1):
@@ -258,7 +260,8 @@ def _in_context(ids: np.ndarray, lengths: list[int], context: Sequence[int]) -> 
     ends = np.repeat(np.cumsum(lengths, dtype=np.int64), lengths)
     begins = ends - np.repeat(lengths, lengths).astype(np.int64)
     places = np.arange(len(ids)) + np.array(context)[:, None]
-    return ids[np.clip(places, begins, ends - 1)]
+    in_context: np.ndarray = ids[np.clip(places, begins, ends - 1)]
+    return in_context
 
 
 def _read_tokens(block: Config, options: LULabelOptions) -> list[VocabularyWord]:
@@ -275,7 +278,7 @@ def _read_tokens(block: Config, options: LULabelOptions) -> list[VocabularyWord]
     return tokens
 
 
-def read_classed_tokens(path: str | os.PathLike) -> list[VocabularyWord]:
+def read_classed_tokens(path: str | Path) -> list[VocabularyWord]:
     """Return the tokens of a list of lines `token class`, up to the first blank line.
 
     The tokens of a class are adjacent, and the numbers of the classes ascend.  Raises FormatError.
@@ -300,7 +303,7 @@ def read_classed_tokens(path: str | os.PathLike) -> list[VocabularyWord]:
     return tokens
 
 
-def read_tokens(path: str | os.PathLike) -> dict[str, int]:
+def read_tokens(path: str | Path) -> dict[str, int]:
     """Return token -> number of a list with one token per line, up to the first blank line.  Raises FormatError."""
     tokens: dict[str, int] = {}
     for number, line in enumerate(read_lines(path), 1):

@@ -1,7 +1,7 @@
 """Noise words for noise-contrastive estimation, drawn from the unigram distribution of the vocabulary."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from zlib import crc32
 
 import numpy as np
@@ -69,7 +69,7 @@ class Noise:
 class NoiseStream(WordStream):
     """Labels with noise words; see Noise.labels."""
 
-    noise: Noise | None = None
+    noise: Noise = field(kw_only=True)
 
     @property
     def dim(self) -> int:

@@ -14,6 +14,7 @@ from readers.errors import ConfigError, FormatError
 from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Minibatch, Reader, check_epoch
 from readers.minibatches.randomisation import ChunkPlan
+from readers.minibatches.sequence_layout import SequenceLayout
 from readers.minibatches.sequence_packing import pack_whole
 from readers.minibatches.sequence_pairs import PairLayout
 from readers.sources.frames.utterance_minibatches import UtteranceOrder
@@ -57,21 +58,13 @@ class PairReader(Reader):
 
     def __init__(self, encoder: Reader, decoder: Reader, seed: int = 0):
         super().__init__()
-        for title, reader in (("encoderReader", encoder), ("decoderReader", decoder)):
-            if not isinstance(reader, SentenceReader):
-                raise ConfigError(
-                    f"{title}: {type(reader).__name__}; expected LMSequenceReader or LUSequenceReader, whose sentences "
-                    "can be paired"
-                )
-            if getattr(reader, "noise", None) is not None:
-                raise ConfigError(f"{title}: mode=nce; expected mode=class or softmax, for pairs of sentences")
-        self.encoder, self.decoder = encoder, decoder
+        self.encoder, self.decoder = _pairable(encoder, "encoderReader"), _pairable(decoder, "decoderReader")
         self.warnings = [*encoder.warnings, *decoder.warnings]
         self._sources, self._targets = self._match()
-        self._lengths = decoder.lengths[self._targets]
-        shuffle = decoder.order.shuffle
+        self._lengths = self.decoder.lengths[self._targets]
+        shuffle = self.decoder.order.shuffle
         self._order = UtteranceOrder(ChunkPlan(np.array([0, len(self._lengths)]), 1, seed, shuffle), self._lengths)
-        self.parallel = Schedule(max(1, count) for count in decoder.order.parallel)
+        self.parallel = Schedule(max(1, count) for count in self.decoder.order.parallel)
 
     def _match(self) -> tuple[np.ndarray, np.ndarray]:
         """Return (K,) the numbers of the sources, and (K,) those of their targets."""
@@ -79,11 +72,11 @@ class PairReader(Reader):
         lost = {name for reader in (self.encoder, self.decoder) for name, _ in reader.skipped}
         self.skipped = [*self.encoder.skipped, *self.decoder.skipped]
         pairs = [(number, targets[place]) for place, number in sources.items() if place in targets]
-        for mine, others, reader, title in (
+        for numbers, others, reader, title in (
             (sources, targets, self.encoder, "target"),
             (targets, sources, self.decoder, "source"),
         ):
-            for place, number in mine.items():
+            for place, number in numbers.items():
                 if place not in others and reader.keys[number] not in lost:
                     self.skipped.append((reader.keys[number], f"{reader.keys[number]}: no {title} sentence"))
         if not pairs:
@@ -146,8 +139,10 @@ class PairReader(Reader):
         """Return the minibatch of some pairs, given by number, each in its own slot."""
         source = side_by_side(self.encoder, self._sources[pairs])
         target = side_by_side(self.decoder, self._targets[pairs])
+        assert isinstance(source.layout, SequenceLayout)
+        assert isinstance(target.layout, SequenceLayout)
         return Minibatch(
-            {ENCODER + name: matrix for name, matrix in source.matrices.items()} | target.matrices,
+            {**{ENCODER + name: matrix for name, matrix in source.matrices.items()}, **target.matrices},
             {ENCODER + name: numbers for name, numbers in source.classes.items()} | target.classes,
             target.num_frames,
             PairLayout(source.layout, target.layout),
@@ -161,6 +156,17 @@ class PairReader(Reader):
     def close(self) -> None:
         self.encoder.close()
         self.decoder.close()
+
+
+def _pairable(reader: Reader, title: str) -> SentenceReader:
+    if not isinstance(reader, SentenceReader):
+        raise ConfigError(
+            f"{title}: {type(reader).__name__}; expected LMSequenceReader or LUSequenceReader, whose sentences can be "
+            "paired"
+        )
+    if isinstance(reader, LMSequenceReader) and reader.noise is not None:
+        raise ConfigError(f"{title}: mode=nce; expected mode=class or softmax, for pairs of sentences")
+    return reader
 
 
 def _places(reader: SentenceReader) -> dict[int, int]:

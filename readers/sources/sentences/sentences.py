@@ -267,7 +267,7 @@ class SentenceReader(Reader):
             begin = self._first[sentences[sequence]] + first
             frames[step : step + count, slot] = np.arange(begin, begin + count)
         flat, gaps = frames.reshape(-1), layout.gap_columns
-        classes = {}
+        classes: dict[str, np.ndarray] = {}
         for stream in self._streams:
             if len(stream.ids) == 1 and stream.is_label:
                 numbers = stream.ids[0][flat]
@@ -276,11 +276,11 @@ class SentenceReader(Reader):
                 classes |= dict.fromkeys(stream.names, numbers)
         return Minibatch(self._matrices(flat, gaps), classes, layout.num_frames, layout)
 
-    def _matrices(self, frames: np.ndarray, gaps: np.ndarray | None) -> dict[str, np.ndarray]:
-        found: dict[str, np.ndarray] = {}
+    def _matrices(self, frames: np.ndarray, gaps: np.ndarray | None) -> dict[str, np.ndarray | Indicators]:
+        matrices: dict[str, np.ndarray | Indicators] = {}
         for stream in self._streams:
-            found |= dict.fromkeys(stream.names, stream.matrix(frames, gaps))
-        return found
+            matrices |= dict.fromkeys(stream.names, stream.matrix(frames, gaps))
+        return matrices
 
 
 def input_names(block: str, features: str, output: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from readers.config.options import OptionFault
 def test_a_channel_is_a_number_or_the_mean_of_all():
     assert [AudioFileOptions(channel=channel).channel for channel in ("1", 1, "mix", None)] == [1, 1, "mix", None]
     for channel in ("left", "-1", -1, ""):
-        with pytest.raises(OptionFault, match=rf"channel is {channel}; expected a number from 0, or mix"):
+        with pytest.raises(OptionFault, match=rf"channel is {channel!r}; expected a number from 0, or mix"):
             AudioFileOptions(channel=channel)
 
 

@@ -85,3 +85,8 @@ def test_an_option_of_a_group_is_named_in_helps_and_faults():
     with pytest.raises(OptionFault, match=r"^words is given beside loop$") as caught:
         Outer(loop=True, inner=Inner(words="c"))
     assert caught.value.message("flag") == "--words is given beside --loop"
+
+
+def test_the_docstring_names_the_fault_of_a_value_out_of_range():
+    assert Inner.__doc__.endswith("\n\nRaises\n------\nOptionFault\n    For a value out of range.\n")
+    assert Inner.__doc__.startswith("A group.\n\nParameters\n----------\nwords : Path | None\n    List of words.")

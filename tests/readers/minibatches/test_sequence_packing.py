@@ -21,7 +21,7 @@ def read_columns(minibatches, lengths) -> dict[int, list[int]]:
     for layout, pieces in minibatches:
         held = np.full((layout.num_steps, layout.num_sequences, 2), -1)
         for piece in pieces:
-            for k in range(piece.count):
+            for k in range(piece.num_frames):
                 assert held[piece.step + k, piece.slot, 0] == -1  # nothing else is there
                 held[piece.step + k, piece.slot] = piece.sequence, piece.first + k
         for slot in range(layout.num_sequences):
@@ -50,7 +50,7 @@ def test_whole_sequences_are_there_once_in_order(lengths, parallel):
     for layout, pieces in minibatches:
         assert layout.num_sequences <= parallel
         assert not layout.gaps.all(axis=1).any()
-        assert all(piece.first == 0 and piece.count == lengths[piece.sequence] for piece in pieces)
+        assert all(piece.first == 0 and piece.num_frames == lengths[piece.sequence] for piece in pieces)
 
 
 @given(LENGTHS, PARALLEL, st.integers(1, 15))
@@ -77,14 +77,14 @@ def test_frames_ahead_follow_each_piece_as_context(lengths, parallel, num_steps,
         assert (layout.num_kept, layout.num_frames) == (before.num_steps, before.num_frames)
         for marks in ("starts", "ends", "gaps"):
             assert (getattr(layout, marks)[: layout.num_kept] == getattr(before, marks)).all()
-        going_on = {piece.slot: piece for piece in kept if piece.step + piece.count == num_steps}
+        going_on = {piece.slot: piece for piece in kept if piece.step + piece.num_frames == num_steps}
         expected = []
         for sequence, first, count, slot, _ in going_on.values():
             if ahead and (left := lengths[sequence] - first - count):
                 expected.append(SequencePiece(sequence, first + count, min(ahead, left), slot, num_steps))
-                assert layout.ends[num_steps + expected[-1].count - 1, slot] == (left <= ahead)
+                assert layout.ends[num_steps + expected[-1].num_frames - 1, slot] == (left <= ahead)
         assert sorted(pieces[len(kept) :]) == sorted(expected)
-        assert layout.num_context == max((piece.count for piece in expected), default=0)
+        assert layout.num_context == max((piece.num_frames for piece in expected), default=0)
         counted = ~layout.gap_columns if layout.gap_columns is not None else np.ones(layout.num_columns, bool)
         assert counted.sum() == layout.num_frames
 

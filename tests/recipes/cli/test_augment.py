@@ -150,7 +150,7 @@ def test_a_second_run_keeps_the_copies(corpus):
             "--states is given with --speed; expected --config too,",
         ),
         (("--volume", "2", "--states", "words.mlf"), "words.mlf: no alignment of any recording; expected an entry"),
-        (("--speed", "0.9", "--channel", "left"), "--channel is left; expected a number from 0, or mix"),
+        (("--speed", "0.9", "--channel", "left"), "--channel is 'left'; expected a number from 0, or mix"),
         (("--speed", "0.9", "-j", "0"), "command line: --workers is 0; expected at least 1"),
         (("--speed", "0.9", "-C", "net.cntk"), "net.cntk:"),
         (("--speed", "0.9", "--out", "train.mlf"), "train.mlf"),

@@ -327,6 +327,11 @@ def test_packed_files_may_stand_beside_plain_ones(tiny):
         ("features=[framesPerVector=0]", "framesPerVector is 0; expected at least 1"),
         ("labels=[labelType=regression]", "labelType is 'regression'; expected category"),
         ("labels=[labelDim=0]", "labelDim is 0; expected at least 1"),
+        ("labels=[mlfFile=]", "reader.labels.mlfFile is empty; expected a file"),
+        (
+            "labels=[labelToTargetMappingFile=x]",
+            "labels.targetDim is missing; expected it beside labelToTargetMappingFile",
+        ),
         ("more=[mlfFlie=x]", "block reader.more has none of scpFile, mlfFile, mlfFileList.*did you mean mlfFile"),
     ],
 )

@@ -136,6 +136,7 @@ def test_the_limit_of_utterances_counts_outside_of_frame_mode(corpus):
         ("denlats=[rx=a]", "", "", "reader.denlats needs Kaldi's lattices"),
         ("", "featureTransform=nnet", "", "featureTransform is 'nnet'; expected NO_FEATURE_TRANSFORM"),
         ("", "rx=none", "", "reader.features.rx: none: No such file"),
+        ("", "rx=", "", "reader.features.rx is missing; expected a file, beside scpFile"),
         ("", "rx=$x$/counts", "", "counts: 'set/u0 5.nset/u1 2.*; expected ark:FILE or scp:FILE"),
         ("targets_delay=-1", "", "", "targets_delay is -1; expected at least 0 frames"),
         ("", "scpFile=$x$/twice", "", "twice: 'a' is repeated; expected each utterance once"),

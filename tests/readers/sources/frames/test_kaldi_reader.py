@@ -141,6 +141,7 @@ def test_missing_and_odd_utterances_are_skipped_by_name(corpus):
         ({"features": "dim=15;scpFile=DIR/nix"}, r"k.cntk:4: reader.features.scpFile: .*nix: No such file"),
         ({"features": "dim=16;scpFile=DIR/features.kaldi"}, r"k.cntk:4: dim of features is 16, but "
                                                              r".*features.ark:7 has 3 values per frame; expected 3 "),
+        ({"plp": "dim=2;arkFile="}, r"reader.plp.scpFile is empty; expected it or arkFile"),
         ({"labels": "labelDim=4"}, r"block reader.labels has none of scpFile, arkFile, aliFile, aliScpFile, mlfFile"),
         ({"labels": "labelDim=4;aliFile=DIR/other.txt"}, r"other.txt: no labels for any of 5 utterances; .*'set/u0'"),
         ({"plp": "dim=3;arkFile=DIR/mixed.ark"}, r"mixed.ark:\d+: kind USER, 2 values.*; expected kind USER, 3 values"),

@@ -172,6 +172,8 @@ def test_none_labels_are_not_read(data):
         ("", "features=[dim=3]", r"data.txt:1: 'two' in column 2, counted from 0; expected a number"),
         ("", "features=[dim=2;start=4]", r"data.txt:1: 4 columns; expected at least 6, for start and dim"),
         ("", "features=[dim=0]", r"u.cntk:5: reader.features.dim is 0; expected at least 1"),
+        ("", "labels=[labelType=regression]", r"u.cntk:5: reader.labels.dim is missing; expected the number of col"),
+        ("", "labels=[labelType=regression;dim=0]", r"u.cntk:5: reader.labels.dim is 0; expected at least 1 column"),
         ("", "features=[start=0]", r"u.cntk:5: block reader.features has neither dim nor one of labelMappingFile"),
         ("", "features=[dim=2]\nmore=[dim=1;file=DIR/three.txt]", r"three.txt: 3 records; expected the number of"),
         ("", "features=[dim=2;file=DIR/empty.txt]", r"empty.txt: no records; expected one on each line"),

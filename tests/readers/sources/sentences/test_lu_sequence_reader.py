@@ -203,6 +203,12 @@ def test_lines_without_a_label_are_named(make):
         ("", BLOCKS.replace("{0}/out", "{0}/text"), "a b\n", r"text:1: 'a b'; expected one token"),
         ("", BLOCKS.replace("{0}/out", "{0}/text"), "\n", "text: no tokens; expected one per line"),
         (
+            "",
+            BLOCKS.replace("labelIn=[", "labelIn=[usewordmap=true;"),
+            "",
+            "reader.wordmap is missing; expected it beside usewordmap=true",
+        ),
+        (
             "wordmap={0}/text",
             BLOCKS.replace("labelIn=[", "labelIn=[usewordmap=true;"),
             "a\n",

@@ -43,7 +43,7 @@ def broken(made, tmp_path):
         "half a graph": ({"graph": tmp_path / "cut.dg"}, "expected .*; the file is damaged, compile it again"),
         "graph as text": ({"graph": tmp_path / "text.dg"}, "expected a compiled decoding graph"),
         "no such graph": ({"graph": tmp_path / "none"}, "none: No such file"),
-        "words unknown": ({"lm": rewrite(made, tmp_path / "no_x", no_word_x)}, "1 word not in the"),
+        "words unknown": ({"lm": rewrite(made, tmp_path / "no_x", no_word_x)}, "not in the language model"),
         "ARPA line": ({"lm": rewrite(made, tmp_path / "bad", lambda s: s.replace("-0.6 Y", "x Y"))}, "bad:9: 'x' in"),
         "chunks": ({"chunks": "0:1"}, "--chunks: '0:1'; expected frames per chunk and frames of look-ahead"),
         "even window": ({"dnn_window_size": 2}, r"window of 2 frames \(-dnn_window_size\); expected an odd number"),
