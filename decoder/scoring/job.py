@@ -125,10 +125,11 @@ def score_files(
     def errors_of(words: Mapping[str, list[str]]) -> ScoringResult:
         return score(references, words, PENALTIES[options.penalties], fold, ignore, runner, progress)
 
+    other_words = read_words(options.compare, hypothesis_level, options.text, files) if options.compare else None
     results = errors_of(hypotheses)
-    if options.compare is None:
+    if other_words is None:
         return ScoreResult(results, _report(results))
-    other = errors_of(read_words(options.compare, hypothesis_level, options.text, files))
+    other = errors_of(other_words)
     if len(other.missing) == len(references):
         raise FormatError(
             f"{options.compare}: none of the {len(references)} utterances; expected those of the reference"

@@ -242,6 +242,14 @@ def test_boundaries_refuse_what_only_words_have(mlf, capsys):
         assert capsys.readouterr().err == f"error: command line: {fault}\n"
 
 
+def test_a_broken_file_to_compare_is_found_before_words_are_aligned(mlf, tmp_path):
+    options = ScoreOptions(reference=mlf("ref", a="X"), hypothesis=mlf("hyp", a="X"), compare=tmp_path / "none")
+    steps = []
+    with pytest.raises(FileNotFoundError):
+        score_files(options, progress=lambda *step, **figures: steps.append(step))
+    assert steps == []
+
+
 def test_a_job_scores_files_without_a_command(mlf):
     options = ScoreOptions(reference=mlf("ref", a="X Y", b="Z"), hypothesis=mlf("hyp", a="X X"), present=True)
     lines = []
