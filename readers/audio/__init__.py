@@ -11,6 +11,7 @@ __all__, __getattr__ = face(
         "audio_file": ["read_audio", "write_sphere"],
         "audio_stream": ["AudioStream", "open_audio"],
         "header": ["AudioHeader", "read_audio_header"],
+        "options": ["AudioFileOptions", "ChannelOptions"],
         "parts": ["AudioPart", "audio_part"],
         "raw": ["RawFormat"],
         "resampling": ["Resampler", "resample"],

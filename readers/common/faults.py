@@ -10,6 +10,7 @@ import contextlib
 import errno
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from readers.errors import ArgonautError
 
@@ -94,3 +95,21 @@ def is_shortage(fault: OSError) -> bool:
 def counted(number: int, singular: str) -> str:
     """Return the number with its noun: `1 file`, `2 files`."""
     return f"{number} {singular}{'' if number == 1 else 's'}"
+
+
+def one_line(fault: Exception) -> str:
+    """Return the message without line breaks; for an OSError with a file name, `file: reason`."""
+    if isinstance(fault, OSError) and fault.filename is not None:
+        return f"{fault.filename}: {os_reason(fault)}"
+    if isinstance(fault, FileNotFoundError) and not _in_a_directory():
+        return "the current directory has been deleted; expected one that exists; change to another directory"
+    return " ".join(str(fault).split())
+
+
+def _in_a_directory() -> bool:
+    """Whether the current directory exists."""
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True

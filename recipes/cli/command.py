@@ -14,7 +14,7 @@ from recipes.cli.console import progress_display, show_losses
 from recipes.cli.flags import add_flags, options_from
 from recipes.cli.machines import check_machines, open_cluster, open_process_runner, open_runner, scheduler_address
 
-Machines = Literal["", "threads", "processes"]
+Machines = Literal["", "threads", "processes", "cores"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,23 @@ class ProcessOptions(MachineOptions):
     unit: str = given("processes")
 
 
-MACHINES: Mapping[str, type[MachineOptions]] = {"threads": MachineOptions, "processes": ProcessOptions}
+@dataclass(frozen=True, kw_only=True)
+class CoreOptions(ProcessOptions):
+    """Where a command works: in processes, one per core by default, or on a Dask cluster."""
+
+    workers: int | None = option(None, "number of processes (default: one per core)", flag="-j --workers")
+
+
+@dataclass(frozen=True)
+class NoOptions(Options):
+    """Options of a command that has none, or only actions."""
+
+
+MACHINES: Mapping[str, type[MachineOptions]] = {
+    "threads": MachineOptions,
+    "processes": ProcessOptions,
+    "cores": CoreOptions,
+}
 
 
 @dataclass(frozen=True)
@@ -61,12 +77,17 @@ class Console:
     machines: MachineOptions = field(default_factory=MachineOptions)
 
     @contextlib.contextmanager
-    def runner(self) -> Iterator[Any]:
-        """Yield the Runner that -j and --scheduler ask for, and close it."""
+    def runner(self, open_here: Callable[[int | None], Any] | None = None) -> Iterator[Any]:
+        """Yield the Runner that -j and --scheduler ask for, and close it.
+
+        open_here: returns a Runner on this machine, given the number of -j, in place of the usual ones.
+        """
         machines = self.machines
         check_machines(machines, machines.unit.removesuffix("es" if machines.unit == "processes" else "s"))
         if machines.scheduler:
             runner = open_cluster(machines.scheduler)
+        elif open_here:
+            runner = open_here(machines.workers)
         else:
             runner = (open_process_runner if machines.unit == "processes" else open_runner)(machines)
         with contextlib.closing(runner):
@@ -108,9 +129,14 @@ class Console:
         return report.exit_status
 
 
+def add_verbose(parser: argparse.ArgumentParser, default: int | str = 0) -> None:
+    """Add -v to the parser of a command or of an action."""
+    parser.add_argument("-v", "--verbose", action="count", default=default, help="print more details")
+
+
 @dataclass(frozen=True)
 class Command:
-    """A command: its options, and the function that calls the job.
+    """A command: its options and the function that calls the job, or its actions, such as those of `argonaut lm`.
 
     Parameters
     ----------
@@ -119,30 +145,52 @@ class Command:
     run : callable
         Takes the options and a Console, and returns the exit status.
     machines : str
-        What -j counts, threads or processes; "" without -j and --scheduler.
+        What -j counts: threads, processes, or processes of which there is one per core by default ("cores"); "" without
+        -j and --scheduler.
     mixed : bool
         Whether options may stand between positional arguments.
+    epilog : str
+        End of the help.
+    help : str
+        What an action does, as in "estimate an n-gram model".
+    actions : tuple of Command
+        Instead of options and run.
     """
 
     name: str
-    options: type[Options]
-    run: Callable[[Any, Console], int]
+    options: type[Options] = NoOptions
+    run: Callable[[Any, Console], int] = lambda options, console: 0
     machines: Machines = ""
     mixed: bool = False
+    epilog: str = ""
+    help: str = ""
+    actions: "tuple[Command, ...]" = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the flags of the command to a parser."""
+        """Add the flags or the actions of the command to a parser."""
+        parser.epilog = self.epilog or None
+        if self.actions:
+            parsers = parser.add_subparsers(metavar="ACTION", required=True)
+            for action in self.actions:
+                title = f"{action.help[:1].upper()}{action.help[1:]}."
+                description = f"{title}  `argonaut {self.name} --help` shows worked examples."
+                action_parser = parsers.add_parser(action.name, help=action.help, description=description)
+                action_parser.set_defaults(action=action)
+                add_verbose(action_parser, argparse.SUPPRESS)  # a number would replace that of -v before the action
+                action.add_arguments(action_parser)
         add_flags(parser, self.options)
         if self.machines:
             add_flags(parser.add_argument_group("machines"), MACHINES[self.machines], "machines.")
 
     def __call__(self, arguments: argparse.Namespace) -> int:
-        """Run the command with parsed arguments, and return the exit status."""
+        """Run the command, or its action, with parsed arguments, and return the exit status."""
+        if self.actions:
+            return arguments.action(arguments)
         kind = MACHINES.get(self.machines, MachineOptions)
         console = Console(self.name, arguments.verbose, options_from(arguments, kind, "machines."))
         options = options_from(arguments, self.options)
         if arguments.verbose:
             for declared, value in options.changed():
-                if not declared.required:
+                if not declared.required and declared.flag.startswith("-"):
                     print(f"{declared.flag} is {value}, not {declared.default!r}: command line", file=sys.stderr)
         return self.run(options, console)

@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from readers.common import faults
 from readers.common.environment import CompilationNotes, compilation
-from readers.common.faults import os_reason
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
 from readers.config.options import OptionFault
@@ -149,25 +149,12 @@ def is_interrupted(status: int) -> bool:
 
 def one_line(fault: Exception) -> str:
     """Return the message without line breaks, and options as flags; for an OSError with a file name, `file: reason`."""
-    if isinstance(fault, OSError) and fault.filename is not None:
-        return f"{fault.filename}: {os_reason(fault)}"
-    if isinstance(fault, FileNotFoundError) and not _in_a_directory():
-        return "the current directory has been deleted; expected one that exists; change to another directory"
-    return _with_flags(" ".join(str(fault).split()))
+    return _with_flags(faults.one_line(fault))
 
 
 def _with_flags(text: str) -> str:
     """Return a message of the library that names options as flags."""
     return _OPTION.sub(lambda option: f"--{option[1].replace('_', '-')}", text)
-
-
-def _in_a_directory() -> bool:
-    """Whether the current directory exists."""
-    try:
-        Path.cwd()
-    except OSError:
-        return False
-    return True
 
 
 def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object = "") -> list[str]:

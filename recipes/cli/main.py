@@ -1,14 +1,15 @@
 """`argonaut`: dispatch to the commands.
 
-A command is a module of this package with `add_arguments(parser)` and `run(arguments) -> exit status`.  It is imported
-only when it is called, so that `--help` answers at once.  `cntk` and `argon` parse their own arguments, because they
-keep the command lines of the CNTK book.
+A command is a module of this package with a `COMMAND`, or with `add_arguments(parser)` and `run(arguments) -> exit
+status`.  It is imported only when it is called, so that `--help` answers at once.  `cntk` and `argon` parse their own
+arguments, because they keep the command lines of the CNTK book.
 """
 
 import argparse
 import importlib
 import sys
 
+from recipes.cli.command import add_verbose
 from recipes.cli.console import quietly, run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import Parser, version_text
@@ -85,7 +86,7 @@ def command_parser(name: str, module) -> argparse.ArgumentParser:
     for each in parser.with_actions():
         default = False if each is parser else argparse.SUPPRESS  # that of an action would replace what is before it
         each.add_argument("-q", "--quiet", action="store_true", default=default, help="print no progress")
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="print more details")
+    add_verbose(parser)
     return parser
 
 

@@ -19,11 +19,13 @@ EXCEPTIONS = {
 
 
 def texts(tree: ast.AST) -> Iterator[ast.Constant]:
-    """Yield the texts of a module that are no docstrings."""
+    """Yield the texts of a module that are neither docstrings nor the flags of declared options."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docstrings = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and _has_text(node)}
+    docstrings = [node.body[0].value for node in ast.walk(tree) if isinstance(node, documented) and _has_text(node)]
+    flags = [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "flag"]
+    no_messages = {id(node) for node in (*docstrings, *flags)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in no_messages:
             yield node
 
 
