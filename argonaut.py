@@ -26,6 +26,7 @@ _HOMES = {
     "readers.audio": ["read_audio"],
     "readers.config.options": ["OptionFault", "Options"],
     "readers.errors": ["ArgonautError"],
+    "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

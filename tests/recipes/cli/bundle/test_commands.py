@@ -12,6 +12,7 @@ from readers.htk.mlf import HEADER, read_mlf
 from readers.htk.slf import read_slf
 from readers.results.timed_words import read_ctm
 from recipes.cli.transcript_files import FORMATS
+from recipes.packing import LAYOUTS, PackOptions, PartOptions, make_bundle
 from tests.recipes.systems.small_system import FIRST_OF_TEST
 
 PACK = (
@@ -79,12 +80,29 @@ def test_parts_that_do_not_fit_are_refused_and_nothing_is_written(change, messag
 def test_an_experiment_that_is_none_is_refused(user):
     assert "audio: none of model/cntkSpeech.dnn" in user.run("pack", "audio", "-o", "x.argo").fault
     assert user.run("pack", "nowhere", "-o", "x.argo").fault == "nowhere: No such file or directory"
-    assert "--model is missing; expected it, or an EXPERIMENT" in user.run("pack", "-o", "x.argo").fault
+    assert "--model is missing; expected it, or an experiment" in user.run("pack", "-o", "x.argo").fault
+
+
+def test_an_experiment_is_packed_with_its_error_rate(user):
+    layout = LAYOUTS["an4"]
+    files = {"model": "model/net", "graph": "graph/graph.dg", "lm": "lm.arpa", "features": "hcopy.config"}
+    for part, source in (files | {"dictionary": "dict", "references": "words.mlf", "hypotheses": "words.mlf"}).items():
+        target = user.root / "exp" / getattr(layout, part)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(user.root / source, target)
+    for table in (user.root / "graph").iterdir():
+        shutil.copy(table, (user.root / "exp" / layout.graph).parent)
+    user.write(f"exp/{layout.tuned}", json.dumps({"chosen": {"acweight": 0.25}, "trials": []}))
+    bundle = make_bundle(PackOptions(experiment="exp", output="exp.argo"))
+    assert [(errors.unit, errors.percent) for errors in bundle.description.errors] == [("WER", 0.0)]
+    assert bundle.description.options["acweight"] == 0.25
+    other = make_bundle(PackOptions(experiment="exp", output="other.argo", parts=PartOptions(lm="lm.arpa")))
+    assert other.description.errors == ()
 
 
 def test_only_the_rate_of_the_training_is_packed(user):
-    assert user.run(*PACK, "--rate", "-5").fault.endswith("--rate -5; expected 1 to 1000000")
-    assert "--rate 8000; expected 16000, with which model/net was trained" in user.run(*PACK, "--rate", "8000").fault
+    assert user.run(*PACK, "--rate", "-5").fault.endswith("--rate is -5; expected 1 to 1000000")
+    assert "--rate is 8000; expected 16000, with which model/net was trained" in user.run(*PACK, "--rate", "8000").fault
     assert not (user.root / "digits.argo").exists()
 
 
