@@ -21,9 +21,14 @@ _HOMES = {
     "decoder.recognizer": [
         "Bundle", "ForcedAligner", "Grammar", "Recognizer", "Transcript", "Word", "pack",
     ],
+    "decoder.recognizer.jobs": [
+        "CalibrateOptions", "CalibrateResult", "LiveResult", "TranscribeOptions", "TranscribeResult",
+        "TranscribedFile", "calibrate", "transcribe", "transcribe_live",
+    ],
+    "decoder.search.hotword_options": ["GuessedHotwordOptions", "HotwordOptions"],
     "decoder.tying": ["StateFiles", "TieOptions", "TieResult", "TreeOptions", "tie"],
     "features": ["FeatureConfig", "hcopy"],
-    "readers.audio": ["read_audio"],
+    "readers.audio": ["AudioFileOptions", "read_audio"],
     "readers.config.options": ["OptionFault", "Options"],
     "readers.errors": ["ArgonautError"],
     "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],

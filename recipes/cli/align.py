@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     from recipes.align.recordings import check_output, recordings_of
     from recipes.align.training import Training
     from recipes.cli.dictionaries import open_dictionary, with_guesses
-    from recipes.cli.transcribe import channel_of
+    from recipes.cli.raw_audio import channel_of
 
     formats = check_options(arguments)
     channel, out = channel_of(arguments.channel), Path(arguments.out)

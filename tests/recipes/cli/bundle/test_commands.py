@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from decoder.recognizer.bundle import Bundle
+from decoder.recognizer.jobs.transcript_files import FORMATS
 from readers.htk.mlf import HEADER, read_mlf
 from readers.htk.slf import read_slf
 from readers.results.timed_words import read_ctm
-from recipes.cli.transcript_files import FORMATS
 from recipes.packing import LAYOUTS, PackOptions, PartOptions, make_bundle
 from tests.recipes.systems.small_system import FIRST_OF_TEST
 
@@ -199,26 +199,32 @@ def test_files_that_fail_are_told_and_the_others_done(here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("speech.wav", f"audio/{FIRST_OF_TEST}.wav", "--format", "srt"), "--format srt for 2 files without -o"),
-        (("speech.wav", "--nbest", "0"), "--nbest 0; expected 1 to 10000"),
-        (("speech.wav", "--nbest", "2", "--format", "srt"), "--nbest with --format srt; expected text or json"),
+        (
+            ("speech.wav", f"audio/{FIRST_OF_TEST}.wav", "--format", "srt"),
+            "--format is srt for 2 files",
+        ),
+        (("speech.wav", "--nbest", "0"), "--nbest is 0; expected 1 to 10000"),
+        (
+            ("speech.wav", "--nbest", "2", "--format", "srt"),
+            "--nbest is given with --format srt; expected text",
+        ),
         (("speech.wav", "folder/../speech.wav", "-o", "out"), "the same name as speech.wav; expected different names"),
         (
             ("speech.wav", "speech.wav", "--format", "ctm"),
             "speech.wav: the same name as speech.wav; expected different",
         ),
-        (("speech.wav", "--channel", "left"), "--channel left; expected a number from 0, or mix"),
-        (("speech.wav", "--encoding", "u8"), "--encoding without --rate; expected the sampling rate, too"),
-        (("speech.wav", "--channels", "2"), "--channels without --rate; expected the sampling rate, too"),
-        (("speech.wav", "--rate", "8000", "--channels", "0"), "0 channels; expected 1 to 1024"),
-        (("speech.wav", "--stream", "--format", "srt"), "--stream with --format srt; expected text or json"),
-        (("speech.wav", "--stream", "--nbest", "2"), "--stream with --nbest; expected only one of them"),
-        (("speech.wav", "folder", "--stream"), "--stream for 3 files; expected one"),
-        (("speech.wav", "--threads", "0"), "--threads 0; expected at least 1"),
-        (("speech.wav", "-o", "dict"), "-o dict: a file; expected a directory"),
-        (("speech.wav", "-o", ""), "an empty file name; expected BUNDLE and AUDIO, and a directory after -o"),
-        (("",), "an empty file name; expected BUNDLE and AUDIO"),
-        (("-", "speech.wav", "-"), "- twice; expected standard input once"),
+        (("speech.wav", "--channel", "left"), "--channel is 'left'; expected a number from 0, or mix"),
+        (("speech.wav", "--encoding", "u8"), "--encoding is given without --rate; expected the sampling rate, too"),
+        (("speech.wav", "--channels", "2"), "--channels is given without --rate; expected the sampling rate, too"),
+        (("speech.wav", "--rate", "8000", "--channels", "0"), "--channels is 0; expected 1 to 1024"),
+        (("speech.wav", "--stream", "--format", "srt"), "--stream is given with --format srt; expected text or json"),
+        (("speech.wav", "--stream", "--nbest", "2"), "--stream is given with --nbest; expected only one of them"),
+        (("speech.wav", "folder", "--stream"), "--stream is given for 3 files; expected one"),
+        (("speech.wav", "--threads", "0"), "--threads is 0; expected at least 1"),
+        (("speech.wav", "-o", "dict"), "--output is dict, a file; expected a directory"),
+        (("speech.wav", "-o", ""), "--output: an empty file name; expected a name"),
+        (("",), "audio is ''; expected a file name"),
+        (("-", "speech.wav", "-"), "audio is - twice; expected standard input once"),
         (("feat",), "feat: no audio files; expected names that end in .wav"),
         (("speech.wav", "--format", "tex"), "'tex' is unknown; did you mean text"),
     ],
