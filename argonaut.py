@@ -32,6 +32,10 @@ _HOMES = {
     "readers.config.options": ["OptionFault", "Options"],
     "readers.errors": ["ArgonautError"],
     "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],
+    "recipes.pictures.job": [
+        "AlignmentPictureOptions", "LatticePictureOptions", "TuningPictureOptions", "plot_alignment", "plot_lattice",
+        "plot_tuning",
+    ],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

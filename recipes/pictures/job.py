@@ -1,0 +1,175 @@
+"""The jobs that draw an alignment below its spectrogram, the trials of a tuning, and the best paths of a lattice."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.common.files import require_writable
+from readers.config.options import Options, option
+from readers.errors import FormatError
+
+Intervals = dict[str, list[tuple[float, float, str]]]  # tier -> (start, end, text), in seconds
+TIERS = {1: ("labels",), 2: ("words", "phones"), 3: ("words", "phones", "states")}  # by number of levels, highest first
+
+
+def is_png(path: Path) -> bool:
+    """Whether a file is named as a PNG file."""
+    return path.suffix.lower() == ".png"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureOptions(Options):
+    """What is drawn, and where."""
+
+    source: Path = option(help="file to draw", flag="source")
+    output: Path = option(
+        help="picture to write", check=is_png, expected="the name of a PNG file", flag="-o --output", metavar="PNG"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignmentPictureOptions(PictureOptions):
+    """Options of the picture of an alignment.
+
+    Raises
+    ------
+    OptionFault
+        Unless one alignment is given, and for options of the other kind.
+    """
+
+    source: Path = option(help="audio file", flag="source")
+    mlf: Path | None = option(None, "alignment, one or several levels")
+    textgrid: Path | None = option(None, "alignment of the whole recording, of any tiers")
+    utterance: str | None = option(None, "entry of the MLF (default: name of the audio file)", metavar="NAME")
+    channel: int | None = option(None, "channel of the audio file, from 0", least=0)
+    states: bool = option(False, "draw the states as well")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("mlf", bool(self.mlf or self.textgrid), "is missing; expected it or {textgrid}")
+        self.require("mlf", not (self.mlf and self.textgrid), "is given beside {textgrid}; expected one")
+        for name in ("utterance", "states") if self.textgrid else ():
+            wrong = "is given with {textgrid}; expected it with {mlf} only"
+            self.require(name, not getattr(self, name), wrong)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningPictureOptions(PictureOptions):
+    """Options of the picture of a tuning."""
+
+    source: Path = option(help="tune.json of a recipe", flag="source")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatticePictureOptions(PictureOptions):
+    """Options of the picture of a lattice."""
+
+    source: Path = option(help="lattice (SLF)", flag="source")
+    links: int = option(100, "number of links drawn at most", least=1)
+
+
+def plot_alignment(options: AlignmentPictureOptions) -> Path:
+    """Draw the spectrogram of a recording with words and phones below it.
+
+    Parameters
+    ----------
+    options : AlignmentPictureOptions
+
+    Returns
+    -------
+    Path
+        The picture, a PNG file.
+
+    Raises
+    ------
+    ArgonautError, OSError
+        For audio or an alignment that cannot be read, and for an alignment without the recording or without times.
+    """
+    from readers.audio import read_audio
+    from recipes.pictures.alignment import draw_alignment
+
+    require_writable(options.output, [options.source, options.mlf, options.textgrid])
+    name = options.utterance or options.source.stem
+    tiers = _tiers_of_textgrid(options.textgrid) if options.textgrid else _tiers_of_mlf(options, name)
+    samples, rate = read_audio(options.source, options.channel)
+    draw_alignment(samples, rate, tiers, options.output, title=name)
+    return options.output
+
+
+def _tiers_of_textgrid(path: Path) -> Intervals:
+    """Return the intervals of each tier of a TextGrid.  Raises FormatError if there are none."""
+    from readers.results.textgrid import read_textgrid
+
+    tiers: Intervals = {}
+    for tier in read_textgrid(path):
+        if not tier.has_points:
+            intervals = ((interval.start, interval.end, interval.text) for interval in tier.intervals)
+            tiers.setdefault(tier.name, []).extend(intervals)
+    if not tiers:
+        raise FormatError(f"{path}: no tier of intervals; expected at least one, such as words")
+    return tiers
+
+
+def _tiers_of_mlf(options: AlignmentPictureOptions, name: str) -> Intervals:
+    """Return the intervals of each level of an entry.  Raises FormatError for a missing entry and one without times."""
+    from readers.htk import read_mlf
+    from recipes.pictures.alignment import tiers_of
+
+    mlf = read_mlf(options.mlf)
+    labels = mlf.lookup(name)
+    if labels is None:
+        raise FormatError(f"{options.mlf}: no entry for {name}; {mlf.expected_entry(name)}, or the option utterance")
+    if not labels or any(label.start is None for label in labels):
+        raise FormatError(f"{mlf.where(name)}: no times; expected an alignment, with start and end of each label")
+    tiers = tiers_of(labels)
+    names = TIERS.get(len(tiers), [f"level {level}" for level in reversed(range(len(tiers)))])
+    return {key: tier for key, tier in zip(names, tiers) if key != "states" or options.states}
+
+
+def plot_tuning(options: TuningPictureOptions) -> Path:
+    """Draw the errors of a tuning over each search option, and over the real-time factor of each beam.
+
+    Parameters
+    ----------
+    options : TuningPictureOptions
+
+    Returns
+    -------
+    Path
+        The picture, a PNG file.
+
+    Raises
+    ------
+    FormatError, OSError
+        For a file that is no result of a tuning.
+    """
+    from recipes.decoding import read_trials
+    from recipes.pictures.tuning import draw_tuning
+
+    require_writable(options.output, [options.source])
+    draw_tuning(read_trials(options.source), options.output)
+    return options.output
+
+
+def plot_lattice(options: LatticePictureOptions) -> Path:
+    """Draw the best paths of a lattice: nodes with their times, words shaded by their posterior probability.
+
+    Parameters
+    ----------
+    options : LatticePictureOptions
+
+    Returns
+    -------
+    Path
+        The picture, a PNG file.
+
+    Raises
+    ------
+    FormatError, OSError
+        For a file that is no lattice.
+    """
+    from readers.htk import read_slf
+    from recipes.pictures.lattice import draw_lattice
+
+    require_writable(options.output, [options.source])
+    draw_lattice(read_slf(options.source), options.output, options.links)
+    return options.output
