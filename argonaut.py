@@ -33,8 +33,7 @@ _HOMES = {
     "readers.errors": ["ArgonautError"],
     "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],
     "recipes.pictures.job": [
-        "AlignmentPictureOptions", "LatticePictureOptions", "TuningPictureOptions", "plot_alignment", "plot_lattice",
-        "plot_tuning",
+        "AlignmentPictureOptions", "LatticePictureOptions", "TuningPictureOptions", "plot",
     ],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

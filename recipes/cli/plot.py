@@ -11,38 +11,26 @@ draws the error on the development set over each search option, and over the rea
 draws the best paths of a lattice: nodes with their times, words shaded by their posterior probability.
 """
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 from recipes.cli.command import Command, Console
 from recipes.pictures.job import (
     AlignmentPictureOptions,
     LatticePictureOptions,
+    PictureOptions,
     TuningPictureOptions,
-    plot_alignment,
-    plot_lattice,
-    plot_tuning,
+    plot,
 )
 
 
-def running(plot: Callable[[Any], Path]) -> Callable[[Any, Console], int]:
-    """Return the function of a command that draws a picture."""
-
-    def run(options: Any, console: Console) -> int:
-        console.log(f"picture: {plot(options)}")
-        return 0
-
-    return run
+def run(options: PictureOptions, console: Console) -> int:
+    console.log(f"picture: {plot(options)}")
+    return 0
 
 
 COMMAND = Command(
     "plot",
     actions=(
-        Command(
-            "align", AlignmentPictureOptions, running(plot_alignment), help="draw a spectrogram with words and phones"
-        ),
-        Command("tuning", TuningPictureOptions, running(plot_tuning), help="draw the trials of a tuning"),
-        Command("lattice", LatticePictureOptions, running(plot_lattice), help="draw the best paths of a lattice"),
+        Command("align", AlignmentPictureOptions, run, help="draw a spectrogram with words and phones"),
+        Command("tuning", TuningPictureOptions, run, help="draw the trials of a tuning"),
+        Command("lattice", LatticePictureOptions, run, help="draw the best paths of a lattice"),
     ),
 )

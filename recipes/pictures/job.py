@@ -1,4 +1,4 @@
-"""The jobs that draw an alignment below its spectrogram, the trials of a tuning, and the best paths of a lattice."""
+"""The job that draws an alignment below its spectrogram, the trials of a tuning, or the best paths of a lattice."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,15 @@ class PictureOptions(Options):
     output: Path = option(
         help="picture to write", check=is_png, expected="the name of a PNG file", flag="-o --output", metavar="PNG"
     )
+
+    @property
+    def inputs(self) -> list[Path | None]:
+        """The files that are read."""
+        return [self.source]
+
+    def draw(self) -> None:
+        """Write the picture."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +60,31 @@ class AlignmentPictureOptions(PictureOptions):
             wrong = "is given with {textgrid}; expected it with {mlf} only"
             self.require(name, not getattr(self, name), wrong)
 
+    @property
+    def inputs(self) -> list[Path | None]:
+        return [self.source, self.mlf, self.textgrid]
+
+    def draw(self) -> None:
+        from readers.audio import read_audio
+        from recipes.pictures.alignment import draw_alignment
+
+        name = self.utterance or self.source.stem
+        tiers = _tiers_of_textgrid(self.textgrid) if self.textgrid else _tiers_of_mlf(self, name)
+        samples, rate = read_audio(self.source, self.channel)
+        draw_alignment(samples, rate, tiers, self.output, title=name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TuningPictureOptions(PictureOptions):
     """Options of the picture of a tuning."""
 
     source: Path = option(help="tune.json of a recipe", flag="source")
+
+    def draw(self) -> None:
+        from recipes.decoding import read_trials
+        from recipes.pictures.tuning import draw_tuning
+
+        draw_tuning(read_trials(self.source), self.output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +94,20 @@ class LatticePictureOptions(PictureOptions):
     source: Path = option(help="lattice (SLF)", flag="source")
     links: int = option(100, "number of links drawn at most", least=1)
 
+    def draw(self) -> None:
+        from readers.htk import read_slf
+        from recipes.pictures.lattice import draw_lattice
 
-def plot_alignment(options: AlignmentPictureOptions) -> Path:
-    """Draw the spectrogram of a recording with words and phones below it.
+        draw_lattice(read_slf(self.source), self.output, self.links)
+
+
+def plot(options: PictureOptions) -> Path:
+    """Draw an alignment below the spectrogram of its recording, the trials of a tuning, or a lattice.
 
     Parameters
     ----------
-    options : AlignmentPictureOptions
+    options : AlignmentPictureOptions, TuningPictureOptions or LatticePictureOptions
+        Their type says what is drawn.
 
     Returns
     -------
@@ -82,16 +117,14 @@ def plot_alignment(options: AlignmentPictureOptions) -> Path:
     Raises
     ------
     ArgonautError, OSError
-        For audio or an alignment that cannot be read, and for an alignment without the recording or without times.
-    """
-    from readers.audio import read_audio
-    from recipes.pictures.alignment import draw_alignment
+        For files that cannot be read, and for an alignment without the recording or without times.
 
-    require_writable(options.output, [options.source, options.mlf, options.textgrid])
-    name = options.utterance or options.source.stem
-    tiers = _tiers_of_textgrid(options.textgrid) if options.textgrid else _tiers_of_mlf(options, name)
-    samples, rate = read_audio(options.source, options.channel)
-    draw_alignment(samples, rate, tiers, options.output, title=name)
+    Examples
+    --------
+    ``plot(AlignmentPictureOptions(source="a.wav", textgrid="a.TextGrid", output="a.png"))``
+    """
+    require_writable(options.output, options.inputs)
+    options.draw()
     return options.output
 
 
@@ -123,53 +156,3 @@ def _tiers_of_mlf(options: AlignmentPictureOptions, name: str) -> Intervals:
     tiers = tiers_of(labels)
     names = TIERS.get(len(tiers), [f"level {level}" for level in reversed(range(len(tiers)))])
     return {key: tier for key, tier in zip(names, tiers) if key != "states" or options.states}
-
-
-def plot_tuning(options: TuningPictureOptions) -> Path:
-    """Draw the errors of a tuning over each search option, and over the real-time factor of each beam.
-
-    Parameters
-    ----------
-    options : TuningPictureOptions
-
-    Returns
-    -------
-    Path
-        The picture, a PNG file.
-
-    Raises
-    ------
-    FormatError, OSError
-        For a file that is no result of a tuning.
-    """
-    from recipes.decoding import read_trials
-    from recipes.pictures.tuning import draw_tuning
-
-    require_writable(options.output, [options.source])
-    draw_tuning(read_trials(options.source), options.output)
-    return options.output
-
-
-def plot_lattice(options: LatticePictureOptions) -> Path:
-    """Draw the best paths of a lattice: nodes with their times, words shaded by their posterior probability.
-
-    Parameters
-    ----------
-    options : LatticePictureOptions
-
-    Returns
-    -------
-    Path
-        The picture, a PNG file.
-
-    Raises
-    ------
-    FormatError, OSError
-        For a file that is no lattice.
-    """
-    from readers.htk import read_slf
-    from recipes.pictures.lattice import draw_lattice
-
-    require_writable(options.output, [options.source])
-    draw_lattice(read_slf(options.source), options.output, options.links)
-    return options.output

@@ -1,6 +1,5 @@
 """The job that fits the confidences of a bundle to recordings of known words, or measures them."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,13 +74,32 @@ def calibrate(options: CalibrateOptions, *, progress: Progress = silent) -> Cali
     with using_cores(options.threads or available_cores()):
         recognizer = Recognizer.load(options.bundle)
         given, recognizer.calibration = recognizer.calibration, None
-        judge = _Judge(options, recognizer, audio, report, progress)
-        words = judge.words(options.words, "calibrate")
+        fold = read_phone_map(options.fold, -1) if options.fold else None
+
+        def words_of(path: Path, stage: str) -> JudgedWords:
+            """Recognise the recordings whose words a file has; return the words with posteriors and which are right."""
+            references = read_words(path)
+            names = sorted(match_names(references, audio).values())
+            if not names:
+                some = ", ".join(sorted(references)[:3])
+                raise FormatError(f"{path}: words of {some}; expected those of the audio files, such as {min(audio)}")
+            recognised = {}
+            results = recognizer.transcribe_many([audio[name] for name in names], options.threads)
+            for number, (name, (_, transcript)) in enumerate(zip(names, results, strict=True), 1):
+                if isinstance(transcript, Exception):
+                    report.fail(audio[name], one_line(transcript))
+                else:
+                    recognised[name] = [(word.text, word.confidence) for word in transcript.words]
+                    report.done()
+                progress(number, len(names), stage=stage)
+            return judge_words(references, recognised, fold)
+
+        words = words_of(options.words, "calibrate")
         if options.output is None:
             return CalibrateResult(report, words, given, measure(words, _set_name(options.words), given))
         calibration, measured = fit_calibration(words), None
         if options.test is not None:
-            words = judge.words(options.test, "test")
+            words = words_of(options.test, "test")
             calibration = calibration.measure(words, _set_name(options.test))
             measured = calibration.measured[-1]
         bundle = add_calibration(recognizer.bundle, calibration, options.output)
@@ -100,37 +118,3 @@ def _audio_of(options: CalibrateOptions) -> dict[str, str]:
     recordings += [RecordingFile(Path(target).stem, source) for source, target in pairs]
     options.require("audio", bool(recordings), "is missing; expected files or folders, or {list}")
     return by_name(dict.fromkeys(recordings))
-
-
-class _Judge:
-    """Recognises the recordings of a set, and tells which words are right."""
-
-    def __init__(
-        self,
-        options: CalibrateOptions,
-        recognizer: Recognizer,
-        audio: Mapping[str, str],
-        report: RunReport,
-        progress: Progress,
-    ):
-        self.recognizer, self.audio, self.report, self.progress = recognizer, audio, report, progress
-        self.threads = options.threads
-        self.fold = read_phone_map(options.fold, -1) if options.fold else None
-
-    def words(self, path: Path, stage: str) -> JudgedWords:
-        """Recognise the recordings whose words a file has; return the words with posteriors and which are right."""
-        references = read_words(path)
-        names = sorted(match_names(references, self.audio).values())
-        if not names:
-            some = ", ".join(sorted(references)[:3])
-            raise FormatError(f"{path}: words of {some}; expected those of the audio files, such as {min(self.audio)}")
-        recognised: dict[str, Sequence[tuple[str, float | None]]] = {}
-        results = self.recognizer.transcribe_many([self.audio[name] for name in names], self.threads)
-        for number, (name, (_, transcript)) in enumerate(zip(names, results, strict=True), 1):
-            if isinstance(transcript, Exception):
-                self.report.fail(self.audio[name], one_line(transcript))
-            else:
-                recognised[name] = [(word.text, word.confidence) for word in transcript.words]
-                self.report.done()
-            self.progress(number, len(names), stage=stage)
-        return judge_words(references, recognised, self.fold)
