@@ -25,6 +25,7 @@ _HOMES = {
         "CalibrateOptions", "CalibrateResult", "LiveResult", "TranscribeOptions", "TranscribeResult",
         "TranscribedFile", "calibrate", "transcribe", "transcribe_live",
     ],
+    "decoder.results": ["RecognitionEvent"],
     "decoder.search.hotword_options": ["GuessedHotwordOptions", "HotwordOptions"],
     "decoder.tying": ["StateFiles", "TieOptions", "TieResult", "TreeOptions", "tie"],
     "features": ["FeatureConfig", "hcopy"],
