@@ -26,7 +26,7 @@ _HOMES = {
         "TranscribedFile", "calibrate", "transcribe", "transcribe_live",
     ],
     "decoder.results": ["RecognitionEvent"],
-    "decoder.search.hotword_options": ["GuessedHotwordOptions", "HotwordOptions"],
+    "decoder.search": ["GuessedHotwordOptions", "HotwordOptions"],
     "decoder.tying": ["StateFiles", "TieOptions", "TieResult", "TreeOptions", "tie"],
     "features": ["FeatureConfig", "hcopy"],
     "readers.audio": ["AudioFileOptions", "read_audio"],

@@ -12,7 +12,7 @@ __all__, __getattr__ = face(
         "calibration_job": ["CalibrateResult", "calibrate"],
         "live": ["LiveResult", "transcribe_live"],
         "options": ["CalibrateOptions", "TranscribeOptions"],
-        "recordings": ["find_recordings"],
+        "recordings": ["RecordingFile", "find_recordings"],
         "transcription": ["TranscribeResult", "TranscribedFile", "transcribe"],
     },
 )
