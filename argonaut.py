@@ -40,7 +40,12 @@ _HOMES = {
     ],
     "decoder.recognizer": ["Bundle", "ForcedAligner", "Grammar", "Recognizer", "Transcript", "Word"],
     "decoder.scoring": ["ComparedFiles", "ScoreOptions", "ScoreResult", "score_files"],
+    "decoder.recognizer.jobs": [
+        "CalibrateOptions", "CalibrateResult", "LiveResult", "TranscribeOptions", "TranscribeResult",
+        "TranscribedFile", "calibrate", "transcribe", "transcribe_live",
+    ],
     "decoder.search": ["SearchOptions"],
+    "decoder.search.hotword_options": ["GuessedHotwordOptions", "HotwordOptions"],
     "decoder.sequence_training.chain": ["ChainOptions", "ChainResult", "make_chain"],
     "decoder.sequence_training.lattices": ["DenominatorOptions", "DenominatorResult", "make_lattices"],
     "decoder.tying": ["StateFiles", "TieOptions", "TieResult", "TreeOptions", "tie"],
@@ -51,6 +56,8 @@ _HOMES = {
     "readers.config.options": ["OptionFault", "Options"],
     "readers.dictionaries": ["DictionaryOptions", "WordList"],
     "readers.errors": ["ArgonautError"],
+    "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],
+    "recipes.pictures.job": ["AlignmentPictureOptions", "LatticePictureOptions", "TuningPictureOptions", "plot"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -10,7 +10,7 @@ The result does not depend on how the audio is cut into blocks, except for the r
 computes from them.  With endpoint = None there is one utterance, and its result is that of `Decoder.decode`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -216,6 +216,33 @@ class Recognition:
         if self.endpoint is None or last.words or unheard or (last.reason and heard):
             events.append(last)
         return events
+
+    def events(self, blocks: Iterable[np.ndarray]) -> Iterator[RecognitionEvent]:
+        """Recognise blocks as they come; Ctrl-C ends the audio, and what came before a fault is finished.
+
+        Parameters
+        ----------
+        blocks : iterable of array
+            As for `push`.
+
+        Yields
+        ------
+        RecognitionEvent
+
+        Raises
+        ------
+        ArgonautError
+            That of the blocks, after the events of what came before.
+        """
+        try:
+            for block in blocks:
+                yield from self.push(block)
+        except KeyboardInterrupt:  # the usual end of a microphone recording
+            pass
+        except ArgonautError:
+            yield from self.finish()
+            raise
+        yield from self.finish()
 
     @property
     def start(self) -> float:

@@ -14,6 +14,7 @@ __all__, __getattr__ = face(
         "search_stream": ["PartialResult", "SearchStream"],
         "batch": ["in_order"],
         "path": ["SearchPath", "WordTimes"],
+        "hotword_options": ["GuessedHotwordOptions", "HotwordOptions"],
         "lattice": ["WordLattice"],
     },
 )

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from decoder.lm.language_model import LanguageModel
+from decoder.search.hotword_options import DEFAULT_SCORE as DEFAULT_SCORE
 from decoder.search.kernels.hotwords import NO_WORD, NODE, OTHER_WORD, PAIR, Hotwords
 from decoder.search.kernels.lookahead import with_minima
 from decoder.search.lm_ahead import empty_history_costs, minima_levels, own_words
@@ -29,7 +30,6 @@ from readers.errors import ConfigError, GraphError
 from readers.language.hotwords import MAX_SCORE, read_hotword_lines
 
 Phrases = dict[tuple[str, ...], float]
-DEFAULT_SCORE = 5.0  # bonus per word of a phrase without a score
 
 
 def open_phrases(

@@ -103,11 +103,14 @@ class Console:
 
     @contextlib.contextmanager
     def progress(self, unit: str = "utterances", runner: Any = None) -> Iterator[Progress]:
-        """Yield a function `progress(done, total, stage="", **figures)` for a job; each stage has its own display."""
+        """Yield a function `progress(done, total, stage="", unit=..., **figures)` for a job.
+
+        Each stage has its own display, which counts in the unit of its first call.
+        """
         with contextlib.ExitStack() as display:
             shown: dict[str, Progress] = {}  # the display of the stage that runs
 
-            def progress(done: int, total: int | None, *, stage: str = "", **figures: Any) -> None:
+            def progress(done: int, total: int | None, *, stage: str = "", unit: str = unit, **figures: Any) -> None:
                 if stage not in shown:
                     display.close()
                     shown.clear()
@@ -120,9 +123,13 @@ class Console:
         """Print a line about the work."""
         print(line, flush=True)
 
+    def tell(self, line: str) -> None:
+        """Print a line on standard error."""
+        print(line, file=sys.stderr, flush=True)
+
     def note(self, line: str) -> None:
         """Print a note on standard error."""
-        print(f"note: {line}", file=sys.stderr, flush=True)
+        self.tell(f"note: {line}")
 
     def finish(self, report: RunReport, path: str | Path, *lines: str, where: object = "") -> int:
         """Write the report, show what was lost, print the summary and the closing lines; return the exit status.

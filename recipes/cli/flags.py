@@ -31,8 +31,10 @@ def add_flags(parser: argparse.ArgumentParser, options: type[Options], prefix: s
         elif declared.flags[0].startswith("-"):
             section.add_argument(*declared.flags, dest=name, required=declared.required, **_keywords(declared, options))
         else:
-            shown = declared.metavar or declared.flags[0].upper()
-            section.add_argument(name, nargs=_count(declared), **_keywords(declared, options) | {"metavar": shown})
+            keywords = _keywords(declared, options) | {"metavar": declared.metavar or declared.flags[0].upper()}
+            if (count := _count(declared)) == "?":
+                keywords["default"] = declared.default  # argparse would convert SUPPRESS as if it were given
+            section.add_argument(name, nargs=count, **keywords)
     return section
 
 

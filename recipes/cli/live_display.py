@@ -6,21 +6,12 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from readers.common.report import RunReport
-from readers.errors import ArgonautError
 from readers.results.timed_words import word_objects
 
 
 def recognised(recognition, blocks: Iterable) -> Iterator:
-    """Yield the events of a stream; Ctrl-C ends the audio, and what came before a fault is finished."""
-    try:
-        for samples in blocks:
-            yield from recognition.push(samples)
-    except KeyboardInterrupt:  # the usual end of a microphone recording
-        pass
-    except ArgonautError:
-        yield from recognition.finish()
-        raise
-    yield from recognition.finish()
+    """Yield the events of a stream."""
+    return recognition.events(blocks)
 
 
 class TextDisplay:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from decoder.recognizer.jobs.transcript_files import FORMATS as EXTENSIONS
 from decoder.recognizer.transcript import Transcript
 from readers.results.timed_words import Word, cues, word_objects
-from recipes.cli.transcript_files import FORMATS as EXTENSIONS
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 

@@ -39,9 +39,9 @@ class Range:
 
     def __str__(self) -> str:
         if self.least is not None and self.most is not None and math.isfinite(self.most):
-            return f"{self.least:g} to {self.most:g}"
+            return f"{self.least:.10g} to {self.most:.10g}"
         bounds = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
-        return ", ".join(f"{words} {bound:g}" for words, bound in bounds.items() if bound not in (None, math.inf))
+        return ", ".join(f"{words} {bound:.10g}" for words, bound in bounds.items() if bound not in (None, math.inf))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,8 +124,8 @@ def test_the_command_fits_and_measures(user, packed):
 def test_faults_of_the_command_are_named(user, packed):
     bundle = packed / "digits.argo"
     for arguments, message in (
-        (["words.mlf"], "no audio; expected files or folders, or --list"),
-        (["words.mlf", "audio", "--test", "words.mlf"], "--test without -o"),
+        (["words.mlf"], "audio is missing; expected files or folders, or --list"),
+        (["words.mlf", "audio", "--test", "words.mlf"], "--test is given without --output"),
         (["words.mlf", packed / "speech.wav"], "expected those of the audio files, such as speech"),
     ):
         outcome = user.run("calibrate", bundle, *arguments)

@@ -8,10 +8,11 @@ import sys
 import pytest
 
 from decoder.recognizer.bundle import Bundle
+from decoder.recognizer.jobs.transcript_files import FORMATS
 from readers.htk.mlf import HEADER, read_mlf
 from readers.htk.slf import read_slf
 from readers.results.timed_words import read_ctm
-from recipes.cli.transcript_files import FORMATS
+from recipes.packing import LAYOUTS, PackOptions, PartOptions, make_bundle
 from tests.recipes.systems.small_system import FIRST_OF_TEST
 
 PACK = (
@@ -79,12 +80,29 @@ def test_parts_that_do_not_fit_are_refused_and_nothing_is_written(change, messag
 def test_an_experiment_that_is_none_is_refused(user):
     assert "audio: none of model/cntkSpeech.dnn" in user.run("pack", "audio", "-o", "x.argo").fault
     assert user.run("pack", "nowhere", "-o", "x.argo").fault == "nowhere: No such file or directory"
-    assert "--model is missing; expected it, or an EXPERIMENT" in user.run("pack", "-o", "x.argo").fault
+    assert "--model is missing; expected it, or an experiment" in user.run("pack", "-o", "x.argo").fault
+
+
+def test_an_experiment_is_packed_with_its_error_rate(user):
+    layout = LAYOUTS["an4"]
+    files = {"model": "model/net", "graph": "graph/graph.dg", "lm": "lm.arpa", "features": "hcopy.config"}
+    for part, source in (files | {"dictionary": "dict", "references": "words.mlf", "hypotheses": "words.mlf"}).items():
+        target = user.root / "exp" / getattr(layout, part)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(user.root / source, target)
+    for table in (user.root / "graph").iterdir():
+        shutil.copy(table, (user.root / "exp" / layout.graph).parent)
+    user.write(f"exp/{layout.tuned}", json.dumps({"chosen": {"acweight": 0.25}, "trials": []}))
+    bundle = make_bundle(PackOptions(experiment="exp", output="exp.argo"))
+    assert [(errors.unit, errors.percent) for errors in bundle.description.errors] == [("WER", 0.0)]
+    assert bundle.description.options["acweight"] == 0.25
+    other = make_bundle(PackOptions(experiment="exp", output="other.argo", parts=PartOptions(lm="lm.arpa")))
+    assert other.description.errors == ()
 
 
 def test_only_the_rate_of_the_training_is_packed(user):
-    assert user.run(*PACK, "--rate", "-5").fault.endswith("--rate -5; expected 1 to 1000000")
-    assert "--rate 8000; expected 16000, with which model/net was trained" in user.run(*PACK, "--rate", "8000").fault
+    assert user.run(*PACK, "--rate", "-5").fault.endswith("--rate is -5; expected 1 to 1000000")
+    assert "--rate is 8000; expected 16000, with which model/net was trained" in user.run(*PACK, "--rate", "8000").fault
     assert not (user.root / "digits.argo").exists()
 
 
@@ -181,9 +199,15 @@ def test_files_that_fail_are_told_and_the_others_done(here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("speech.wav", f"audio/{FIRST_OF_TEST}.wav", "--format", "srt"), "--format srt for 2 files without -o"),
-        (("speech.wav", "--nbest", "0"), "--nbest 0; expected 1 to 10000"),
-        (("speech.wav", "--nbest", "2", "--format", "srt"), "--nbest with --format srt; expected text or json"),
+        (
+            ("speech.wav", f"audio/{FIRST_OF_TEST}.wav", "--format", "srt"),
+            "--format is srt for 2 files",
+        ),
+        (("speech.wav", "--nbest", "0"), "--nbest is 0; expected 1 to 10000"),
+        (
+            ("speech.wav", "--nbest", "2", "--format", "srt"),
+            "--nbest is given with --format srt; expected text",
+        ),
         (("speech.wav", "folder/../speech.wav", "-o", "out"), "the same name as speech.wav; expected different names"),
         (
             ("speech.wav", "speech.wav", "--format", "ctm"),
@@ -193,14 +217,14 @@ def test_files_that_fail_are_told_and_the_others_done(here):
         (("speech.wav", "--encoding", "u8"), "--encoding is given without --rate; expected the sampling rate, too"),
         (("speech.wav", "--channels", "2"), "--channels is given without --rate; expected the sampling rate, too"),
         (("speech.wav", "--rate", "8000", "--channels", "0"), "--channels is 0; expected 1 to 1024"),
-        (("speech.wav", "--stream", "--format", "srt"), "--stream with --format srt; expected text or json"),
-        (("speech.wav", "--stream", "--nbest", "2"), "--stream with --nbest; expected only one of them"),
-        (("speech.wav", "folder", "--stream"), "--stream for 3 files; expected one"),
-        (("speech.wav", "--threads", "0"), "--threads 0; expected at least 1"),
-        (("speech.wav", "-o", "dict"), "-o dict: a file; expected a directory"),
-        (("speech.wav", "-o", ""), "an empty file name; expected BUNDLE and AUDIO, and a directory after -o"),
-        (("",), "an empty file name; expected BUNDLE and AUDIO"),
-        (("-", "speech.wav", "-"), "- twice; expected standard input once"),
+        (("speech.wav", "--stream", "--format", "srt"), "--stream is given with --format srt; expected text or json"),
+        (("speech.wav", "--stream", "--nbest", "2"), "--stream is given with --nbest; expected only one of them"),
+        (("speech.wav", "folder", "--stream"), "--stream is given for 3 files; expected one"),
+        (("speech.wav", "--threads", "0"), "--threads is 0; expected at least 1"),
+        (("speech.wav", "-o", "dict"), "--output is dict, a file; expected a directory"),
+        (("speech.wav", "-o", ""), "--output: an empty file name; expected a name"),
+        (("",), "audio is ''; expected a file name"),
+        (("-", "speech.wav", "-"), "audio is - twice; expected standard input once"),
         (("feat",), "feat: no audio files; expected names that end in .wav"),
         (("speech.wav", "--format", "tex"), "'tex' is unknown; did you mean text"),
     ],

@@ -87,10 +87,10 @@ def test_transcribe_guesses_the_words_of_a_file(packed, g2p, tmp_path, capsys):
     shown = capsys.readouterr()
     assert (shown.out, "guessed: ABC: a b c" in shown.err) == ("ABC\n", True)
     assert main(command) == 2
-    assert "--g2p without --hotwords; expected words of --hotwords" in capsys.readouterr().err
+    assert "--g2p is given without --hotwords; expected words that it can guess" in capsys.readouterr().err
     (tmp_path / "menu.json").write_text('["AB C"]')
     assert main([*command, "--hotwords", str(tmp_path / "hot"), "--grammar", str(tmp_path / "menu.json")]) == 2
-    assert "--g2p with --grammar, whose words are given" in capsys.readouterr().err
+    assert "--g2p is given with a grammar, whose words are given" in capsys.readouterr().err
 
 
 def test_transcribe_reads_a_file(packed, tmp_path, capsys):
@@ -112,9 +112,9 @@ def test_argon_reads_a_file(small_system, tmp_path, capsys):
     assert argon([str(word) for word in [*command, "--hotwords-score", CERTAIN]]) < 2
     assert "BA" in (tmp_path / "out.mlf").read_text()
     assert argon([str(word) for word in [*command, "--hotwords-score", "nan"]]) == 2
-    assert "command line: --hotwords-score nan; expected -1000 to 1000" in capsys.readouterr().err
+    assert "command line: --hotwords-score is nan; expected a finite number, -1000 to 1000" in capsys.readouterr().err
     assert argon([str(word) for word in [*command[:-2], "--hotwords-score", "1"]]) == 2
-    assert "--hotwords-score without --hotwords; expected both" in capsys.readouterr().err
+    assert "--hotwords-score is given without --hotwords; expected both" in capsys.readouterr().err
     without_lm = [*command[:2], *command[4:]]
     assert argon([str(word) for word in [*without_lm, "-alignmlf", tmp_path / "hot"]]) == 2
     assert "--hotwords with -alignmlf" in capsys.readouterr().err

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 import soundfile
 
+from decoder.recognizer.jobs.transcript_files import FORMATS
+from decoder.recognizer.jobs.transcription import clock
 from readers.audio.audio_file import read_audio, write_wav
 from readers.audio.resampling import resample
-from recipes.cli import console, transcribe
-from recipes.cli.transcript_files import FORMATS
+from recipes.cli import console
 from tests.recipes.cli.bundle.conftest import silence
 from tests.recipes.systems.small_system import RATE, speak
 
@@ -238,7 +239,7 @@ def test_progress_counts_the_seconds_of_one_file_and_several_files(here, long, m
     lines = here.run(*RUN, "long.wav", "speech.wav", "--threads", "1").err
     assert f"transcribe: 1 of 2 files, audio 0:00:{total:02d}" in lines
     assert f"transcribe: 2 of 2 files, audio 0:00:{total + 1:02d}" in lines
-    assert transcribe._clock(3725.4) == "1:02:05"
+    assert clock(3725.4) == "1:02:05"
 
 
 @pytest.mark.parametrize("form", FORMATS)

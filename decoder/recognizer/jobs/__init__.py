@@ -1,0 +1,18 @@
+"""Jobs of a recogniser: transcribe files, transcribe audio while it arrives, calibrate the confidences of a bundle.
+
+Open transcription.py first; options.py declares the options, recordings.py finds the audio, transcript_files.py writes
+transcripts.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "calibration_job": ["CalibrateResult", "calibrate"],
+        "live": ["LiveResult", "transcribe_live"],
+        "options": ["CalibrateOptions", "TranscribeOptions"],
+        "recordings": ["RecordingFile", "find_recordings"],
+        "transcription": ["TranscribeResult", "TranscribedFile", "transcribe"],
+    },
+)

@@ -1,0 +1,90 @@
+"""The options of hotwords: phrases that a recogniser prefers."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from readers.common.faults import one_line
+from readers.common.report import Log, silent
+from readers.config.options import Options, option
+from readers.language.hotwords import MAX_SCORE
+
+DEFAULT_SCORE = 5.0  # bonus per word of a phrase without a score
+Target = TypeVar("Target")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HotwordOptions(Options):
+    """Phrases to prefer.
+
+    Raises
+    ------
+    OptionFault
+        For a value out of range, and for a score without phrases.
+    """
+
+    hotwords: Path | None = option(
+        None, "phrases to prefer, one per line: PHRASE or PHRASE :SCORE; the score is a bonus for each word"
+    )
+    hotwords_score: float | None = option(
+        None, f"score of phrases without one in {{hotwords}} (default {DEFAULT_SCORE:g})", least=-MAX_SCORE,
+        most=MAX_SCORE,
+    )  # fmt: skip
+    hotwords_strict: bool = option(
+        False, "refuse {hotwords} with words that the graph lacks, instead of leaving out their phrases"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        has_phrases = self.hotwords is not None or self.hotwords_score is None
+        self.require("hotwords_score", has_phrases, "is given without {hotwords}; expected both")
+
+    def applied_to(self, target: Target, log: Log = silent, **others: object) -> Target:
+        """Return a decoder or recogniser that prefers the phrases, if there are any.
+
+        Parameters
+        ----------
+        target : Decoder or Recognizer
+        log : callable
+            Receives a line about phrases that are left out.
+        **others : object
+            Further keywords of the target's `with_hotwords`.
+        """
+        if self.hotwords is None:
+            return target
+
+        def left_out(fault: Exception) -> None:
+            log(f"left out of the hotwords: {one_line(fault)}")
+
+        score = DEFAULT_SCORE if self.hotwords_score is None else self.hotwords_score
+        return target.with_hotwords(self.hotwords, score, None if self.hotwords_strict else left_out, **others)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuessedHotwordOptions(HotwordOptions):
+    """Phrases to prefer, and how words are pronounced that the graph lacks.
+
+    Raises
+    ------
+    OptionFault
+        For a value out of range, and for a score or a model without phrases.
+    """
+
+    g2p: Path | None = option(
+        None, "guess the pronunciations of words in {hotwords} that the graph lacks, with a model of `argonaut g2p "
+        "train`; the graph is built anew with these words", metavar="MODEL",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        has_phrases = self.hotwords is not None or self.g2p is None
+        self.require("g2p", has_phrases, "is given without {hotwords}; expected words that it can guess")
+
+    def applied_to(self, target: Target, log: Log = silent, **others: object) -> Target:
+        """Return a recogniser that prefers the phrases; `log` receives the pronunciations that were guessed, too."""
+        if self.g2p is None:
+            return super().applied_to(target, log, **others)
+        preferring = super().applied_to(target, log, g2p=self.g2p, **others)
+        for entry in preferring.guessed:
+            log(f"guessed: {entry.word}: {' '.join(entry.phones)}")
+        return preferring

@@ -1,0 +1,229 @@
+"""The job that makes a bundle, of the output of a recipe or of files that are named one by one."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from readers.common.environment import program_version
+from readers.config.options import Options, group, option
+from readers.errors import ConfigError
+
+if TYPE_CHECKING:
+    from decoder.recognizer import Bundle, MeasuredErrors
+
+MAX_RATE = 1_000_000  # Hz, as in the description of a bundle
+PHONE_MAP = Path(__file__).parent / "timit" / "data" / "phones.61-48-39.txt"
+Recipe = Literal["timit-words", "timit", "lvcsr", "an4", "own", "own-given", "an4-blstm", "an4-dnn-blstm"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a recipe writes the parts, relative to its output directory.
+
+    fold: map of phones for the error rate.
+    """
+
+    model: str
+    graph: str
+    lm: str
+    features: str
+    dictionary: str
+    tuned: str
+    references: str
+    hypotheses: str
+    unit: str
+    fold: Path | None = None
+
+    def files(self, root: Path) -> dict[str, Path]:
+        """Return the parts of an experiment by their names in BundleParts, and the tuned options."""
+        names = ("model", "graph", "lm", "features", "dictionary", "tuned")
+        return {name: root / getattr(self, name) for name in names}
+
+
+LAYOUTS: dict[Recipe, Layout] = {
+    "timit-words": Layout(
+        "model/cntkSpeech.dnn", "words/graph.dg", "words/lm.arpa", "config/plain.hcopy", "words/words.dict",
+        "tune/words.json", "labels/test.words.mlf", "decode/words/test.mlf", "WER",
+    ),
+    "timit": Layout(
+        "model/cntkSpeech.dnn", "graph/graph.dg", "lm.arpa", "config/plain.hcopy", "labels/phones.dict",
+        "tune/phones.json", "labels/test.phones.mlf", "decode/phones/test.mlf", "PER", PHONE_MAP,
+    ),
+    "lvcsr": Layout(
+        "lvcsr/tied/model/tied.dnn", "lvcsr/tied/graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy",
+        "words.dict", "lvcsr/tied/tune/trained.json", "labels/test.words.mlf",
+        "lvcsr/tied/decode/trained/test.mlf", "WER",
+    ),
+    "an4": Layout(
+        "model/an4.dnn", "graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy", "words.dict",
+        "tune/trained.json", "labels/test.words.mlf", "decode/trained/test.mlf", "WER",
+    ),
+    "own": Layout(
+        "final/model/own.dnn", "graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy", "words.dict",
+        "final/tune/trained.json", "labels/test.words.mlf", "final/decode/trained/test.mlf", "WER",
+    ),
+}  # fmt: skip
+LAYOUTS["own-given"] = replace(
+    LAYOUTS["own"], graph="graph/given/graph.dg", lm="lm/given.arpa", tuned="final/tune/given.json",
+    hypotheses="final/decode/given/test.mlf",
+)  # fmt: skip
+LAYOUTS["an4-blstm"], LAYOUTS["an4-dnn-blstm"] = (
+    replace(
+        LAYOUTS["an4"], model=f"{network}/model/an4.{network}", tuned=f"{network}/tune/trained.json",
+        hypotheses=f"{network}/decode/trained/test.mlf",
+    )
+    for network in ("blstm", "dnn-blstm")
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartOptions(Options):
+    """The files of a bundle, and how its model is used."""
+
+    model: Path | None = option(None, "acoustic model")
+    graph: Path | None = option(None, "compiled graph, with the tables of argonaut graph beside it")
+    lm: Path | None = option(None, "language model in ARPA format")
+    features: Path | None = option(None, "configuration of HCopy")
+    dict: Path | None = option(None, "pronunciation dictionary, for alignment")
+    ivector_model: Path | None = option(None, "model of i-vectors, for an acoustic model that takes them")
+    tuned: Path | None = option(None, "search options, tune.json of a recipe")
+    window: int | None = option(None, "frames in the input of the model (default: as trained)", least=1)
+    output_node: str | None = option(None, "node of the log-likelihoods (ScaledLogLikelihood)", metavar="NODE")
+    rate: int | None = option(
+        None, "sampling rate of the audio (default: as trained)", least=1, most=MAX_RATE, metavar="HZ"
+    )
+
+    @property
+    def are_measured(self) -> bool:
+        """Whether the error rate of an experiment holds: nothing that changes it is given."""
+        return not any((self.model, self.graph, self.lm, self.tuned, self.output_node))
+
+    def files(self) -> "dict[str, Path]":
+        """Return the files that are given, by their names in BundleParts."""
+        names = {"dictionary": "dict", "ivectors": "ivector_model"}
+        parts = ("model", "graph", "lm", "features", "dictionary", "ivectors", "tuned")
+        return {part: path for part in parts if (path := getattr(self, names.get(part, part))) is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AboutOptions(Options):
+    """What a bundle says about itself."""
+
+    name: str = option("", "name of the bundle (default: that of the model)", metavar="NAME")
+    language: str = option("", "language, such as en or de-AT", metavar="TAG")
+    licence: str = option("", "terms of use")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackOptions(Options):
+    """What a bundle is made of.
+
+    Raises
+    ------
+    OptionFault
+        For a value out of range, and for parts that are missing.
+    """
+
+    experiment: Path | None = option(None, "output directory of a recipe", flag="experiment", metavar="EXPERIMENT")
+    output: Path = option(help="NAME.argo, or a new directory", flag="-o --output", metavar="BUNDLE")
+    recipe: Recipe | None = option(None, "recipe of the experiment (default: from its files)")
+    parts: PartOptions = group(PartOptions, heading="parts, instead of those of EXPERIMENT")
+    about: AboutOptions = group(AboutOptions, heading="description")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("model", "graph", "features"):
+            is_there = self.experiment is not None or getattr(self.parts, name) is not None
+            self.parts.require(name, is_there, "is missing; expected it, or an experiment")
+
+
+def make_bundle(options: PackOptions) -> "Bundle":
+    """Make a bundle of an experiment or of single parts; it appears completely or not at all.
+
+    Parameters
+    ----------
+    options : PackOptions
+
+    Returns
+    -------
+    Bundle
+        Its `description` has the error rate on the test set of an experiment that has been decoded.
+
+    Raises
+    ------
+    ArgonautError, OSError
+        For an experiment that is none, for parts that are damaged or do not fit together, and for a directory that
+        exists.
+
+    Examples
+    --------
+    ``make_bundle(PackOptions(experiment="exp/an4", output="an4.argo")).description.errors``
+    """
+    from decoder.recognizer import BundleParts, pack
+    from recipes.decoding import read_choice
+
+    files, errors = options.parts.files(), ()
+    if options.experiment is not None:
+        layout = LAYOUTS[options.recipe or recipe_of(options.experiment)]
+        files = layout.files(options.experiment) | files
+        errors = _measured_errors(options.experiment, layout) if options.parts.are_measured else ()
+    tuned, node = files.pop("tuned", None), options.parts.output_node
+    parts = BundleParts(
+        **files,
+        sample_rate=_sample_rate(files["model"], options.parts),
+        window=options.parts.window,
+        **({"output": node} if node else {}),
+        options={} if tuned is None else read_choice(tuned),
+        **{declared.name: getattr(options.about, declared.name) for declared in AboutOptions.declared()},
+        errors=errors,
+        created_by=f"argonaut {program_version()}",
+    )
+    return pack(parts, options.output)
+
+
+def recipe_of(root: Path) -> Recipe:
+    """Return the recipe that wrote an experiment.  Raises ConfigError if there is no complete one."""
+    for name, layout in LAYOUTS.items():
+        if (root / layout.model).exists() and (name != "timit-words" or (root / layout.graph).exists()):
+            return name
+    root.stat()  # a missing directory is no directory without a model
+    models = ", ".join(dict.fromkeys(layout.model for layout in LAYOUTS.values()))
+    raise ConfigError(f"{root}: none of {models}; expected the output of one of the recipes {', '.join(LAYOUTS)}")
+
+
+def _measured_errors(root: Path, layout: Layout) -> "tuple[MeasuredErrors, ...]":
+    """Return the error rate on the test set; nothing if it has not been decoded."""
+    from decoder.recognizer import MeasuredErrors
+    from decoder.scoring.error_counts import score
+    from decoder.scoring.words import read_words
+    from readers.tables.timit import read_phone_map
+
+    references, hypotheses = root / layout.references, root / layout.hypotheses
+    if not references.exists() or not hypotheses.exists():
+        return ()
+    fold = read_phone_map(layout.fold, -1) if layout.fold else None
+    words = read_words(references)
+    total = score(words, read_words(hypotheses), fold=fold).total
+    return (MeasuredErrors("test", layout.unit, round(total.word_error_rate, 2), len(words), total.num_words),)
+
+
+def _sample_rate(model: Path, parts: PartOptions) -> int:
+    """Return the sample rate of a model's training: the one given, or the only one that the model knows.
+
+    Raises ConfigError if there is none, and for a given one that is not among those of the model.
+    """
+    from acoustic.network.model_file import load_model
+    from decoder.recognizer.packing import refuse_onnx
+
+    refuse_onnx(model)
+    rates = {round(rate) for record in load_model(model).feature_records.values() for rate in record.rates}
+    if parts.rate is not None:
+        trained = " or ".join(str(rate) for rate in sorted(rates))
+        fits = not rates or parts.rate in rates
+        parts.require("rate", fits, f"is {parts.rate}; expected {trained}, with which {model} was trained")
+        return parts.rate
+    if len(rates) != 1:
+        raise ConfigError(
+            f"{model}: does not know one sample rate; expected the option rate, that of the audio of its training"
+        )
+    return rates.pop()
