@@ -39,6 +39,7 @@ _HOMES = {
         "perplexity_of_texts",
     ],
     "decoder.recognizer": ["Bundle", "ForcedAligner", "Grammar", "Recognizer", "Transcript", "Word"],
+    "decoder.results": ["Recognition", "RecognitionEvent"],
     "decoder.scoring": ["ComparedFiles", "ScoreOptions", "ScoreResult", "score_files"],
     "decoder.recognizer.jobs": [
         "CalibrateOptions", "CalibrateResult", "LiveResult", "TranscribeOptions", "TranscribeResult",
