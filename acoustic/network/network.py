@@ -303,6 +303,7 @@ class Network:
         for node in delays:
             self.checked_shape(node)
         for list_name, names in self.special().items():
+            names[:] = [self[name].name for name in names]  # a file may have them in another case
             for name in names:
                 node = self[name]
                 if list_name in ("features", "labels") and not node.is_input:

@@ -97,6 +97,13 @@ def test_checkpoints_keep_tensors_and_json(tmp_path):
     assert loaded["v of W0"].flags.f_contiguous
 
 
+def test_names_of_criteria_and_outputs_may_be_in_another_case(tmp_path):
+    network = make()
+    network.criteria[0], network.outputs[0] = "ce", "KW*X+B"
+    save_model(network, tmp_path / "model")
+    assert load_model(tmp_path / "model").special() == make().special()
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path):
     save_model(make(), tmp_path / "model")
     before = (tmp_path / "model").read_bytes()
