@@ -5,12 +5,12 @@ This package is a catalogue. Open `base.py` first, then `evaluate.py` as a model
 
 import importlib
 
-from acoustic.actions.base import Action, ActionOptions, CommonSettings
+from acoustic.actions.base import Action, ActionOptions, CommonSettings, ModelOptions
 from readers.config.config import Config
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
-__all__ = ["Action", "ActionOptions", "CommonSettings", "make_action"]
+__all__ = ["Action", "ActionOptions", "CommonSettings", "ModelOptions", "make_action"]
 
 # Name in lower case: module and class. A module is imported when its action is needed.
 ACTIONS = {

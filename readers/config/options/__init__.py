@@ -1,5 +1,7 @@
 """Options, declared once: name, type, default, unit, range and meaning of a setting, as a field of a dataclass.
 
+For example::
+
     @dataclass(frozen=True, kw_only=True)
     class TreeOptions(Options):
         \"\"\"Options of the decision trees.\"\"\"

@@ -253,7 +253,8 @@ def _entry(name: str, declared: Option, hint: Any) -> str:
     """Return the entry of an option in a docstring."""
     kind = hint if isinstance(hint, str) else hint.__name__ if isinstance(hint, type) else str(hint)
     values = declared.describe()
-    text = re.sub(r"\{(\w+)\}", r"`\1`", declared.help)
+    text = re.sub(r"\{(\w+)\}", r"\1", declared.help)
+    text = "`".join(part if number % 2 else part.replace("*", r"\*") for number, part in enumerate(text.split("`")))
     text = text[:1].upper() + text[1:] + (f" ({values})" if values else "")
     kind = re.sub(r"\w+\.(?=\w)", "", kind)  # without modules
     body = textwrap.fill(f"{text}.", 116, initial_indent="    ", subsequent_indent="    ") if text else ""

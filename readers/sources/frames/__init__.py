@@ -10,10 +10,10 @@ __all__, __getattr__ = face(
     {
         "htk_mlf_reader": ["HTKMLFReader"],
         "kaldi_reader": ["KaldiReader"],
-        "kaldi2_reader": ["Kaldi2Reader"],
+        "kaldi2_reader": ["Kaldi2Options", "Kaldi2Reader"],
         "frame_reader": ["FrameReader"],
         "htk_mlf_options": ["ReaderOptions"],
-        "stream_options": ["FeatureOptions", "LabelOptions"],
+        "stream_options": ["FeatureOptions", "HTKFeatureOptions", "LabelOptions"],
         "streams": ["CorpusFeatures", "CorpusLabels"],
         "data_check": ["ReaderSummary", "check_reader"],
     },

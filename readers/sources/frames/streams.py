@@ -186,7 +186,6 @@ class CorpusFeatures:
             self._settle_context(entry.place)
             self.record = replace(record, context=(self.left, self.right))
             return
-        assert self.record is not None
         path, model = self._model
         if _likeness(header) != _likeness(model):
             raise ShapeError(
@@ -196,6 +195,7 @@ class CorpusFeatures:
         record = self._read_record(entry, header)
         if record is self._compared:
             return
+        assert self.record is not None  # else _read_record has failed for the first entry, and again above
         first = replace(self.record, rates=record.rates)  # audio of several rates is common
         fault = record.mismatch(entry.place, first, f"as in {path}, listed too in {self.scp}")
         if fault and not self.ignores_mismatch:

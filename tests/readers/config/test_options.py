@@ -391,7 +391,7 @@ def test_docstrings_are_made_of_the_declarations():
     assert 0 < begin < end
     assert "sizes : Sequence[int]\n    Frames of a minibatch (at least 1 frame).\n" in text
     assert "context : Literal['both', 'left']\n    Neighbours that count.\n" in text
-    assert "name : str\n    Its name, of `context`.\n" in text
+    assert "name : str\n    Its name, of context.\n" in text
     assert "seed : int\n    Seed of the program." in text
 
 
