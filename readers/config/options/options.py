@@ -90,7 +90,8 @@ class Options:
                 value = tuple(map(Path, values)) if declared.type is Path else tuple(values)
                 object.__setattr__(self, declared.name, value)
             elif declared.type is Path and isinstance(value, str):
-                object.__setattr__(self, declared.name, Path(value))
+                value = None if not value and declared.default is None else Path(value)  # such as --report "$REPORT"
+                object.__setattr__(self, declared.name, value)
             if text := declared.fault_of(value):
                 raise OptionFault(declared, text)
 

@@ -358,6 +358,7 @@ def parsed(*words: str) -> Outer:
         (("--models", "a", "--models", "b"), Outer(models=("a", "b"))),
         (("--silence",), Outer(silence=True)),
         (("--weights=-1,0.5",), Outer(weights=(-1, 0.5))),
+        (("--words", ""), Outer()),  # as an unset variable of a script gives it
         (("--no-silence", "--words", "c"), Outer(silence=False, inner=Inner(words="c"))),
     ],
 )
