@@ -208,7 +208,9 @@ class Command:
         console = Console(parent + self.name, arguments.verbose, options_from(arguments, kind, "machines."))
         options = options_from(arguments, self.options)
         if arguments.verbose:
+            given = {name.rpartition(".")[2] for name in vars(arguments)}  # not what other options imply
             for declared, value in options.changed():
-                if not declared.required and declared.flag.startswith("-"):
-                    print(f"{declared.flag} is {value}, not {declared.default!r}: command line", file=sys.stderr)
+                if declared.name in given and not declared.required and declared.flag.startswith("-"):
+                    text = " ".join(map(str, value)) if isinstance(value, tuple) else value
+                    print(f"{declared.flag} is {text}, not {declared.default!r}: command line", file=sys.stderr)
         return self.run(options, console)

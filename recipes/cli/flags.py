@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from readers.config.options import Option, Options
@@ -75,7 +74,7 @@ def _converter(declared: Option) -> Callable[[str], Any]:
     if declared.separator.strip():
         return partial(_separated, declared)
     if declared.parse is None:
-        return declared.type if declared.type in (int, float, Path) else str
+        return declared.type if declared.type in (int, float) else str
     parse = declared.parse
 
     def convert(text: str) -> Any:

@@ -234,3 +234,11 @@ def test_an_input_is_not_overwritten(user):
     outcome = user.run("chain", "--alignment", "x/states.mlf", "--state-list", "states.list", "--out", "x")
     assert outcome.status == 2
     assert "x/states.mlf: is an input and would be overwritten" in outcome.err[-1]
+
+
+def test_verbose_shows_only_the_options_that_were_given(user):
+    outcome = user.run(*CHAIN, "-v", "--out", "chain")
+    assert [line for line in outcome.err if line.endswith(": command line")] == [
+        "--alignment is train.mlf, not None: command line",
+        "--state-list is states.list, not None: command line",
+    ]
