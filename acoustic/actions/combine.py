@@ -1,5 +1,6 @@
 """Action combine: a weighted average of the last models of a training, with weights for each layer."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +45,11 @@ class CombineOptions(ModelOptions):
         least=1,
     )
     num_samples: int = option(
-        50000, "frames on which the weights are optimised, the first ones in the reader's order", unit="frames", least=1
+        50000,
+        "frames on which the weights are optimised, the first ones in the reader's order",
+        unit="frames",
+        least=1,
+        most=math.inf,
     )
     minibatch_size: int = option(512, "frames of a minibatch", unit="frames", least=1)
     max_evaluations: int = option(50, "limit on evaluations of the criterion and its gradient", least=1)

@@ -30,9 +30,16 @@ class ConvertDbnOptions(ModelOptions):
     with_prior: bool = like(SimpleNetworkOptions, "with_prior")
     init_scale: float = like(SimpleNetworkOptions, "init_scale")
     uniform_init: bool = like(SimpleNetworkOptions, "uniform_init")
-    output_size: int | None = option(
-        None, "size of the output layer that is added to a pre-trained model", least=1, cntk="outputLayerSize"
+    output_size: int = option(
+        -1,
+        "size of the output layer that is added to a pre-trained model; -1: not given",
+        least=-1,
+        cntk="outputLayerSize",
     )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layer_types", self.layer_types or ("None",))
+        super().__post_init__()
 
 
 class ConvertDbn(Action):
@@ -77,7 +84,7 @@ class ConvertDbn(Action):
         sizes = [model.layers[0].weights.shape[1], *(len(layer.bias) for layer in model.layers)]
         is_whole = model.layers[-1].kind == OUTPUT_LAYER
         if not is_whole:
-            if self.settings.output_size is None:
+            if self.settings.output_size < 1:
                 raise ConfigError(
                     f"{self.config.where('outputLayerSize')}: {self.settings.dbn_path} is a pre-trained model without "
                     "an output layer; expected outputLayerSize=..., the size of the one to add"

@@ -30,9 +30,14 @@ class EvaluateOptions(ModelOptions):
         (4096,), "frames of a minibatch, on which the results do not depend; the first one counts", unit="frames",
         least=1,
     )  # fmt: skip
-    epoch_size: int = option(0, "frames that are evaluated; 0: all", unit="frames", least=0)
+    epoch_size: int = option(0, "frames that are evaluated; 0: all", unit="frames", least=0, most=math.inf)
     show_every: int = option(
-        100, "minibatches between two lines of the log", unit="minibatches", least=1, cntk="numMBsToShowResult"
+        100,
+        "minibatches between two lines of the log",
+        unit="minibatches",
+        least=1,
+        most=math.inf,
+        cntk="numMBsToShowResult",
     )
     names: tuple[str, ...] = option(
         (), "nodes that are evaluated; by default the criteria and evaluation nodes", cntk="evalNodeNames"

@@ -4,6 +4,7 @@ Scores of classes without training data are set to UNSEEN (acoustic/network/unse
 """
 
 import contextlib
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,9 @@ class WriteOptions(ActionOptions):
     minibatch_size: Sequence[int] = option(
         (2048,), "frames computed at a time; the first one counts", unit="frames", least=1
     )
-    epoch_size: int = option(0, "limit of the frames, in whole utterances; 0: all", unit="frames", least=0)
+    epoch_size: int = option(
+        0, "limit of the frames, in whole utterances; 0: all", unit="frames", least=0, most=math.inf
+    )
     output_path: str = option(
         "", "beginning of the names of text files, without a block writer; -: standard output",
         parse=lambda text: text.replace("\\", "/"),

@@ -42,6 +42,7 @@ class SgdOptions(Options):
         "update rule",
         check=lambda name: name.lower() in RULES,
         expected=", ".join(rule.names[0] for rule in dict.fromkeys(RULES.values())),
+        parse=lambda text: text or "none",
         cntk="gradUpdateType",
     )
     adagrad: bool = option(False, "older name of gradUpdateType=AdaGrad", cntk="useAdagrad")
@@ -130,7 +131,7 @@ def _rule(sgd: Config, chosen: SgdOptions) -> Rule:
         fine = rule in (Momentum, AdaGrad)
         chosen.require("adagrad", fine, f"is given beside {{rule}}={chosen.rule}; expected one of them")
         rule = AdaGrad
-    if rule is not Momentum and sgd.has("useNAG") and sgd.bool("useNAG"):
+    if rule is not Momentum and sgd.bool("useNAG", False):
         raise OptionFault("useNAG", f"is given beside {rule.names[0]}; expected gradUpdateType=None with it")
     return rule(**rule.values_in(sgd))
 

@@ -107,7 +107,7 @@ class TrainingOptions(Options):
     truncated: bool = option(
         False, "whether minibatchSize is the number of steps of each of the sequences side by side"
     )
-    epoch_size: int = option(0, "frames of an epoch; 0: all the data once", unit="frames", least=0)
+    epoch_size: int = option(0, "frames of an epoch; 0: all the data once", unit="frames", least=0, most=math.inf)
     clipping_threshold: float = option(
         math.inf, "limit of the gradient, per frame of the minibatch", above=0, cntk="clippingThresholdPerSample"
     )
@@ -176,9 +176,16 @@ class TrainingOptions(Options):
     )
     trace_level: int = option(0, "0: few lines in the log, 1: more")
     show_every: int = option(
-        10, "minibatches between two lines of the log", unit="minibatches", least=1, cntk="numMBsToShowResult"
+        10,
+        "minibatches between two lines of the log",
+        unit="minibatches",
+        least=1,
+        most=math.inf,
+        cntk="numMBsToShowResult",
     )
-    show_first: int = option(0, "minibatches at the start of an epoch with a line each", cntk="firstMBsToShowResult")
+    show_first: int = option(
+        0, "minibatches at the start of an epoch with a line each", most=math.inf, cntk="firstMBsToShowResult"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

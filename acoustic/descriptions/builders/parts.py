@@ -97,8 +97,8 @@ class BuilderOptions(Options):
         cntk="addDropoutNodes",
     )
     words: int = option(0, "stacked word indicators in the input", least=0, cntk="lookupTableOrder")
-    output_size: int | None = option(
-        None, "size of the output layer, the last of layerSizes", least=1, cntk="outputLayerSize"
+    output_size: int = option(
+        -1, "size of the output layer, the last of layerSizes; -1: not given", least=-1, cntk="outputLayerSize"
     )
 
     def __post_init__(self) -> None:
@@ -158,7 +158,7 @@ class BuilderOptions(Options):
     def require_last(self, name: str) -> None:
         """Raise OptionFault for an option that is given and differs from the last of the layer sizes."""
         size, last = getattr(self, name), self.layer_sizes[-1]
-        self.require(name, size in (None, last), f"is {size}; expected {last}, the last of {{layer_sizes}}")
+        self.require(name, size in (None, -1, last), f"is {size}; expected {last}, the last of {{layer_sizes}}")
 
     def check_lookup(self) -> None:
         """Raise OptionFault unless the sizes permit a lookup table for each of the words."""

@@ -4,6 +4,7 @@ Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural grad
 3.1. The names of the block and of its entries for other methods are those of the 2016 tool.
 """
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ class ParallelOptions(Options):
         "frames that each job learns from between two averagings, K in the paper",
         unit="frames",
         least=1,
+        most=math.inf,
         cntk="samplesPerIteration",
     )
     threads: int = option(1, "threads of each job", unit="threads", least=1, cntk="threadsPerJob")
@@ -112,7 +114,12 @@ class MethodOptions(Options):
         AVERAGING, "how the jobs learn together", cntk="parallelizationMethod"
     )
     samples: int = option(
-        0, "the tool's name of samplesPerIteration; 0: not given", unit="frames", least=0, cntk="syncFrequencyInFrames"
+        0,
+        "the tool's name of samplesPerIteration; 0: not given",
+        unit="frames",
+        least=0,
+        most=math.inf,
+        cntk="syncFrequencyInFrames",
     )
 
 
@@ -125,10 +132,13 @@ class AveragingOptions(Options):
         "samplesPerIteration, unless parallelTrain has it",
         unit="frames",
         least=1,
+        most=math.inf,
         own=True,
         cntk="syncFrequencyInFrames syncPeriod blockSizePerWorker",
     )
-    block_size: int | None = option(None, "the same for all jobs together", unit="frames", least=1, own=True)
+    block_size: int | None = option(
+        None, "the same for all jobs together", unit="frames", least=1, most=math.inf, own=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ conversational speech transcription", 2011; D. Povey, X. Zhang, S. Khudanpur, "P
 gradient and parameter averaging", 2015, appendix C.7.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -33,7 +34,12 @@ class LayerwiseOptions(Options):
         0, "epochs of each smaller network; 0: no layer-wise training", unit="epochs", least=0, cntk="layerwiseEpochs"
     )
     epoch_size: int = option(
-        0, "frames of these epochs; 0: as in the main training", unit="frames", least=0, cntk="layerwiseEpochSize"
+        0,
+        "frames of these epochs; 0: as in the main training",
+        unit="frames",
+        least=0,
+        most=math.inf,
+        cntk="layerwiseEpochSize",
     )
 
     def stage(self, options: TrainingOptions) -> TrainingOptions:

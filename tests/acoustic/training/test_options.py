@@ -84,10 +84,17 @@ def test_dropout_schedule_and_other_values():
     [
         *("autoAdjust=none", "autoAdjustLR=None", "autoAdjustLR=false", "adaptationRegType=None"),
         *("learnerType=SGD", "unroll=false"),  # of the tool's examples
+        *("gradUpdateType=", "useNAG=", "gradUpdateType=AdaGrad\nuseNAG="),
     ],
 )
 def test_what_is_off_or_without_effect_is_accepted(line):
     assert options_of(line).max_epochs == 2
+
+
+@pytest.mark.parametrize("key", ["epochSize", "numMBsToShowResult", "firstMBsToShowResult"])
+def test_counts_of_frames_and_minibatches_may_exceed_32_bits(key):
+    options = options_of(f"{key}=5000000000")
+    assert 5_000_000_000 in (options.epoch_size, options.show_every, options.show_first)
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ def test_book_example_has_the_tools_node_names():
 def test_defaults_give_the_last_layer_as_output_and_one_criterion_for_both():
     network = build_simple_network(options_of("layerSizes=4:3:2"))
     assert network.outputs == ["HLast"]
+    assert options_of("layerSizes=4:3:2\noutputLayerSize=-1") == options_of("layerSizes=4:3:2")  # as in CNTK
     assert network.criteria == network.evaluations == ["CrossEntropyWithSoftmax"]
     assert "Prior" not in network.nodes
     assert "MeanOfFeatures" not in network.nodes

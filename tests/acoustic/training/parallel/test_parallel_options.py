@@ -32,6 +32,9 @@ def read(block: str, around: str = "", new: bool = True) -> ParallelOptions | No
         ("parallelTrain=[numJobs=2;syncFrequencyInFrames=7]", ParallelOptions(2, 7)),
         ("parallelTrain=[numJobs=2;ModelAveragingSGD=[blockSizePerWorker=9;MAPerfStats=1]]", ParallelOptions(2, 9)),
         ("parallelTrain=[numJobs=2;ModelAveragingSGD=[blockSize=9]]", ParallelOptions(2, 4)),
+        ("parallelTrain=[numJobs=2;samplesPerIteration=5000000000]", ParallelOptions(2, 5_000_000_000)),
+        ("parallelTrain=[numJobs=2;syncFrequencyInFrames=5000000000]", ParallelOptions(2, 5_000_000_000)),
+        ("parallelTrain=[numJobs=2;ModelAveragingSGD=[blockSize=5000000000]]", ParallelOptions(2, 2_500_000_000)),
         ("parallelTrain=[numJobs=2;parallelizationStartEpoch=3]", ParallelOptions(2, start_epoch=3)),
         (
             "parallelTrain=[numJobs=2;parallelizationMethod=dataParallelSGD\n"

@@ -205,7 +205,7 @@ def test_networks_that_dbn_exe_does_not_have_are_not_exported(tmp_path, capsys):
 def test_a_pretrained_model_gets_an_output_layer(tmp_path, capsys):
     made = layers()[:1]
     (tmp_path / "old.dbn").write_bytes(dbn_bytes(MEAN, DEVIATION, made))
-    assert run(tmp_path, CONVERT) == 2
+    assert run(tmp_path, CONVERT, "Convert=[outputLayerSize=-1]") == 2
     assert (
         "old.dbn is a pre-trained model without an output layer; expected outputLayerSize=" in capsys.readouterr().err
     )
@@ -216,6 +216,9 @@ def test_a_pretrained_model_gets_an_output_layer(tmp_path, capsys):
     assert network["W1"].value.shape == (4, 5)
     np.testing.assert_array_equal(network["W0"].value, made[0][1].astype(np.float32))
     assert network.outputs == ["HLast"]
+    (tmp_path / "new" / "model").unlink()
+    assert run(tmp_path, CONVERT, "Convert=[outputLayerSize=4;layerTypes=]") == 0
+    assert load_model(tmp_path / "new" / "model")["H1"].type_name == "Plus"  # empty: linear, as in SimpleNetworkBuilder
 
 
 @pytest.mark.parametrize(
