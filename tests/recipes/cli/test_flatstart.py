@@ -131,7 +131,7 @@ def test_phones_that_are_never_chosen_are_named(talker):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--gaussians", "0"), "command line: --gaussians is 0; expected 1 to 1e+06"),
+        (("--gaussians", "0"), "command line: --gaussians is 0; expected 1 to 1000000"),
         (("-j", "0"), "command line: --workers is 0; expected at least 1"),
         (("--scheduler", "x"), "command line: --workers is given with --scheduler; expected only one of them"),
         (("--words", "none.mlf"), "none.mlf: No such file or directory"),
