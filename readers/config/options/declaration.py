@@ -1,8 +1,6 @@
 """The declaration of an option: name, type, default, unit, range and meaning."""
 
 import math
-import numbers
-import os
 import re
 import types
 import typing
@@ -16,11 +14,6 @@ from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
 SCHEDULE, LIST = "schedule", "list"  # kinds of options with several values: one for each epoch, or any number
-KINDS = {  # what Python may give for an option, numpy's numbers too, and how faults describe it
-    int: (numbers.Integral, "a whole number"),
-    float: (numbers.Real, "a number"),
-    Path: (os.PathLike, "a path"),
-}
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
 MOST_INTEGER = 2**31 - 1  # of an option without a bound of its own: kernels count in 32 bits
 Way = Literal["name", "key", "flag"]  # into a job: Python, a configuration, the command line
@@ -143,19 +136,11 @@ class Option:
         for single in value if self.several else (value,):
             if self.choices and single not in self.choices:
                 return f"is {single!r}; expected {self.describe()}{did_you_mean(str(single), self.choices)}"
-            if text := self._fault_of_type(single):
-                return text
             if self.type in (int, float) and (text := self._fault_of_number(single)):
                 return text
             if self.check is not None and not self.check(single):
                 return f"is {_text(single)}; expected {self.expected}"
         return None
-
-    def _fault_of_type(self, value: Any) -> str | None:
-        kind, expected = KINDS.get(self.type, (object, ""))
-        if self.parse is not None or isinstance(value, kind):
-            return None
-        return f"is {value!r}; expected {expected}"
 
     def _fault_of_number(self, number: float) -> str | None:
         if self.type is float and not math.isfinite(number) and number not in (self.default, self.range.most):

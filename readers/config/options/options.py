@@ -4,7 +4,7 @@ import inspect
 import re
 import textwrap
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, field, fields
 from functools import cache
@@ -86,10 +86,8 @@ class Options:
                 value = Schedule(value if isinstance(value, Sequence) else (value,))
                 object.__setattr__(self, declared.name, value)
             elif declared.several == LIST and value is not None:
-                is_single = isinstance(value, str | bytes) or not isinstance(value, Iterable)
-                value = (value,) if is_single else tuple(value)
-                if declared.type is Path:
-                    value = tuple(Path(single) if isinstance(single, str) else single for single in value)
+                values = (value,) if isinstance(value, str | Path) else value
+                value = tuple(map(Path, values)) if declared.type is Path else tuple(values)
                 object.__setattr__(self, declared.name, value)
             elif declared.type is Path and isinstance(value, str):
                 value = None if not value and declared.default is None else Path(value)  # such as --report "$REPORT"
