@@ -53,7 +53,7 @@ def test_lost_utterances_are_named(user):
         (("one.mlf", "none.mlf"), "none.mlf: No such file or directory"),
         (
             ("one.mlf", "one.mlf", "--period", "0"),
-            "command line: --period is 0; expected at least 0.0001, below 1e+06",
+            "command line: --period is 0; expected at least 0.0001, below 1000000",
         ),
     ],
 )
