@@ -80,7 +80,7 @@ class CheckedConfig(Config):
                 return None
             except ConfigError as fault:
                 blamed = self._blame(str(fault))
-                if blamed in self._shared.bad:  # caused by the value that replaces the bad one
+                if blamed in self._shared.bad or self._follows(str(fault)):  # caused by what replaces a bad value
                     return None
                 self.findings.add(fault)
                 if blamed is None:
@@ -89,6 +89,11 @@ class CheckedConfig(Config):
             except (ArgonautError, OSError) as fault:
                 self.findings.add(fault)
                 return None
+
+    def _follows(self, message: str) -> bool:
+        """Return whether a fault of a block, such as that it has no file, names a setting of it that is bad."""
+        subject, *words = re.findall(r"[\w.]+", message.partition(": ")[2].lower()) or [""]
+        return any(bad.startswith(f"{subject}.") and bad.rpartition(".")[2] in words for bad in self._shared.bad)
 
     def is_sound(self, block: str) -> bool:
         """Whether no fault was found in the block, or the setting, with this full name."""
@@ -139,6 +144,10 @@ class CheckedConfig(Config):
         self._shared.asked += [(self, one.name.rpartition(".")[2]) for one in unknown]
         return unknown
 
+    def has(self, name: str) -> bool:
+        has = super().has
+        return bool(self._noting(name, lambda: has(name)))
+
     def _value(self, name: str) -> Span | None:
         self._shared.asked.append((self, name))
         return None if self._is_bad(name) else super()._value(name)
@@ -154,7 +163,7 @@ class CheckedConfig(Config):
         return self._noting(name, lambda: convert(name, default, parse, collect))
 
     def _noting(self, name: str, convert: Callable[[], Any]) -> Any:
-        """Convert a value; if that fails, record the fault and convert the default instead."""
+        """Look a value up; if that fails, record the fault and take the name as not set instead."""
         while True:
             try:
                 return convert()

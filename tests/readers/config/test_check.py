@@ -46,6 +46,28 @@ def test_what_is_out_of_range_is_blamed_and_reading_goes_on():
     assert faults(config) == ["a.cntk:2: S.a is 0; expected > 0", "a.cntk:3: S.b is 0; expected > 0"]
 
 
+def test_references_without_a_value_are_noted_where_a_name_is_looked_up_and_nothing_that_follows():
+    config = read("S=[\n a=$X$\n b=$Y$\n c=3\n]")
+
+    def options():
+        block = config.block("S")
+        if not block.has("a"):
+            raise ConfigError(f"{block.where()}: {block.full_name()} has no a; expected a=...")
+        return block.int("c")
+
+    def others():
+        block = config.block("S")
+        return block.has("b"), block.int("c")
+
+    assert config.check(others) == (False, 3)
+    assert config.check(options) is None
+    missing = "in S.{0} is not set; expected {1}=... in this or an enclosing block"
+    assert faults(config) == [
+        f"a.cntk:3: $Y$ {missing.format('b', 'Y')}",
+        f"a.cntk:2: $X$ {missing.format('a', 'X')}",
+    ]
+
+
 def test_missing_names_are_all_noted_and_what_follows_from_a_stand_in_is_not():
     config = read("S=[\n b=x\n]")
 
