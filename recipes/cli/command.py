@@ -132,11 +132,11 @@ class Console:
         self.tell(f"note: {line}")
 
     def finish(self, report: RunReport, path: str | Path, *lines: str, where: object = "") -> int:
-        """Write the report, show what was lost, print the summary and the closing lines; return the exit status.
+        """Show what was lost, print the summary and the closing lines; return the exit status.
 
-        where: the input that the run was about.  If nothing at all could be done, there is no summary.
+        path: the file of the report, which the job has written; where: the input that the run was about.
+        If nothing at all could be done, there is no summary.
         """
-        report.write(path)
         show_losses(report, path, self.verbose, where)
         if report.num_done or not report.lost:
             for line in (report.summary(), *lines):

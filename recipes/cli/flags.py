@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from readers.config.options import Option, Options
 from readers.config.options.declaration import LIST, with_names
+from readers.config.options.options import is_group
 from readers.errors import ConfigError
 
 T = TypeVar("T", bound=Options)
@@ -47,11 +48,6 @@ def options_from(arguments: argparse.Namespace, options: type[T], prefix: str = 
         elif hasattr(arguments, name):
             values[declared.name] = getattr(arguments, name)
     return options(**values)
-
-
-def is_group(declared: Option) -> bool:
-    """Whether an option is a group of others."""
-    return isinstance(declared.type, type) and issubclass(declared.type, Options)
 
 
 def _keywords(declared: Option, options: type[Options]) -> dict[str, Any]:

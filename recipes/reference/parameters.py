@@ -9,6 +9,7 @@ from typing import Any
 
 from readers.config.options import Option, Options
 from readers.config.options.declaration import LIST, SCHEDULE
+from readers.config.options.options import is_group
 
 HONOURED, NO_EFFECT, REFUSED = "honoured", "no effect", "refused"
 KINDS = {int: "whole number", float: "number", bool: "`true` or `false`", str: "text", Path: "file"}
@@ -99,7 +100,7 @@ def _row(name: str, declared: Option, kind: type[Options]) -> Parameter:
 
 def values_text(declared: Option) -> str:
     """Return what a parameter may be."""
-    if isinstance(declared.type, type) and issubclass(declared.type, Options):
+    if is_group(declared):
         return "block"
     text = declared.expected or " or ".join(f"`{choice}`" for choice in declared.choices) or declared.describe()
     kind = KINDS.get(declared.type, "text")

@@ -110,7 +110,7 @@ class Options:
         """Yield the declarations of the options, and of those in groups."""
         for declared in cls.declared():
             yield declared
-            if isinstance(declared.type, type) and issubclass(declared.type, Options):
+            if is_group(declared):
                 yield from declared.type.with_groups()
 
     @classmethod
@@ -170,6 +170,11 @@ class Options:
             raise OptionFault(self.declaration(name), text, self.with_groups())
 
 
+def is_group(declared: Option) -> bool:
+    """Whether an option is a group of others."""
+    return isinstance(declared.type, type) and issubclass(declared.type, Options)
+
+
 @contextmanager
 def located_faults(block: Config) -> Iterator[None]:
     """Turn an OptionFault into a ConfigError that names file, line and full name of the option.
@@ -194,7 +199,7 @@ def _declared(options: type[Options]) -> tuple[Option, ...]:
 def _value_in(block: Config, declared: Option, key: str) -> Any:
     """Return the value of an option in a block; an empty text is the default if there is one.  Raises ConfigError."""
     default = () if declared.required else (declared.default,)
-    if isinstance(declared.type, type) and issubclass(declared.type, Options):
+    if is_group(declared):
         return declared.type.from_block(block.block(key))
     if declared.several == SCHEDULE:
         return getattr(block, f"{READ_BY[declared.type]}s")(key)
