@@ -1,5 +1,6 @@
 """Commands that add up or list what shards give: the same bits from one process, from several, and from a cluster."""
 
+import math
 import os
 import shutil
 import signal
@@ -10,9 +11,16 @@ import pytest
 from decoder.scoring import error_counts
 from decoder.tying import collection, job
 from readers.language import sentences
+from recipes.cli import console
 from tests.recipes.cli.test_tie import QUESTIONS, TIE
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def no_progress(monkeypatch):
+    """Show no lines of progress, however long a worker takes to start: what commands print is compared."""
+    monkeypatch.setattr(console, "PLAIN_INTERVAL", math.inf)
 
 
 @pytest.fixture(scope="module")
