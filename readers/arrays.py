@@ -14,3 +14,4 @@ Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 ByteArray = npt.NDArray[np.uint8]
 Records = npt.NDArray[np.void]  # of named fields
+Integer = int | np.integer[Any]  # in kernels, where the width of an integer matters
