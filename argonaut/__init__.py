@@ -38,7 +38,7 @@ _HOMES = {
         "EstimationOptions", "LanguageModel", "PerplexityOptions", "TextOptions", "estimate_from_texts",
         "perplexity_of_texts",
     ],
-    "decoder.recognizer": ["Bundle", "ForcedAligner", "Grammar", "Recognizer", "Transcript", "Word"],
+    "decoder.recognizer": ["Bundle", "ForcedAligner", "Grammar", "Recognizer", "Transcript", "Word", "load"],
     "decoder.results": ["Recognition", "RecognitionEvent"],
     "decoder.scoring": ["ComparedFiles", "ScoreOptions", "ScoreResult", "score_files"],
     "decoder.recognizer.jobs": [
@@ -62,31 +62,7 @@ _HOMES = {
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = sorted([*_HOME_OF, "load"])
-
-
-def load(path: str, verify: bool = True) -> Any:
-    """Return the recogniser of a bundle.
-
-    Parameters
-    ----------
-    path : path
-        A bundle, such as ``en.argo``.
-    verify : bool
-        Whether the checksums of its parts are compared.
-
-    Returns
-    -------
-    decoder.Recognizer
-
-    Raises
-    ------
-    ArgonautError
-        For a file that is no bundle, or is damaged.
-    """
-    from decoder.recognizer import Recognizer
-
-    return Recognizer.load(path, verify)
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
