@@ -7,17 +7,4 @@ network.py have the jobs, which read texts (texts.py).
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "language_model": ["LMArrays", "LanguageModel"],
-        "evaluation": ["Perplexity", "perplexity"],
-        "options": ["EstimationOptions", "NetworkOptions", "PerplexityOptions", "TextOptions", "VocabularyDictionary"],
-        "estimation_job": ["estimate_from_texts"],
-        "network": ["perplexity_of_texts"],
-        "mapped_model": ["load_language_model", "open_language_model"],
-        "estimation": ["estimate", "uniform"],
-        "mixture": ["estimate_with_classes"],
-        "collection": ["open_collection"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

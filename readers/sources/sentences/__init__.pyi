@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.sources.sentences.lm_sequence_reader import LMSequenceReader as LMSequenceReader
 from readers.sources.sentences.lu_sequence_reader import LUSequenceReader as LUSequenceReader
 from readers.sources.sentences.noise import Noise as Noise
