@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from recipes.stages import command
+from recipes.job import Figure, RecipeResult
+from recipes.stages import call, command
 from recipes.tuning import Grid
 
 
@@ -108,15 +109,15 @@ class Evaluation:
         return lost
 
     def score(self) -> int:
-        options = ("-k", self.speakers) if self.speakers else ()
-        options += ("--fold", self.fold) if self.fold else ()
-        options += ("--per",) if self.units == "phones" else ()
+        from recipes.cli.score import Shown
+
         lost = 0
         for name in self.language_models:
-            lost |= command(
-                "score", self.references, self.hypotheses(name), *options, "--picture", self.picture(name),
-                "--report", self.home / "reports" / f"score.{name}",
+            options = Shown(
+                reference=self.references, hypothesis=self.hypotheses(name), speakers=self.speakers or None,
+                fold=self.fold_file, per=self.units == "phones", picture=self.picture(name), report=self.report(name),
             )  # fmt: skip
+            lost |= call("score", options)
         return lost
 
     def total(self, name: str):
@@ -128,14 +129,19 @@ class Evaluation:
         references, hypotheses = read_words(self.references), read_words(self.hypotheses(name))
         return score(references, hypotheses, fold=fold_map(self.fold)).total
 
-    def print_results(self) -> None:
-        """Print the error rates on the test set."""
+    def result(self) -> RecipeResult:
+        """Return the error rates on the test set."""
+        figures, lines = [], []
         for name, lm in self.language_models.items():
             total = self.total(name)
-            print(
+            counts = {"errors": total.num_errors, self.units: total.num_words, "utterances": total.num_sentences}
+            figures.append(Figure(self.rate, total.word_error_rate, lm.label, counts))
+            lines.append(
                 f"{self.rate} {total.word_error_rate:.1f}% "
                 f"(test, {total.num_sentences} utterances, {total.num_words} {self.units}, {lm.label})"
             )
+        reports = tuple(self.report(name) for name in self.language_models)
+        return RecipeResult(figures=tuple(figures), pictures=self.pictures, reports=reports, lines=tuple(lines))
 
     @property
     def rate(self) -> str:
@@ -146,8 +152,18 @@ class Evaluation:
         return self.out / "labels" / f"test.{self.units}.mlf"
 
     @property
-    def pictures(self) -> list[Path]:
-        return [self.picture(name) for name in self.language_models]
+    def fold_file(self) -> Path | None:
+        """The map of phones, as an option of `argonaut score`."""
+        from recipes.cli.score import fold_file
+
+        return fold_file(self.fold) if self.fold else None
+
+    @property
+    def pictures(self) -> tuple[Path, ...]:
+        return tuple(self.picture(name) for name in self.language_models)
+
+    def report(self, name: str) -> Path:
+        return self.home / "reports" / f"score.{name}"
 
     def picture(self, name: str) -> Path:
         return self.home / "decode" / name / "confusions.png"

@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from recipes.cli.command import Command, Console, NoOptions
+from recipes.cli.parser import Parser, moved_text
 from recipes.job import Recipe, RecipeOptions, run_recipe
 
 RECIPES = {
@@ -34,6 +35,13 @@ RECIPES = {
     "language_model": "RNN and LSTM language models (CNTK book 7.2, 7.3), on a generated text or your own",
     "reversal": "encoder and decoder that reverse strings of digits; with --data, other pairs of sequences",
     "understanding": "slot tagging of flight queries with an LSTM; without --data, on queries from a grammar",
+}
+
+# Experiments, which are not installed -> how a checkout runs them
+MOVED = {
+    "natural_gradient": "python -m benchmarks.natural_gradient",
+    "stress": "python -m benchmarks.stress",
+    "variants": "python -m benchmarks.variants",
 }
 
 
@@ -53,12 +61,20 @@ class ShowConfig(argparse.Action):
 class Recipes(Command):
     """The command whose actions are the recipes."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+    def add_arguments(self, parser: Parser) -> None:
+        parser.moved = MOVED
         parser.add_argument(
             "--show-config", action=ShowConfig, choices=tuple(RECIPES), metavar="RECIPE",
             help="print the paths of a recipe's configuration files",
         )  # fmt: skip
         super().add_arguments(parser)
+        for recipe_parser in parser.with_actions():
+            if (name := recipe_parser.prog.split()[-1]) in ("an4", "timit"):
+                recipe_parser.add_argument("--variants", type=partial(_moved_variants, name), help=argparse.SUPPRESS)
+
+
+def _moved_variants(corpus: str, names: str) -> None:
+    raise argparse.ArgumentTypeError(moved_text(f"{MOVED['variants']} {corpus} --only {names}"))
 
 
 def run(make: Callable[..., Recipe], options: RecipeOptions, console: Console) -> int:

@@ -1,0 +1,34 @@
+"""Steps that several recipes have: features of a list of audio files, and a bundle of what was trained."""
+
+from pathlib import Path
+from typing import Any
+
+from recipes.packing import AboutOptions, PackOptions, PartOptions
+from recipes.stages import call
+
+
+def extract(config: Path, script: Path, workers: int, **files: Path) -> int:
+    """Extract the features of a list.  files: what is written besides, `report`, `scp`, or only `speech_mean`."""
+    from recipes.cli.hcopy import HcopyCommandOptions
+
+    return call("hcopy", HcopyCommandOptions(config=config, script=script, **files), workers=workers)
+
+
+def extract_with_mean(config: Path, with_mean: Path, script: Path, workers: int, **files: Path) -> int:
+    """Write a configuration with the mean of the speech in a list, and extract the features of the list with it."""
+    lost = extract(config, script, workers, speech_mean=with_mean)
+    return lost | extract(with_mean, script, workers, **files)
+
+
+def make_bundle(experiment: Path, bundle: Path, recipe: str, *, rate: int, window: int, language: str = "en") -> int:
+    """Make a bundle of the output of a recipe.  recipe: the name of its layout."""
+    about = AboutOptions(name=bundle.stem, language=language)
+    parts = PartOptions(rate=rate, window=window)
+    return call("pack", PackOptions(experiment=experiment, recipe=recipe, parts=parts, about=about, output=bundle))
+
+
+def calibrate(bundle: Path, **recordings: Path) -> int:
+    """Fit the confidences of a bundle.  recordings: words, test, list and fold of `argonaut calibrate`."""
+    from recipes.cli.calibrate import CommandOptions
+
+    return call("calibrate", CommandOptions(bundle=bundle, output=bundle, **recordings))
