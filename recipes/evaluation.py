@@ -56,7 +56,7 @@ class Evaluation:
     speakers: mask of the part of an utterance's name that is its speaker, as in HResults.
     ivectors: for a network that takes i-vectors, the path of the list of a set's.
     units: what is recognised, words or phones.
-    fold: map of phones with which errors are counted, as of `argonaut score`.
+    fold: map of phones with which errors are counted.
     """
 
     out: Path
@@ -69,11 +69,10 @@ class Evaluation:
     speakers: str = ""
     ivectors: Callable[[str], Path] | None = None
     units: str = "words"
-    fold: str = ""
+    fold: Path | None = None
 
     def tune(self) -> int:
         from decoder.scoring.words import read_words
-        from recipes.cli.score import fold_map
         from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
         from recipes.tuning import Development
 
@@ -82,7 +81,7 @@ class Evaluation:
                 self.model, self.out / "lists" / "dev.scp", self.window, ivectors=self.ivectors and self.ivectors("dev")
             ),
             read_words(self.out / "labels" / f"dev.{self.units}.mlf"),
-            fold_map(self.fold),
+            self.phone_map,
         )
         for name, lm in self.language_models.items():
             decoder = open_decoder(lm.tuning_graph, lm.tuning_file)
@@ -115,7 +114,7 @@ class Evaluation:
         for name in self.language_models:
             options = Shown(
                 reference=self.references, hypothesis=self.hypotheses(name), speakers=self.speakers or None,
-                fold=self.fold_file, per=self.units == "phones", picture=self.picture(name), report=self.report(name),
+                fold=self.fold, per=self.units == "phones", picture=self.picture(name), report=self.report(name),
             )  # fmt: skip
             lost |= call("score", options)
         return lost
@@ -124,24 +123,27 @@ class Evaluation:
         """Return the errors on the test set with one of the language models."""
         from decoder.scoring.error_counts import score
         from decoder.scoring.words import read_words
-        from recipes.cli.score import fold_map
 
         references, hypotheses = read_words(self.references), read_words(self.hypotheses(name))
-        return score(references, hypotheses, fold=fold_map(self.fold)).total
+        return score(references, hypotheses, fold=self.phone_map).total
 
-    def result(self) -> RecipeResult:
+    def figures(self) -> tuple[Figure, ...]:
         """Return the error rates on the test set."""
-        figures, lines = [], []
+        figures = []
         for name, lm in self.language_models.items():
             total = self.total(name)
-            counts = {"errors": total.num_errors, self.units: total.num_words, "utterances": total.num_sentences}
+            counts = {"errors": total.num_errors, "utterances": total.num_sentences, self.units: total.num_words}
             figures.append(Figure(self.rate, total.word_error_rate, lm.label, counts))
-            lines.append(
-                f"{self.rate} {total.word_error_rate:.1f}% "
-                f"(test, {total.num_sentences} utterances, {total.num_words} {self.units}, {lm.label})"
-            )
-        reports = tuple(self.report(name) for name in self.language_models)
-        return RecipeResult(figures=tuple(figures), pictures=self.pictures, reports=reports, lines=tuple(lines))
+        return tuple(figures)
+
+    def result(self, bundle: Path | None = None) -> RecipeResult:
+        """Return the result of a recipe with this evaluation.  bundle: what was made of it."""
+        figures, pictures = self.figures(), (Path(f"{self.model}.png"), *self.pictures)
+        lines = [f"bundle: {bundle}"] if bundle else []
+        lines += [f"pictures: {' '.join(map(str, pictures))}", *map(rate_line, figures)]
+        return RecipeResult(
+            figures=figures, pictures=pictures, reports=self.reports, bundle=bundle, lines=tuple(lines)
+        )  # fmt: skip
 
     @property
     def rate(self) -> str:
@@ -152,15 +154,18 @@ class Evaluation:
         return self.out / "labels" / f"test.{self.units}.mlf"
 
     @property
-    def fold_file(self) -> Path | None:
-        """The map of phones, as an option of `argonaut score`."""
-        from recipes.cli.score import fold_file
+    def phone_map(self) -> dict[str, str | None] | None:
+        from readers.tables.timit import read_phone_map
 
-        return fold_file(self.fold) if self.fold else None
+        return read_phone_map(self.fold, -1) if self.fold else None
 
     @property
     def pictures(self) -> tuple[Path, ...]:
         return tuple(self.picture(name) for name in self.language_models)
+
+    @property
+    def reports(self) -> tuple[Path, ...]:
+        return tuple(self.report(name) for name in self.language_models)
 
     def report(self, name: str) -> Path:
         return self.home / "reports" / f"score.{name}"
@@ -173,3 +178,9 @@ class Evaluation:
 
     def hypotheses(self, name: str) -> Path:
         return self.home / "decode" / name / "test.mlf"
+
+
+def rate_line(figure: Figure) -> str:
+    """Return an error rate as recipes print it."""
+    _, *counts = (f"{number} {unit}" for unit, number in figure.counts.items())
+    return f"{figure.name} {figure.value:.1f}% ({', '.join(('test', *counts, figure.of))})"

@@ -16,11 +16,11 @@ from readers.common.environment import program_version
 from readers.common.files import atomic_write
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_text
-from readers.errors import ConfigError
 from readers.config.options import Options
+from readers.errors import ConfigError
 from recipes.cli.command import MACHINES, Console, MachineOptions
-from recipes.cli.console import as_stage, without_output
-from recipes.cli.main import RAW_COMMANDS, module_of
+from recipes.cli.console import as_stage, is_interrupted, without_output
+from recipes.cli.main import RAW_COMMANDS, main, module_of
 from recipes.stage_settings import extends_training
 
 SHOWN_CHANGES = 4  # of the settings of a stage
@@ -183,6 +183,18 @@ def call(name: str, options: Options, *, workers: int | None = None) -> int:
         raise
     if status > 1:
         raise ConfigError(f"{program}: exit status {status}; expected 0 or 1, see the message above")
+    return status
+
+
+def command(name: str, *arguments: object) -> int:
+    words = [str(word) for word in arguments]
+    print(f"$ {name} {shlex.join(words)}", flush=True)
+    with as_stage():
+        status = main([name, *words])
+    if is_interrupted(status):
+        raise KeyboardInterrupt
+    if status > 1:
+        raise ConfigError(f"{name}: exit status {status}; expected 0 or 1, see the message above")
     return status
 
 

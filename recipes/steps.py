@@ -1,7 +1,6 @@
 """Steps that several recipes have: features of a list of audio files, and a bundle of what was trained."""
 
 from pathlib import Path
-from typing import Any
 
 from recipes.packing import AboutOptions, PackOptions, PartOptions
 from recipes.stages import call

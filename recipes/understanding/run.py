@@ -34,9 +34,8 @@ class UnderstandingOptions(RecipeOptions):
     """Options of recipe understanding."""
 
     networks: str = option(
-        "lstm", "all, or some of " + ", ".join(f"{name} ({text})" for name, text in NETWORKS.items()) + "; default lstm",
-        metavar="NAMES",
-    )  # fmt: skip
+        "lstm", "all, or some of " + ", ".join(f"{name} ({text})" for name, text in NETWORKS.items()), metavar="NAMES"
+    )
     rare: int = option(
         5, "training words that occur fewer than N times are treated as unknown (default 5; 1: no words)", least=1
     )
