@@ -105,7 +105,7 @@ class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, arguments: argparse.Namespace):
-        from recipes.own.data import is_imported
+        from readers.corpora.importing import is_imported
 
         self.arguments = arguments
         if arguments.data is None or arguments.dict is None:
@@ -182,9 +182,9 @@ class Recipe:
         )  # fmt: skip
 
     def import_corpus(self) -> int:
+        from readers.corpora.importing import guess_kind
         from readers.dictionaries.case import best_case
         from readers.htk.mlf import read_mlf
-        from recipes.own.data import guess_kind
 
         if self.corpus == self.data:
             print(f"{self.data}: imported before")
