@@ -42,6 +42,7 @@ _HOMES = {
     "decoder.recognizer": ["Bundle", "ForcedAligner", "Grammar", "Recognizer", "Transcript", "Word"],
     "decoder.results": ["Recognition", "RecognitionEvent"],
     "decoder.scoring": ["ComparedFiles", "ScoreOptions", "ScoreResult", "score_files"],
+    "decoder.recognizer.jobs.alignment": ["AlignOptions", "AlignResult", "AlignedRecording", "align"],
     "decoder.recognizer.jobs": [
         "CalibrateOptions", "CalibrateResult", "LiveResult", "TranscribeOptions", "TranscribeResult",
         "TranscribedFile", "calibrate", "transcribe", "transcribe_live",

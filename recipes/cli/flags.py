@@ -41,7 +41,7 @@ def add_flags(
             keywords = _keywords(declared, others) | {"metavar": declared.metavar or declared.flags[0].upper()}
             if (count := _count(declared)) == "?":
                 keywords["default"] = declared.default  # argparse would convert SUPPRESS as if it were given
-            section.add_argument(name, nargs=count, **keywords)
+            parser.add_argument(name, nargs=count, **keywords)
     return section
 
 
@@ -66,7 +66,7 @@ def _keywords(declared: Option, others: Sequence[Option]) -> dict[str, Any]:
         return common | {"nargs": "?", "const": True, "metavar": declared.metavar, "type": _converter(declared)}
     if declared.type is bool:
         return common | {"action": "store_false" if declared.default is True else "store_true"}
-    if declared.choices:
+    if declared.choices and not declared.separator.strip():
         common["choices"] = declared.choices
     elif declared.flags[0].startswith("-"):
         common["metavar"] = declared.metavar

@@ -54,7 +54,7 @@ class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, options: OwnOptions):
-        from recipes.own.data import is_imported
+        from readers.corpora.importing import is_imported
 
         dictionary = options.dictionary
         files = (options.data, dictionary.dict, dictionary.g2p, options.alignments, options.words, options.lm)
@@ -119,9 +119,9 @@ class Recipe:
         )  # fmt: skip
 
     def import_corpus(self) -> int:
+        from readers.corpora.importing import guess_kind
         from readers.dictionaries.case import best_case
         from readers.htk.mlf import read_mlf
-        from recipes.own.data import guess_kind
 
         if self.corpus == self.data:
             print(f"{self.data}: imported before")

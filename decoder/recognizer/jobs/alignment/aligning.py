@@ -8,6 +8,14 @@ import numpy as np
 
 from decoder.grammars.vocabulary import listed
 from decoder.recognizer.forced_aligner import ForcedAligner
+from decoder.recognizer.jobs.alignment.recordings import Recording
+from decoder.recognizer.jobs.alignment.results import (
+    DECIMALS,
+    NO_TRANSCRIPT,
+    AlignedRecording,
+    AlignedUtterance,
+    Damage,
+)
 from decoder.recognizer.recording import LONGEST
 from readers.audio.audio_file import MIX, Channel, read_audio
 from readers.audio.header import AudioHeader, read_audio_header
@@ -16,8 +24,6 @@ from readers.corpora.corpus import Utterance
 from readers.errors import ArgonautError, AudioWarning, FormatError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import Word
-from recipes.align.recordings import Recording
-from recipes.align.results import DECIMALS, NO_TRANSCRIPT, AlignedRecording, AlignedUtterance, Damage
 
 
 class RecordingAligner:

@@ -1,20 +1,31 @@
-"""Trains Gaussian models of phones on the very corpus that is to be aligned: `argonaut align --train`."""
+"""Trains Gaussian models of phones on the very corpus that is to be aligned."""
 
+import contextlib
 import hashlib
 import json
-import sys
-from collections.abc import Iterable, Sequence
+import shlex
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
-from readers.common.files import write_lines
+from decoder.gaussians.job import flat_start
+from decoder.gaussians.options import FlatStartOptions, FlatStartSettings, SpokenDictionary
+from features.copying.files import own_runner
+from features.copying.job import HcopyOptions, hcopy
+from readers.common.files import atomic_write, write_lines
+from readers.common.jobs.runner import thread_runner
+from readers.common.report import Log, Progress, RunReport
+from readers.common.text import parse_json, read_text
+from readers.config.options import Options
 from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import WORDS, feature_pairs, write_corpus
-from readers.errors import ArgonautError, ConfigError
+from readers.dictionaries.phones import check_phones
+from readers.errors import ArgonautError, AudioWarning, ConfigError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.htk.scp import write_pairs
 from readers.htk.units import TICKS_PER_SECOND
-from recipes.own.data import check_phones
-from recipes.stages import Stage, command, run_stages
 
 FOLDER = "training"  # of the output directory
 MODELS = "models"  # in FOLDER: the directory of `argonaut flatstart`
@@ -47,7 +58,7 @@ SAVEWITHCRC = F
 
 
 class Training:
-    """The stages of a training, with all files below `OUT/training`.
+    """The stages of a training, with all files below `OUT/training`; those that are done are not repeated.
 
     Parameters
     ----------
@@ -79,20 +90,38 @@ class Training:
                 f"training: {self.seconds:.1f} s {found}; expected at least a minute, and better {ENOUGH_MINUTES}"
             )
         if self.seconds < 60 * ENOUGH_MINUTES:
-            print(
-                f"warning: training: {self.seconds / 60:.1f} minutes {found}; with {ENOUGH_MINUTES} or more the times "
-                "are better",
-                file=sys.stderr,
-            )
+            minutes = f"{self.seconds / 60:.1f} minutes {found}"
+            text = f"training: {minutes}; with {ENOUGH_MINUTES} or more the times are better"
+            warnings.warn(text, AudioWarning, stacklevel=3)
 
-    def run(self) -> Path:
+    def run(self, progress: Progress, log: Log, note: Log) -> Path:
         """Run the stages that are not done; return the directory of the models."""
-        stages = [
-            Stage("lists", "transcripts, dictionary and configuration of features", self.write_lists, (), self.inputs),
-            Stage("features", "cepstra", self.extract, ("lists",)),
-            Stage("flatstart", "Gaussian models of phones, from nothing", self.train, ("lists", "features")),
-        ]
-        run_stages(stages, self.out)
+        stages: dict[str, tuple[str, Callable[[], RunReport | None]]] = {
+            "lists": ("transcripts, dictionary and configuration of features", self.write_lists),
+            "features": ("cepstra", partial(self.extract, progress, log)),
+            "flatstart": ("Gaussian models of phones, from nothing", partial(self.train, progress, log, note)),
+        }
+        marks = {name: self.out / "stages" / f"{name}.done" for name in stages}
+        for number, (name, (help, run)) in enumerate(stages.items(), 1):
+            title, settings = f"stage {number}/{len(stages)} {name}", {} if number > 1 else self.inputs
+            before = _settings(marks[name])
+            if before == settings:
+                log(f"{title}: done before")
+                continue
+            if before:
+                changed = (name for name in settings if before.get(name) != settings[name])
+                log(f"{title}: other {', '.join(changed)} than before")
+            for later in list(marks.values())[number - 1 :]:
+                later.unlink(missing_ok=True)
+            log(f"{title}: {help}")
+            started, report = time.monotonic(), run()
+            if report and report.exit_status > 1:
+                first = f"{report.lost[0][0]}: {report.lost[0][2]}"
+                raise ConfigError(f"training: {name}: none of {len(report.lost)} {report.what} could be done; {first}")
+            with atomic_write(marks[name], "w") as file:
+                json.dump({"settings": settings}, file)
+            losses = f", {report.summary()}" if report and report.lost else ""
+            log(f"{title}: {time.monotonic() - started:.1f} s{losses}")
         return self.models
 
     @property
@@ -119,24 +148,31 @@ class Training:
         text = CONFIG.format(period=TICKS_PER_SECOND / self.rate, highest=highest)
         write_lines(self.config, text.splitlines())
 
-    def extract(self) -> int:
+    def extract(self, progress: Progress, log: Log) -> RunReport:
         """Extract the features."""
-        listed, with_mean = self.out / "hcopy.list", self.out / "mean.hcopy"
-        return command(
-            "hcopy", "-C", self.config, "-S", listed, "--speech-mean", with_mean, "-j", self.threads
-        ) | command(
-            *("hcopy", "-C", with_mean, "-S", listed, "--scp", self.scp),
-            *("--report", self.out / "hcopy.report", "-j", self.threads),
-        )
+        script, with_mean, report = self.out / "hcopy.list", self.out / "mean.hcopy", self.out / "hcopy.report"
+        mean = HcopyOptions(config=self.config, script=script, speech_mean=with_mean)
+        features = HcopyOptions(config=with_mean, script=script, scp=self.scp, report=report)
+        show = partial(progress, stage="features", unit="files")
+        with contextlib.closing(own_runner(self.threads, len(mean.pairs), log)) as runner:
+            for options in (mean, features):
+                _show_command("hcopy", options, log)
+                result = hcopy(options, runner=runner, progress=show, log=log)
+        return result.report
 
-    def train(self) -> int:
+    def train(self, progress: Progress, log: Log, note: Log) -> RunReport:
         """Train the models."""
         frames = round(self.seconds * FRAMES_PER_SECOND)
-        return command(
-            *("flatstart", "--features", self.scp, "--words", self.lists / WORDS, "--dict", self.words),
-            *("--gaussians", max(1, min(GAUSSIANS, frames // FRAMES_PER_GAUSSIAN))),
-            *("--out", self.models, "-j", self.threads),
-        )
+        settings = FlatStartSettings(gaussians=max(1, min(GAUSSIANS, frames // FRAMES_PER_GAUSSIAN)))
+        options = FlatStartOptions(
+            features=self.scp, words=self.lists / WORDS, dictionary=SpokenDictionary(dict=self.words),
+            training=settings, out=self.models,
+        )  # fmt: skip
+        show = partial(progress, unit="utterances")
+        _show_command("flatstart", options, log)
+        with contextlib.closing(thread_runner(self.threads)) as runner:
+            result = flat_start(options, runner=runner, progress=show, log=log, note=note)
+        return result.report
 
     def _rate_and_seconds(self, utterances: Iterable[Utterance]) -> tuple[int, float]:
         """Return the sample rate of the features, and the duration of utterances."""
@@ -158,3 +194,16 @@ class Training:
 
 def _digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()
+
+
+def _show_command(name: str, options: Options, log: Log) -> None:
+    """Tell how a stage can be run by hand."""
+    log(f"$ argonaut {name} {shlex.join(options.to_flags())}")
+
+
+def _settings(mark: Path) -> dict[str, object] | None:
+    """Return what a finished stage depended on; None if it is not done, or its mark is damaged."""
+    try:
+        return dict(parse_json(read_text(mark, exact=True))["settings"])
+    except (OSError, ArgonautError, ValueError, LookupError, TypeError):
+        return None

@@ -7,31 +7,35 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
 
+from decoder.recognizer.jobs.alignment.results import (
+    AlignedRecording,
+    AlignedUtterance,
+    Damage,
+    DoubtfulStretch,
+    doubtful_stretches,
+)
 from readers.common.files import atomic_write, write_lines
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import Word, ctm_lines, write_tiers
-from recipes.align.results import AlignedRecording, AlignedUtterance, Damage, DoubtfulStretch, doubtful_stretches
 
 SEPARATE = {"textgrid": "TextGrid", "json": "json"}  # formats with a file for each recording, and its extension
 CTM, CSV, MLF = ("words.ctm", "phones.ctm"), "alignment.csv", "alignment.mlf"  # of all recordings
-FORMATS = (*SEPARATE, "ctm", "csv", "mlf")
+TOGETHER = {"ctm": CTM, "csv": (CSV,), "mlf": (MLF,)}
 DOUBTFUL, DAMAGE = "doubtful.csv", "damage.csv"
 COLUMNS = ("recording", "speaker", "utterance", "type", "start", "end", "label", "confidence")
 
 
-def places_of(recordings: Sequence[str], formats: Iterable[str], out: Path) -> list[str]:
-    """Return where the files of each format are, for a message, such as `aligned (3 TextGrid files)`."""
-    together = {"ctm": CTM, "csv": (CSV,), "mlf": (MLF,)}
-    places = []
-    for form in formats:
-        if form in together:
-            places += [str(out / name) for name in together[form]]
-        elif len(recordings) == 1:
-            places += map(str, files_of(recordings[0], [form], out).values())
-        else:
-            places.append(f"{out} ({len(recordings)} {SEPARATE[form]} files)")
-    return places
+def result_files(recordings: Sequence[str], formats: Iterable[str], out: Path) -> dict[str, tuple[Path, ...]]:
+    """Return the files of each format, given the names of the recordings."""
+    return {
+        form: tuple(
+            [out / name for name in TOGETHER[form]]
+            if form in TOGETHER
+            else [files_of(name, [form], out)[form] for name in recordings]
+        )
+        for form in formats
+    }
 
 
 def files_of(recording: str, formats: Iterable[str], out: Path) -> dict[str, Path]:

@@ -7,10 +7,9 @@ from pathlib import Path
 from readers.audio.audio_file import Channel
 from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import read_corpus
-from readers.corpora.importing import import_corpus
+from readers.corpora.importing import guess_kind, import_corpus, is_imported
 from readers.dictionaries.case import AUTO, CASES, InCase, best_case
 from readers.errors import ArgonautError
-from recipes.own.data import guess_kind, is_imported
 
 
 def open_corpus(source: Path, words: set[str], case: str = AUTO) -> tuple[Corpus, str]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from decoder.recognizer.jobs.alignment.recordings import Recording
 from readers.common.files import atomic_write
 from readers.results.timed_words import Word
-from recipes.align.recordings import Recording
 
 KEPT = ".results"  # folder of the output directory
 NO_TRANSCRIPT = "no transcript"  # the reason why an utterance was skipped
