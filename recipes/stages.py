@@ -167,22 +167,25 @@ def call(name: str, options: Options, *, workers: int | None = None) -> int:
     options: those of the command, or of one of its actions; workers: number of threads or processes.
     Returns its exit status, 0 or 1; raises ConfigError if nothing could be done, and what the command raises.
     """
-    command, title = module_of(name).COMMAND, name
-    if command.actions:
-        command = next(action for action in command.actions if action.options is type(options))
-        title = f"{name} {command.name}"
-    machines = MACHINES.get(command.machines, MachineOptions)(workers=workers)
-    program = title if name in RAW_COMMANDS else f"argonaut {title}"
-    print(f"$ {program} {shlex.join([*options.to_flags(), *machines.to_flags()])}", flush=True)
+    module, title, machines = module_of(name), name, MachineOptions()
+    if name in RAW_COMMANDS:
+        run = module.run_options
+    else:
+        command, title = module.COMMAND, f"argonaut {name}"
+        if command.actions:
+            command = next(action for action in command.actions if action.options is type(options))
+            title = f"{title} {command.name}"
+        run, machines = command.run, MACHINES.get(command.machines, MachineOptions)(workers=workers)
+    print(f"$ {title} {shlex.join([*options.to_flags(), *machines.to_flags()])}", flush=True)
     try:
         with as_stage():
-            status = command.run(options, Console(title, verbosity.get(), machines))
+            status = run(options, Console(title.removeprefix("argonaut "), verbosity.get(), machines))
     except KeyboardInterrupt as stop:
         if stop.args:
             print(f"interrupted: {stop}", file=sys.stderr)
         raise
     if status > 1:
-        raise ConfigError(f"{program}: exit status {status}; expected 0 or 1, see the message above")
+        raise ConfigError(f"{title}: exit status {status}; expected 0 or 1, see the message above")
     return status
 
 

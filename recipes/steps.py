@@ -1,5 +1,6 @@
-"""Steps that several recipes have: features of a list of audio files, and a bundle of what was trained."""
+"""Steps that several recipes have: features of a list of audio files, trainings, a bundle of what was trained."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from recipes.packing import AboutOptions, PackOptions, PartOptions
@@ -17,6 +18,13 @@ def extract_with_mean(config: Path, with_mean: Path, script: Path, workers: int,
     """Write a configuration with the mean of the speech in a list, and extract the features of the list with it."""
     lost = extract(config, script, workers, speech_mean=with_mean)
     return lost | extract(with_mean, script, workers, **files)
+
+
+def cntk(arguments: Sequence[str]) -> int:
+    """Run the commands of a configuration.  arguments: files and settings, as on the command line of `cntk`."""
+    from recipes.cli.cntk import config_options
+
+    return call("cntk", config_options(list(arguments)))
 
 
 def make_bundle(experiment: Path, bundle: Path, recipe: str, *, rate: int, window: int, language: str = "en") -> int:

@@ -9,8 +9,8 @@ from recipes.an4.recipe import CONFIG
 from recipes.job import RecipeOptions
 from recipes.lvcsr.run import Tied
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, call, command
-from recipes.steps import extract
+from recipes.stages import Stage, account, call
+from recipes.steps import cntk, extract
 
 NAME = "ivector"
 GAUSSIANS, VALUES = 128, 50
@@ -101,7 +101,7 @@ class Adapted(Tied):
             f"SenoneLabels={self.labels}",
             f"NumSenones={count_lines(self.senones)}",
         )
-        return command("cntk", *self.cntk_arguments(*settings))
+        return cntk(self.cntk_arguments(*settings))
 
     def cntk_arguments(self, *settings: str) -> list[str]:
         return [

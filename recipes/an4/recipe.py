@@ -11,8 +11,8 @@ from recipes.an4.corpus import FLAT_LMS, Alignment, Utterance, find_sets
 from recipes.evaluation import Evaluation, language_models
 from recipes.job import RecipeOptions, RecipeResult
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, call, command, is_done
-from recipes.steps import calibrate, extract, extract_with_mean, make_bundle
+from recipes.stages import Stage, account, call, is_done
+from recipes.steps import calibrate, cntk, extract, extract_with_mean, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 FEATURES = CONFIG / "fbank40_zd.hcopy"
@@ -229,7 +229,7 @@ class Recipe:
         return lost
 
     def train(self, acoustic: Acoustic) -> int:
-        return command("cntk", *self.cntk_arguments(acoustic))
+        return cntk(self.cntk_arguments(acoustic))
 
     def cntk_arguments(self, acoustic: Acoustic) -> list[str]:
         return [

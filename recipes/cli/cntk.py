@@ -53,11 +53,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(argv: list[str]) -> int:
+    return run_options(config_options(take_extensions(argv)), Console("cntk"))
+
+
+def run_options(options, console: Console) -> int:
     """Run the commands of a configuration and return the exit status."""
     from acoustic.actions.config_job import run_config
 
-    options = config_options(take_extensions(argv))
-    with Console("cntk").progress() as progress:
+    with console.progress() as progress:
         return run_config(options, progress=progress, log=print_note, stdout=sys.stdout).exit_status
 
 

@@ -17,7 +17,8 @@ from readers.common.files import atomic_write
 from readers.config.options import option
 from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, call, command
+from recipes.stages import Stage, call
+from recipes.steps import cntk
 
 CONFIG = Path(__file__).parent / "config"
 MODELS = ("rnn", "lstm")
@@ -141,7 +142,7 @@ class Recipe:
         return status
 
     def cntk(self, name: str, commands: str, *more: str) -> int:
-        return command("cntk", *self.cntk_arguments(name, commands, *more))
+        return cntk(self.cntk_arguments(name, commands, *more))
 
     def cntk_arguments(self, name: str, commands: str, *more: str) -> list[str]:
         files = "+".join(str(CONFIG / f"{part}lm.cntk") for part in dict.fromkeys(("rnn", name)))

@@ -27,7 +27,7 @@ from recipes.an4.comparison import Comparison, count_lines
 from recipes.an4.recipe import LMS, RATE, TRANSITION_POWER, WINDOW, Recipe
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, call, command
-from recipes.steps import extract, make_bundle
+from recipes.steps import cntk, extract, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 QUESTIONS = Path(__file__).parent / "data" / "questions.hed"
@@ -162,10 +162,8 @@ class Tied(Recipe):
         labels = self.label_training(self.labels)
         if OVERRIDES.get(self.name) == "again.cntk":
             self.begin_with(self.shared / "model" / self.model.name)
-        return command(
-            "cntk", *self.cntk_arguments(f"SenoneList={self.senones}", f"SenoneLabels={labels}",
-                                         f"NumSenones={count_lines(self.senones)}"),
-        )  # fmt: skip
+        names = (f"SenoneList={self.senones}", f"SenoneLabels={labels}", f"NumSenones={count_lines(self.senones)}")
+        return cntk(self.cntk_arguments(*names))
 
     def cntk_arguments(self, *settings: str) -> list[str]:
         configs = [CONFIG / name for name in ("tied.cntk", OVERRIDES.get(self.name)) if name]

@@ -39,7 +39,7 @@ from recipes.own.options import OwnOptions
 from recipes.own.sizes import SPEEDS
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, call, command, is_done
-from recipes.steps import calibrate, extract, make_bundle
+from recipes.steps import calibrate, cntk, extract, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 21  # frames in the input of the network
@@ -240,9 +240,7 @@ class Recipe:
         from readers.htk.frame_labels import read_state_list
 
         sizes = [*self.sizes.arguments(first), f"InputDim={WINDOW * self.feature_dim}"]
-        return command(
-            "cntk", *self.cntk_arguments(first, [f"NumSenones={len(read_state_list(self.senones))}", *sizes])
-        )
+        return cntk(self.cntk_arguments(first, [f"NumSenones={len(read_state_list(self.senones))}", *sizes]))
 
     def cntk_arguments(self, first: bool, sizes: list[str]) -> list[str]:
         labels = self.hmms / "states.mlf" if first else self.copies / "training.mlf"

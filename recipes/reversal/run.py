@@ -16,7 +16,8 @@ from pathlib import Path
 
 from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
-from recipes.stages import Stage, command
+from recipes.stages import Stage
+from recipes.steps import cntk
 
 CONFIG = Path(__file__).parent / "config"
 
@@ -68,7 +69,7 @@ class Recipe:
         words = [
             f"{side.capitalize()}Words={len(read_lines(self.data / f'{side}.words'))}" for side in ("source", "target")
         ]
-        return command("cntk", *self.cntk_arguments(commands, *words))
+        return cntk(self.cntk_arguments(commands, *words))
 
     def cntk_arguments(self, commands: str, *words: str) -> list[str]:
         return [

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
-from recipes.stages import Stage, command
+from recipes.stages import Stage
+from recipes.steps import cntk
 
 CONFIG = Path(__file__).parent / "config"
 
@@ -51,7 +52,7 @@ class Recipe:
         write_data(self.out / "data", self.seed)
 
     def cntk(self, commands: str) -> int:
-        return command("cntk", *self.cntk_arguments(commands))
+        return cntk(self.cntk_arguments(commands))
 
     def cntk_arguments(self, commands: str) -> list[str]:
         return [

@@ -21,8 +21,8 @@ from recipes.evaluation import Evaluation, LanguageModel, rate_line
 from recipes.job import RecipeOptions, RecipeResult, overrides
 from recipes.packing import PHONE_MAP
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, call, command, is_done
-from recipes.steps import calibrate, extract, make_bundle
+from recipes.stages import Stage, account, call, is_done
+from recipes.steps import calibrate, cntk, extract, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 FEATURES = CONFIG / "fbank24_zda.hcopy"
@@ -176,7 +176,7 @@ class Recipe:
         return lost
 
     def train(self) -> int:
-        return command("cntk", *self.cntk_arguments(), f"stderr={self.out / 'log' / 'train'}")
+        return cntk([*self.cntk_arguments(), f"stderr={self.out / 'log' / 'train'}"])
 
     def cntk_arguments(self) -> list[str]:
         lists = (f"TrainList={self.out}/lists/training.scp", f"TrainLabels={self.out}/labels/training.mlf")

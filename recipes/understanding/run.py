@@ -18,7 +18,8 @@ from pathlib import Path
 from readers.config.options import option
 from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
-from recipes.stages import Stage, command
+from recipes.stages import Stage
+from recipes.steps import cntk
 
 CONFIG = Path(__file__).parent / "config"
 NETWORKS = {
@@ -100,7 +101,7 @@ class Recipe:
 
         known = sizes(self.data)
         dims = (f"InputDim={3 * known['input']}", f"NumWords={known['input']}", f"LabelDim={known['output']}")
-        return command("cntk", *self.cntk_arguments(*dims, f"modelPath={self.model(name)}", *settings))
+        return cntk(self.cntk_arguments(*dims, f"modelPath={self.model(name)}", *settings))
 
     def cntk_arguments(self, *settings: str) -> list[str]:
         return [

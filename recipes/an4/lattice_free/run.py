@@ -17,6 +17,7 @@ from recipes.evaluation import Evaluation, language_models
 from recipes.job import RecipeOptions, RecipeResult
 from recipes.stage_settings import cntk_settings
 from recipes.stages import Stage, call, command
+from recipes.steps import cntk
 
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 5  # frames in the input of the network
@@ -71,7 +72,7 @@ class LatticeFree(Recipe):
         return lost
 
     def train_network(self) -> int:
-        return command("cntk", *self.cntk_arguments(f"NumSenones={count_lines(self.senones)}"))
+        return cntk(self.cntk_arguments(f"NumSenones={count_lines(self.senones)}"))
 
     def cntk_arguments(self, *settings: str) -> list[str]:
         return [
