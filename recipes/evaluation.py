@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from decoder.recognizer.jobs.decoding import options as decoding
 from recipes.job import Figure, RecipeResult
-from recipes.stages import call, command
+from recipes.stages import call
 from recipes.tuning import Grid
 
 
@@ -93,18 +94,22 @@ class Evaluation:
         return 0
 
     def decode(self) -> int:
-        from recipes.decoding import read_choice, search_flags
+        from recipes.decoding import read_choice
 
-        vectors = ("--ivectors", self.ivectors("test")) if self.ivectors else ()
         lost = 0
         for name, lm in self.language_models.items():
-            lost |= command(
-                "argon", "-graph", lm.graph / "graph.dg", "-lm", lm.file, "-am", self.model,
-                "-dnn_window_size", self.window, "-cntkmap", lm.graph / "cntkmap",
-                "-infiles", self.out / "lists" / "test.scp", *vectors,
-                *search_flags(read_choice(self.tuned_file(name))),
-                "-outmlf", self.hypotheses(name), "-lattice-prefix", self.home / "decode" / name / "lattices" / "test",
+            options = decoding.DecodeOptions(
+                graph=lm.graph / "graph.dg", lm=lm.file,
+                acoustic=decoding.AcousticOptions(
+                    infiles=self.out / "lists" / "test.scp", ivectors=self.ivectors and self.ivectors("test"),
+                    am=self.model, cntkmap=lm.graph / "cntkmap", window=self.window,
+                ),
+                output=decoding.DecodeOutputOptions(
+                    outmlf=self.hypotheses(name), lattice_prefix=f"{self.home / 'decode' / name / 'lattices' / 'test'}"
+                ),
+                search=decoding.DecodeSearchOptions(**read_choice(self.tuned_file(name))),
             )  # fmt: skip
+            lost |= call("argon", options)
         return lost
 
     def score(self) -> int:

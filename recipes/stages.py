@@ -19,8 +19,8 @@ from readers.common.text import parse_json, read_text
 from readers.config.options import Options
 from readers.errors import ConfigError
 from recipes.cli.command import MACHINES, Console, MachineOptions
-from recipes.cli.console import as_stage, is_interrupted, without_output
-from recipes.cli.main import RAW_COMMANDS, main, module_of
+from recipes.cli.console import as_stage, without_output
+from recipes.cli.main import RAW_COMMANDS, module_of
 from recipes.stage_settings import extends_training
 
 SHOWN_CHANGES = 4  # of the settings of a stage
@@ -167,37 +167,22 @@ def call(name: str, options: Options, *, workers: int | None = None) -> int:
     options: those of the command, or of one of its actions; workers: number of threads or processes.
     Returns its exit status, 0 or 1; raises ConfigError if nothing could be done, and what the command raises.
     """
-    module, title, machines = module_of(name), name, MachineOptions()
-    if name in RAW_COMMANDS:
-        run = module.run_options
-    else:
-        command, title = module.COMMAND, f"argonaut {name}"
-        if command.actions:
-            command = next(action for action in command.actions if action.options is type(options))
-            title = f"{title} {command.name}"
-        run, machines = command.run, MACHINES.get(command.machines, MachineOptions)(workers=workers)
-    print(f"$ {title} {shlex.join([*options.to_flags(), *machines.to_flags()])}", flush=True)
+    command, title = module_of(name).COMMAND, name
+    if command.actions:
+        command = next(action for action in command.actions if action.options is type(options))
+        title = f"{name} {command.name}"
+    machines = MACHINES.get(command.machines, MachineOptions)(workers=workers)
+    program = title if name in RAW_COMMANDS else f"argonaut {title}"
+    print(f"$ {program} {shlex.join([*options.to_flags(), *machines.to_flags()])}", flush=True)
     try:
         with as_stage():
-            status = run(options, Console(title.removeprefix("argonaut "), verbosity.get(), machines))
+            status = command.run(options, Console(title, verbosity.get(), machines))
     except KeyboardInterrupt as stop:
         if stop.args:
             print(f"interrupted: {stop}", file=sys.stderr)
         raise
     if status > 1:
-        raise ConfigError(f"{title}: exit status {status}; expected 0 or 1, see the message above")
-    return status
-
-
-def command(name: str, *arguments: object) -> int:
-    words = [str(word) for word in arguments]
-    print(f"$ {name} {shlex.join(words)}", flush=True)
-    with as_stage():
-        status = main([name, *words])
-    if is_interrupted(status):
-        raise KeyboardInterrupt
-    if status > 1:
-        raise ConfigError(f"{name}: exit status {status}; expected 0 or 1, see the message above")
+        raise ConfigError(f"{program}: exit status {status}; expected 0 or 1, see the message above")
     return status
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from decoder.recognizer.jobs.decoding import options as decoding
 from recipes.packing import AboutOptions, PackOptions, PartOptions
 from recipes.stages import call
 
@@ -25,6 +26,32 @@ def cntk(arguments: Sequence[str]) -> int:
     from recipes.cli.cntk import config_options
 
     return call("cntk", config_options(list(arguments)))
+
+
+def align(
+    graph: Path,
+    model: Path,
+    window: int,
+    outmlf: Path,
+    *,
+    infiles: Path,
+    words: Path,
+    dictionary: Path,
+    output_node: str = "",
+    acweight: float | None = None,
+) -> int:
+    """Align words with the states of a graph, a directory of `argonaut graph`; the other arguments are as in argon."""
+    options = decoding.DecodeOptions(
+        graph=graph / "graph.dg",
+        dictionary=decoding.DecodeDictionary(dict=dictionary),
+        acoustic=decoding.AcousticOptions(
+            infiles=infiles, am=model, cntkmap=graph / "cntkmap", window=window, output_node=output_node
+        ),
+        output=decoding.DecodeOutputOptions(outmlf=outmlf, detailed_alignment=True),
+        search=decoding.DecodeSearchOptions(acweight=acweight),
+        transcripts=decoding.TranscriptOptions(alignmlf=words),
+    )
+    return call("argon", options)
 
 
 def make_bundle(experiment: Path, bundle: Path, recipe: str, *, rate: int, window: int, language: str = "en") -> int:

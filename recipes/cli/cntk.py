@@ -34,7 +34,7 @@ import sys
 
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
-from recipes.cli.command import Console
+from recipes.cli.command import Command, Console
 from recipes.cli.console import print_note, run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import print_version
@@ -88,6 +88,9 @@ def config_options(argv: list[str]):
     if settings and settings[0].startswith("configFile="):
         files = settings.pop(0).partition("=")[2].split("+")
     return ConfigOptions(files=files, settings=settings, allows_commands=ALLOW_COMMANDS in argv)
+
+
+COMMAND = Command("cntk", run=run_options)  # without declared options, as settings are given like those of a file
 
 
 if __name__ == "__main__":

@@ -26,11 +26,12 @@ from recipes import job
 from recipes.an4.comparison import Comparison, count_lines
 from recipes.an4.recipe import LMS, RATE, TRANSITION_POWER, WINDOW, Recipe
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, call, command
-from recipes.steps import cntk, extract, make_bundle
+from recipes.stages import Stage, account, call
+from recipes.steps import align, cntk, extract, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 QUESTIONS = Path(__file__).parent / "data" / "questions.hed"
+TREES = {"threshold": 400.0, "min_frames": 100.0}  # options of the decision trees
 SYSTEMS = {
     "tied": "the network of 1680-768x4 on tied triphone states",
     "natural": "the same with natural gradient, half the epochs",
@@ -45,8 +46,8 @@ OVERRIDES = {"natural": "natural.cntk", "continued": "again.cntk", "realigned": 
 class LvcsrOptions(job.RecipeOptions):
     """Options of recipe lvcsr."""
 
-    threshold: float = option(400.0, "minimum gain of a split in ln likelihood")
-    min_frames: float = option(100.0, "minimum frames of a state", metavar="N")
+    threshold: float = option(TREES["threshold"], "minimum gain of a split in ln likelihood", least=0)
+    min_frames: float = option(TREES["min_frames"], "minimum frames of a state", least=0, metavar="N")
     overrides: tuple[str, ...] = job.overrides("of the trainings to replace, such as LVCSR_Train=[SGD=[maxEpochs=4]]")
 
     def overrides_without(self, command: str) -> list[str]:
@@ -77,7 +78,7 @@ class Tied(Recipe):
 
     def __init__(self, options: job.RecipeOptions, overrides: Sequence[str], name: str, trees: dict | None = None):
         super().__init__(options, overrides)
-        self.name, self.tying = name, trees or {"threshold": 400.0, "min_frames": 100.0}
+        self.name, self.tying = name, trees or TREES
         self.shared = self.out / "lvcsr" / "tied"  # all systems share the tied states
         self.home = self.out / "lvcsr" / name
         self.hmms, self.senones = self.shared / "hmms", self.shared / "hmms" / "senones.list"
@@ -185,11 +186,9 @@ class Tied(Recipe):
         words = read_mlf(self.out / "labels" / "train.words.mlf")
         words = read_mlf(self.out / "labels" / "dev.words.mlf", into=words)
         write_mlf(home / "words.mlf", ((f"*/{name}.lab", labels) for name, labels in words.items()))
-        lost = command(
-            "argon", "-graph", self.graph_folder("trained") / "graph.dg", "-alignmlf", home / "words.mlf",
-            "--dict", self.dictionary, "-am", self.model, "-dnn_window_size", WINDOW,
-            "-cntkmap", self.graph_folder("trained") / "cntkmap", "-infiles", home / "both.scp",
-            "-detailed-alignment", "-outmlf", home / "states.mlf",
+        lost = align(
+            self.graph_folder("trained"), self.model, WINDOW, home / "states.mlf", infiles=home / "both.scp",
+            words=home / "words.mlf", dictionary=self.dictionary,
         )  # fmt: skip
         given = self.alignment.labels
         options = Shown(reference=given, hypothesis=home / "states.mlf", boundaries=True, level=1, ignore=("sil",))

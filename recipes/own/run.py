@@ -38,8 +38,8 @@ from recipes.job import RecipeResult, run_silently
 from recipes.own.options import OwnOptions
 from recipes.own.sizes import SPEEDS
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, call, command, is_done
-from recipes.steps import calibrate, cntk, extract, make_bundle
+from recipes.stages import Stage, account, call, is_done
+from recipes.steps import align, calibrate, cntk, extract, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 21  # frames in the input of the network
@@ -252,11 +252,10 @@ class Recipe:
         ]  # fmt: skip
 
     def align(self) -> int:
-        return command(
-            "argon", "-graph", self.graph_folder("trained") / "graph.dg", "-alignmlf", self.labels("known"),
-            "--dict", self.dictionary, "-am", self.model(first=True), "-dnn_window_size", WINDOW,
-            "-cntkmap", self.graph_folder("trained") / "cntkmap", "-infiles", self.out / "lists" / "known.scp",
-            "--output-node", LOG_POSTERIORS, "-detailed-alignment", "-outmlf", self.aligned,
+        return align(
+            self.graph_folder("trained"), self.model(first=True), WINDOW, self.aligned,
+            infiles=self.out / "lists" / "known.scp", words=self.labels("known"), dictionary=self.dictionary,
+            output_node=LOG_POSTERIORS,
         )  # fmt: skip
 
     def make_copies(self) -> int:

@@ -16,8 +16,8 @@ from recipes.an4.recipe import LMS, Recipe
 from recipes.evaluation import Evaluation, language_models
 from recipes.job import RecipeOptions, RecipeResult
 from recipes.stage_settings import cntk_settings
-from recipes.stages import Stage, call, command
-from recipes.steps import cntk
+from recipes.stages import Stage, call
+from recipes.steps import align, cntk
 
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 5  # frames in the input of the network
@@ -178,11 +178,9 @@ class Monophones(LatticeFree):
         entries = [e._replace(logical=e.logical.removeprefix("plain/")) for e in entries]
         write_scp(listed, entries)
         graph, found = self.graph_folder("trained"), self.aligned.with_name("found.mlf")
-        lost = command(
-            "argon", "-graph", graph / "graph.dg", "-alignmlf", self.out / "labels" / "train.words.mlf",
-            "--dict", self.dictionary, "-am", self.model, "-dnn_window_size", WINDOW,
-            "-cntkmap", graph / "cntkmap", "-infiles", listed, "-acweight", 1, "-detailed-alignment",
-            "-outmlf", found,
+        lost = align(
+            graph, self.model, WINDOW, found, infiles=listed, words=self.out / "labels" / "train.words.mlf",
+            dictionary=self.dictionary, acweight=1.0,
         )  # fmt: skip
         alignment = read_mlf(found)
         write_mlf(self.aligned, ((f"*/{e.key}.lab", labels) for e in entries if (labels := alignment.get(e.key))))

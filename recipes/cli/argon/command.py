@@ -40,6 +40,7 @@ from recipes.cli.argon.options import (
 )
 from recipes.cli.argon.setup import precompile_graph, save_search_defaults
 from recipes.cli.argon.sharding import check_processes
+from recipes.cli.command import Command
 from recipes.cli.console import run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import print_version
@@ -92,6 +93,9 @@ def run_mode(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> 
 
         return process_files(arguments, AlignmentPipeline)
     return process_files(arguments, Pipeline)
+
+
+COMMAND = Command("argon", run=lambda options, console: run(options.to_flags()))
 
 
 if __name__ == "__main__":
