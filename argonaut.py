@@ -59,6 +59,9 @@ _HOMES = {
     "readers.config.options": ["OptionFault", "Options"],
     "readers.dictionaries": ["DictionaryOptions", "WordList"],
     "readers.errors": ["ArgonautError"],
+    "recipes.job": ["Figure", "RecipeResult"],
+    "recipes.own.options": ["OwnDictionary", "OwnOptions"],
+    "recipes.own.run": ["recipe_own"],
     "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],
     "recipes.pictures.job": ["AlignmentPictureOptions", "LatticePictureOptions", "TuningPictureOptions", "plot"],
 }  # fmt: skip

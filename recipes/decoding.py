@@ -11,6 +11,7 @@ from decoder.search.decoder import Decoder
 from features.ivectors.adapted import VectorFiles
 from readers.common.files import atomic_write
 from readers.common.text import parse_json, read_text
+from readers.config.options import OptionFault
 from readers.errors import FormatError
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import ScpEntry, read_scp
@@ -75,6 +76,18 @@ def choose_options(
 def read_choice(record: Path) -> dict[str, float]:
     """Return the options that `choose_options` wrote."""
     return read_trials(record)["chosen"]
+
+
+def search_options(record: Path) -> decoding.DecodeSearchOptions:
+    """Return these options as those of `argon`.  Raises FormatError for options that it does not have."""
+    chosen = read_choice(record)
+    known = {declared.name for declared in decoding.DecodeSearchOptions.declared()}
+    try:
+        if unknown := next(iter(chosen.keys() - known), None):
+            raise FormatError(f"{record}: `chosen`: {unknown} is no option of the search")
+        return decoding.DecodeSearchOptions(**chosen)
+    except OptionFault as fault:
+        raise FormatError(f"{record}: `chosen`: {fault}") from None
 
 
 def read_trials(record: Path) -> dict:

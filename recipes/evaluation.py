@@ -94,7 +94,7 @@ class Evaluation:
         return 0
 
     def decode(self) -> int:
-        from recipes.decoding import read_choice
+        from recipes.decoding import search_options
 
         lost = 0
         for name, lm in self.language_models.items():
@@ -107,7 +107,7 @@ class Evaluation:
                 output=decoding.DecodeOutputOptions(
                     outmlf=self.hypotheses(name), lattice_prefix=f"{self.home / 'decode' / name / 'lattices' / 'test'}"
                 ),
-                search=decoding.DecodeSearchOptions(**read_choice(self.tuned_file(name))),
+                search=search_options(self.tuned_file(name)),
             )  # fmt: skip
             lost |= call("argon", options)
         return lost

@@ -122,7 +122,8 @@ def run_recipe(make: Callable[[O], Recipe], options: O, verbose: int = 0) -> Rec
         def close() -> None:
             nonlocal made
             made = recipe.result()
-            print(*made.lines, sep="\n")
+            for line in made.lines:
+                print(line)
 
         stages = recipe.stages()
         status = run_stages(stages, out, options.first, options.last, close)

@@ -93,12 +93,12 @@ def run_list(options: NoOptions, console: Console) -> int:
     return 0
 
 
-def recipe_command(name: str) -> Command:
-    """Return the command of a recipe: its module `run` has the options, and the class of its stages, as RECIPE."""
-    module = importlib.import_module(f"recipes.{name}.run")
+def recipe_command(name: str, package: str = "recipes") -> Command:
+    """Return the command of a recipe: its module `run` has the options, and what makes its stages, as RECIPE."""
+    module = importlib.import_module(f"{package}.{name}.run")
     options, make = module.RECIPE
     return Command(
-        name, options, partial(run, make), help=RECIPES[name], description=module.__doc__,
+        name, options, partial(run, make), help=RECIPES.get(name, ""), description=module.__doc__,
         json="print the results as a JSON object; what is else printed goes to standard error",
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ ends with a line `PER xx.x% (test, ...)` for the core test set; the second, also
 """
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,9 +48,9 @@ class TimitOptions(RecipeOptions):
 class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
-    def __init__(self, options: TimitOptions):
+    def __init__(self, options: RecipeOptions, size: str = "full", overrides: Sequence[str] = ()):
         self.out, self.synthetic = options.out, options.data is None
-        self.size, self.seed, self.overrides = options.size, options.seed, options.overrides
+        self.size, self.seed, self.overrides = size, options.seed, overrides
         self.workers = options.workers or available_cores()
         self.data = options.data or self.out / f"corpus-{self.size}-{self.seed}"
 
@@ -267,4 +268,4 @@ class Recipe:
         return self.out / "features" / f"{utterance.name}.fbank"
 
 
-RECIPE = TimitOptions, Recipe
+RECIPE = TimitOptions, lambda options: Recipe(options, options.size, options.overrides)

@@ -21,7 +21,6 @@ from recipes.cli.argon import decoding
 from recipes.cli.argon.command import main
 from recipes.cli.argon.options import BOOK_OPTIONS, make_parser, spelled
 from recipes.cli.argon.scores import open_source
-from recipes.decoding import search_flags
 from tests.recipes.systems.argon_system import (
     PERIOD,
     SENTENCES,
@@ -110,7 +109,6 @@ def test_options_are_spelled_as_in_the_book():
     assert [spelled(name) for name in ("lm_collection", "dnn_window_size", "frame_shift")] == [
         "-lm-collection", "-dnn_window_size", "--frame-shift",
     ]  # fmt: skip
-    assert search_flags({"acweight": 0.1, "lm_scale": 2.0}) == ["-acweight", 0.1, "--lm-scale", 2.0]
 
 
 def test_a_cost_of_silence_that_no_model_pays_is_said(made, tmp_path, capsys):
