@@ -15,7 +15,7 @@ from readers.common.report import Log
 from readers.config.options import Options, option
 from readers.errors import ConfigError
 from recipes.cli.console import quietly
-from recipes.stages import FinishedStage, Stage, finished_stages, run_stages, verbosity
+from recipes.stages import Stage, run_stages, seconds_of, verbosity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +66,8 @@ class RecipeResult:
         1 if a stage lost something, else 0.
     seconds : float
         How long the run took.
-    stages : tuple of FinishedStage
-        The stages that are done, also those of earlier runs.
+    stages : mapping of str to float
+        The stages that are done, and how long each took, in this run or an earlier one.
     figures : tuple of Figure
         Error rates on the test set; none unless the stages ran to the end.
     bundle : Path or None
@@ -78,7 +78,7 @@ class RecipeResult:
 
     exit_status: int = 0
     seconds: float = 0.0
-    stages: tuple[FinishedStage, ...] = ()
+    stages: Mapping[str, float] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
     bundle: Path | None = None
     pictures: tuple[Path, ...] = ()
@@ -131,7 +131,7 @@ def run_recipe(make: Callable[[O], Recipe], options: O, verbose: int = 0) -> Rec
         made,
         exit_status=status,
         seconds=round(time.monotonic() - started, 2),
-        stages=finished_stages(stages, out),
+        stages=seconds_of(stages, out),
         reports=(*sorted((out / "reports").glob("*")), *made.reports),
     )
 

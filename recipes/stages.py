@@ -126,32 +126,9 @@ def is_done(out: Path, name: str) -> bool:
     return (out / "stages" / f"{name}.done").is_file()
 
 
-@dataclass(frozen=True)
-class FinishedStage:
-    """A stage that is done.
-
-    Attributes
-    ----------
-    name : str
-    seconds : float
-        How long it took when it ran.
-    lost_something : bool
-        Whether a report lists what was lost.
-    """
-
-    name: str
-    seconds: float
-    lost_something: bool
-
-
-def finished_stages(stages: Sequence[Stage], out: Path) -> tuple[FinishedStage, ...]:
-    """Return the stages that are done, with what their marks say."""
-    marks = {stage.name: _record(_mark(out, stage)) for stage in stages}
-    return tuple(
-        FinishedStage(name, mark.get("seconds", 0.0), mark.get("lost_something", False))
-        for name, mark in marks.items()
-        if mark
-    )
+def seconds_of(stages: Sequence[Stage], out: Path) -> dict[str, float]:
+    """Return how long each stage took that is done."""
+    return {stage.name: _record(_mark(out, stage)).get("seconds", 0.0) for stage in stages if is_done(out, stage.name)}
 
 
 def account(out: Path, report: RunReport, name: str) -> int:

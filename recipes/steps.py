@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from decoder import lm
 from decoder.recognizer.jobs.decoding import options as decoding
 from recipes.packing import AboutOptions, PackOptions, PartOptions
 from recipes.stages import call
@@ -28,29 +30,26 @@ def cntk(arguments: Sequence[str]) -> int:
     return call("cntk", config_options(list(arguments)))
 
 
+def estimate(text: Path, output: Path, dictionary: Path | None = None, **model: Any) -> int:
+    """Estimate a language model of a text.  dictionary: has its words; model: order, method, vocabulary and unk."""
+    texts, words = lm.TextOptions(text=text), lm.VocabularyDictionary(dict=dictionary)
+    return call("lm", lm.EstimationOptions(texts=texts, dictionary=words, output=output, **model))
+
+
 def align(
-    graph: Path,
-    model: Path,
-    window: int,
-    outmlf: Path,
-    *,
-    infiles: Path,
-    words: Path,
-    dictionary: Path,
-    output_node: str = "",
-    acweight: float | None = None,
-) -> int:
+    graph: Path, model: Path, window: int, outmlf: Path, *, infiles: Path, words: Path, dictionary: Path,
+    output_node: str = "", acweight: float | None = None,
+) -> int:  # fmt: skip
     """Align words with the states of a graph, a directory of `argonaut graph`; the other arguments are as in argon."""
     options = decoding.DecodeOptions(
-        graph=graph / "graph.dg",
-        dictionary=decoding.DecodeDictionary(dict=dictionary),
+        graph=graph / "graph.dg", dictionary=decoding.DecodeDictionary(dict=dictionary),
         acoustic=decoding.AcousticOptions(
             infiles=infiles, am=model, cntkmap=graph / "cntkmap", window=window, output_node=output_node
         ),
         output=decoding.DecodeOutputOptions(outmlf=outmlf, detailed_alignment=True),
         search=decoding.DecodeSearchOptions(acweight=acweight),
         transcripts=decoding.TranscriptOptions(alignmlf=words),
-    )
+    )  # fmt: skip
     return call("argon", options)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from decoder import grammars, graph, lm
+from decoder import grammars, graph
 from decoder.recognizer.jobs.decoding import options as decoding
 from readers.common.files import atomic_write
 from readers.config.options import option
@@ -25,6 +25,7 @@ from readers.errors import FormatError
 from recipes.job import Figure, RecipeOptions, RecipeResult
 from recipes.stage_settings import file_settings
 from recipes.stages import Stage, call
+from recipes.steps import estimate
 
 # With n-gram look-ahead, slack only costs time.
 SEARCH = {"acweight": 0.1, "beam": 20.0, "word_end_beam_frac": 0.7, "sil_cost": 0.0, "slack_decay": 0.0}
@@ -144,11 +145,7 @@ class Recipe:
             file.writelines(f"{word}\n" for word in words)
 
     def estimate(self) -> int:
-        options = lm.EstimationOptions(
-            texts=lm.TextOptions(text=self.out / "text" / "train.txt"), vocabulary=self.out / "words.list",
-            output=self.lm,
-        )  # fmt: skip
-        return call("lm", options)
+        return estimate(self.out / "text" / "train.txt", self.lm, order=3, vocabulary=self.out / "words.list")
 
     def write_donor(self) -> None:
         import numpy as np

@@ -34,16 +34,13 @@ class Adapted(Tied):
 
     def system_stages(self) -> list[Stage]:
         graphs = ("lists", "features", "lm", "graph-tied", "ivectors")
-        train, tune, decode = (f"{stage}-{NAME}" for stage in ("train", "tune", "decode"))
         settings = {"gaussians": self.gaussians, "values": self.values}
         return [
             Stage("ivectors", "cepstra, a model of i-vectors, and an i-vector of each utterance", self.make_vectors,
                   ("lists",), settings | file_settings(CONFIG / "ivector.hcopy")),
-            Stage(train, "the network with i-vectors", self.train_tied, ("lists", "features", "tie", "ivectors"),
-                  cntk_settings(self.cntk_arguments()), self.home / "model"),
-            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
-            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
-            Stage(f"score-{NAME}", "word error rates", self.score, ("lists", decode), closes=True),
+            Stage(f"train-{NAME}", "the network with i-vectors", self.train_tied,
+                  ("lists", "features", "tie", "ivectors"), cntk_settings(self.cntk_arguments()), self.home / "model"),
+            *self.evaluation_stages(NAME, graphs),
         ]  # fmt: skip
 
     def make_vectors(self) -> int:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from decoder import gaussians, grammars, graph, lm
+from decoder import gaussians, grammars, graph
 from readers.common.environment import available_cores
 from recipes.an4.corpus import FLAT_LMS, Alignment, Utterance, find_sets
 from recipes.evaluation import Evaluation, language_models
 from recipes.job import RecipeOptions, RecipeResult
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, call, is_done
-from recipes.steps import calibrate, cntk, extract, extract_with_mean, make_bundle
+from recipes.steps import calibrate, cntk, estimate, extract, extract_with_mean, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 FEATURES = CONFIG / "fbank40_zd.hcopy"
@@ -106,6 +106,15 @@ class Recipe:
             own_name("pack", self.network), "a bundle: everything that recognition needs, in one file", self.pack,
             ("lists", "features", "lm", "graph", *own),
         )  # fmt: skip
+
+    def evaluation_stages(self, name: str, graphs: Sequence[str]) -> list[Stage]:
+        """Return the stages after the training of a system.  graphs: those that make what decoding needs."""
+        train, tune, decode = (f"{stage}-{name}" for stage in ("train", "tune", "decode"))
+        return [
+            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
+            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
+            Stage(f"score-{name}", "word error rates", self.score, ("lists", decode), closes=True),
+        ]
 
     @cached_property
     def num_states(self) -> int:
@@ -203,19 +212,10 @@ class Recipe:
         if self.lm_file("flat").parent == self.out / "lm":  # the corpus has none
             words = self.out / "lm" / "words.txt"
             prepare.write_all_words(self.dictionary, words)
-            text, output = lm.TextOptions(text=words), self.lm_file("flat")
-            lost = call("lm", lm.EstimationOptions(texts=text, order=1, method="wb", output=output))
+            lost = estimate(words, self.lm_file("flat"), order=1, method="wb")
         for name, source in (("tune-trained", "train"), ("trained", "train_and_dev")):
-            lost |= self.estimate(name, source, order=4)
+            lost |= estimate(self.out / "lm" / f"{source}.txt", self.lm_file(name), self.dictionary, order=4)
         return lost
-
-    def estimate(self, name: str, source: str, order: int) -> int:
-        """Estimate a language model of transcripts."""
-        options = lm.EstimationOptions(
-            texts=lm.TextOptions(text=self.out / "lm" / f"{source}.txt"), order=order, method="kn",
-            dictionary=lm.VocabularyDictionary(dict=self.dictionary), output=self.lm_file(name),
-        )  # fmt: skip
-        return call("lm", options)
 
     def graph(self) -> int:
         lost = 0

@@ -14,7 +14,7 @@ from recipes.job import RecipeOptions
 from recipes.lvcsr.run import Tied
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, call
-from recipes.steps import extract
+from recipes.steps import estimate, extract
 
 START = "natural"  # the system of recipe lvcsr whose network they begin with
 SPEEDS = "0.9,1.1"
@@ -53,15 +53,12 @@ class Further(Tied):
         ]  # fmt: skip
 
     def system_stages(self) -> list[Stage]:
-        train, tune, decode = (f"{stage}-{self.name}" for stage in ("train", "tune", "decode"))
         graphs = ("lists", "features", "lm", "graph-tied")
         data = ("tie", "copies", f"train-{START}", *(() if self.name == "further" else ("lattices",)))
         return [
-            Stage(train, SYSTEMS[self.name], self.train_tied, data,
+            Stage(f"train-{self.name}", SYSTEMS[self.name], self.train_tied, data,
                   cntk_settings(self.cntk_arguments()) | file_settings(CONFIG / "sequence.mel"), self.home / "model"),
-            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
-            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
-            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode), closes=True),
+            *self.evaluation_stages(self.name, graphs),
         ]  # fmt: skip
 
     def make_copies(self) -> int:
@@ -88,7 +85,8 @@ class Further(Tied):
             words=self.copies / "words.mlf", alignment=self.copies / "states.mlf", acweight=0.07, beam=15.0,
             lattice_beam=10.0, out=self.lattices,
         )  # fmt: skip
-        lost = self.estimate("unigram", "train", order=1) | self.make_graph("unigram")
+        lost = estimate(self.out / "lm" / "train.txt", self.lm_file("unigram"), self.dictionary, order=1)
+        lost |= self.make_graph("unigram")
         return lost | call("denominator", options, workers=self.workers)
 
     def train_tied(self) -> int:

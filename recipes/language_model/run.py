@@ -18,7 +18,7 @@ from readers.config.options import option
 from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, call
-from recipes.steps import cntk
+from recipes.steps import cntk, estimate
 
 CONFIG = Path(__file__).parent / "config"
 MODELS = ("rnn", "lstm")
@@ -126,11 +126,8 @@ class Recipe:
             file.writelines(f"{word}\n" for word in words)
 
     def estimate(self) -> int:
-        options = lm.EstimationOptions(
-            texts=lm.TextOptions(text=self.text / "train.txt"), order=3, method="kn",
-            vocabulary=self.words / "words.list", unk=UNKNOWN, output=self.ngram,
-        )  # fmt: skip
-        return call("lm", options)
+        vocabulary = self.words / "words.list"
+        return estimate(self.text / "train.txt", self.ngram, order=3, vocabulary=vocabulary, unk=UNKNOWN)
 
     def train(self, name: str) -> int:
         from readers.language.vocabulary import read_vocabulary

@@ -93,15 +93,12 @@ class Tied(Recipe):
         ]  # fmt: skip
 
     def system_stages(self) -> list[Stage]:
-        train, tune, decode = (f"{stage}-{self.name}" for stage in ("train", "tune", "decode"))
         before = {"continued": ("train-tied",), "realigned": ("train-tied", "align")}.get(self.name, ())
         graphs = ("lists", "features", "lm", "graph-tied")
         return [
-            Stage(train, SYSTEMS[self.name], self.train_tied, ("lists", "features", "tie", *before),
+            Stage(f"train-{self.name}", SYSTEMS[self.name], self.train_tied, ("lists", "features", "tie", *before),
                   cntk_settings(self.cntk_arguments()), self.home / "model"),
-            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
-            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
-            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode), closes=True),
+            *self.evaluation_stages(self.name, graphs),
         ]  # fmt: skip
 
     @property

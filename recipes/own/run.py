@@ -25,7 +25,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from decoder import g2p, gaussians, grammars, graph, lm, tying
+from decoder import g2p, gaussians, grammars, graph, tying
 from decoder.g2p.import_job import ImportDictionary
 from features import augmentation
 from readers.common.environment import available_cores
@@ -39,7 +39,7 @@ from recipes.own.options import OwnOptions
 from recipes.own.sizes import SPEEDS
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, call, is_done
-from recipes.steps import align, calibrate, cntk, extract, make_bundle
+from recipes.steps import align, calibrate, cntk, estimate, extract, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 21  # frames in the input of the network
@@ -215,13 +215,10 @@ class Recipe:
         if self.options.lm is not None:
             with atomic_write(self.lm_file("given")) as file:
                 file.write(read_bytes(self.options.lm))
+        options = {"order": ORDER, "vocabulary": self.out / "lm" / "vocabulary"}
+        options |= {"unk": "<UNK>"} if self.options.text else {}
         for name, source in (("tune-trained", "train"), ("trained", "known")):
-            options = lm.EstimationOptions(
-                texts=lm.TextOptions(text=self.out / "lm" / f"{source}.txt"), order=ORDER, method="kn",
-                vocabulary=self.out / "lm" / "vocabulary", unk="<UNK>" if self.options.text else None,
-                output=self.lm_file(name),
-            )  # fmt: skip
-            lost |= call("lm", options)
+            lost |= estimate(self.out / "lm" / f"{source}.txt", self.lm_file(name), **options)
         return lost
 
     def graph(self) -> int:
@@ -343,8 +340,6 @@ def recipe_own(options: OwnOptions, *, log: Log = silent) -> RecipeResult:
 
     Examples
     --------
-    >>> options = OwnOptions(data="data", dictionary=OwnDictionary(dict="words.dict"), out="exp/mine")  # doctest: +SKIP
-    >>> recipe_own(options).figures[0].value  # doctest: +SKIP
-    4.3
+    ``recipe_own(OwnOptions(data="data", dictionary=OwnDictionary(dict="words.dict"), out="exp")).figures[0].value``
     """
     return run_silently(Recipe, options, log)

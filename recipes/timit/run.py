@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from decoder import grammars, graph, lm
+from decoder import grammars, graph
 from readers.common.environment import available_cores
 from readers.config.options import option
 from recipes.evaluation import Evaluation, LanguageModel, rate_line
@@ -23,7 +23,7 @@ from recipes.job import RecipeOptions, RecipeResult, overrides
 from recipes.packing import PHONE_MAP
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, call, is_done
-from recipes.steps import calibrate, cntk, extract, make_bundle
+from recipes.steps import calibrate, cntk, estimate, extract, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 FEATURES = CONFIG / "fbank24_zda.hcopy"
@@ -147,17 +147,10 @@ class Recipe:
         from recipes.timit.synthesise import write_language
 
         text, words = self.out / "labels" / "train.phones.txt", self.words
-        options = lm.EstimationOptions(
-            texts=lm.TextOptions(text=text), order=2, method="wb", output=self.out / "lm.arpa"
-        )  # fmt: skip
-        lost = call("lm", options)
+        lost = estimate(text, self.out / "lm.arpa", order=2, method="wb")
         if self.synthetic:
             write_language(words, self.seed)
-            options = lm.EstimationOptions(
-                texts=lm.TextOptions(text=words / "words.txt"), order=2, output=words / "lm.arpa",
-                dictionary=lm.VocabularyDictionary(dict=words / "words.dict"),
-            )  # fmt: skip
-            lost |= call("lm", options)
+            lost |= estimate(words / "words.txt", words / "lm.arpa", words / "words.dict", order=2)
         return lost
 
     def graph(self) -> int:

@@ -107,14 +107,8 @@ class Biphones(LatticeFree):
         self.source = Labels(labels / "states.mlf", labels / "states.list", "lists")
 
     def system_stages(self) -> list[Stage]:
-        graph, train, tune, decode = (f"{stage}-{self.name}" for stage in ("graph", "train", "tune", "decode"))
-        graphs = ("lists", "features", "lm", graph)
-        return [
-            *super().system_stages(),
-            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
-            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
-            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode), closes=True),
-        ]  # fmt: skip
+        graphs = ("lists", "features", "lm", f"graph-{self.name}")
+        return [*super().system_stages(), *self.evaluation_stages(self.name, graphs)]  # fmt: skip
 
     def chain_stage(self, name: str) -> Stage:
         return Stage(
