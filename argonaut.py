@@ -47,6 +47,11 @@ _HOMES = {
         "CalibrateOptions", "CalibrateResult", "LiveResult", "TranscribeOptions", "TranscribeResult",
         "TranscribedFile", "calibrate", "transcribe", "transcribe_live",
     ],
+    "decoder.recognizer.jobs.decoding": [
+        "AcousticOptions", "CompilingOptions", "DecodeDictionary", "DecodeOptions", "DecodeOutputOptions",
+        "DecodeResult", "DecodeSearchOptions", "StreamOptions", "TranscriptOptions", "align_transcripts",
+        "compile_graph", "decode", "decode_stream", "store_defaults",
+    ],
     "decoder.search": ["SearchOptions"],
     "decoder.search.hotword_options": ["GuessedHotwordOptions", "HotwordOptions"],
     "decoder.sequence_training.chain": ["ChainOptions", "ChainResult", "make_chain"],
