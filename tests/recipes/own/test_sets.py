@@ -110,7 +110,7 @@ def test_dictionary_without_silences_and_of_a_large_one_the_words_of_the_texts(m
     monkeypatch.setattr(data, "SMALL_DICTIONARY", 2)
     assert [e.word for e in data.usable_entries(entries, Path("d"), {"b"})] == ["b"]
     assert [e.word for e in data.usable_entries(entries, Path("d"), None)] == ["a", "b", "c"]
-    with pytest.raises(ConfigError, match=r"d: phone 'a-b'; expected names without - and \+.*--map-phones"):
+    with pytest.raises(ConfigError, match=r"d: phone 'a-b'; expected names without - and \+.*the option map_phones"):
         data.usable_entries([Pronunciation("x", None, None, ("a-b",))], Path("d"), None)
 
 
