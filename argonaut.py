@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "acoustic.actions.config_job": ["ConfigOptions", "ConfigResult", "run_config"],
     "acoustic.training": ["TrainingOptions", "train"],
     "decoder.alignment": ["AverageOptions", "AverageResult", "average", "score_boundaries"],
     "decoder.g2p": [

@@ -14,7 +14,7 @@ from recipes.cli.console import progress_display, show_losses
 from recipes.cli.flags import add_flags, options_from
 from recipes.cli.machines import open_cluster, open_processes, scheduler_address
 
-Machines = Literal["", "threads", "processes", "cores"]
+Machines = Literal["", "threads", "processes", "cores", "list"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,18 @@ class CoreOptions(ProcessOptions):
     workers: int | None = option(None, "number of processes (default: one per core)", flag="-j --workers", least=1)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(ProcessOptions):
+    """Where a command works on a list: in threads of its own, in processes or on a Dask cluster."""
+
+    workers: int | None = option(
+        None,
+        "divide the list among N processes, which share the cores of --threads (default: threads of one process)",
+        flag="--workers",
+        least=1,
+    )
+
+
 @dataclass(frozen=True)
 class NoOptions(Options):
     """Options of a command that has none, or only actions."""
@@ -61,6 +73,7 @@ MACHINES: Mapping[str, type[MachineOptions]] = {
     "threads": MachineOptions,
     "processes": ProcessOptions,
     "cores": CoreOptions,
+    "list": ListOptions,
 }
 
 
@@ -160,8 +173,8 @@ class Command:
     run : callable
         Takes the options and a Console, and returns the exit status.
     machines : str
-        What -j counts: threads, processes, or processes of which there is one per core by default ("cores"); "" without
-        -j and --scheduler.
+        What -j counts: threads, processes, or processes of which there is one per core by default ("cores"); with
+        "list" there is --workers instead; "" without -j and --scheduler.
     mixed : bool
         Whether options may stand between positional arguments.
     epilog : str

@@ -96,8 +96,9 @@ def argon() -> Place:
 
 
 def cntk() -> Place:
+    from acoustic.actions.top_level import TOP_NAMES
     from readers.config.files import ARGUMENT_NAMES
-    from recipes.cli.cntk import OPTIONS, TOP_NAMES
+    from recipes.cli.cntk import OPTIONS
 
     with_values = ("--scheduler", "--extension")
     options = [Option([name], "", name in with_values, []) for name in OPTIONS]

@@ -42,10 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.settings:
             raise ConfigError(f"command line: {arguments.settings[0]} beside a bundle; expected one bundle only")
         return validate_bundle(arguments.files)
+    from acoustic.actions.top_level import ALIKE, TOP_NAMES, old_names, read_commands
     from acoustic.actions.validation import Validation
     from readers.config.check import CheckedConfig
     from readers.config.config import load_config
-    from recipes.cli.cntk import ALIKE, TOP_NAMES, old_names, read_commands
     from recipes.cli.console import progress_display
 
     config = load_config(command_line(arguments.files, arguments.settings), CheckedConfig)
@@ -105,7 +105,7 @@ def command_line(files: str, settings: list[str]) -> list[str]:
 def check_top(config, commands: list[str]):
     """Check the settings outside of all commands; return them, with their defaults if they are invalid."""
     from acoustic.actions import CommonSettings
-    from recipes.cli.cntk import read_common_settings
+    from acoustic.actions.top_level import read_common_settings
 
     common = config.check(lambda: read_common_settings(config)) or CommonSettings()
     config.check(lambda: config.bool("makeMode", True))
@@ -116,8 +116,8 @@ def check_top(config, commands: list[str]):
 
 def log_file(config, commands: list[str]) -> None:
     """Check that the log file named by `stderr` can be written."""
+    from acoustic.actions.top_level import TopOptions
     from readers.common.files import require_writable
-    from recipes.cli.cntk import TopOptions
 
     prefix = TopOptions.from_block(config).log
     if prefix:

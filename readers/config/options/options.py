@@ -6,7 +6,7 @@ import textwrap
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import Field, field, fields
+from dataclasses import MISSING, Field, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -35,7 +35,7 @@ def group(options: "type[Options]", help: str = "", **others: Any) -> Any:
     return field(default_factory=options, metadata=option(help=help, **others).metadata)
 
 
-def like(options: "type[Options]", name: str) -> Any:
+def like(options: "type[Options]", name: str, default: Any = MISSING, **changes: Any) -> Any:
     """Declare a field of Options that is an option of another class, too.
 
     Parameters
@@ -43,10 +43,15 @@ def like(options: "type[Options]", name: str) -> Any:
     options : type of Options
         The other class.
     name : str
-        Its field, and this one.
+        Its field.
+    default : optional
+        Instead of its default.
+    **changes : object
+        What differs otherwise, by the attributes of Option, such as `help`.
     """
     declared = {each.name: each for each in fields(options)}[name]
-    return field(default=declared.default, metadata=declared.metadata)
+    default = declared.default if default is MISSING else default
+    return field(default=default, metadata={DECLARED: replace(declared.metadata[DECLARED], **changes)})
 
 
 class Options:
