@@ -59,6 +59,7 @@ _HOMES = {
     "readers.config.options": ["OptionFault", "Options"],
     "readers.dictionaries": ["DictionaryOptions", "WordList"],
     "readers.errors": ["ArgonautError"],
+    "recipes.file_kinds": ["FileDescription", "describe_file"],
     "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],
     "recipes.pictures.job": ["AlignmentPictureOptions", "LatticePictureOptions", "TuningPictureOptions", "plot"],
 }  # fmt: skip
