@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "acoustic.actions": ["ValidateOptions", "ValidateResult", "validate"],
     "acoustic.actions.config_job": ["ConfigOptions", "ConfigResult", "run_config"],
     "acoustic.training": ["TrainingOptions", "train"],
     "decoder.alignment": ["AverageOptions", "AverageResult", "average", "score_boundaries"],
@@ -62,6 +63,7 @@ _HOMES = {
     "recipes.file_kinds": ["FileDescription", "describe_file"],
     "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],
     "recipes.pictures.job": ["AlignmentPictureOptions", "LatticePictureOptions", "TuningPictureOptions", "plot"],
+    "recipes.serve": ["ServeOptions", "ServeResult", "serve"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -1,6 +1,6 @@
 """What a file is and contains: one module for each family of kinds, one function for each kind.
 
-Open detection.py first, which tells kinds apart.
+This package is a catalogue.  Open detection.py first, which tells kinds apart.
 """
 
 from readers.common.lazy import face
