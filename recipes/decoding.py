@@ -5,6 +5,7 @@ from pathlib import Path
 
 from decoder.graph.graph_file import load_defaults
 from decoder.recognizer import assembly
+from decoder.recognizer.jobs.decoding import DecodeSearchOptions
 from decoder.scoring.error_counts import Score
 from decoder.search.decoder import Decoder
 from features.ivectors.adapted import VectorFiles
@@ -13,7 +14,6 @@ from readers.common.text import parse_json, read_text
 from readers.errors import FormatError
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import ScpEntry, read_scp
-from recipes.cli.argon.options import spelled
 from recipes.cli.console import progress_display
 from recipes.pictures import tuning
 from recipes.stages import command
@@ -120,6 +120,6 @@ def store_choice(graph: Path, options: dict[str, float], model: Path, lm: Path, 
     command("argon", "-graph", graph / "graph.dg", "-am", model, "-lm", lm, *search_flags(options), "--save-defaults")
 
 
-def search_flags(options: dict[str, float]) -> list[object]:
+def search_flags(options: dict[str, float]) -> list[str]:
     """Return the options as arguments of `argon`."""
-    return [word for name, value in options.items() for word in (spelled(name), value)]
+    return DecodeSearchOptions(**options).to_flags()

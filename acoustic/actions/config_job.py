@@ -25,10 +25,9 @@ from readers.common.faults import one_line
 from readers.common.files import atomic_write, require_writable
 from readers.common.report import Log, Progress, RunReport, loss_lines, silent
 from readers.config.config import AskedConfig, Config, load_config
-from readers.config.options import Options, given
+from readers.config.options import Options, given, option
 
 BANNER = "#" * 46
-ALLOW_COMMANDS = "--allow-commands"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,12 @@ class ConfigOptions(Options):
 
     files: tuple[str, ...] = given((), "configuration files; settings of later ones replace those of earlier ones")
     settings: tuple[str, ...] = given((), "lines `name=value` or blocks, which replace settings of the files")
-    allows_commands: bool = given(False, "whether the commands that `renderCmd` names are run")
+    allows_commands: bool = option(
+        False,
+        "run the command of renderCmd (action=plot), which is otherwise not run",
+        flag="--allow-commands",
+        cntk=None,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,7 +57,7 @@ class ConfigOptions(Options):
 
     def to_flags(self) -> list[str]:
         """Return the words of the command line of `cntk`."""
-        return [*self.arguments, *([ALLOW_COMMANDS] if self.allows_commands else [])]
+        return [*self.arguments, *super().to_flags()]
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,8 @@ from recipes.cli.console import print_note, run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import print_version
 
-OPTIONS = ("--help", "--version", "--scheduler", "--extension", "--allow-commands")
+ALLOW_COMMANDS = "--allow-commands"
+OPTIONS = ("--help", "--version", "--scheduler", "--extension", ALLOW_COMMANDS)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -66,7 +67,7 @@ def config_options(argv: list[str]):
 
     `--scheduler A` and `--scheduler=A` are the setting `scheduler=A`.  Raises ConfigError for other options.
     """
-    from acoustic.actions.config_job import ALLOW_COMMANDS, ConfigOptions
+    from acoustic.actions.config_job import ConfigOptions
 
     left = [argument for argument in argv if argument != ALLOW_COMMANDS]
     settings: list[str] = []

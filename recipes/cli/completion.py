@@ -87,10 +87,10 @@ def collect(path: str, parser: argparse.ArgumentParser, places: dict[str, Place]
 
 
 def argon() -> Place:
-    from recipes.cli.argon.options import make_parser
+    from recipes.cli.argon.command import make_parser
 
     places: dict[str, Place] = {}
-    collect("argon", make_parser(""), places)
+    collect("argon", make_parser(), places)
     places["argon"].options.append(extension_option())
     return places["argon"]
 

@@ -30,7 +30,7 @@ def add_flags(
         if not declared.on_command_line:
             continue
         if declared.heading:
-            title, _, description = declared.heading.partition("\n")
+            title, _, description = with_names(declared.heading, others, "flag").partition("\n")
             section = parser.add_argument_group(title, description or None)
         name = prefix + declared.name
         if is_group(declared):

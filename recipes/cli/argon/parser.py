@@ -1,7 +1,6 @@
 """The command line of `argon`, which is that of the CNTK book: single dashes for its options."""
 
 from decoder.recognizer.jobs.decoding.options import DecodeOptions
-from recipes.cli.command import Command, add_verbose
 from recipes.cli.parser import Parser
 
 BOOK_FLAGS = tuple(
@@ -21,18 +20,6 @@ class ArgonParser(Parser):
 
     def place(self) -> str:
         return "command line"
-
-
-def make_parser(command: Command, description: str | None) -> ArgonParser:
-    """Return the parser of a command with the options of `argon`."""
-    parser = ArgonParser(
-        prog="argon", usage="argon -graph FILE [options]", description=description, add_help=False, allow_abbrev=False
-    )
-    parser.add_argument("-h", "-help", action="help", help="show this help and exit")
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
-    add_verbose(parser)
-    command.add_arguments(parser)
-    return parser
 
 
 def canonical(argv: list[str]) -> list[str]:

@@ -16,8 +16,8 @@ from readers.config.options import Options, group, like, option
 from readers.errors import ConfigError
 
 TUNING = (
-    "costs are -ln probabilities, and acoustic costs are multiplied by -acweight; beams are differences of costs;\n"
-    "options that are not given have the values stored in -graph (--save-defaults), or else those in parentheses"
+    "costs are -ln probabilities, and acoustic costs are multiplied by {acweight}; beams are differences of costs;\n"
+    "options that are not given have the values stored in {graph} ({save_defaults}), or else those in parentheses"
 )
 FOR_DEFAULTS = ("graph", "save_defaults", "am", "lm")
 NOT_FOR_ALIGNMENT = ("lm", "lm_collection", "lattice_prefix", "partial", "hotwords")
@@ -32,9 +32,9 @@ def truth(text: str) -> bool:
     return TRUTH[text.lower()]
 
 
-def stored(name: str, flag: str, help: str, **others: Any) -> Any:
+def stored(name: str, help: str, flag: str = "", **others: Any) -> Any:
     """Declare an option of the search that has no default of its own, because the graph may carry one."""
-    return like(SearchOptions, name, None, flags=(flag,), help=help, **others)
+    return like(SearchOptions, name, None, flags=(flag,) if flag else (), help=help, **others)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,22 +199,22 @@ class DecodeSearchOptions(Options):
 
     acweight: float | None = stored(
         "acweight",
-        "-acweight",
         "acoustic scale, 1/s of HVite -s; usually 0.1 to 2 (0.0667; when aligning: 1)",
+        flag="-acweight",
         heading=f"search (6.1.3.4)\n{TUNING}",
     )
     beam: float | None = stored(
         "beam",
-        "-beam",
         "beam: tokens whose cost exceeds the best by more than X are pruned (15; when aligning: none)",
+        flag="-beam",
     )
-    max_tokens: int | None = stored("max_tokens", "-max-tokens", "maximum number of tokens per frame (20000)")
+    max_tokens: int | None = stored("max_tokens", "maximum number of tokens per frame (20000)", flag="-max-tokens")
     word_end_beam_frac: float | None = stored(
         "word_end_beam_frac",
-        "-word_end_beam_frac",
         "beam after a word arc, as a fraction of {beam} (0.33333)",
+        flag="-word_end_beam_frac",
     )
-    sil_cost: float | None = stored("sil_cost", "-sil-cost", "cost of entering silence (1.0)")
+    sil_cost: float | None = stored("sil_cost", "cost of entering silence (1.0)", flag="-sil-cost")
     silence: tuple[str, ...] | None = like(
         SearchOptions,
         "silence",
@@ -224,17 +224,13 @@ class DecodeSearchOptions(Options):
     )
     widenings: int | None = stored(
         "widenings",
-        "--widenings",
         "if no path reaches the end, try again up to N times, each time with twice the beam and twice the tokens (2; "
         "when aligning: 3; in streams: 0)",
     )
-    lm_scale: float | None = stored("lm_scale", "--lm-scale", "language model scale (1)")
-    word_penalty: float | None = stored(
-        "word_penalty", "--word-penalty", "cost added per word; larger values give fewer words (0)"
-    )
+    lm_scale: float | None = stored("lm_scale", "language model scale (1)")
+    word_penalty: float | None = stored("word_penalty", "cost added per word; larger values give fewer words (0)")
     slack_decay: float | None = stored(
         "slack_decay",
-        "--slack-decay",
         "decay per frame of the extra beam for language model costs above the look-ahead (0.8)",
     )
     lm_lookahead: bool = like(SearchOptions, "lm_lookahead", help="use only the look-ahead scores of the graph")
@@ -268,11 +264,11 @@ class StreamOptions(Options):
         heading="streaming (S: seconds)",
     )
     json: bool = option(False, "print JSON, one object per line, with partial results")
-    pause: float = option(0.8, "silence that ends an utterance", unit="seconds", metavar="S")
+    pause: float = option(0.8, "silence that ends an utterance", unit="seconds", above=0, metavar="S")
     longest: float = option(30.0, "maximum length of an utterance", unit="seconds", metavar="S")
     no_speech: float = option(5.0, "restart the search if no word is found for this long", unit="seconds", metavar="S")
     whole: bool = option(False, "treat the whole input as one utterance")
-    block: int = option(10, "frames per block of computation", unit="frames")
+    block: int = option(10, "frames per block of computation", unit="frames", least=1)
     running_mean: str = option(
         "100:600",
         "for _Z without SPEECHMEAN: subtract the mean of the last MEMORY frames, and from the first START frames their "
@@ -392,7 +388,7 @@ class DecodeOptions(Options):
         return default if self.search.widenings is None else self.search.widenings
 
     @property
-    def stored(self) -> dict[str, float]:
+    def tuned(self) -> dict[str, float]:
         """The options of the search that are given, of those that a graph may carry."""
         values = {name: getattr(self.search, name) for name in TUNED_OPTIONS}
         return {name: value for name, value in values.items() if value is not None}

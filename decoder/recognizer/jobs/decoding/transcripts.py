@@ -1,7 +1,7 @@
-"""Transcripts for `argon -alignmlf`, in the formats of several programs."""
+"""Transcripts to align, in the formats of several programs."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from readers.common.text import read_lines
 from readers.errors import FormatError
@@ -10,7 +10,7 @@ from readers.htk.storage.label_fields import is_mlf
 from readers.results.trn import is_trn, named_entries, trn_entries
 
 
-def read_transcripts(path: str, entries: Sequence, list_name: str) -> MLF:
+def read_transcripts(path: str | Path, entries: Sequence, list_name: str) -> MLF:
     """Read the transcripts of the entries of a list; the content decides the format.
 
     It is an MLF, NIST's trn (lines `words (utterance)`), Kaldi's text (lines `utterance words`), or plain text with one
@@ -23,9 +23,9 @@ def read_transcripts(path: str, entries: Sequence, list_name: str) -> MLF:
         return read_mlf(path)
     tails = {PurePosixPath(entry.key).name for entry in entries}
     if is_trn(lines, tails):
-        found = trn_entries(path)
+        named = trn_entries(path)
     elif any(line.split()[0].rsplit("/", 1)[-1] in tails for line in lines if line.strip()):
-        found = named_entries(path)
+        named = named_entries(path)
     elif len(lines) == len(entries):
         return _as_mlf(path, ((entry.key, line.split(), i) for i, (entry, line) in enumerate(zip(entries, lines), 1)))
     else:
@@ -33,10 +33,10 @@ def read_transcripts(path: str, entries: Sequence, list_name: str) -> MLF:
             f"{path}: {len(lines)} lines of text without names of utterances; expected an MLF, lines `utterance words` "
             f"or `words (utterance)`, or one line for each of the {len(entries)} entries of {list_name}"
         )
-    return _as_mlf(path, ((f"*/{name}", words, line) for name, (words, line) in found.items()))
+    return _as_mlf(path, ((f"*/{name}", words, line) for name, (words, line) in named.items()))
 
 
-def _as_mlf(path: str, transcripts: Iterable[tuple[str, list[str], int]]) -> MLF:
+def _as_mlf(path: str | Path, transcripts: Iterable[tuple[str, list[str], int]]) -> MLF:
     """Return the transcripts (name, words, line) of a file."""
     mlf = MLF()
     for name, words, line in transcripts:
