@@ -23,7 +23,9 @@ class _CorpusOptions(Options):
     train: bool = option(False, "train Gaussian models of phones on the corpus first")
     threads: int | None = option(None, "number of threads (default: one per core)", least=1, flag="-j --threads")
     case: Literal["auto", "keep", "upper", "lower"] = option(
-        "auto", "look up words in this case (auto: as {dict} has the most words)", heading="words and pronunciations"
+        "auto",
+        "look up words in this case (auto, the default: as {dict} has the most words)",
+        heading="words and pronunciations",
     )
 
 
