@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "acoustic.actions": ["ValidateOptions", "ValidateResult", "validate"],
     "acoustic.actions.config_job": ["ConfigOptions", "ConfigResult", "run_config"],
     "acoustic.training": ["TrainingOptions", "train"],
     "decoder.alignment": ["AverageOptions", "AverageResult", "average", "score_boundaries"],
@@ -64,11 +65,13 @@ _HOMES = {
     "readers.config.options": ["OptionFault", "Options"],
     "readers.dictionaries": ["DictionaryOptions", "WordList"],
     "readers.errors": ["ArgonautError"],
+    "recipes.file_kinds": ["FileDescription", "describe_file"],
     "recipes.job": ["Figure", "RecipeResult"],
     "recipes.own.options": ["OwnDictionary", "OwnOptions"],
     "recipes.own.run": ["recipe_own"],
     "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],
     "recipes.pictures.job": ["AlignmentPictureOptions", "LatticePictureOptions", "TuningPictureOptions", "plot"],
+    "recipes.serve": ["ServeOptions", "ServeResult", "serve"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

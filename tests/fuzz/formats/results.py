@@ -20,7 +20,7 @@ from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
 from readers.results.nbest import Hypothesis, read_nbest, write_nbest
 from readers.results.timed_words import Word, read_ctm, write_words
 from readers.results.trn import read_named_lines, read_trn
-from recipes.cli.info import describe
+from recipes.file_kinds import describe_file
 from tests.fuzz.format import Format, text, written
 from tests.fuzz.formats.htk import lattice
 from tests.fuzz.mutators import json_mutator
@@ -72,7 +72,7 @@ def openfst(path, found) -> None:
 
 
 def info(path) -> None:
-    describe(str(path), verbose=1)
+    describe_file(str(path), verbose=1)
 
 
 def score_against(path) -> None:

@@ -7,8 +7,8 @@ from acoustic.training.reporting.log import read_history, truncate_history
 from decoder.lattices.jobs.index import read_index
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import read_side_file, write_side_file
-from recipes.cli.info import describe
 from recipes.decoding import search_options
+from recipes.file_kinds import describe_file
 from recipes.stages import Stage, run_stages
 from tests.fuzz.format import Format, text, written
 from tests.fuzz.mutators import json_mutator
@@ -62,7 +62,7 @@ def lattices(path: Path) -> None:
 
 
 def info(path: Path) -> None:
-    describe(str(path), verbose=1)
+    describe_file(str(path), verbose=1)
 
 
 FORMATS = (

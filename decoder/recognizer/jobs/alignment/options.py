@@ -7,12 +7,12 @@ from typing import Literal
 
 from decoder.g2p.guessing import CompletedDictionary
 from decoder.recognizer.jobs.options import file_name
-from decoder.recognizer.recording import LONGEST
 from readers.audio.audio_file import MIX
 from readers.audio.options import ChannelOptions, is_channel
 from readers.config.options import Options, option
 
 THRESHOLD = 0.1
+LONG = 120.0  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,9 @@ class _CorpusOptions(Options):
     train: bool = option(False, "train Gaussian models of phones on the corpus first")
     threads: int | None = option(None, "number of threads (default: one per core)", least=1, flag="-j --threads")
     case: Literal["auto", "keep", "upper", "lower"] = option(
-        "auto", "look up words in this case (auto: as {dict} has the most words)", heading="words and pronunciations"
+        "auto",
+        "look up words in this case (auto, the default: as {dict} has the most words)",
+        heading="words and pronunciations",
     )
 
 
@@ -65,7 +67,7 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         None, "beam of the search, doubled while no path survives (default: exact)", above=0, heading="search"
     )
     long: float = option(
-        LONGEST, "transcripts of utterances of more than X seconds may differ from the recording", unit="seconds",
+        LONG, "transcripts of utterances of more than X seconds may differ from the recording", unit="seconds",
         least=0, most=math.inf,
     )  # fmt: skip
 

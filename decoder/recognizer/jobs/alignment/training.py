@@ -119,7 +119,7 @@ class Training:
                 first = f"{report.lost[0][0]}: {report.lost[0][2]}"
                 raise ConfigError(f"training: {name}: none of {len(report.lost)} {report.what} could be done; {first}")
             with atomic_write(marks[name], "w") as file:
-                json.dump({"settings": settings}, file)
+                json.dump({"stage": name, "settings": settings}, file)
             losses = f", {report.summary()}" if report and report.lost else ""
             log(f"{title}: {time.monotonic() - started:.1f} s{losses}")
         return self.models

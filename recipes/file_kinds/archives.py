@@ -5,7 +5,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from recipes.cli.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures
 
 ENTRY = re.compile(r"\S+\s+\S+(:\d+(\[[\d:,]+\])?|\.ark)")
 CONTENTS = re.compile(r"[^=]+=.*\[\d+\]")

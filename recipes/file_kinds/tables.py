@@ -8,7 +8,7 @@ from pathlib import Path
 
 from readers.common.text import is_count, is_number
 from readers.errors import FormatError
-from recipes.cli.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures
 
 STATE = re.compile(r"\S*(\[\d+\]|_s?\d+)")  # names of states: aa_s2, aa_s2_1, sil[2], ST_a_3
 BRACKETED_NAME = re.compile(r"[^\s=\[\]()]+(\[\d+\])?")
@@ -138,7 +138,7 @@ def pairs_of_files(path: str) -> Figures:
 
 
 def names(path: str) -> Figures:
-    from recipes.cli.file_kinds.labels import names as describe
+    from recipes.file_kinds.labels import names as describe
 
     return describe(path)
 

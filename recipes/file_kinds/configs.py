@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from readers.errors import ConfigError
-from recipes.cli.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures
 
 HCOPY_NAMES = {"TARGETKIND", "SOURCEKIND", "SOURCEFORMAT", "SOURCERATE", "TARGETRATE", "WINDOWSIZE", "NUMCHANS"}
 _SETTING = re.compile(r"\s*(?:\w+\s*:)?\s*(\w+)\s*=")

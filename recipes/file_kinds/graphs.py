@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from readers.common.faults import counted
 from readers.errors import FormatError
-from recipes.cli.file_kinds.figures import Figures, all_finite
+from recipes.file_kinds.figures import Figures, all_finite
 
 # An arc of a Kaldi text lattice, compact or not, with comma-separated costs.
 KALDI_LINK = re.compile(r"\d+\s+\d+\s+\S+(\s+\S+)?\s+[^\s,]+,[^\s,]+(,\S*)?")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from readers.errors import FormatError
-from recipes.cli.file_kinds.figures import Figures
-from recipes.cli.file_kinds.networks import records_of
+from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.networks import records_of
 
 PNG = b"\x89PNG\r\n\x1a\n"
 # First bytes of picture formats for which only the name is shown.

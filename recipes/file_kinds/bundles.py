@@ -1,6 +1,6 @@
 """Figures of bundles."""
 
-from recipes.cli.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures
 
 
 def confidences(bundle) -> Figures:

@@ -1,6 +1,6 @@
 """Figures of HTK model definitions and decision trees."""
 
-from recipes.cli.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures
 
 
 def mmf(path: str) -> Figures:

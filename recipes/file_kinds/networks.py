@@ -4,7 +4,7 @@ import math
 from collections import Counter
 
 from readers.errors import FormatError
-from recipes.cli.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures
 
 # Value of "format" in the metadata of files that are not models.
 CHECKPOINTS = {

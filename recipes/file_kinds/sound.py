@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from readers.errors import FormatError
-from recipes.cli.file_kinds.figures import Figures, all_finite, seconds
+from recipes.file_kinds.figures import Figures, all_finite, seconds
 
 
 def features(path: str) -> Figures:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from readers.common.text import is_count, is_number
-from recipes.cli.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures
 
 CUE = re.compile(r"(?:\d+:)?\d+:\d\d[.,]\d{3} --> (?:(\d{1,9}):)?(\d{1,9}):(\d\d)[.,](\d{3})")
 TEXTGRID = "TextGrid of Praat"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from readers.config.side_files import FORMAT
 from readers.errors import FormatError
-from recipes.cli.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures
 
 HISTORY = re.compile(r'\{"epoch": \d+,')
 ITERATIONS = re.compile(r'\{"iteration": \d+,')

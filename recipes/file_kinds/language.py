@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from recipes.cli.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures
 
 
 def dictionary(path: str) -> Figures:

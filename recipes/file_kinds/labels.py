@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from readers.errors import FormatError
-from recipes.cli.file_kinds.figures import Figures, seconds
+from recipes.file_kinds.figures import Figures, seconds
 
 
 def mlf(path: str) -> Figures:
