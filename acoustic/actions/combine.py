@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader, reader_report
+from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
@@ -24,6 +24,7 @@ from readers.config.config import Config
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.config.options import option
 from readers.errors import ModelError
+from readers.minibatches.base import reader_report
 
 AUTO, EPOCHS, ITERATIONS = "auto", "epochs", "iterations"
 

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import CommonSettings, reader_report
+from acoustic.actions.base import CommonSettings
 from acoustic.actions.evaluate import Evaluate, EvaluateOptions
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
@@ -15,6 +15,7 @@ from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import option
 from readers.errors import ModelError
+from readers.minibatches.base import reader_report
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader, reader_report
+from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
@@ -15,7 +15,7 @@ from acoustic.training.reporting.log import figures_text
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import option
-from readers.minibatches.base import Reader
+from readers.minibatches.base import Reader, reader_report
 
 PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy", "ClassBasedCrossEntropyWithSoftmax")
 NOISE_CONTRASTIVE = "NCEBasedCrossEntropyWithSoftmax"

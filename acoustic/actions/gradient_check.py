@@ -7,6 +7,7 @@ from typing import Any
 
 from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
 from acoustic.actions.described import BUILDERS, described_network
+from acoustic.descriptions.opening import open_network
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
@@ -52,7 +53,7 @@ class CheckGradients(Action):
         self.from_file = not any(config.has(name) for name in BUILDERS)
         super().__init__(config, common)
         if not self.from_file:
-            self.network_options, self.build = described_network(config)
+            self._described = described_network(config)
         check_reader(config, "reader")
 
     def _given(self, config: Config) -> dict[str, Any]:
@@ -61,7 +62,7 @@ class CheckGradients(Action):
     def network(self) -> Network:
         if self.from_file:
             return load_model(self.model_path, "double", self.common.device)
-        return self.build(self.network_options, "double", self.common.device, self.common.seed)
+        return open_network(self._described, "double", self.common.device, self.common.seed)
 
     def roots(self, network: Network) -> list[str]:
         if not self.settings.train_criterion and not network.criteria:

@@ -70,7 +70,7 @@ class Write(Action):
         self.format = TextFormat.from_config(config.block("format")) if config.has("format") else TextFormat()
 
     def _given(self, config: Config) -> dict[str, Any]:
-        return {"model_path": None} if self._describe else {}
+        return {"model_path": None} if self._described else {}
 
     def roots(self, network: Network) -> list[str]:
         names = self.settings.names or network.outputs

@@ -8,7 +8,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "sgd": ["TrainingResult", "train"],
+        "sgd": ["EpochResult", "TrainingResult", "train"],
         "options": ["EpochOptions", "TrainingOptions"],
         "evaluation": ["EvaluationTotals", "evaluate"],
         "configuration": ["training_options"],

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, TextIO
 import numpy as np
 
 from readers.common.extensions import OPTION, extensions_of
-from readers.common.report import Progress
+from readers.common.report import Progress, RunReport
 from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
 from readers.config.options import Options, option
@@ -362,6 +362,17 @@ def open_reader(config: Config, rng_seed: int = 0, write: bool = False, progress
     reader: Reader = reader_class(config)(config, rng_seed, write, progress)
     reader.named_files = config.files
     return reader
+
+
+def reader_report(*readers: Any) -> RunReport:
+    """Return a report of the utterances, or records, that some readers gave and skipped."""
+    unit = getattr(readers[0], "unit", Reader.unit)
+    report = RunReport(unit)
+    for reader in readers:
+        report.done(reader.num_utterances if unit == "utterances" else reader.num_frames)
+        for name, reason in getattr(reader, "skipped", ()):
+            report.skip(name, reason)
+    return report
 
 
 def block_of(options: Options, streams: Streams, where: str) -> Config:

@@ -9,7 +9,6 @@ from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_si
 from acoustic.engine.engine import Engine
 from acoustic.training.evaluation import check_inputs, evaluate, evaluation_nodes
 from acoustic.training.options import TrainingOptions
-from acoustic.training.reporting import Callbacks
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp
 from acoustic.training.sgd import train
 from readers.errors import ModelError, ShapeError
@@ -145,7 +144,7 @@ def test_files_and_log_of_a_run(drawn, ring_reader, tmp_path):
         ring_reader(40, 1),
         model_path=tmp_path / "m",
         log=lines.append,
-        callbacks=Callbacks(lambda done, total, **figures: shown.append((done, total, figures))),
+        progress=lambda done, total, **figures: shown.append((done, total, figures)),
     )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.0", "m.1", "m.ckp", "m.history.jsonl", "m.png"]
     assert lines.pop(0).startswith("warning: dropoutRate is set")
@@ -174,8 +173,7 @@ def test_two_trainings_at_once_do_not_share_their_files(ring_reader, tmp_path):
             train(ring_network(), ring_reader(100), ring_options(1), model_path=tmp_path / "m")
         train(ring_network(), ring_reader(100), ring_options(1), model_path=tmp_path / "other")
 
-    callbacks = Callbacks(on_epoch=train_too)
-    result = train(ring_network(), ring_reader(100), ring_options(2), model_path=tmp_path / "m", callbacks=callbacks)
+    result = train(ring_network(), ring_reader(100), ring_options(2), model_path=tmp_path / "m", on_epoch=train_too)
     assert [row["epoch"] for row in result.history] == [1, 2]
     assert not list(tmp_path.glob(".*"))
 
@@ -204,8 +202,7 @@ def test_figures_of_several_errors_keep_their_names(ring_reader):
     network.add("ErrorPrediction", "second", *network[error].operands)
     network.evaluations.append("second")
     shown = []
-    callbacks = Callbacks(progress=lambda done, total, **figures: shown.append(figures))
-    train(network, ring_reader(60), ring_options(1), callbacks=callbacks)
+    train(network, ring_reader(60), ring_options(1), progress=lambda done, total, **figures: shown.append(figures))
     assert set(shown[-1]) == {"epoch", "frames/s", "loss", error, "second"}
 
 

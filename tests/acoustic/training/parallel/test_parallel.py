@@ -122,7 +122,7 @@ def test_jobs_learn(tmp_path):
     write_task(tmp_path / "e", 4000)
     write_task(tmp_path / "v", 500, seed=1)
     options = small_options(4, momentum_per_minibatch=0.0, learning_rates_per_minibatch=1.0)
-    run(tmp_path / "e", ParallelOptions(2, samples=500), options, cv_reader=opened(tmp_path / "v"))
+    run(tmp_path / "e", ParallelOptions(2, samples=500), options, validation=opened(tmp_path / "v"))
     history = read_history(tmp_path / "m.history.jsonl")
     assert [row["samples"] for row in history] == [4000] * 4
     assert history[-1]["validation"]["EvalErrorPrediction"] < 0.1

@@ -77,7 +77,7 @@ def options(max_epochs: int, **changes) -> TrainingOptions:
 @pytest.mark.parametrize("mode", [f"{WHOLE};nbruttsineachrecurrentiter=2", f"{CUT};nbruttsineachrecurrentiter=3"])
 def test_what_came_before_is_learned(blocks, mode):
     with reader_of(blocks, mode) as reader:
-        history = train(recurrent(), reader, options(25), cv_reader=reader).history
+        history = train(recurrent(), reader, options(25), validation=reader).history
     assert history[0]["samples"] == sum(LENGTHS)
     assert history[0]["training"]["err"] > 0.3
     assert history[-1]["training"]["err"] < 0.1  # the first frame of an utterance cannot be known
@@ -124,7 +124,7 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(blocks, mode, tmp_pat
                     with pytest.raises(KeyboardInterrupt):
                         train(recurrent(), reader, values, model_path=path)
                 else:
-                    result = train(recurrent(), reader, values, cv_reader=reader, model_path=path)
+                    result = train(recurrent(), reader, values, validation=reader, model_path=path)
         results.append(result.network)
     for node in results[0].parameters():
         np.testing.assert_array_equal(node.value, results[1][node.name].value)
