@@ -12,9 +12,10 @@ from acoustic.descriptions.opening import NetworkSource, open_network
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.nodes.noise_contrastive import NoiseContrastiveEstimation
+from acoustic.training.evaluation import EvaluationOptions
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.options import Options, given, idle_notes, option
+from readers.config.options import Options, given, idle_notes, like, option
 from readers.config.syntax import Source
 from readers.config.values import did_you_mean
 from readers.minibatches.base import Reader, open_reader, reader_class
@@ -65,7 +66,7 @@ class CommandOptions(Options):
 class ActionOptions(Options):
     """Options of every action."""
 
-    trace_level: int = option(0, "0: few lines in the log, 1: more")
+    trace_level: int = like(EvaluationOptions, "trace_level")
     model_path: Path | None = given(None, "the model that the action creates or uses; None for a described network")
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
 from acoustic.engine.engine import Engine
+from acoustic.engine.inputs import check_inputs
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from acoustic.training.evaluation import check_inputs
 from acoustic.training.parallel.files import IterationFiles
 from acoustic.training.procedures.combination import average, combine, criterion_of
 from acoustic.training.reporting.log import read_history

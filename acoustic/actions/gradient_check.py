@@ -9,9 +9,9 @@ from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_re
 from acoustic.actions.described import BUILDERS, described_network
 from acoustic.descriptions.opening import open_network
 from acoustic.engine.engine import Engine
+from acoustic.engine.inputs import check_inputs
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
-from acoustic.training.evaluation import check_inputs
 from acoustic.training.options import TrainingOptions
 from acoustic.training.procedures.gradient_test import check_elements, report_lines
 from acoustic.training.procedures.precompute import frames_alone, precompute

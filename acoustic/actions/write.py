@@ -14,10 +14,10 @@ from typing import Any
 from acoustic.actions.base import Action, ActionOptions, CommonSettings, check_reader
 from acoustic.actions.described import BUILDERS, description_without_model
 from acoustic.engine.engine import Engine
+from acoustic.engine.inputs import check_inputs
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
 from acoustic.scoring.chunked_forward import forward_in_chunks, forward_in_pieces
-from acoustic.training.evaluation import check_inputs
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import option

@@ -10,7 +10,7 @@ __all__, __getattr__ = face(
     {
         "sgd": ["EpochResult", "TrainingResult", "train"],
         "options": ["EpochOptions", "TrainingOptions"],
-        "evaluation": ["EvaluationTotals", "evaluate"],
+        "evaluation": ["EvaluationOptions", "EvaluationResult", "EvaluationTotals", "evaluate"],
         "configuration": ["training_options"],
         "update": ["Updater"],
     },

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from acoustic.engine.inputs import add_feature_records, add_vocabularies, check_inputs, cut_warnings
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
@@ -14,7 +15,7 @@ from acoustic.runtime.thread_team import default_threads
 from acoustic.training.control import AdaptiveMinibatch, AdjustAfterEpoch, Control, Decision, SearchBeforeEpoch
 from acoustic.training.control.options import AFTER, BEFORE, NONE, AutoAdjust
 from acoustic.training.control.search import trial_frames
-from acoustic.training.evaluation import add_feature_records, add_vocabularies, check_inputs, cut_warnings, evaluate
+from acoustic.training.evaluation import sum_figures
 from acoustic.training.learner import Diverged, Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.adaptation import ReferenceModel
@@ -290,7 +291,7 @@ class Trainer:
     def _validate(self, epoch: int, values: EpochOptions) -> dict[str, float]:
         # The order does not change sums, so every epoch validates in the order of epoch 0.
         minibatches = self.cv_reader.minibatches(epoch=0, minibatch_size=values.minibatch_size, epoch_size=0)
-        totals = evaluate(self.engine, minibatches, self.names)
+        totals = sum_figures(self.engine, minibatches, self.names)
         self.log(validation_line(epoch + 1, self.options.max_epochs, totals))
         return totals.averages()
 

@@ -7,7 +7,8 @@ import pytest
 
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.engine.engine import Engine
-from acoustic.training.evaluation import check_inputs, evaluate, evaluation_nodes
+from acoustic.engine.inputs import check_inputs
+from acoustic.training.evaluation import evaluation_nodes, sum_figures
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp
 from acoustic.training.sgd import train
@@ -96,7 +97,7 @@ def test_data_that_fill_no_minibatch_are_said(ring_reader):
 
 def test_nothing_to_evaluate_is_an_error(ring_reader):
     with pytest.raises(ModelError, match="the reader gave no frame to evaluate"):
-        evaluate(Engine(ring_network(), ["CrossEntropyWithSoftmax"]), [], ["CrossEntropyWithSoftmax"])
+        sum_figures(Engine(ring_network(), ["CrossEntropyWithSoftmax"]), [], ["CrossEntropyWithSoftmax"])
 
 
 def test_learning_rate_zero_leaves_the_parameters_alone(ring_reader):
@@ -278,7 +279,7 @@ def test_evaluate_counts_what_a_direct_computation_counts(ring_reader):
     assert names == ["EvalErrorPrediction", "CrossEntropyWithSoftmax"]
     engine = Engine(network, names)
     check_inputs(engine, reader)
-    totals = evaluate(engine, reader.minibatches(0, 64, 0), names)
+    totals = sum_figures(engine, reader.minibatches(0, 64, 0), names)
     assert (totals.num_frames, totals.num_minibatches) == (300, 5)
     value = {name: network[name].value.astype(float) for name in ("W0", "B0", "W1", "B1", "MeanOfFeatures")}
     x = reader.matrices["features"].astype(float)

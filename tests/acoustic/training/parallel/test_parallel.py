@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
-from acoustic.training.evaluation import evaluate
+from acoustic.training.evaluation import sum_figures
 from acoustic.training.learner import Diverged, Learner
 from acoustic.training.parallel import ParallelOptions, executors
 from acoustic.training.parallel.files import Iteration, IterationFiles
@@ -130,7 +130,7 @@ def test_jobs_learn(tmp_path):
     network = load_model(tmp_path / "m")
     names = [*network.criteria, *network.evaluations]
     with opened(tmp_path / "v") as reader:
-        totals = evaluate(Engine(network, names), reader.minibatches(0, 100), names)
+        totals = sum_figures(Engine(network, names), reader.minibatches(0, 100), names)
     assert totals.averages() == pytest.approx(history[-1]["validation"], rel=1e-5)
 
 
