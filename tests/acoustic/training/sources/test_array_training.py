@@ -1,6 +1,7 @@
 """A network that is trained on arrays is, bit for bit, the one that is trained on files with the same data."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from readers.htk.parameter_file import USER, write_htk
 from readers.sources.arrays import ArrayFeatures, ArrayReader, ArrayReaderOptions
 from readers.sources.frames import HTKFeatureOptions, HTKMLFReader, LabelOptions, ReaderOptions
 from readers.sources.records import LabelMapOptions, UCIBlockOptions, UCIFastReader, UCILabelOptions, UCIReaderOptions
+from tests.docs.pages import page_text
 
 LENGTHS, CLASSES, DIM = (40, 25, 61, 33), 3, 2
 NETWORKS = {
@@ -198,3 +200,18 @@ def test_an_evaluation_of_chosen_nodes_of_a_part_of_the_data(tmp_path):
     assert list(result.figures) == ["EvalErrorPrediction"]
     assert (result.num_frames, shown) == (100, [(30, 100), (60, 100), (90, 100), (100, 100)])
     assert [line.split(":")[0] for line in lines] == ["Minibatch[1-2]", "Minibatch[3-4]", "Final Results"]
+
+
+def test_the_page_on_training_shows_what_runs(tmp_path, monkeypatch, capsys):
+    source = re.search(r"## In Python\n.*?```python\n(.*?)```", page_text("training"), re.DOTALL)[1]
+    random = np.random.default_rng(0)
+    frames, classes = [random.normal(size=(30, 39))] * 2, [np.arange(30) + 153] * 2
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "exp").mkdir()
+    streams = {"features": ArrayFeatures(context=(5, 5))}
+    data = ArrayReader({"features": frames, "labels": classes}, streams=streams)
+    names = {"frames": frames, "classes": classes, "validation": data, "test": data}
+    exec(source + "\nshape = argonaut.log_posteriors('exp/dnn', {'features': frames})['1'].shape", names)
+    assert names["shape"] == (30, 183)
+    assert names["result"].best_epoch in range(1, 11)
+    assert "Finished Epoch[10 of 10]" in capsys.readouterr().out
