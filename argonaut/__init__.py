@@ -9,6 +9,10 @@
                                   files=argonaut.StateFiles(state_list="states.list"))
     argonaut.tie(options).num_senones
 
+    reader = argonaut.ArrayReader({"features": frames, "labels": classes})
+    network = argonaut.SimpleNetworkOptions(layer_sizes=(39, 128, 40))
+    argonaut.train(network, reader, argonaut.TrainingOptions(max_epochs=5, learning_rates_per_minibatch=0.5))
+
 Each command of the shell has a job here, a function that takes its options and returns what it made; the options have
 the names, the defaults and the checks of the command's flags.  A name is imported when it is used first, so that
 `import argonaut` costs nothing.
@@ -18,7 +22,13 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "acoustic.training": ["TrainingOptions", "train"],
+    "acoustic": ["load_model", "save_model"],
+    "acoustic.descriptions": ["open_network"],
+    "acoustic.descriptions.builders": ["LstmOptions", "SimpleNetworkOptions"],
+    "acoustic.scoring": ["forward", "log_posteriors"],
+    "acoustic.training": [
+        "EvaluationOptions", "EvaluationResult", "TrainingOptions", "TrainingResult", "evaluate", "train",
+    ],
     "decoder.alignment": ["AverageOptions", "AverageResult", "average", "score_boundaries"],
     "decoder.g2p": [
         "G2P", "G2PApplyOptions", "G2PMeasureOptions", "G2PTrainOptions", "ImportOptions", "ImportResult", "apply_g2p",
@@ -57,6 +67,7 @@ _HOMES = {
     "readers.config.options": ["OptionFault", "Options"],
     "readers.dictionaries": ["DictionaryOptions", "WordList"],
     "readers.errors": ["ArgonautError"],
+    "readers.sources.arrays": ["ArrayFeatures", "ArrayLabels", "ArrayReader", "ArrayReaderOptions"],
     "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],
     "recipes.pictures.job": ["AlignmentPictureOptions", "LatticePictureOptions", "TuningPictureOptions", "plot"],
 }  # fmt: skip
