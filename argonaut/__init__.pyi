@@ -1,5 +1,16 @@
 # From the table in __init__.py, by `python -m tests.structure.test_faces`
+from acoustic import load_model as load_model
+from acoustic import save_model as save_model
+from acoustic.descriptions import open_network as open_network
+from acoustic.descriptions.builders import LstmOptions as LstmOptions
+from acoustic.descriptions.builders import SimpleNetworkOptions as SimpleNetworkOptions
+from acoustic.scoring import forward as forward
+from acoustic.scoring import log_posteriors as log_posteriors
+from acoustic.training import EvaluationOptions as EvaluationOptions
+from acoustic.training import EvaluationResult as EvaluationResult
 from acoustic.training import TrainingOptions as TrainingOptions
+from acoustic.training import TrainingResult as TrainingResult
+from acoustic.training import evaluate as evaluate
 from acoustic.training import train as train
 from decoder.alignment import AverageOptions as AverageOptions
 from decoder.alignment import AverageResult as AverageResult
@@ -110,6 +121,10 @@ from readers.config.options import Options as Options
 from readers.dictionaries import DictionaryOptions as DictionaryOptions
 from readers.dictionaries import WordList as WordList
 from readers.errors import ArgonautError as ArgonautError
+from readers.sources.arrays import ArrayFeatures as ArrayFeatures
+from readers.sources.arrays import ArrayLabels as ArrayLabels
+from readers.sources.arrays import ArrayReader as ArrayReader
+from readers.sources.arrays import ArrayReaderOptions as ArrayReaderOptions
 from recipes.packing import AboutOptions as AboutOptions
 from recipes.packing import PackOptions as PackOptions
 from recipes.packing import PartOptions as PartOptions
