@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic import load_model as load_model
 from acoustic import save_model as save_model
 from acoustic.descriptions import open_network as open_network
@@ -75,9 +74,9 @@ from decoder.recognizer import load as load
 from decoder.recognizer.jobs import CalibrateOptions as CalibrateOptions
 from decoder.recognizer.jobs import CalibrateResult as CalibrateResult
 from decoder.recognizer.jobs import LiveResult as LiveResult
+from decoder.recognizer.jobs import TranscribedFile as TranscribedFile
 from decoder.recognizer.jobs import TranscribeOptions as TranscribeOptions
 from decoder.recognizer.jobs import TranscribeResult as TranscribeResult
-from decoder.recognizer.jobs import TranscribedFile as TranscribedFile
 from decoder.recognizer.jobs import calibrate as calibrate
 from decoder.recognizer.jobs import transcribe as transcribe
 from decoder.recognizer.jobs import transcribe_live as transcribe_live

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.graph.graph_file import load_graph as load_graph
 from decoder.lm.language_model import LanguageModel as LanguageModel
 from decoder.recognizer.recognizer import Recognizer as Recognizer

@@ -6,4 +6,4 @@ networks (builders/).
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(__name__, {"opening": ["NetworkSource", "open_network"]})
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic.engine.engine import Engine as Engine
 from acoustic.engine.execution.gradient_sink import GradientSink as GradientSink
 from acoustic.engine.execution.gradient_sink import LayerUpdate as LayerUpdate

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic.scoring.onnx_scorer import OnnxScorer as OnnxScorer
 from acoustic.scoring.outputs import forward as forward
 from acoustic.scoring.outputs import log_posteriors as log_posteriors

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic.training.configuration import training_options as training_options
 from acoustic.training.evaluation import EvaluationOptions as EvaluationOptions
 from acoustic.training.evaluation import EvaluationResult as EvaluationResult

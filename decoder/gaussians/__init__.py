@@ -6,11 +6,4 @@ work on a part of the data; job.py writes an alignment and models.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "job": ["FlatStartResult", "flat_start"],
-        "models": ["GaussianModels"],
-        "options": ["FlatStartOptions", "FlatStartSettings", "SpokenDictionary"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

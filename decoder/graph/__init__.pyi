@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.graph.compiled_graph import DecodingGraph as DecodingGraph
 from decoder.graph.compiled_graph import GraphArrays as GraphArrays
 from decoder.graph.compiled_graph import precompile as precompile

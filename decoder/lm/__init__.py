@@ -7,27 +7,4 @@ network.py have the jobs, which read texts (texts.py).
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "language_model": ["LMArrays", "LanguageModel"],
-        "evaluation": ["Perplexity", "perplexity"],
-        "options": [
-            "EstimationOptions",
-            "InterpolationOptions",
-            "NetworkOptions",
-            "PerplexityOptions",
-            "PruningOptions",
-            "TextOptions",
-            "VocabularyDictionary",
-        ],
-        "estimation_job": ["estimate_from_texts"],
-        "network": ["perplexity_of_texts"],
-        "mapped_model": ["load_language_model", "open_language_model"],
-        "estimation": ["estimate", "uniform"],
-        "mixing.mixture": ["best_weights", "estimate_with_classes", "interpolate"],
-        "mixing.job": ["Interpolation", "interpolate_models", "prune_model"],
-        "mixing.pruning": ["prune"],
-        "collection": ["open_collection"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

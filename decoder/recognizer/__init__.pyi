@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.recognizer.bundle import Bundle as Bundle
 from decoder.recognizer.bundle import is_bundle as is_bundle
 from decoder.recognizer.calibration import Calibration as Calibration

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.language.arpa import Arpa as Arpa
 from readers.language.arpa import ArpaOrder as ArpaOrder
 from readers.language.arpa import read_arpa as read_arpa

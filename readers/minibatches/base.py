@@ -49,6 +49,11 @@ WRITERS = {
     "LMSequenceWriter": "readers.writers.sequence_writer:LMSequenceWriter",
     "LUSequenceWriter": "readers.writers.sequence_writer:LUSequenceWriter",
 }
+IDLE = {  # options of CNTK's readers without effect here, and the reason
+    "verbosity": "the program has one log for everything",
+    "traceLevel": "the program has one log for everything",
+    "precision": "the network converts what it reads",
+}
 OTHER_NAMES = {
     "SequenceReader": "is the old name of LMSequenceReader; expected LMSequenceReader",
     "SequenceWriter": "is the old name of LMSequenceWriter; expected LMSequenceWriter",

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic.descriptions.builders.parts import BuilderOptions as BuilderOptions
 from acoustic.descriptions.builders.recurrent import LstmOptions as LstmOptions
 from acoustic.descriptions.builders.recurrent import SimpleRnnOptions as SimpleRnnOptions

@@ -5,10 +5,4 @@ Open array_reader.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "array_reader": ["ArrayReader"],
-        "options": ["ArrayFeatures", "ArrayLabels", "ArrayReaderOptions"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.sources.frames.data_check import ReaderSummary as ReaderSummary
 from readers.sources.frames.data_check import check_reader as check_reader
 from readers.sources.frames.frame_reader import FrameReader as FrameReader

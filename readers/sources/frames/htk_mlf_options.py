@@ -13,6 +13,7 @@ from readers.config.feature_record import MismatchOptions
 from readers.config.options import Options, given, option
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
+from readers.minibatches.base import IDLE
 from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.randomisation import VisitOptions
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
@@ -20,9 +21,7 @@ from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
 MAX_UTTERANCE_FRAMES = 65535  # CNTK's limit, only for blockRandomize
 # Options of CNTK without effect here, and the reason.
 WITHOUT_EFFECT = {
-    "verbosity": "the program has one log for everything",
-    "traceLevel": "the program has one log for everything",
-    "precision": "the network converts what it reads",
+    **IDLE,
     "useMersenneTwisterRand": "randomSeed determines the order",
     "unigram": "a language model of states is used only by sequence training",
 }

@@ -5,13 +5,4 @@ Open records.py first: a subclass of its RecordReader is the shortest way to wri
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "records": ["RecordOrder", "RecordReader", "RecordStream", "SelectionOptions"],
-        "uci_reader": ["UCIFastReader"],
-        "uci_options": ["LabelMapOptions", "UCIBlockOptions", "UCILabelOptions", "UCIReaderOptions"],
-        "binary_reader": ["BinaryReader", "BinaryReaderOptions"],
-        "record_cache": ["CachedSource", "CachedStream", "RecordCache", "open_cache"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

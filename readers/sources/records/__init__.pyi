@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.sources.records.binary_reader import BinaryReader as BinaryReader
 from readers.sources.records.binary_reader import BinaryReaderOptions as BinaryReaderOptions
 from readers.sources.records.record_cache import CachedSource as CachedSource

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.sources.sentences.conditions import ConditionOptions as ConditionOptions
 from readers.sources.sentences.lm_sequence_reader import LMLabelOptions as LMLabelOptions
 from readers.sources.sentences.lm_sequence_reader import LMSequenceOptions as LMSequenceOptions

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from decoder.graph.compiled_graph import precompile
-from readers.language.hotwords import read_hotword_lines
+from readers.language.hotwords import read_hotwords
 from readers.language.labelled_text import read_columns, read_parallel, read_tab_lines
 from readers.language.vocabulary import read_vocabulary, write_vocabulary
 from readers.language.word_classes import read_word_classes
@@ -96,7 +96,7 @@ FORMATS = (
     Format("timit segments", text("0 100 h#\n100 250 sh\n"), read_segments, suffix=".phn"),
     Format("timit phone map", text("aa aa aa\nax-h ax ah\nq\n"), read_phone_map),
     Format("vocabulary", text("0 7 a 0\n1 3 b 1\n2 1 <unk> 1\n"), vocabulary),
-    Format("hotwords", text("# names\nA B :2.5\nC\n"), partial(read_hotword_lines, score=1.0)),
+    Format("hotwords", text("# names\nA B :2.5\nC\n"), partial(read_hotwords, score=1.0)),
     Format("word classes", text("a 1\nb 2\nc 1\n"), read_word_classes),
     Format("labelled columns", text("BOS O\nfrom O\nboston B-from\nEOS O\n\nBOS O\nto O\nEOS O\n"), labelled),
     Format("labelled lines", text("from boston\tO B-from\nto\tO\n"), read_tab_lines),
