@@ -117,7 +117,9 @@ class ArrayReader(FrameReader):
         others = {name: told for name, told in streams.items() if name not in arrays}
         super().__init__(block_of(options, others, SOURCE), seed, write)
 
-    def find_streams(self, config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
+    def find_streams(  # type: ignore[override]  # of an instance: its arrays
+        self, config: Config, write: bool
+    ) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
         features: list[CorpusFeatures] = []
         labels: list[CorpusLabels] = []
         for name, arrays in self._by_name.items():

@@ -6,6 +6,7 @@ Features are loaded in chunks; labels are kept in memory, two bytes per frame.  
 Source: CNTK book 3.4.2.
 """
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -33,7 +34,7 @@ from readers.sources.frames.corpus import (
     settle,
     utterance_frames,
 )
-from readers.sources.frames.htk_mlf_options import HTK_STREAMS, Kinds, ReaderOptions, find_streams
+from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.paging import ChunkCache
 from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
@@ -61,7 +62,7 @@ class _Block:
 
 
 class FrameReader(Reader):
-    """Base class of readers of frames; a subclass names the kinds of its streams, or defines `find_streams`.
+    """Base class of readers of frames; a subclass defines `find_streams`.
 
     Parameters
     ----------
@@ -93,7 +94,6 @@ class FrameReader(Reader):
 
     unit = "utterances"
     options_class: ClassVar[type[ReaderOptions]] = ReaderOptions
-    kinds: ClassVar[Kinds] = HTK_STREAMS
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
@@ -133,9 +133,10 @@ class FrameReader(Reader):
         self._check_memory(config, corpus.total_frames)
         self.warnings += self.options.excerpts.context_warning(config, self._divide(corpus, rng_seed))
 
-    def find_streams(self, config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
+    @staticmethod
+    @abstractmethod
+    def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
         """Return (feature streams, label streams, warnings) of a reader block; with write, labels are ignored."""
-        return find_streams(config, write, self.kinds)
 
     def _divide(self, corpus: Corpus, seed: int) -> Excerpts:
         """Choose chunks and memory; return the excerpts, which are used with frameMode=false."""

@@ -3,10 +3,10 @@
 Source: CNTK book 3.4.2; lookAheadFrames, specAugment and excerpts are extensions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, Self
 
 from readers.config.config import Config
 from readers.config.feature_record import MismatchOptions
@@ -15,6 +15,7 @@ from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.randomisation import VisitOptions
+from readers.sources.frames.stream_options import HTKFeatureOptions, LabelOptions
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
 
 MAX_UTTERANCE_FRAMES = 65535  # CNTK's limit, only for blockRandomize
@@ -26,8 +27,7 @@ WITHOUT_EFFECT = {
     "useMersenneTwisterRand": "randomSeed determines the order",
     "unigram": "a language model of states is used only by sequence training",
 }
-Kinds = Mapping[str, type[CorpusFeatures] | type[CorpusLabels]]  # name in a block -> the stream that it makes
-HTK_STREAMS: Kinds = {"scpFile": CorpusFeatures, "mlfFile": CorpusLabels, "mlfFileList": CorpusLabels}
+ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,40 +130,35 @@ class ReaderOptions(MismatchOptions, VisitOptions):
         return MAX_UTTERANCE_FRAMES if self.longest is None and self.method == "blockRandomize" else self.longest
 
 
-def find_streams(
-    config: Config, write: bool, kinds: Kinds = HTK_STREAMS, keys: Sequence[str] = ()
-) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
+def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
     """Return (feature streams, label streams, warnings) of the blocks within a reader block, in their order.
 
     write: for action write; label blocks are ignored.
-    keys: names in the reader block besides those of ReaderOptions.
     Raises ConfigError for a block that is neither, and for streams that do not form training data.
     """
     features: list[CorpusFeatures] = []
     labels: list[CorpusLabels] = []
-    known = [*ReaderOptions.option_keys(), *keys, *WITHOUT_EFFECT, *(name for name, _ in config.blocks())]
+    known = [*ReaderOptions.option_keys(), *WITHOUT_EFFECT, *(name for name, _ in config.blocks())]
     warnings = list(map(str, config.unknown(known)))
     for name, block in config.blocks():
-        if supervision_role(block) is not None:
+        kind: type[Options] = LabelOptions
+        if block.has_own("scpFile"):
+            features.append(CorpusFeatures.from_config(name, block))
+            kind = HTKFeatureOptions
+        elif supervision_role(block) is not None:
             continue
-        role = next((role for role in kinds if block.has_own(role)), None)
-        if role is None:
-            refuse_block(block, tuple(kinds))
-        kind = kinds[role]
-        if issubclass(kind, CorpusFeatures):
-            features.append(kind.from_config(name, block))
+        elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
+            refuse_block(block)
         elif write:
             warnings.append(
                 f"{block.where()}: {block.full_name()} contains labels, which action write reads only "
                 "for outputs that depend on them"
             )
         else:
-            labels.append(kind.from_config(name, block))
+            labels.append(CorpusLabels.from_config(name, block))
             warnings.extend(labels[-1].warnings)
-        warnings.extend(map(str, block.unknown(kind.options.option_keys())))
+        warnings.extend(map(str, block.unknown(kind.option_keys())))
     check_streams(config, features, labels, write)
-    for stream in features[1:]:
-        stream.arrange([entry.key for entry in features[0].entries])
     return features, labels, warnings
 
 
@@ -198,7 +193,7 @@ def supervision_role(block: Config) -> str | None:
     return found
 
 
-def refuse_block(block: Config, roles: Sequence[str]) -> NoReturn:
+def refuse_block(block: Config, roles: Sequence[str] = ROLE_NAMES) -> None:
     """Raise ConfigError for a block without any of the names that define its role."""
     hints = [did_you_mean(name, roles) for name in block.names()]
     raise ConfigError(

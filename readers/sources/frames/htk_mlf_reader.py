@@ -15,7 +15,7 @@ from readers.config.config import Config
 from readers.errors import ArgonautError
 from readers.minibatches.base import reader_class
 from readers.sources.frames.frame_reader import FrameReader
-from readers.sources.frames.htk_mlf_options import HTK_STREAMS
+from readers.sources.frames.htk_mlf_options import ROLE_NAMES, find_streams
 from readers.sources.frames.streams import naming
 from readers.sources.frames.supervision_blocks import missing_supervision
 
@@ -26,6 +26,8 @@ class HTKMLFReader(FrameReader):
     See FrameReader for parameters, attributes and errors, and the module's description for an example.
     """
 
+    find_streams = staticmethod(find_streams)
+
 
 def missing_files(config: Config) -> Iterator[ArgonautError]:
     """Yield a fault for each file that a reader block names and that is missing, if no action creates such files.
@@ -35,7 +37,7 @@ def missing_files(config: Config) -> Iterator[ArgonautError]:
     kind = reader_class(config)
     if issubclass(kind, HTKMLFReader):
         for _, block in config.blocks():
-            for name in (name for name in HTK_STREAMS if block.has_own(name)):
+            for name in (name for name in ROLE_NAMES if block.has_own(name)):
                 try:
                     with naming(block, name):
                         block.path(name).open("rb").close()

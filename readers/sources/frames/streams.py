@@ -92,9 +92,6 @@ class CorpusFeatures:
         stream.ignores_mismatch, stream.masks = options.ignores_mismatch, getattr(options, "masks", None)
         return stream
 
-    def arrange(self, keys: Sequence[str]) -> None:
-        """Sort the entries in the order of these keys, in formats with keys; lines of SCPs are in the same order."""
-
     @property
     def expand(self) -> bool:
         """Whether the frames of files are repeated."""
