@@ -74,7 +74,7 @@ def _estimate_from_parts(
     counted = runner.results(count_sentences, [part for _, part in parts], options.order)
     for done, ((number, _), (counts, facts)) in enumerate(zip(parts, counted), 1):
         counter.add(counts)
-        if number is not None:
+        if number is not None and facts is not None:
             checks[number].add(facts)
             if done == len(parts) or parts[done][0] != number:
                 checks[number].close(note)

@@ -12,10 +12,12 @@ from decoder.lm.language_model import (
     SENTENCE_START,
     UNKNOWN_WORDS,
     LanguageModel,
+    LMArrays,
     lm_step,
     log10_of,
 )
 from decoder.lm.mixing.ngram_index import NgramIndex, backoff_weights
+from readers.arrays import Float64Array, Int32Array, Integer
 from readers.common.kernels import njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
@@ -233,10 +235,10 @@ def _listed_rows(skeleton: Arpa, full_history: int, start: int) -> list[np.ndarr
 
 
 @njit(cache=True)
-def _row_costs(arrays, rows, start, start_state, costs):
+def _row_costs(arrays: LMArrays, rows: Int32Array, start: int, start_state: Integer, costs: Float64Array) -> None:
     """costs (n,): -ln P of the last word of each row after the words before it; `start` is the id of <s>."""
     for i in range(rows.shape[0]):
-        state = np.int32(0)
+        state: Integer = np.int32(0)
         for j in range(rows.shape[1]):
             word = rows[i, j]
             if j == 0 and word == start and rows.shape[1] > 1:

@@ -116,6 +116,9 @@ class CorpusFeatures:
         """Return (T, dim) float32 in C order."""
         return read_htk(entry.path, entry.start or 0, entry.end).frames.T
 
+    def arrange(self, first: Self) -> None:
+        """Sort the utterances as in the first stream, if the format has keys; else line i of both is the same one."""
+
     def header(self, entry: Entry) -> HTKHeader:
         """Return the header of an entry's file, after comparing it with the first valid header.
 
