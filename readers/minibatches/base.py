@@ -189,7 +189,7 @@ class Reader(ABC):
         write: bool = False,
         progress: Progress | None = None,
     ) -> Self:
-        """Return a reader of options that are made in Python.
+        """Return a reader of options that are made in Python, in place of a block of a configuration.
 
         Parameters
         ----------

@@ -91,7 +91,8 @@ class ArrayReader(FrameReader):
 
     Notes
     -----
-    The arrays are not copied, and should not change; chunks of them are, as far as `max_frames` permits.
+    The arrays should not change.  Memory holds copies of chunks of them, of up to `max_frames` frames; a single array
+    is one chunk.
     """
 
     options_class = ArrayReaderOptions
@@ -146,10 +147,10 @@ def _is_stream(options: Options) -> bool:
 
 
 def _options(name: str, told: Options | None, kind: type[Any]) -> Any:
-    """Return the options of a stream.  Raises ConfigError for those of the other kind."""
+    """Return the options of a stream.  Raises ConfigError for those of another kind."""
     if told is not None and not isinstance(told, kind):
-        expected = "numbers (num_frames, dim)" if kind is ArrayLabels else "classes, integers (num_frames,)"
-        raise ConfigError(f"{SOURCE}: {name}: {type(told).__name__} for it; expected arrays of {expected}")
+        arrays = "numbers (num_frames, dim)" if kind is ArrayFeatures else "classes, integers (num_frames,)"
+        raise ConfigError(f"{SOURCE}: {name}: {type(told).__name__}; expected {kind.__name__}, for arrays of {arrays}")
     return told or kind()
 
 

@@ -171,7 +171,7 @@ WRONG = {
     "options of fetures, which has no arrays; expected features or labels; did you mean features": (
         {"features": NUMBERS, "labels": CLASSES}, {"fetures": ArrayFeatures()},
     ),
-    "labels: ArrayFeatures for it; expected arrays of numbers (num_frames, dim)": (
+    "labels: ArrayFeatures; expected ArrayLabels, for arrays of classes, integers (num_frames,)": (
         {"features": NUMBERS, "labels": CLASSES}, {"labels": ArrayFeatures()},
     ),
     "speaker of utterance 0: 4 frames; expected 1, to be repeated": (
