@@ -46,10 +46,6 @@ class ConfigOptions(Options):
         cntk=None,
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "files", tuple(map(str, self.files)))
-
     @property
     def arguments(self) -> list[str]:
         """The settings of all, as readers.config.load_config takes them."""

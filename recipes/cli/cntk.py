@@ -34,7 +34,7 @@ import sys
 
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
-from recipes.cli.command import Console
+from recipes.cli.command import Command, Console
 from recipes.cli.console import print_note, run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import print_version
@@ -54,11 +54,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(argv: list[str]) -> int:
+    return run_options(config_options(take_extensions(argv)), Console("cntk"))
+
+
+def run_options(options, console: Console) -> int:
     """Run the commands of a configuration and return the exit status."""
     from acoustic.actions.config_job import run_config
 
-    options = config_options(take_extensions(argv))
-    with Console("cntk").progress() as progress:
+    with console.progress() as progress:
         return run_config(options, progress=progress, log=print_note, stdout=sys.stdout).exit_status
 
 
@@ -86,6 +89,9 @@ def config_options(argv: list[str]):
     if settings and settings[0].startswith("configFile="):
         files = settings.pop(0).partition("=")[2].split("+")
     return ConfigOptions(files=files, settings=settings, allows_commands=ALLOW_COMMANDS in argv)
+
+
+COMMAND = Command("cntk", run=run_options)  # without declared options, as settings are given like those of a file
 
 
 if __name__ == "__main__":

@@ -88,11 +88,14 @@ class Console:
     verbose : int
         How often -v was given.
     machines : MachineOptions
+    json : bool
+        Whether --json was given.
     """
 
     title: str
     verbose: int = 0
     machines: MachineOptions = field(default_factory=MachineOptions)
+    json: bool = False
 
     @contextlib.contextmanager
     def runner(self, open_here: Callable[[int | None], Any] | None = None) -> Iterator[Any]:
@@ -181,8 +184,14 @@ class Command:
         End of the help.
     help : str
         What an action does, as in "estimate an n-gram model".
+    description : str
+        Begin of the help of an action, if it has more to say than `help`.
+    json : str
+        What --json prints; "" without --json.
     actions : tuple of Command
         Instead of options and run.
+    metavar : str
+        What an action is called.
     """
 
     name: str
@@ -192,21 +201,29 @@ class Command:
     mixed: bool = False
     epilog: str = ""
     help: str = ""
+    description: str = ""
+    json: str = ""
     actions: "tuple[Command, ...]" = ()
+    metavar: str = "ACTION"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the flags or the actions of the command to a parser."""
         parser.epilog = self.epilog or None
         if self.actions:
-            parsers = parser.add_subparsers(metavar="ACTION", required=True)
+            parsers = parser.add_subparsers(metavar=self.metavar, required=True)
             for action in self.actions:
                 title = f"{action.help[:1].upper()}{action.help[1:]}."
-                description = f"{title}  `argonaut {self.name} --help` shows worked examples."
-                action_parser = parsers.add_parser(action.name, help=action.help, description=description)
+                description = action.description or f"{title}  `argonaut {self.name} --help` shows worked examples."
+                form = argparse.RawDescriptionHelpFormatter if action.description else argparse.HelpFormatter
+                action_parser = parsers.add_parser(
+                    action.name, help=action.help, description=description, formatter_class=form
+                )
                 action_parser.set_defaults(action=action)
                 add_verbose(action_parser, argparse.SUPPRESS)  # a number would replace that of -v before the action
                 action.add_arguments(action_parser)
         add_flags(parser, self.options)
+        if self.json:
+            parser.add_argument("--json", action="store_true", help=self.json)
         if self.machines:
             add_flags(parser.add_argument_group("machines"), MACHINES[self.machines], "machines.")
 
@@ -218,7 +235,8 @@ class Command:
         if self.actions:
             return arguments.action(arguments, f"{self.name} ")
         kind = MACHINES.get(self.machines, MachineOptions)
-        console = Console(parent + self.name, arguments.verbose, options_from(arguments, kind, "machines."))
+        machines = options_from(arguments, kind, "machines.")
+        console = Console(parent + self.name, arguments.verbose, machines, bool(self.json) and arguments.json)
         options = options_from(arguments, self.options)
         if arguments.verbose:
             given = {name.rpartition(".")[2] for name in vars(arguments)}  # not what other options imply

@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
 def run(argv: list[str]) -> int:
     argv = take_extensions(argv)
     if argv and argv[0] in COMMANDS:
-        module = importlib.import_module(f"recipes.cli.{MODULES.get(argv[0], argv[0])}")
+        module = module_of(argv[0])
         if argv[0] in RAW_COMMANDS:
             return module.main(argv[1:])
         parser = command_parser(argv[0], module)
@@ -70,6 +70,11 @@ def run(argv: list[str]) -> int:
         top_level_parser().parse_args(argv)  # prints the help, or raises an error that lists the commands
     top_level_parser().print_help()
     return 0 if argv else 2
+
+
+def module_of(command: str):
+    """Return the module of a command."""
+    return importlib.import_module(f"recipes.cli.{MODULES.get(command, command)}")
 
 
 def is_mixed(module) -> bool:

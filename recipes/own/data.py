@@ -15,8 +15,8 @@ from readers.dictionaries.case import CASES, best_case
 from readers.dictionaries.phones import check_phones
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
+from recipes.own.options import RATES
 
-RATES = (16000, 8000)  # Hz, of which there are configurations, the best first
 LEAST_SHARE = 0.9  # of the speech that must have the sample rate of a configuration
 FRAMES_PER_SECOND = 100
 SMALL_DICTIONARY = 20_000  # words; a smaller dictionary is used as a whole, of a larger one the words of the texts

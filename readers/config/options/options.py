@@ -92,11 +92,13 @@ class Options:
                 object.__setattr__(self, declared.name, value)
             elif declared.several == LIST and value is not None:
                 values = (value,) if isinstance(value, str | Path) else value
-                value = tuple(map(Path, values)) if declared.type is Path else tuple(values)
+                value = tuple(_as_declared(declared, single) for single in values)
                 object.__setattr__(self, declared.name, value)
             elif declared.type is Path and isinstance(value, str):
                 value = None if not value and declared.default is None else Path(value)  # such as --report "$REPORT"
                 object.__setattr__(self, declared.name, value)
+            elif isinstance(value, Path):
+                object.__setattr__(self, declared.name, _as_declared(declared, value))
             if text := declared.fault_of(value):
                 raise OptionFault(declared, text)
 
@@ -107,8 +109,8 @@ class Options:
 
     @classmethod
     def declaration(cls, name: str) -> Option:
-        """Return the declaration of the field `name`, of the options or of one of their groups."""
-        return next(declared for declared in cls.with_groups() if declared.name == name)
+        """Return the declaration of the field `name`, of the options or of their groups, rather than of a group."""
+        return min((declared for declared in cls.with_groups() if declared.name == name), key=is_group)
 
     @classmethod
     def with_groups(cls) -> Iterator[Option]:
@@ -173,6 +175,12 @@ class Options:
         """Raise OptionFault for the field `name` unless `fine`; text: what is wrong and what was expected."""
         if not fine:
             raise OptionFault(self.declaration(name), text, self.with_groups())
+
+
+def _as_declared(declared: Option, value: Any) -> Any:
+    """Return a value with the type of the option, if one is a path and the other a text."""
+    is_path_as_text = declared.type is str and isinstance(value, Path)
+    return str(value) if is_path_as_text else Path(value) if declared.type is Path else value
 
 
 def is_group(declared: Option) -> bool:

@@ -21,7 +21,6 @@ from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.slf import read_slf
 from readers.results.timed_words import read_ctm
 from recipes.cli.argon.command import main, make_parser
-from recipes.decoding import search_flags
 from tests.recipes.systems.argon_system import (
     PERIOD,
     SENTENCES,
@@ -115,7 +114,6 @@ def test_options_are_spelled_as_in_the_book():
     assert [DecodeOptions.declaration(name).flag for name in ("lm_collection", "window", "frame_shift")] == [
         "-lm-collection", "-dnn_window_size", "--frame-shift",
     ]  # fmt: skip
-    assert search_flags({"acweight": 0.1, "lm_scale": 2.0}) == ["-acweight", "0.1", "--lm-scale", "2.0"]
 
 
 def test_a_cost_of_silence_that_no_model_pays_is_said(made, tmp_path, capsys):
