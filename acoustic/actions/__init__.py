@@ -18,6 +18,7 @@ _NAMES, __getattr__ = face(
     __name__,
     {
         "base": ["Action", "ActionOptions", "CommonSettings", "ModelOptions"],
+        "validation": ["CommandFigures"],
         "validation_job": ["ValidateResult", "validate"],
         "validation_options": ["ValidateOptions"],
     },
