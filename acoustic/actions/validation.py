@@ -35,7 +35,16 @@ MAX_WEIGHTS = 8  # shown in a summary
 
 @dataclass
 class CommandFigures:
-    """A summary of a command: its name, action, network (None if it has none) and readers by block."""
+    """A summary of a command of a configuration.
+
+    Attributes
+    ----------
+    command, action : str
+    network : Network or None
+        None if the action has none.
+    readers : dict of str to ReaderSummary
+        By block.
+    """
 
     command: str
     action: str
