@@ -26,8 +26,7 @@ pronunciations of their words, the model and the options; other TextGrids stay a
 
 from decoder.recognizer.jobs.alignment.options import AlignOptions
 from recipes.cli.command import Command, Console
-from recipes.cli.console import show_losses
-from recipes.cli.dictionaries import show_guesses
+from recipes.cli.console import show_guesses, show_losses
 
 
 def run(options: AlignOptions, console: Console) -> int:

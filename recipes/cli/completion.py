@@ -11,7 +11,6 @@ In bash, links beside that file complete the two other names as soon as they are
 """
 
 import argparse
-import importlib
 import shlex
 import textwrap
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from typing import Literal
 
 from readers.config.options import Options, option
 from recipes.cli.command import Command, Console
-from recipes.cli.main import COMMANDS, MODULES, RAW_COMMANDS, command_parser, top_level_parser
+from recipes.cli.main import COMMANDS, RAW_COMMANDS, command_parser, module_of, top_level_parser
 
 PROGRAMS = ("argonaut", "argon", "cntk")
 MOST_CHARACTERS = 80  # of a description
@@ -66,8 +65,7 @@ def completions() -> dict[str, Place]:
     places["argonaut"].options.append(extension_option())
     for name in COMMANDS:
         if name not in RAW_COMMANDS:
-            module = importlib.import_module(f"recipes.cli.{MODULES.get(name, name)}")
-            collect(f"argonaut {name}", command_parser(name, module), places)
+            collect(f"argonaut {name}", command_parser(name, module_of(name)), places)
     for name, place in (("argon", argon()), ("cntk", cntk())):
         places[name] = places[f"argonaut {name}"] = place
     return places

@@ -24,6 +24,7 @@ from readers.errors import ArgonautError, AudioWarning, KernelCacheWarning, Many
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
 _quiet: list[bool] = []  # the bodies of `quietly` that run
 SHOWN_FAULTS = 20  # of one file
+SHOWN_GUESSES = 5  # of the words that could not be guessed
 _OPTION = re.compile(r"\bthe option ([a-z]+(?:[-_][a-z]+)*)")  # as the library names what Python takes as a keyword
 SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this plus the signal's number, as in shells
 
@@ -39,6 +40,11 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
     if status in (0, 1):
         notes.close(compilation)
     return status
+
+
+def show_note(text: str) -> None:
+    """Print a note about a dictionary or another file that is read."""
+    print(f"note: {text}", file=sys.stderr)
 
 
 def print_note(text: str) -> None:
@@ -158,6 +164,14 @@ def with_flags(text: str) -> str:
 def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:
     for line in loss_lines(report, path, verbose, where):
         print(with_flags(line), file=sys.stderr)
+
+
+def show_guesses(guesses, verbose: int) -> None:
+    """Print which words could not be guessed, the first few unless verbose."""
+    for word, reason in guesses.without if verbose else guesses.without[:SHOWN_GUESSES]:
+        print(f"not guessed: {word}: {reason}")
+    if len(guesses.without) > SHOWN_GUESSES and not verbose:
+        print(f"and {len(guesses.without) - SHOWN_GUESSES} more words not guessed, shown with -v")
 
 
 @contextlib.contextmanager

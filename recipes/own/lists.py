@@ -16,8 +16,7 @@ from readers.htk.mlf import read_mlf
 from readers.htk.scp import read_scp, write_feature_list, write_pairs, write_scp
 from recipes.an4.prepare import WARPS, warp_name, write_warped_config, write_words
 from recipes.background import background_files, join_mlfs, label_background
-from recipes.cli.console import show_losses
-from recipes.cli.dictionaries import show_note
+from recipes.cli.console import show_losses, show_note
 from recipes.own import data
 from recipes.own.alignments import read_alignment
 from recipes.own.options import OwnOptions

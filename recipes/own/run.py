@@ -32,7 +32,7 @@ from readers.common.environment import available_cores
 from readers.common.files import atomic_write
 from readers.common.report import Log, silent
 from readers.common.text import read_bytes
-from recipes.cli.dictionaries import show_note
+from recipes.cli.console import show_note
 from recipes.evaluation import Evaluation, language_models
 from recipes.job import RecipeResult, run_silently
 from recipes.own.options import OwnOptions

@@ -33,8 +33,7 @@ from readers.errors import ConfigError
 from readers.results.timed_words import words_note
 from recipes.cli.argon.parser import ArgonParser, canonical
 from recipes.cli.command import Command, Console, add_verbose
-from recipes.cli.console import SIGNAL_BASE, run_guarded, show_losses
-from recipes.cli.dictionaries import show_guesses
+from recipes.cli.console import SIGNAL_BASE, run_guarded, show_guesses, show_losses
 from recipes.cli.extensions import take_extensions
 from recipes.cli.live_display import JsonDisplay, TextDisplay
 from recipes.cli.machines import print_line
