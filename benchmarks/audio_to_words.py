@@ -94,11 +94,11 @@ def an4_task(directory: Path) -> Task:
 
 def stress_task(directory: Path) -> Task:
     """The features of the task with 60,000 words."""
-    from benchmarks.stress.run import decoding_arguments
+    from benchmarks.stress.run import decoding_options
     from readers.htk.parameter_file import read_htk_header
     from readers.htk.scp import read_scp
 
-    arguments = [str(word) for word in decoding_arguments(directory)]
+    arguments = decoding_options(directory).to_flags()
     place = arguments.index("-infiles")
     lines = [str(Path(entry.path).absolute()) for entry in read_scp(directory / "speech" / "test.scp")]
     seconds = sum(read_htk_header(line).num_frames for line in lines) / 100

@@ -86,11 +86,11 @@ def variants(task, decoder) -> list:
 
 def gigabytes(directory: Path, beam: float) -> float:
     """The largest memory of the command, including the network."""
-    from benchmarks.stress.run import decoding_arguments
+    from benchmarks.stress.run import decoding_options
 
     program = "import sys; from recipes.cli.argon.command import main; sys.exit(main(sys.argv[1:]))"
     more = ("-beam", str(beam), "--threads", "1", "-outmlf", str(directory / "memory.mlf"))
-    command = [sys.executable, "-c", program, *map(str, decoding_arguments(directory)), *more]
+    command = [sys.executable, "-c", program, *decoding_options(directory).to_flags(), *more]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
 

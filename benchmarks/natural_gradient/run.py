@@ -13,19 +13,22 @@ per job.
 trains fewer networks, with other settings of benchmarks/natural_gradient/config/common.cntk.
 """
 
-import argparse
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from benchmarks.variants.corpora import AN4_GRID, select
 from benchmarks.variants.task import Decoding
 from readers.common.environment import available_cores
+from readers.config.options import option
 from readers.errors import ConfigError
+from recipes.job import RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
-from recipes.stages import Stage, command, run_stages
+from recipes.stages import Stage
+from recipes.steps import cntk
 from recipes.tuning import Grid
 
 CONFIG = Path(__file__).parent / "config"
@@ -36,27 +39,20 @@ MAX_DECODED_ERROR = 0.6  # frame error on the development set above which a netw
 PART_FRAMES = 25_000  # size of the part of the training set on which the objective is measured
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--task", choices=("an4", "timit"), help="corpus (default: an4 with --data, timit without)")
-    parser.add_argument("--size", choices=("demo", "full"), default="demo", help="size of the synthesised TIMIT (demo)")
-    parser.add_argument(
-        "--jobs", default=",".join(map(str, JOBS)), metavar="N,...", help="numbers of jobs (default 1,2,4,8,16)"
-    )
-    parser.add_argument(
-        "--methods",
-        default=",".join(METHODS),
-        metavar="NAME,...",
-        help=f"methods to compare (default {','.join(METHODS)})",
-    )
-    parser.add_argument(
-        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="setting of config/common.cntk to replace, such as NumEpochs=3 (repeatable)",
-    )  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class ComparisonOptions(RecipeOptions):
+    """Options of the comparison."""
 
+    task: Literal["an4", "timit"] | None = option(None, "corpus (default: an4 with {data}, timit without)")
+    size: Literal["demo", "full"] = option("demo", "size of the synthesised TIMIT")
+    jobs: str = option(",".join(map(str, JOBS)), "numbers of jobs", metavar="N,...")
+    methods: str = option(",".join(METHODS), "methods to compare", metavar="NAME,...")
+    overrides: tuple[str, ...] = overrides("of config/common.cntk to replace, such as NumEpochs=3")
 
-def run(arguments: argparse.Namespace) -> int:
-    comparison = Comparison(arguments)
-    return run_stages(comparison.stages(), arguments.out, arguments.first, arguments.last, comparison.closing)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fine = self.task != "an4" or self.data is not None
+        self.require("task", fine, "is an4 without {data}; expected the corpus")
 
 
 @dataclass(frozen=True)
@@ -81,13 +77,10 @@ class Task:
     fold: Mapping[str, str | None] | None = None
 
 
-def an4_task(arguments: argparse.Namespace) -> Task:
+def an4_task(options: ComparisonOptions) -> Task:
     from recipes.an4.recipe import Recipe
 
-    if arguments.data is None:
-        raise ConfigError("command line: --task an4 without --data; expected the corpus")
-    own = argparse.Namespace(**vars(arguments) | {"network": "dnn", "overrides": []})
-    recipe = Recipe(own)
+    recipe = Recipe(options)
     graphs = {"dev": "tune-trained", "test": "trained"}
     return Task(
         "an4", "AN4",
@@ -101,13 +94,13 @@ def an4_task(arguments: argparse.Namespace) -> Task:
     )  # fmt: skip
 
 
-def timit_task(arguments: argparse.Namespace) -> Task:
+def timit_task(options: ComparisonOptions) -> Task:
     from readers.tables.timit import read_phone_map
     from recipes.timit.grid import GRID
     from recipes.timit.prepare import PHONE_MAP
     from recipes.timit.run import Recipe
 
-    recipe = Recipe(arguments)
+    recipe = Recipe(options, options.size)
     labels, lm = recipe.out / "labels", recipe.out / "lm.arpa"
     return Task(
         "timit", "synthesised TIMIT" if recipe.synthetic else "TIMIT",
@@ -132,14 +125,14 @@ def parse_runs(methods: str, jobs: str) -> list[tuple[str, int]]:
 class Comparison:
     """The stages; their results are below `out`/natural_gradient, their inputs where the task's recipe stores them."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        name = arguments.task or ("an4" if arguments.data else "timit")
-        self.runs = parse_runs(arguments.methods, arguments.jobs)
-        self.task = (an4_task if name == "an4" else timit_task)(arguments)
-        self.out: Path = arguments.out
+    def __init__(self, options: ComparisonOptions):
+        name = options.task or ("an4" if options.data else "timit")
+        self.runs = parse_runs(options.methods, options.jobs)
+        self.task = (an4_task if name == "an4" else timit_task)(options)
+        self.out = options.out
         self.home = self.out / "natural_gradient"
-        self.seed, self.overrides = arguments.seed, [*self.task.settings, *arguments.overrides]
-        self.workers = arguments.workers or available_cores()
+        self.seed, self.overrides = options.seed, [*self.task.settings, *options.overrides]
+        self.workers = options.workers or available_cores()
 
     def stages(self) -> list[Stage]:
         shared = [stage.name for stage in self.task.stages]
@@ -185,7 +178,7 @@ class Comparison:
         for old in self.home.glob("train.egs.*"):
             old.unlink()
         (self.home / "start").unlink(missing_ok=True)
-        return command("cntk", *self.cntk_arguments(), "command=NG_Examples")
+        return cntk([*self.cntk_arguments(), "command=NG_Examples"])
 
     def train(self, method: str, jobs: int) -> int:
         """Train, measure averaged models, and keep the last one."""
@@ -198,7 +191,7 @@ class Comparison:
             # Statistics are computed and weights initialised only once.
             with atomic_write(model.with_name("net.0")) as file:
                 file.write(start.read_bytes())
-        lost = command("cntk", *self.cntk_arguments(method, jobs), "command=NG_Train")
+        lost = cntk([*self.cntk_arguments(method, jobs), "command=NG_Train"])
         if not start.exists():
             shutil.copyfile(model.with_name("net.0"), start)
         averaged = Path(f"{model}.parallel")
@@ -276,7 +269,10 @@ class Comparison:
     def picture(self) -> Path:
         return self.home / "figure.png"
 
-    def closing(self) -> None:
-        print("picture:", self.picture)
-        print(f"rows for RESULTS.md: {self.home / 'rows.md'}")
-        print(self.table.read_text(encoding="utf-8"), end="")
+    def result(self) -> RecipeResult:
+        lines = [f"picture: {self.picture}", f"rows for RESULTS.md: {self.home / 'rows.md'}"]
+        lines += self.table.read_text(encoding="utf-8").splitlines()
+        return RecipeResult(pictures=(self.picture,), lines=tuple(lines))
+
+
+RECIPE = ComparisonOptions, Comparison

@@ -12,15 +12,20 @@ takes pronunciations from a dictionary in CMUdict's format and sentences from a 
 the dictionary up to its size.
 """
 
-import argparse
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
+from decoder import grammars, graph
+from decoder.recognizer.jobs.decoding import options as decoding
 from readers.common.files import atomic_write
-from readers.errors import ConfigError, FormatError
+from readers.config.options import option
+from readers.errors import FormatError
+from recipes.job import Figure, RecipeOptions, RecipeResult
 from recipes.stage_settings import file_settings
-from recipes.stages import Stage, command, run_recipe
+from recipes.stages import Stage, call
+from recipes.steps import estimate
 
 # With n-gram look-ahead, slack only costs time.
 SEARCH = {"acweight": 0.1, "beam": 20.0, "word_end_beam_frac": 0.7, "sil_cost": 0.0, "slack_decay": 0.0}
@@ -44,47 +49,32 @@ SIZES = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--size", choices=tuple(SIZES), default="60k", help="size of dictionary and text (default 60k)")
-    parser.add_argument("--dict", dest="known", type=Path, metavar="FILE", help="dictionary in CMUdict's format")
-    parser.add_argument("--text", type=Path, metavar="FILE", help="text with one sentence per line")
-    parser.add_argument(
-        "--errors",
-        type=float,
-        default=0.5,
-        metavar="X",
-        help="fraction of the frames in which a wrong state scores best (default 0.5)",
-    )
-    parser.add_argument("--utterances", type=int, metavar="N", help="number of utterances to decode (default 60)")
-    parser.add_argument(
-        "--short-pause", action="store_true", help="add a short-pause model sp, tied to the middle state of silence"
-    )
+@dataclass(frozen=True, kw_only=True)
+class StressOptions(RecipeOptions):
+    """Options of the task."""
 
+    size: Literal["tiny", "5k", "20k", "60k"] = option("60k", "size of dictionary and text")
+    known: Path | None = option(None, "dictionary in CMUdict's format", flag="--dict")
+    text: Path | None = option(None, "text with one sentence per line")
+    errors: float = option(0.5, "fraction of the frames in which a wrong state scores best", least=0, below=0.98)
+    utterances: int | None = option(None, "number of utterances to decode (default 60)", least=1)
+    short_pause: bool = option(False, "add a short-pause model sp, tied to the middle state of silence")
 
-def run(arguments: argparse.Namespace) -> int:
-    if not 0 <= arguments.errors < 0.98:
-        raise ConfigError(f"command line: --errors {arguments.errors:g}; expected 0 to 0.98")
-    if arguments.utterances is not None and arguments.utterances < 1:
-        raise ConfigError(f"command line: --utterances {arguments.utterances}; expected at least 1")
-    if arguments.data and arguments.text:
-        raise ConfigError(
-            f"command line: --data {arguments.data} and --text {arguments.text}; expected only one of them"
-        )
-    recipe = Recipe(arguments)
-    return run_recipe(recipe, arguments)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_single = self.data is None or self.text is None
+        self.require("data", is_single, "is given beside {text}; expected only one of them")
 
 
 class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        self.out: Path = arguments.out
-        self.known: Path | None = arguments.known
-        self.source: Path | None = arguments.text or arguments.data
-        self.size_name, self.size, self.seed = arguments.size, SIZES[arguments.size], arguments.seed
-        self.errors, self.short_pause = arguments.errors, arguments.short_pause
-        self.num_utterances = arguments.utterances or self.size.utterances
-        self.workers = arguments.workers
+    def __init__(self, options: StressOptions):
+        self.out, self.known, self.source = options.out, options.known, options.text or options.data
+        self.size_name, self.size, self.seed = options.size, SIZES[options.size], options.seed
+        self.errors, self.short_pause = options.errors, options.short_pause
+        self.num_utterances = options.utterances or self.size.utterances
+        self.workers = options.workers
         self.donor, self.graph, self.speech = self.out / "donor", self.out / "graph", self.out / "speech"
         self.dictionary, self.lm = self.out / "words.dict", self.out / "words.arpa"
         self.model, self.hypotheses = self.out / "am.dnn", self.out / "decode" / "test.mlf"
@@ -155,10 +145,7 @@ class Recipe:
             file.writelines(f"{word}\n" for word in words)
 
     def estimate(self) -> int:
-        return command(
-            "lm", "estimate", "--text", self.out / "text" / "train.txt", "--order", 3, "--method", "kn",
-            "--vocabulary", self.out / "words.list", "-o", self.lm,
-        )  # fmt: skip
+        return estimate(self.out / "text" / "train.txt", self.lm, order=3, vocabulary=self.out / "words.list")
 
     def write_donor(self) -> None:
         import numpy as np
@@ -170,11 +157,13 @@ class Recipe:
     def build(self) -> int:
         from benchmarks.stress.speech import PAUSE_PROBABILITY
 
-        donor = ("--mmf", self.donor / "mmf", "--hmm-list", self.donor / "list", "--trees", self.donor / "trees")
-        return command(
-            "graph", *donor, "--hmms", self.out / "hmms", "--dict", self.dictionary, "--lm", self.lm,
-            "--sil-prob", PAUSE_PROBABILITY, "--state-list", self.donor / "senones.list", "--out", self.graph,
+        options = grammars.GraphFiles(
+            mmf=self.donor / "mmf", hmm_list=self.donor / "list", trees=self.donor / "trees", hmms=self.out / "hmms",
+            dictionary=grammars.GraphDictionary(dict=self.dictionary), lm=self.lm,
+            state_list=self.donor / "senones.list", out=self.graph,
+            graph=graph.GraphOptions(silence_probability=PAUSE_PROBABILITY),
         )  # fmt: skip
+        return call("graph", options)
 
     def speak(self) -> None:
         import numpy as np
@@ -199,8 +188,10 @@ class Recipe:
         speech.write_speech(self.speech, utterances, outputs, frames)
 
     def decode(self) -> int:
-        threads = () if self.workers is None else ("--threads", self.workers)
-        return command("argon", *decoding_arguments(self.out), *threads, "-outmlf", self.hypotheses)
+        options = decoding_options(self.out)
+        output = decoding.DecodeOutputOptions(outmlf=self.hypotheses)
+        search = replace(options.search, threads=self.workers)
+        return call("argon", replace(options, output=output, search=search))
 
     def score(self) -> int:
         from benchmarks.stress.speech import frame_errors
@@ -209,9 +200,10 @@ class Recipe:
         from decoder.scoring.error_counts import score
         from decoder.scoring.words import read_words
         from readers.htk.frame_labels import read_state_list
+        from recipes.cli.score import Shown
 
         references = read_words(self.speech / "words.mlf")
-        status = command("score", self.speech / "words.mlf", self.hypotheses)
+        status = call("score", Shown(reference=self.speech / "words.mlf", hypothesis=self.hypotheses))
         outputs = read_state_list(self.donor / "senones.list")
         figures = {
             "frame_errors": frame_errors(self.model, self.speech, outputs),
@@ -222,24 +214,26 @@ class Recipe:
             json.dump(figures, file, indent=1)
         return status
 
-    def closing(self) -> None:
+    def result(self) -> RecipeResult:
         figures = json.loads(self.figures.read_text(encoding="utf-8"))
-        print(
+        line = (
             f"frames {figures['frame_errors']:.1%} wrong; perplexity {figures['perplexity']:.0f}; "
             f"WER {figures['word_error_rate']:.1f}%"
         )
+        return RecipeResult(figures=(Figure("WER", figures["word_error_rate"]),), lines=(line,))
 
 
-def decoding_arguments(out: Path) -> list[object]:
-    """Return the arguments of argon for the files in `out`."""
-    from recipes.decoding import search_flags
+RECIPE = StressOptions, Recipe
 
-    files = {
-        "-graph": out / "graph" / "graph.dg",
-        "-lm": out / "words.arpa",
-        "-am": out / "am.dnn",
-        "-cntkmap": out / "graph" / "cntkmap",
-        "-infiles": out / "speech" / "test.scp",
-        "-dnn_window_size": 1,
-    }
-    return [*(word for pair in files.items() for word in pair), *search_flags(SEARCH)]
+
+def decoding_options(out: Path) -> decoding.DecodeOptions:
+    """Return the options of argon for the files in `out`."""
+    acoustic = decoding.AcousticOptions(
+        infiles=out / "speech" / "test.scp", am=out / "am.dnn", cntkmap=out / "graph" / "cntkmap", window=1
+    )
+    return decoding.DecodeOptions(
+        graph=out / "graph" / "graph.dg",
+        lm=out / "words.arpa",
+        acoustic=acoustic,
+        search=decoding.DecodeSearchOptions(**SEARCH),
+    )

@@ -1,12 +1,12 @@
 """The corpora of the variants, as the recipes an4 and timit prepare them."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.variants.lists import Item
 from benchmarks.variants.task import Decoding, Task
+from recipes.job import RecipeOptions
 from recipes.stages import Stage
 from recipes.tuning import Grid
 
@@ -38,11 +38,11 @@ class Corpus(NamedTuple):
     settings: Sequence[str]
 
 
-def an4(arguments: argparse.Namespace) -> Corpus:
+def an4(options: RecipeOptions, size: str) -> Corpus:
     """Return AN4; the second task is speaker identification."""
     from recipes.an4.recipe import Recipe
 
-    recipe = Recipe(argparse.Namespace(**vars(arguments) | {"network": "dnn"}))
+    recipe = Recipe(options)
     labels = recipe.out / "labels"
     task = Task(
         config=CONFIG / "an4.cntk",
@@ -59,14 +59,14 @@ def an4(arguments: argparse.Namespace) -> Corpus:
     return Corpus(select(recipe.stages(), "lists", "lm", "graph"), task, [f"NumStates={recipe.num_states}"])
 
 
-def timit(arguments: argparse.Namespace) -> Corpus:
+def timit(options: RecipeOptions, size: str) -> Corpus:
     """Return TIMIT, or a corpus with its layout; the second task is the dialect region."""
     from readers.tables.timit import read_phone_map
     from recipes.timit.grid import GRID
     from recipes.timit.prepare import PHONE_MAP
     from recipes.timit.run import Recipe
 
-    recipe = Recipe(arguments)
+    recipe = Recipe(options, size)
     labels, lm = recipe.out / "labels", recipe.out / "lm.arpa"
     task = Task(
         config=CONFIG / "timit.cntk",

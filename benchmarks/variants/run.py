@@ -11,19 +11,22 @@ trains an LSTM, an LSTM with projection and a bidirectional one on TIMIT, and en
 The setups of the book share their search options; recurrent networks, whose outputs are sharper, have their own.
 """
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from benchmarks.variants.corpora import CONFIG, CORPORA
 from benchmarks.variants.names import RECURRENT, VARIANTS, parse_names
 from benchmarks.variants.table import Row
 from benchmarks.variants.task import Task
 from readers.common.environment import available_cores
+from readers.config.options import option
+from recipes.job import RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, command, run_stages
+from recipes.stages import Stage
+from recipes.steps import cntk, extract
 
 FEATURES = {"fbank": CONFIG / "fbank24_zda.hcopy", "mfcc": CONFIG / "mfcc13_zda.hcopy"}
 SETS = ("train", "dev", "test")
@@ -33,34 +36,31 @@ ERRORS = ("EvalErrorPrediction", "Err")  # names of the frame error node in Simp
 CONFUSED, CONFUSED_NODE = "simple", "HLast"  # variant and node whose phone confusions are drawn
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", choices=tuple(CORPORA), help="recipe that prepares the corpus")
-    parser.add_argument(
-        "--only",
-        default="all",
-        metavar="NAMES",
-        help=f"variants to train: all (the book's example setups), recurrent, or a list NAME,... of "
-        f"{', '.join(VARIANTS)} (default all)",
-    )
-    parser.add_argument(
-        "--size", choices=("demo", "full"), default="full", help="size of timit's synthesised corpus (default full)"
-    )
-    parser.add_argument("--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-                        help="setting of the training to replace, such as SGD=[maxEpochs=4] (repeatable)")  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class VariantsOptions(RecipeOptions):
+    """Options of the comparison."""
+
+    corpus: Literal["an4", "timit"] = option(help="recipe that prepares the corpus", flag="corpus")
+    only: str = option(
+        "all", "variants to train: all (the book's example setups), recurrent, or a list NAME,... of "
+        f"{', '.join(VARIANTS)}", metavar="NAMES",
+    )  # fmt: skip
+    size: Literal["demo", "full"] = option("full", "size of timit's synthesised corpus")
+    overrides: tuple[str, ...] = overrides("of the training to replace, such as SGD=[maxEpochs=4]")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    names = parse_names(arguments.only)
-    corpus = CORPORA[arguments.corpus](arguments)
-    workers = arguments.workers or available_cores()
-    overrides = [*corpus.settings, *arguments.overrides]
-    variants = Variants(corpus.task, names, arguments.out, arguments.seed, workers, overrides)
-    stages = [*corpus.stages, *variants.stages()]
-    return run_stages(stages, arguments.out, arguments.first, arguments.last, variants.closing)
+def variants_of(options: VariantsOptions) -> "Variants":
+    """Return the stages of the corpus and of the variants."""
+    names, corpus = parse_names(options.only), CORPORA[options.corpus](options, options.size)
+    workers, overrides = options.workers or available_cores(), [*corpus.settings, *options.overrides]
+    return Variants(corpus.task, names, options.out, options.seed, workers, overrides, corpus.stages)
+
+
+RECIPE = VariantsOptions, variants_of
 
 
 class Variants:
-    """Stages over a task; all files are below `out`/variants."""
+    """Stages over a task, after those of its corpus; all files are below `out`/variants."""
 
     def __init__(
         self,
@@ -70,9 +70,10 @@ class Variants:
         seed: int,
         workers: int,
         overrides: Sequence[str] = (),
+        before: Sequence[Stage] = (),
     ):
         self.task, self.names, self.out, self.seed = task, names, out, seed
-        self.workers, self.overrides = workers, list(overrides)
+        self.workers, self.overrides, self.before = workers, list(overrides), before
         self.work = out / "variants"
         self.lists = self.work / "lists"
 
@@ -97,6 +98,7 @@ class Variants:
         ]  # fmt: skip
         own = {"variants": self.names}
         return [
+            *self.before,
             Stage(data, "features and lists of the variants", self.data, (self.task.data_stage,),
                   file_settings(*FEATURES.values())),
             *trained,
@@ -116,10 +118,8 @@ class Variants:
             if kind != "fbank" or self.task.fbank is None:
                 pairs = [(i.audio, self.feature_file(kind, i.name)) for name in SETS for i in sets[name]]
                 write_pairs(self.lists / f"{kind}.hcopy.list", pairs)
-                lost |= command(
-                    "hcopy", "-C", config, "-S", self.lists / f"{kind}.hcopy.list",
-                    "--report", self.work / "reports" / f"features.{kind}", "-j", self.workers,
-                )  # fmt: skip
+                listed, report = self.lists / f"{kind}.hcopy.list", self.work / "reports" / f"features.{kind}"
+                lost |= extract(config, listed, self.workers, report=report)
             files = {name: [(item.name, self.feature_file(kind, item.name)) for item in sets[name]] for name in SETS}
             report = lists.write_feature_lists(self.lists, kind, files)
             report.write(self.work / "reports" / f"lists.{kind}")
@@ -152,19 +152,15 @@ class Variants:
         ]  # fmt: skip
 
     def train(self, name: str) -> int:
-        return command("cntk", *self.cntk_arguments(name))
+        return cntk(self.cntk_arguments(name))
 
     def choose_epoch(self) -> int:
         """Evaluate every epoch of `simple`; write the outputs of the one with the lowest development frame error."""
         epochs = self.history("simple", "model")[-1]["epoch"]
-        lost = command(
-            "cntk", *self.cntk_arguments("crossvalidate"), f"CrossValidate=[crossValidationInterval=1:1:{epochs}]"
-        )
+        arguments = self.cntk_arguments("crossvalidate")
+        lost = cntk([*arguments, f"CrossValidate=[crossValidationInterval=1:1:{epochs}]"])
         print(f"best epoch: {self.best_epoch()} of {epochs}", flush=True)
-        return lost | command(
-            "cntk", *self.cntk_arguments("crossvalidate"), "command=WriteDev:WriteTest",
-            f"modelPath={self.model('crossvalidate')}",
-        )  # fmt: skip
+        return lost | cntk([*arguments, "command=WriteDev:WriteTest", f"modelPath={self.model('crossvalidate')}"])
 
     def history(self, name: str, training: str) -> list[dict]:
         from acoustic.training.reporting.log import read_history
@@ -272,13 +268,13 @@ class Variants:
         """Return the frame error of a variant's final model on the development set, as a fraction."""
         from acoustic.engine.engine import Engine
         from acoustic.network.model_file import load_model
-        from acoustic.training.evaluation import evaluate
+        from acoustic.training.evaluation import sum_figures
         from readers.minibatches.base import open_reader
 
         network = load_model(self.model(name))
         node = next(node for node in ERRORS if node in network.nodes)
         with open_reader(self.reader(name)) as reader:
-            totals = evaluate(Engine(network, [node]), reader.minibatches(0, 4096, 0), [node])
+            totals = sum_figures(Engine(network, [node]), reader.minibatches(0, 4096, 0), [node])
         return totals.averages()[node]
 
     def draw_confusions(self) -> None:
@@ -301,11 +297,11 @@ class Variants:
     def table(self) -> Path:
         return self.work / "table.txt"
 
-    def closing(self) -> None:
+    def result(self) -> RecipeResult:
         pictures = [self.work / "variants.png"] + [self.work / "confusions.png"] * (CONFUSED in self.names)
-        print("pictures:", *pictures)
-        print(f"rows for RESULTS.md: {self.work / 'rows.md'}")
-        print(self.table.read_text(encoding="utf-8"), end="")
+        lines = [f"pictures: {' '.join(map(str, pictures))}", f"rows for RESULTS.md: {self.work / 'rows.md'}"]
+        lines += self.table.read_text(encoding="utf-8").splitlines()
+        return RecipeResult(pictures=tuple(pictures), lines=tuple(lines))
 
 
 def frame_error(figures: Mapping[str, float]) -> float:

@@ -1,7 +1,7 @@
 """N-gram language models: automata for the search, estimation from text, mixtures, word classes.
 
 Open language_model.py first: the automaton and its step.  mapped_model.py opens ARPA files; collection.py interpolates
-several models during the search; estimation.py, classes.py and mixture.py make new models.  estimation_job.py and
+several models during the search; estimation.py, classes.py and mixing make new models.  estimation_job.py and
 network.py have the jobs, which read texts (texts.py).
 """
 

@@ -381,7 +381,7 @@ def _actions() -> Iterator[Place]:
 
 def _top() -> Place:
     from acoustic.actions.base import ActionOptions, CommandOptions
-    from recipes.cli.cntk import TopOptions
+    from acoustic.actions.top_level import TopOptions
 
     rows = (
         Parameter(

@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
     moved: Mapping[str, str] = {}
 
     def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, **{"formatter_class": argparse.RawDescriptionHelpFormatter} | options)
         self._given: list[str] = []
         self._negative_number_matcher = re.compile(r"-\.?\d")  # Python 3.14's: `--snr -5:20` has a value
 

@@ -1,6 +1,5 @@
 """The comparison of natural gradient and plain descent over numbers of jobs: its parts, and all of it on tones."""
 
-import argparse
 import dataclasses
 
 import pytest
@@ -9,7 +8,7 @@ from acoustic.training.parallel import executors
 from benchmarks.experiment import main
 from benchmarks.natural_gradient.curves import Point, iteration_seconds, measured_iterations, read_curve, write_curve
 from benchmarks.natural_gradient.results import Run, draw, markdown, table
-from benchmarks.natural_gradient.run import CONFIG, Comparison, parse_runs
+from benchmarks.natural_gradient.run import CONFIG, Comparison, ComparisonOptions, parse_runs
 from readers.config.config import load_config
 from readers.errors import ConfigError, FormatError
 from tests.acoustic.training.parallel.trainings import Here
@@ -44,14 +43,11 @@ def test_runs_that_are_none(methods, jobs, message):
 
 def test_an4_needs_its_corpus(tmp_path, capsys):
     assert main("natural_gradient", ["--task", "an4", "--out", str(tmp_path / "exp")]) == 2
-    assert "--task an4 without --data; expected the corpus" in capsys.readouterr().err
+    assert "--task is an4 without --data; expected the corpus" in capsys.readouterr().err
 
 
 def test_without_a_corpus_one_of_timits_layout_is_synthesised(tmp_path):
-    arguments = argparse.Namespace(
-        task=None, data=None, out=tmp_path, size="demo", seed=0, workers=1, jobs="1,16", methods="online", overrides=[]
-    )
-    comparison = Comparison(arguments)
+    comparison = Comparison(ComparisonOptions(out=tmp_path, workers=1, jobs="1,16", methods="online"))
     assert [stage.name for stage in comparison.stages()] == [
         *("corpus", "features", "labels", "lm", "graph"),
         *("ng-examples", "ng-online-1", "ng-online-16", "ng-score"),

@@ -229,9 +229,9 @@ def test_the_whole_recipe_decodes_what_it_says(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--errors", "1.5"], "--errors 1.5; expected 0 to 0.98"),
-        (["--utterances", "0"], "--utterances 0; expected at least 1"),
-        (["--data", "d", "--text", "t"], "--data d and --text t; expected only one of them"),
+        (["--errors", "1.5"], "--errors is 1.5; expected at least 0, below 0.98"),
+        (["--utterances", "0"], "--utterances is 0; expected at least 1"),
+        (["--data", "d", "--text", "t"], "--data is given beside --text; expected only one of them"),
         (["--text", "short"], "short: 1 sentences; expected at least 20"),
         (["--dict", "nowhere"], "nowhere: No such file"),
     ],

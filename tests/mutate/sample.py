@@ -16,7 +16,7 @@ LEFT_OUT = (
     "acoustic/export/network_plot.py",
     "acoustic/training/reporting/",
     "recipes/cli/console.py",
-    "recipes/cli/file_kinds/figures.py",
+    "recipes/file_kinds/figures.py",
     "recipes/language_model/",
     "recipes/pictures/",
     "recipes/reversal/",

@@ -118,6 +118,9 @@ class ReaderOptions(MismatchOptions, VisitOptions):
     def option_keys(cls) -> list[str]:
         return [*super().option_keys(), *ExcerptOptions.option_keys()]
 
+    def to_settings(self, complete: bool = False) -> list[str]:
+        return [*super().to_settings(complete), *self.excerpts.to_settings(complete)]
+
     @property
     def max_utterance(self) -> int | None:
         """Longer utterances are skipped; None for no limit."""

@@ -49,8 +49,7 @@ class KaldiStream(CorpusFeatures):
         with naming(config, "scpFile"):
             return str(options.scp_file), prefixed(read_ark_scp(options.scp_file), options.prefix)
 
-    @staticmethod
-    def _read_header(entry: ArkEntry) -> HTKHeader:
+    def _read_header(self, entry: ArkEntry) -> HTKHeader:
         if not entry.path:
             raise FormatError(f"{entry.source_file}: no features of {entry.name}; expected an entry with that key")
         found = read_matrix_header(entry.path, entry.offset)
@@ -59,8 +58,7 @@ class KaldiStream(CorpusFeatures):
     def _read_record(self, entry: ArkEntry, header: HTKHeader) -> FeatureRecord:
         return FeatureRecord()
 
-    @staticmethod
-    def _read_frames(entry: ArkEntry) -> np.ndarray:
+    def _read_frames(self, entry: ArkEntry) -> np.ndarray:
         return read_matrix(entry.path, entry.offset, entry.start or 0, entry.end)
 
     def arrange(self, first: CorpusFeatures) -> None:
