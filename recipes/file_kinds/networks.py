@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 
+from readers.common.text import parse_json
 from readers.errors import FormatError
 from recipes.file_kinds.figures import Figures
 
@@ -41,8 +42,6 @@ def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter, dict[str, str
 
 
 def _parsed(text: str) -> dict:
-    from readers.common.text import parse_json
-
     try:
         value = parse_json(text)
     except ValueError:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 
+from readers.common.text import parse_json, read_lines, read_text
 from readers.config.side_files import FORMAT
 from readers.errors import FormatError
 from recipes.file_kinds.figures import Figures
@@ -83,8 +84,6 @@ def feature_record(path: str) -> Figures:
 
 def _objects(path: str) -> list[dict]:
     """Return the JSON object of a file, or the objects of its lines; empty if it holds anything else."""
-    from readers.common.text import parse_json, read_text
-
     text = read_text(path)
     try:
         found = [parse_json(text)]
@@ -130,8 +129,6 @@ def tuning(path: str) -> Figures:
 
 
 def report(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     (_, first), *lost = [(number, line) for number, line in enumerate(read_lines(path), 1) if line.strip()]
     unit, *counts = REPORT.fullmatch(first.strip()).groups()
     figures: Figures = [(unit, "{} done, {} skipped, {} failed{}".format(*counts))]
