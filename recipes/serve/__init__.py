@@ -10,5 +10,5 @@ from readers.common.lazy import face
 
 __all__, __getattr__ = face(
     __name__,
-    {"job": ["ServeResult", "serve"], "options": ["AccessOptions", "LimitOptions", "ServeOptions"]},
+    {"job": ["ServeResult", "serve"], "limits": ["Limits"], "options": ["AccessOptions", "ServeOptions"]},
 )
