@@ -97,13 +97,13 @@ def gigabytes(directory: Path, beam: float) -> float:
 
 def two_threads(decoder, scores: dict, rounds: int = 3) -> float:
     """Throughput of two threads relative to one: the best of some rounds each, wall-clock."""
-    from decoder.search.batch import decode_batch
+    from decoder.search.batch import in_order
 
     seconds = {1: [], 2: []}
     for _ in range(rounds):
         for threads, taken in seconds.items():
             begin = time.perf_counter()
-            for _ in decode_batch(scores.values(), decoder, threads):
+            for _ in in_order(decoder.decode, scores.values(), threads):
                 pass
             taken.append(time.perf_counter() - begin)
     return min(seconds[1]) / min(seconds[2])

@@ -14,15 +14,7 @@ from readers.errors import ConfigError
 if TYPE_CHECKING:
     from acoustic.actions.base import Action, CommonSettings
 
-_NAMES, __getattr__ = face(
-    __name__,
-    {
-        "base": ["Action", "ActionOptions", "CommonSettings", "ModelOptions"],
-        "validation": ["CommandFigures"],
-        "validation_job": ["ValidateResult", "validate"],
-        "validation_options": ["ValidateOptions"],
-    },
-)
+_NAMES, __getattr__ = face(__name__, __file__)
 __all__ = [*_NAMES, "make_action"]
 
 # Name in lower case: module and class. A module is imported when its action is needed.

@@ -58,7 +58,7 @@ def measure(models: dict[int, Path], rows: Sequence[dict], readers: Sequence[Cal
     """
     from acoustic.engine.engine import Engine
     from acoustic.network.model_file import load_model
-    from acoustic.training.evaluation import evaluate
+    from acoustic.training.evaluation import sum_figures
 
     per_epoch = rows[-1]["iteration"] / rows[-1]["epoch"]
     points = []
@@ -68,7 +68,7 @@ def measure(models: dict[int, Path], rows: Sequence[dict], readers: Sequence[Cal
             sets.append(list(reader.minibatches(0, BLOCK, 0)))
     for count, path in sorted(models.items()):
         engine = Engine(load_model(path), [CRITERION, ERROR])
-        train, dev = (evaluate(engine, minibatches, [CRITERION, ERROR]).averages() for minibatches in sets)
+        train, dev = (sum_figures(engine, minibatches, [CRITERION, ERROR]).averages() for minibatches in sets)
         points.append(Point(count, count / per_epoch, -train[CRITERION], -dev[CRITERION], dev[ERROR]))
     return points
 

@@ -268,13 +268,13 @@ class Variants:
         """Return the frame error of a variant's final model on the development set, as a fraction."""
         from acoustic.engine.engine import Engine
         from acoustic.network.model_file import load_model
-        from acoustic.training.evaluation import evaluate
+        from acoustic.training.evaluation import sum_figures
         from readers.minibatches.base import open_reader
 
         network = load_model(self.model(name))
         node = next(node for node in ERRORS if node in network.nodes)
         with open_reader(self.reader(name)) as reader:
-            totals = evaluate(Engine(network, [node]), reader.minibatches(0, 4096, 0), [node])
+            totals = sum_figures(Engine(network, [node]), reader.minibatches(0, 4096, 0), [node])
         return totals.averages()[node]
 
     def draw_confusions(self) -> None:

@@ -7,11 +7,4 @@ draws the passes.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "job": ["FlatStartResult", "flat_start"],
-        "models": ["GaussianModels"],
-        "options": ["FlatStartOptions", "FlatStartSettings", "SpokenDictionary"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -7,7 +7,7 @@ of threads or machines, and shards add up in their order, so that the results do
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from decoder.gaussians.transitions import Topology, Transitions, UtteranceGraph
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.results.outputs import alignment_labels
-from readers.common.faults import counted, is_shortage, os_reason
+from readers.common.faults import counted, loss_reason
 from readers.common.jobs.worker import kept
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.dictionary import Pronunciation
@@ -33,6 +33,19 @@ LEAST_SHARE = 1e-10  # posterior probability of a state at a frame, to be counte
 MOST_CELLS = 1 << 27  # forward probabilities of an utterance, 16 bytes each
 LEAST_VARIANCE = 1e-10
 CACHED_ARCS = 20_000_000  # of graphs kept between passes
+
+
+class FrameRange(Protocol):
+    """Frames of an HTK parameter file, as those of an utterance."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def start(self) -> int | None: ...
+
+    @property
+    def end(self) -> int | None: ...
 
 
 class TrainingUtterance(NamedTuple):
@@ -144,7 +157,8 @@ def surveys_by_form(parts: Iterable[Survey]) -> list[Survey]:
 
     Failures come last, in a survey without utterances.
     """
-    failures, found = Survey(), {}
+    failures = Survey()
+    found: dict[tuple[str, int, int], Survey] = {}
     for part in parts:
         failures.failures += part.failures
         if part.used:
@@ -192,7 +206,7 @@ def shards_of(
         yield shard(number, part)
 
 
-def read_features(utterance: TrainingUtterance) -> tuple[np.ndarray, str, int]:
+def read_features(utterance: FrameRange) -> tuple[np.ndarray, str, int]:
     """Features (d, T) float32, their kind and period.  Raises ShapeError for values that are not finite."""
     file = read_htk(utterance.path, utterance.start or 0, utterance.end)
     if not np.isfinite(file.frames).all():
@@ -215,7 +229,7 @@ def survey(shard: Shard) -> list[Survey]:
                 )
             result.append(_survey_of(utterance, frames.astype(np.float64), kind, period, shard.settings.end_frames))
         except (ArgonautError, OSError) as fault:
-            result.append(Survey(failures=[(utterance.name, reason_of(fault))]))
+            result.append(Survey(failures=[(utterance.name, loss_reason(fault))]))
     return surveys_by_form(result)
 
 
@@ -232,16 +246,6 @@ def _survey_of(utterance: TrainingUtterance, frames: np.ndarray, kind: str, peri
         np.array([size, ends.shape[1]]),
         [(utterance, size)],
     )
-
-
-def reason_of(fault: Exception) -> str:
-    """The reason of a failure, for a report.
-
-    A lack of memory or disk space is raised, because another worker may have it.
-    """
-    if isinstance(fault, OSError) and is_shortage(fault):
-        raise fault
-    return f"{fault.filename}: {os_reason(fault)}" if isinstance(fault, OSError) and fault.filename else str(fault)
 
 
 class ShardWorker:
@@ -274,11 +278,11 @@ class ShardWorker:
                 features = models.checked(read_features(utterance)[0])
                 add(result, features, graph, models, transitions, beam)
             except (ArgonautError, OSError) as fault:
-                result.failures.append((utterance.name, reason_of(fault)))
+                result.failures.append((utterance.name, loss_reason(fault)))
         return result
 
 
-def shard_sums(*arguments) -> Accumulator:
+def shard_sums(*arguments: Any) -> Accumulator:
     """The sums of a shard; arguments as those of ShardWorker.sums.  A worker keeps graphs for the next pass."""
     return kept(ShardWorker).sums(*arguments)
 
@@ -313,7 +317,8 @@ def _add_all(
 ) -> None:
     """Add all paths of an utterance by their posterior probabilities.  Raises ShapeError if there is none."""
     scores = models.scores(features, graph.states).T
-    log_likelihood, occupancy, *counts = forward_backward(scores, graph.with_transitions(transitions), beam, MOST_CELLS)
+    arrays = graph.with_transitions(transitions)
+    log_likelihood, occupancy, *counts = forward_backward(scores, arrays, beam, MOST_CELLS)
     _require_path(log_likelihood, features.shape[1], beam)
     frame, which = np.nonzero(occupancy.T > LEAST_SHARE)
     visits = (frame, graph.states[which], occupancy[which, frame])
@@ -328,7 +333,15 @@ def _require_path(log_likelihood: float, num_frames: int, beam: float) -> None:
         raise ShapeError(f"no path through the transcript; expected features of these words{wider}")
 
 
-def _add(into, features, graph, models, visits, counts, log_likelihood) -> None:
+def _add(
+    into: Accumulator,
+    features: np.ndarray,
+    graph: UtteranceGraph,
+    models: GaussianModels,
+    visits: tuple[np.ndarray, np.ndarray, np.ndarray],
+    counts: Sequence[np.ndarray],
+    log_likelihood: float,
+) -> None:
     """Add visits (frame, state, share) and expected numbers of self-loops, arcs and endings."""
     models.accumulate(features, visits, (into.occupancy, into.total, into.square))
     stays, arcs, ends = counts
@@ -353,11 +366,12 @@ def align_shard(
         {state: row for row, state in enumerate(models.states)},
         shard.settings.graphs(shard.dictionary).options,
     )
-    aligner, result = Aligner(graphs), []
+    aligner = Aligner(graphs)
+    result: list[tuple[str, list[Label] | str]] = []
     for utterance in shard.utterances:
         try:
             alignment: Alignment = aligner.align(utterance.words, models.log_likelihoods(read_features(utterance)[0]))
             result.append((utterance.name, alignment_labels(alignment, "state", period)))
         except (ArgonautError, OSError) as fault:
-            result.append((utterance.name, reason_of(fault)))
+            result.append((utterance.name, loss_reason(fault)))
     return result

@@ -8,7 +8,4 @@ at /.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {"job": ["ServeResult", "serve"], "limits": ["Limits"], "options": ["AccessOptions", "ServeOptions"]},
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -85,7 +85,7 @@ def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
 
     access, limits = options.access, options.limits
     token = None if access.token_file is None else read_token(access.token_file)
-    if token is not None and not is_private(access.token_file):
+    if access.token_file is not None and not is_private(access.token_file):
         log(f"warning: {access.token_file}: other users can read the token; chmod 600")
     names = [*access.allow_host, *([options.host] if options.host else [])]
     origins = frozenset(origin.lower().rstrip("/") for origin in access.allow_origin)

@@ -92,5 +92,5 @@ def test_everything_that_runs_is_installed(installed, capsys):
 @pytest.mark.slow
 def test_nothing_else_is_installed(installed):
     assert {path.split("/")[0] for path in installed} == set(PACKAGES)
-    others = {path for path in installed if not path.endswith((".py", ".md", "/py.typed"))}
+    others = {path for path in installed if not path.endswith((".py", ".pyi", ".md", "/py.typed"))}
     assert not [path for path in others if not {"config", "data", "ndl", "page"} & set(path.split("/"))]

@@ -7,11 +7,4 @@ formats of other programs, training.py trains a model.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "job": ["AlignResult", "align"],
-        "options": ["AlignOptions"],
-        "results": ["AlignedRecording", "AlignedUtterance", "Damage", "DoubtfulStretch"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

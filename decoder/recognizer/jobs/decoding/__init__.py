@@ -7,21 +7,4 @@ divides a list among processes, fit.py notices an acoustic weight that is far of
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "compilation": ["compile_graph", "store_defaults"],
-        "job": ["DecodeResult", "align_transcripts", "decode"],
-        "options": [
-            "AcousticOptions",
-            "CompilingOptions",
-            "DecodeDictionary",
-            "DecodeOptions",
-            "DecodeOutputOptions",
-            "DecodeSearchOptions",
-            "StreamOptions",
-            "TranscriptOptions",
-        ],
-        "stream": ["decode_stream"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -6,12 +6,24 @@ import numpy as np
 
 from decoder.lm.classes import class_model, find_classes
 from decoder.lm.estimation import estimate
-from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, lm_step, log10_of
+from decoder.lm.language_model import (
+    IMPOSSIBLE_LOG10,
+    SENTENCE_END,
+    SENTENCE_START,
+    UNKNOWN_WORDS,
+    LanguageModel,
+    LMArrays,
+    lm_step,
+    log10_of,
+)
+from decoder.lm.mixing.ngram_index import NgramIndex, backoff_weights
+from readers.arrays import Float64Array, Int32Array, Integer
 from readers.common.kernels import njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
 
 MAX_NGRAMS = 1_000_000  # of an order with complete histories
+MOST_STEPS, LEAST_STEP = 200, 1e-5  # of expectation maximisation; of a weight
 
 
 def estimate_with_classes(
@@ -84,9 +96,8 @@ def mix(models: Sequence[LanguageModel], weights: Sequence[float], skeleton: Arp
     1.
 
     models: over the same vocabulary; weights: positive, with sum 1; skeleton: gives the vocabulary and the n-grams to
-    list (prefix and suffix of each n-gram must be listed, as in any model of `estimate`); full_history: histories of
-    the skeleton of at most that many words list every word, so that the mixture is exact there, as long as an order
-    needs at most MAX_NGRAMS n-grams for it.
+    list; full_history: histories of the skeleton of at most that many words list every word, so that the mixture is
+    exact there, as long as an order needs at most MAX_NGRAMS n-grams for it.
     Raises GraphError for other weights or vocabularies.
     """
     if len(models) != len(weights) or min(weights) < 0 or abs(sum(weights) - 1) > 1e-6:
@@ -95,14 +106,11 @@ def mix(models: Sequence[LanguageModel], weights: Sequence[float], skeleton: Arp
         )
     if any(model.vocabulary != skeleton.vocabulary for model in models):
         raise GraphError("mixture: models of different vocabularies; expected the same words in the same order")
-    size = len(skeleton.vocabulary)
     start = skeleton.vocabulary.index(SENTENCE_START) if SENTENCE_START in skeleton.vocabulary else -1
-    rows = _listed_rows(skeleton, full_history, start)
+    index = NgramIndex(len(skeleton.vocabulary), _listed_rows(skeleton, full_history, start))
     orders: list[ArpaOrder] = []
-    keys, probability = np.zeros(1, dtype=np.int64), np.ones(1)  # of the order before
-    for k, words in enumerate(rows, start=1):
-        lower_keys, lower = keys, probability
-        keys = _keys(words, size)
+    lower = np.ones(1)  # probabilities of the order before
+    for k, words in enumerate(index.rows, start=1):
         probability = np.zeros(words.shape[0])
         for model, weight in zip(models, weights):
             cost = np.empty(words.shape[0])
@@ -111,20 +119,103 @@ def mix(models: Sequence[LanguageModel], weights: Sequence[float], skeleton: Arp
         if start >= 0:
             probability[words[:, -1] == start] = 0.0  # <s> is never predicted
         if k > 1:
-            prefix = np.searchsorted(lower_keys, _keys(words[:, :-1], size))
-            suffix = np.searchsorted(lower_keys, _keys(words[:, 1:], size))
-            orders[-1].backoff[:] = log10_of(_backoff_weights(prefix, probability, lower[suffix], lower.shape[0]))
+            weights_below = backoff_weights(index.prefix[k - 1], probability, lower[index.suffix(k)], lower.shape[0])
+            orders[-1].backoff[:] = log10_of(weights_below)
         orders.append(ArpaOrder(words, log10_of(probability), np.zeros(words.shape[0])))
+        lower = probability
     return Arpa(list(skeleton.vocabulary), orders)
 
 
+def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
+    """Return the mixture of n-gram models as one model, which lists the n-grams of all.
+
+    A word that a model lacks has the probability of that model's <UNK> or <unk> divided by the number of such words,
+    or 0 if the model has neither: the unknown words of one model are those that another one knows.
+
+    Parameters
+    ----------
+    models : sequence of Arpa
+    weights : sequence of float
+        One per model, with sum 1.
+
+    Returns
+    -------
+    Arpa
+
+    Raises
+    ------
+    GraphError
+        For other weights.
+    """
+    vocabulary = list(dict.fromkeys(word for model in models for word in model.vocabulary))
+    wide = [_over(model, vocabulary) for model in models]
+    order = max(model.order for model in models)
+    rows = [[model.orders[k].words for model in wide if model.order > k] for k in range(order)]
+    listed = [ArpaOrder(np.concatenate(parts), np.zeros(0), np.zeros(0)) for parts in rows]
+    return mix([LanguageModel.from_arpa(model) for model in wide], weights, Arpa(vocabulary, listed))
+
+
+def _over(model: Arpa, vocabulary: Sequence[str]) -> Arpa:
+    """A model over a larger vocabulary, whose new words share the probability of the unknown word."""
+    ids = {word: i for i, word in enumerate(vocabulary)}
+    own = np.array([ids[word] for word in model.vocabulary], np.int32)
+    orders = [ArpaOrder(own[order.words], order.logprob, order.backoff) for order in model.orders]
+    new = np.setdiff1d(np.arange(len(vocabulary), dtype=np.int32), own)
+    unigrams = orders[0]
+    logprob = unigrams.logprob.copy()
+    share = np.full(len(new), IMPOSSIBLE_LOG10)
+    unknown = next((i for i, word in enumerate(model.vocabulary) if word in UNKNOWN_WORDS), None)
+    if unknown is not None and len(new):
+        row = int(np.flatnonzero(model.orders[0].words[:, 0] == unknown)[0])
+        logprob[row] -= np.log10(len(new) + 1)
+        share[:] = logprob[row]
+    orders[0] = ArpaOrder(
+        np.concatenate([unigrams.words, new[:, np.newaxis]]),
+        np.concatenate([logprob, share]),
+        np.concatenate([unigrams.backoff, np.zeros(len(new))]),
+    )
+    return Arpa(list(vocabulary), orders)
+
+
+def best_weights(models: Sequence[Arpa], sentences: Sequence[Sequence[str]]) -> tuple[float, ...]:
+    """Return the weights of a mixture under which a text is most likely, by expectation maximisation.
+
+    Parameters
+    ----------
+    models : sequence of Arpa
+    sentences : sequence of sequence of str
+        A text that no model was estimated from.  Words that no model has do not count.
+
+    Returns
+    -------
+    tuple of float
+        One per model, with sum 1.
+
+    Raises
+    ------
+    GraphError
+        If no word of the text is in a model.
+    """
+    vocabulary = list(dict.fromkeys(word for model in models for word in model.vocabulary))
+    automata = [LanguageModel.from_arpa(_over(model, vocabulary)) for model in models]
+    costs = np.array([np.concatenate(model.sentence_costs(sentences)) for model in automata])
+    probability = np.exp(-costs[:, ~np.isnan(costs).any(axis=0)])
+    probability = probability[:, probability.sum(axis=0) > 0]
+    if not probability.size:
+        raise GraphError("mixture: no word of the text is in a model; expected a text with words of the models")
+    weights = np.full(len(models), 1 / len(models))
+    for _ in range(MOST_STEPS):
+        posterior = weights[:, np.newaxis] * probability
+        posterior /= posterior.sum(axis=0)
+        previous, weights = weights, posterior.mean(axis=1)
+        if np.abs(weights - previous).max() < LEAST_STEP:
+            break
+    return tuple(weights.tolist())
+
+
 def _listed_rows(skeleton: Arpa, full_history: int, start: int) -> list[np.ndarray]:
-    """The n-grams (n, k) i4 to list for each order, sorted."""
+    """The n-grams (n, k) i4 to list for each order."""
     size = len(skeleton.vocabulary)
-    if size ** len(skeleton.orders) >= 2**63:
-        raise GraphError(
-            f"mixture: order {len(skeleton.orders)} of {size} words; expected fewer words or a lower order"
-        )
     everything = np.arange(size, dtype=np.int32)
     predicted = everything[everything != start]
     ends = [i for i, word in enumerate(skeleton.vocabulary) if word == SENTENCE_END]
@@ -139,34 +230,15 @@ def _listed_rows(skeleton: Arpa, full_history: int, start: int) -> list[np.ndarr
         if complete:
             full = (np.repeat(histories, predicted.shape[0], axis=0), np.tile(predicted, histories.shape[0]))
             words = np.concatenate([words, np.column_stack(full)])
-        _, index = np.unique(_keys(words, size), return_index=True)
-        rows.append(words[index].astype(np.int32))
+        rows.append(words.astype(np.int32))
     return rows
 
 
-def _keys(words: np.ndarray, size: int) -> np.ndarray:
-    """One number per row, in the order of the rows' words."""
-    keys = np.zeros(words.shape[0], dtype=np.int64)
-    for column in words.T:
-        keys = keys * size + column
-    return keys
-
-
-def _backoff_weights(prefix: np.ndarray, probability: np.ndarray, lower: np.ndarray, num_histories: int) -> np.ndarray:
-    """The probability left by the listed words over what they leave of the shorter history; 1 where none is listed."""
-    left = 1.0 - np.bincount(prefix, weights=probability, minlength=num_histories)
-    lower_left = 1.0 - np.bincount(prefix, weights=lower, minlength=num_histories)
-    listed = np.bincount(prefix, minlength=num_histories)
-    # Where every word is listed, both are rounding errors and the weight is not used.
-    usable = (listed > 0) & (left > 1e-6) & (lower_left > 1e-6)
-    return np.divide(left, lower_left, out=np.ones(num_histories), where=usable)
-
-
 @njit(cache=True)
-def _row_costs(arrays, rows, start, start_state, costs):
+def _row_costs(arrays: LMArrays, rows: Int32Array, start: int, start_state: Integer, costs: Float64Array) -> None:
     """costs (n,): -ln P of the last word of each row after the words before it; `start` is the id of <s>."""
     for i in range(rows.shape[0]):
-        state = np.int32(0)
+        state: Integer = np.int32(0)
         for j in range(rows.shape[1]):
             word = rows[i, j]
             if j == 0 and word == start and rows.shape[1] > 1:

@@ -1,0 +1,1 @@
+from acoustic.kernels.compiled.elementwise import CompiledKernels as CompiledKernels

@@ -1,0 +1,1 @@
+from acoustic.recurrence.loop_node import Loop as Loop

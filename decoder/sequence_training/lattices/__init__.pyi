@@ -1,0 +1,4 @@
+from decoder.sequence_training.lattices.job import DenominatorResult as DenominatorResult
+from decoder.sequence_training.lattices.job import make_lattices as make_lattices
+from decoder.sequence_training.lattices.options import DenominatorOptions as DenominatorOptions
+from decoder.sequence_training.lattices.options import TranscriptDictionary as TranscriptDictionary

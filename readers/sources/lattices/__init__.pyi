@@ -1,0 +1,2 @@
+from readers.sources.lattices.lattice_archive import LatticeArchive as LatticeArchive
+from readers.sources.lattices.lattice_archive import LatticeArchiveWriter as LatticeArchiveWriter
