@@ -88,8 +88,8 @@ class DecodingPipeline:
         return word_labels(result, period, last)
 
     def write_lattice(self, number: int, entry: Any, lattice: WordLattice, period: int, last: int) -> None:
-        assert self.lm is not None
-        slf = slf_lattice(lattice, self.decoder.graph, self.decoder.options, entry.key, period, self.lm.name, last)
+        name = self.lm.name if self.lm else ""
+        slf = slf_lattice(lattice, self.decoder.graph, self.decoder.options, entry.key, period, name, last)
         write_slf(f"{self.output.lattice_prefix}{number}.lat", slf)
 
 
