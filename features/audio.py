@@ -1,10 +1,9 @@
 """Reads audio for a configuration: one channel, resampled to the sample rate of SOURCERATE if it has another one."""
 
-import os
-
-import numpy as np
+from pathlib import Path
 
 from features.config import FeatureConfig
+from readers.arrays import Float32Array
 from readers.audio.audio_file import read_audio
 from readers.audio.parts import audio_part
 from readers.audio.resampling import resample
@@ -12,9 +11,7 @@ from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 
 
-def read_samples(
-    path: str | os.PathLike, config: FeatureConfig, notes: list[str] | None = None
-) -> tuple[np.ndarray, float]:
+def read_samples(path: str | Path, config: FeatureConfig, notes: list[str] | None = None) -> tuple[Float32Array, float]:
     """Read the channel of an audio file from which features are computed.
 
     Parameters

@@ -7,9 +7,10 @@ import numpy as np
 
 from features.config import FeatureConfig
 from features.filterbank import filter_centres, hertz
+from readers.arrays import Float64Array
 
 
-def lifter_weights(config: FeatureConfig) -> np.ndarray:
+def lifter_weights(config: FeatureConfig) -> Float64Array:
     """Return the factors (num_cepstra,) float64 of c1..cN: 1 + L/2 sin(pi n / L); all 1 if CEPLIFTER is 0."""
     if config.lifter == 0:
         return np.ones(config.num_cepstra)
@@ -17,7 +18,7 @@ def lifter_weights(config: FeatureConfig) -> np.ndarray:
     return 1.0 + config.lifter / 2 * np.sin(np.pi * n / config.lifter)
 
 
-def mfcc_matrix(config: FeatureConfig) -> np.ndarray:
+def mfcc_matrix(config: FeatureConfig) -> Float64Array:
     """Return the matrix (num_cepstra (+ 1 with _0), num_channels) float64 from log filterbank to liftered c1..cN, then
     c0.
 
@@ -32,13 +33,13 @@ def mfcc_matrix(config: FeatureConfig) -> np.ndarray:
     return np.sqrt(2.0 / config.num_channels) * factors[:, None] * cosines
 
 
-def equal_loudness(config: FeatureConfig, sample_rate: float) -> np.ndarray:
+def equal_loudness(config: FeatureConfig, sample_rate: float) -> Float64Array:
     """Return the equal-loudness weight (num_channels,) float64 of each filter at its centre frequency."""
     square = hertz(filter_centres(config, sample_rate)[1:-1]) ** 2
     return (square / (square + 1.6e5)) ** 2 * ((square + 1.44e6) / (square + 9.61e6))
 
 
-def autocorrelation_matrix(config: FeatureConfig) -> np.ndarray:
+def autocorrelation_matrix(config: FeatureConfig) -> Float64Array:
     """Return the matrix (lpc_order + 1, num_channels) float64 from the compressed auditory spectrum to R_0..R_p.
 
     The first and last value of the spectrum are duplicated, for 0 Hz and the Nyquist frequency, so that it has
@@ -54,7 +55,7 @@ def autocorrelation_matrix(config: FeatureConfig) -> np.ndarray:
     return matrix / (2.0 * last)
 
 
-def prediction(autocorrelation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def prediction(autocorrelation: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Solve for the linear prediction of all frames with Durbin's recursion.
 
     autocorrelation: (p + 1, T) float64, R_0 > 0.  Returns (a (p, T), error (T,)): a_1..a_p of A(z) = 1 + sum_j a_j z^-j
@@ -71,7 +72,7 @@ def prediction(autocorrelation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return a, error
 
 
-def prediction_cepstra(a: np.ndarray, num_cepstra: int) -> np.ndarray:
+def prediction_cepstra(a: Float64Array, num_cepstra: int) -> Float64Array:
     """Return the cepstra c1..cN (num_cepstra, T) of 1 / A(z), N <= p.
 
     c_n = -a_n - 1/n sum_{j<n} (n - j) a_j c_{n-j}.

@@ -1,9 +1,9 @@
 """The options of feature extraction, from Python or from an HTK configuration."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT, is_default
 from readers.audio.audio_file import Channel
@@ -158,7 +158,7 @@ class FeatureConfig:
         check_numbers(self)
 
     @classmethod
-    def from_hcopy(cls, settings: Mapping[str, str], **overrides) -> Self:
+    def from_hcopy(cls, settings: Mapping[str, str], **overrides: Any) -> Self:
         """Return the options for HTK names and the text of their values, as `read_hcopy_config` returns them.
 
         Names without effect are ignored (`features.settings.WITHOUT_EFFECT`).
@@ -216,7 +216,7 @@ class FeatureConfig:
         return kind
 
 
-def look_up(name: str, text: str, place: str):
+def look_up(name: str, text: str, place: str) -> tuple[str, Callable[[str], Any]]:
     """Return (field, parser) of a known HTK name; raises ConfigError for unsupported and unknown names."""
     if name in SETTINGS:
         return SETTINGS[name][:2]
@@ -299,7 +299,7 @@ def check_numbers(config: FeatureConfig) -> None:
     check_warping(config, expect)
 
 
-def check_speech_mean(config: FeatureConfig, expect) -> None:
+def check_speech_mean(config: FeatureConfig, expect: Callable[[bool, str, str], None]) -> None:
     """Check that the mean of speech fits the features, and that they tell the level of a frame."""
     if not config.speech_mean:
         return
@@ -312,7 +312,7 @@ def check_speech_mean(config: FeatureConfig, expect) -> None:
     expect(tells_level, "SPEECHMEAN", "FBANK, or cepstra with _0, which tell the level of a frame")
 
 
-def check_warping(config: FeatureConfig, expect) -> None:
+def check_warping(config: FeatureConfig, expect: Callable[[bool, str, str], None]) -> None:
     """Check the piecewise linear warp: it needs two corners, the lower first, and slopes above 0."""
     expect(0.1 <= config.warp <= 10, "WARPFREQ", "a factor from 0.1 to 10, usually 0.8 to 1.2")
     if config.warp == 1.0:

@@ -5,10 +5,11 @@ Source: HTK Book 3.4, sections 5.6 (mean), 5.8 (energy) and 5.9 (deltas, eq. 5.1
 
 import numpy as np
 
+from readers.arrays import Float32Array
 from readers.errors import ShapeError
 
 
-def deltas(x: np.ndarray, half_width: int = 2, simple: bool = False) -> np.ndarray:
+def deltas(x: Float32Array, half_width: int = 2, simple: bool = False) -> Float32Array:
     """Return the regression slopes of each row over time.
 
     x: (dim, T) float32, Fortran order, any unit.  Returns the same shape and order, in that unit per frame.
@@ -24,7 +25,7 @@ def deltas(x: np.ndarray, half_width: int = 2, simple: bool = False) -> np.ndarr
     padded[:, :half_width] = x[:, :1]
     padded[:, half_width + num_frames :] = x[:, -1:]
 
-    def difference(q):
+    def difference(q: int) -> Float32Array:
         return padded[:, half_width + q : half_width + q + num_frames] - padded[:, half_width - q :][:, :num_frames]
 
     if simple:
@@ -39,7 +40,7 @@ def deltas(x: np.ndarray, half_width: int = 2, simple: bool = False) -> np.ndarr
     return slopes
 
 
-def normalise_energy(log_energy: np.ndarray, scale: float, silence_floor: float) -> np.ndarray:
+def normalise_energy(log_energy: Float32Array, scale: float, silence_floor: float) -> Float32Array:
     """Normalise the log energy of an utterance (ENORMALISE): its maximum becomes 1, its floor is silence_floor dB
     below.
 
@@ -50,6 +51,6 @@ def normalise_energy(log_energy: np.ndarray, scale: float, silence_floor: float)
     return 1.0 - scale * (loudest - np.maximum(log_energy, floor))
 
 
-def subtract_mean(x: np.ndarray) -> None:
+def subtract_mean(x: Float32Array) -> None:
     """Subtract each row's mean over time from x (dim, T) in place; sums are computed in float64."""
     x -= x.mean(axis=1, dtype=np.float64, keepdims=True).astype(x.dtype)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from features.cepstrum import (
     autocorrelation_matrix,
@@ -18,6 +19,7 @@ from features.cepstrum import (
 from features.config import FeatureConfig
 from features.dynamics import deltas, normalise_energy, subtract_mean
 from features.spectrum import Spectrum
+from readers.arrays import Array, Float32Array, Float64Array
 from readers.common.environment import one_blas_thread
 from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
@@ -26,7 +28,7 @@ FILTER_FLOOR = np.float32(1.0)  # HTK's melfloor, before the logarithm
 LOG_ZERO = np.float32(-1.0e10)  # HTK's LZERO: log energy of a frame of zeros
 
 
-def extract(samples: np.ndarray, config: FeatureConfig, sample_rate: float) -> np.ndarray:
+def extract(samples: npt.ArrayLike, config: FeatureConfig, sample_rate: float) -> Float32Array:
     """Compute the features of one utterance.
 
     Parameters
@@ -88,9 +90,9 @@ class Plan:
 
     config: FeatureConfig
     spectrum: Spectrum
-    cepstral: np.ndarray | None = None
-    loudness: np.ndarray | None = None
-    lifter: np.ndarray | None = None
+    cepstral: Array | None = None
+    loudness: Float64Array | None = None
+    lifter: Float64Array | None = None
 
     @classmethod
     def make(cls, config: FeatureConfig, sample_rate: float) -> Self:
@@ -103,7 +105,7 @@ class Plan:
             return cls(config, spectrum, autocorrelation_matrix(config), loudness, lifter_weights(config)[:, None])
         return cls(config, spectrum)
 
-    def static_features(self, samples: np.ndarray) -> np.ndarray:
+    def static_features(self, samples: Float32Array) -> Float32Array:
         """Return the static features (num_static, T) of samples.  Raises ShapeError unless they are finite."""
         # With several threads, BLAS adds in another order; the features would depend on the machine.
         with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
@@ -113,7 +115,7 @@ class Plan:
             raise ShapeError(f"samples: {found}; expected finite numbers on the scale of 16-bit integers")
         return static
 
-    def static_block(self, bank: np.ndarray, energies: np.ndarray | None) -> np.ndarray:
+    def static_block(self, bank: Float32Array, energies: Float32Array | None) -> Float32Array:
         """Return the static features (num_static, T) for filter outputs and frame energies."""
         config = self.config
         rows = self.coefficients(bank)
@@ -127,7 +129,7 @@ class Plan:
         static[:-1], static[-1] = rows, log_energy
         return static
 
-    def coefficients(self, bank: np.ndarray) -> np.ndarray:
+    def coefficients(self, bank: Float32Array) -> Float32Array:
         """Return the static features without energy; bank (num_channels, T) is overwritten."""
         kind = self.config.base_kind
         if kind == "MELSPEC":
@@ -138,10 +140,14 @@ class Plan:
         np.log(bank, out=bank)
         if kind == "FBANK":
             return bank
+        assert self.cepstral is not None
         return (bank.T @ self.cepstral.T).T
 
-    def plp(self, bank: np.ndarray) -> np.ndarray:
+    def plp(self, bank: Float32Array) -> Float32Array:
         """Return the cepstra c1..cN and, with _0, the log of the prediction error (num_static without E, T)."""
+        assert self.cepstral is not None
+        assert self.loudness is not None
+        assert self.lifter is not None
         auditory = (bank * self.loudness) ** self.config.compression
         a, error = prediction(self.cepstral @ auditory)
         cepstra = self.lifter * prediction_cepstra(a, self.config.num_cepstra)
@@ -162,7 +168,7 @@ def check_source_rate(config: FeatureConfig, sample_rate: float) -> None:
 make_plan = functools.lru_cache(maxsize=32)(Plan.make)
 
 
-def check_samples(samples: np.ndarray, spectrum: Spectrum) -> np.ndarray:
+def check_samples(samples: npt.ArrayLike, spectrum: Spectrum) -> Float32Array:
     """Return the samples as contiguous float32.
 
     Raises ShapeError if they are not one channel or shorter than a window.
@@ -175,14 +181,14 @@ def check_samples(samples: np.ndarray, spectrum: Spectrum) -> np.ndarray:
     return samples
 
 
-def add_dither(samples: np.ndarray, level: float, seed: int) -> np.ndarray:
+def add_dither(samples: Float32Array, level: float, seed: int) -> Float32Array:
     """Add uniform noise within +-|level|, which differs between utterances unless level < 0."""
     key = [seed] if level < 0 else [seed, zlib.crc32(samples.tobytes())]
     noise = np.random.default_rng(key).uniform(-abs(level), abs(level), len(samples))
     return samples + noise.astype(np.float32)
 
 
-def add_dynamics(static: np.ndarray, config: FeatureConfig) -> np.ndarray:
+def add_dynamics(static: Float32Array, config: FeatureConfig) -> Float32Array:
     """Return the feature matrix for the static features: append deltas of each order, then apply _Z and _N."""
     blocks = [static]
     for qualifier, half_width in (

@@ -4,17 +4,19 @@ Source: HTK Book 3.4, section 5.4 (filterbank) and 5.6 (vocal tract length norma
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from features.config import FeatureConfig
+from readers.arrays import Float64Array
 from readers.errors import ConfigError
 
 
-def mel(hertz):
+def mel(hertz: npt.ArrayLike) -> Float64Array:
     """Convert Hz to HTK's mel scale, elementwise."""
     return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
 
 
-def hertz(mels):
+def hertz(mels: npt.ArrayLike) -> Float64Array:
     """Convert mel to Hz, elementwise."""
     return 700.0 * np.expm1(np.asarray(mels, np.float64) / 1127.0)
 
@@ -31,7 +33,7 @@ def band_limits(config: FeatureConfig, sample_rate: float) -> tuple[float, float
     return low, high
 
 
-def filter_centres(config: FeatureConfig, sample_rate: float) -> np.ndarray:
+def filter_centres(config: FeatureConfig, sample_rate: float) -> Float64Array:
     """Return mel frequencies (num_channels + 2,) float64: lower limit, centres 1..num_channels, upper limit.
 
     All except the lower limit are warped.
@@ -44,7 +46,7 @@ def filter_centres(config: FeatureConfig, sample_rate: float) -> np.ndarray:
     return centres
 
 
-def warp_frequency(frequency: np.ndarray, config: FeatureConfig, low: float, high: float) -> np.ndarray:
+def warp_frequency(frequency: Float64Array, config: FeatureConfig, low: float, high: float) -> Float64Array:
     """Apply the piecewise linear warp in Hz: slope 1/WARPFREQ between the corners, lines to (low, high) outside."""
     scale = 1.0 / config.warp
     upper_corner = config.warp_high_cutoff * 2 / (1 + scale)
@@ -63,7 +65,7 @@ def warp_frequency(frequency: np.ndarray, config: FeatureConfig, low: float, hig
     )
 
 
-def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -> np.ndarray:
+def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -> Float64Array:
     """Return the weights (num_bins, num_channels) float64 of spectrum bins; bin b is at b * sample_rate / fft_length
     Hz.
 
@@ -94,7 +96,7 @@ def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -
     return padded[:, 1:-1]
 
 
-def check_every_filter_has_a_bin(positions: np.ndarray, centres: np.ndarray, resolution: float) -> None:
+def check_every_filter_has_a_bin(positions: Float64Array, centres: Float64Array, resolution: float) -> None:
     """Raise ConfigError for a filter without bins.  positions: mel frequencies of the bins, increasing."""
     first = np.searchsorted(positions, centres[:-2], side="right")
     empty = np.flatnonzero(np.searchsorted(positions, centres[2:], side="left") <= first)

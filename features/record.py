@@ -111,7 +111,7 @@ class SideFileWriter:
         self.left_out: list[Path] = []
         self._written: set[Path] = set()
         self._made: list[Path] = []  # directories
-        groups: dict[Path, array] = defaultdict(lambda: array("q"))
+        groups: dict[Path, array[int]] = defaultdict(lambda: array("q"))
         for target in targets:
             groups[shared_side_file(target)].append(hash(os.path.basename(target)))  # noqa: PTH119
         for path, hashes in groups.items():

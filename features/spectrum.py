@@ -7,6 +7,7 @@ import numpy as np
 
 from features.config import FeatureConfig
 from features.filterbank import filter_weights
+from readers.arrays import Float32Array
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -25,10 +26,10 @@ class Spectrum:
     by side; else (num_bins, num_channels).
     """
 
-    window: np.ndarray
+    window: Float32Array
     hop: int
     fft_length: int
-    weights: np.ndarray
+    weights: Float32Array
     preemphasis: float
     use_power: bool
     zero_mean: bool
@@ -57,7 +58,7 @@ class Spectrum:
         """Return the number of whole windows in the utterance; there is no padding."""
         return max(0, (num_samples - len(self.window)) // self.hop + 1)
 
-    def filterbank(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def filterbank(self, samples: Float32Array) -> tuple[Float32Array, Float32Array | None]:
         """Return filter outputs (num_channels, T) float32 in Fortran order, before floor and log, and frame energies.
 
         samples: (N,) float32 on the scale of 16-bit integers, at least one window.  Energies are (T,) float32, the sum
@@ -65,7 +66,7 @@ class Spectrum:
         """
         num_frames = self.num_frames(len(samples))
         outputs = np.empty((num_frames, self.weights.shape[1]), np.float32)
-        energies = np.empty(num_frames, np.float32) if self.energy else None
+        energies = np.empty(num_frames if self.energy else 0, np.float32)
         emphasised = self.emphasise(samples)
         buffer = np.zeros((min(num_frames, FRAMES_PER_PASS), self.fft_length), np.float32)
         spectra = np.empty((len(buffer), self.fft_length // 2 + 1), np.complex64)
@@ -76,14 +77,15 @@ class Spectrum:
                 energies[start:stop] = self.raw_energies(samples, start, stop - start)
             elif self.energy == "windowed":
                 energies[start:stop] = np.einsum("tn,tn->t", windowed, windowed)
-            parts = np.fft.rfft(buffer[: stop - start], out=spectra[: stop - start]).view(np.float32)
+            np.fft.rfft(buffer[: stop - start], out=spectra[: stop - start])  # type: ignore[arg-type]  # single, too
+            parts = spectra[: stop - start].view(np.float32)
             np.multiply(parts, parts, out=parts)
             if not self.use_power:
                 parts = np.sqrt(parts[:, ::2] + parts[:, 1::2])
             np.matmul(parts, self.weights, out=outputs[start:stop])
-        return outputs.T, energies
+        return outputs.T, energies if self.energy else None
 
-    def frames(self, samples: np.ndarray, start: int, count: int) -> np.ndarray:
+    def frames(self, samples: Float32Array, start: int, count: int) -> Float32Array:
         """Return the frames start..start + count - 1 as a view (count, length) of the samples."""
         step = samples.strides[0]
         first = samples[start * self.hop :]
@@ -91,14 +93,16 @@ class Spectrum:
             first, (count, len(self.window)), (self.hop * step, step), writeable=False
         )
 
-    def emphasise(self, samples: np.ndarray) -> np.ndarray:
+    def emphasise(self, samples: Float32Array) -> Float32Array:
         """Return s[n] - k s[n-1] over the whole utterance; window_frames corrects the first sample of each frame."""
         emphasised = samples.copy()
         if self.preemphasis:
             emphasised[1:] -= np.float32(self.preemphasis) * samples[:-1]
         return emphasised
 
-    def window_frames(self, samples, emphasised, start: int, buffer: np.ndarray) -> np.ndarray:
+    def window_frames(
+        self, samples: Float32Array, emphasised: Float32Array, start: int, buffer: Float32Array
+    ) -> Float32Array:
         """Fill buffer (count, fft_length) with frames after mean removal, pre-emphasis and window; the padding stays 0.
 
         HTK processes each frame separately: y[n] = s[n] - k s[n-1], y[0] = (1 - k) s[0].  This is linear, so the mean m
@@ -115,7 +119,7 @@ class Spectrum:
             windowed -= np.outer(rest * means, self.window)
         return windowed
 
-    def raw_energies(self, samples: np.ndarray, start: int, count: int) -> np.ndarray:
+    def raw_energies(self, samples: Float32Array, start: int, count: int) -> Float32Array:
         """Return the sums of squares (count,) before pre-emphasis and window, after mean removal if requested."""
         frames = self.frames(samples, start, count)
         if self.zero_mean:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.config import FeatureConfig
+from readers.arrays import Float32Array, Float64Array, Int64Array
 from readers.common.kernels import njit
 
 PRIOR = 50.0  # frames as which the mean of the training speech counts
@@ -53,7 +54,7 @@ class SpeechMean:
     memory: float = MEMORY
     mute: float = -math.inf
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.prior = np.asarray(self.prior, np.float64)
         # What the frames so far have left: the sum of the speech's deviations from the prior and its weight.
         self.sums = np.zeros(len(self.prior) + 1)
@@ -81,7 +82,17 @@ class SpeechMean:
 
 
 @njit(cache=True, nogil=True)
-def follow_speech(rows, levels, prior, decay, mute, sums, recent, backgrounds, counts):
+def follow_speech(
+    rows: Float32Array,
+    levels: Float64Array,
+    prior: Float64Array,
+    decay: float,
+    mute: float,
+    sums: Float64Array,
+    recent: Float64Array,
+    backgrounds: Float64Array,
+    counts: Int64Array,
+) -> None:
     """Subtract the mean of the speech so far from each frame, frame by frame.
 
     rows (R, T) f4, changed; levels (T,) f8 in dB; prior (R,) f8; decay: factor of what earlier

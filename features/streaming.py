@@ -39,7 +39,7 @@ class RunningMean:
     start: int | None = 100
     memory: int = 600
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.start is not None and not 1 <= self.start <= self.memory:
             raise ConfigError(f"running mean: start {self.start}, memory {self.memory}; expected 1 <= start <= memory")
 
@@ -229,6 +229,7 @@ class _Mean:
         if not frames.shape[1]:
             return frames
         before = self._remember(frames[: self.rows])
+        assert self.sums is not None
         ends = np.arange(before, self.sums.shape[1])
         begins = np.maximum(ends - self.options.memory, 0)
         means = (self.sums[:, ends] - self.sums[:, begins]) / (ends - begins)
@@ -238,6 +239,7 @@ class _Mean:
 
     def _remember(self, static: np.ndarray) -> int:
         """Append the cumulative sums of these frames; return how many sums there were."""
+        assert self.sums is not None
         before = self.sums.shape[1]
         more = self.sums[:, -1:] + np.cumsum(static, axis=1, dtype=np.float64)
         self.sums = np.concatenate([self.sums, more], axis=1)

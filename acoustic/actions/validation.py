@@ -14,9 +14,9 @@ from acoustic.actions import make_action
 from acoustic.actions.base import READER_BLOCKS, Action, CommandOptions, CommonSettings, label_settings
 from acoustic.actions.train import Train
 from acoustic.actions.write import spelling
+from acoustic.engine.inputs import add_feature_records, add_vocabularies, check_inputs
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.training.evaluation import add_feature_records, add_vocabularies, check_inputs
 from readers.common.files import require_writable
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig

@@ -10,6 +10,7 @@ __all__, __getattr__ = face(
     {
         "engine": ["Engine"],
         "execution.gradient_sink": ["GradientSink", "LayerUpdate"],
+        "inputs": ["check_inputs"],
         "pair_engine": ["PairEngine", "make_engine"],
         "gradient_check": ["GradientComparison", "check_gradients", "compare_with_forward_mode"],
         "forward_mode": ["Dual", "jacobian_vector_product"],

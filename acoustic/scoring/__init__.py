@@ -9,6 +9,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "scorer": ["AcousticScorer"],
+        "outputs": ["forward", "log_posteriors"],
         "onnx_scorer": ["OnnxScorer"],
         "score_stream": ["ScoreStream"],
         "window_scorer": ["PartScorer", "WindowScorer"],

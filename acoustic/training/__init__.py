@@ -8,9 +8,9 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "sgd": ["TrainingResult", "train"],
+        "sgd": ["EpochResult", "TrainingResult", "train"],
         "options": ["EpochOptions", "TrainingOptions"],
-        "evaluation": ["EvaluationTotals", "evaluate"],
+        "evaluation": ["EvaluationOptions", "EvaluationResult", "EvaluationTotals", "evaluate"],
         "configuration": ["training_options"],
         "update": ["Updater"],
     },

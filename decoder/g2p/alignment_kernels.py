@@ -7,17 +7,18 @@ kernel visits the arcs in the same order, so that the graphones of the arcs of a
 
 import numpy as np
 
+from readers.arrays import Float64Array, Int32Array, Int64Array, Integer
 from readers.common.kernels import njit
 
 
 @njit(cache=True, nogil=True)
-def _fits(i, j, num_letters, num_phones, most):
+def _fits(i: int, j: int, num_letters: int, num_phones: int, most: int) -> bool:
     """Whether the node (i, j) can lie on a path through the lattice."""
     return j <= most * i and 0 <= num_phones - j <= most * (num_letters - i)
 
 
 @njit(cache=True, nogil=True)
-def _slot(table, keys, key):
+def _slot(table: Int32Array, keys: Int64Array, key: Integer) -> Integer:
     """Where a key stands in an open-addressing table of indices into `keys`, or could be put."""
     mask = table.shape[0] - 1
     at = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
@@ -27,7 +28,9 @@ def _slot(table, keys, key):
 
 
 @njit(cache=True, nogil=True)
-def number_arcs(letters, first_letter, phones, first_phone, most, base):
+def number_arcs(
+    letters: Int32Array, first_letter: Int64Array, phones: Int32Array, first_phone: Int64Array, most: int, base: Integer
+) -> tuple[Int64Array, Int32Array, Int64Array]:
     """(keys (G,) i8, graphone (A,) i4, first_arc (W + 1,) i8): the graphone of each arc of each word's lattice.
 
     letters, phones: ids of all words, one after the other; those of phones are from 1 to base - 1.  The key of a
@@ -75,7 +78,17 @@ def number_arcs(letters, first_letter, phones, first_phone, most, base):
 
 
 @njit(cache=True, nogil=True)
-def expect(lengths, begin, end, graphone, first_arc, most, probability, growth, counts):
+def expect(
+    lengths: Int64Array,
+    begin: int,
+    end: int,
+    graphone: Int32Array,
+    first_arc: Int64Array,
+    most: int,
+    probability: Float64Array,
+    growth: float,
+    counts: Float64Array,
+) -> float:
     """Add the expected counts of the graphones in words begin .. end - 1 to counts (G,); return the sum of ln P(word).
 
     lengths (W, 2): letters and phones.  Each letter multiplies the probability of a path by `growth`, which keeps sums
@@ -120,7 +133,15 @@ def expect(lengths, begin, end, graphone, first_arc, most, probability, growth, 
 
 
 @njit(cache=True, nogil=True)
-def best_paths(lengths, graphone, first_arc, most, cost, first_letter, path):
+def best_paths(
+    lengths: Int64Array,
+    graphone: Int32Array,
+    first_arc: Int64Array,
+    most: int,
+    cost: Float64Array,
+    first_letter: Int64Array,
+    path: Int32Array,
+) -> None:
     """Fill path (letters,) i4 with the graphone of each letter on the cheapest path of each word; -1 without a path."""
     best = np.empty((lengths[:, 0].max() + 1, lengths[:, 1].max() + 1))
     last = np.empty(best.shape, np.int64)  # the arc that leads to the node on its best path

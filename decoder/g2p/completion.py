@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from os import PathLike
+from pathlib import Path
 
 from decoder.g2p.model import G2P
 from readers.htk.dictionary import Pronunciation, write_dictionary
@@ -43,13 +43,13 @@ class Guesses:
         for entry in self.entries:
             if entry.word in best:
                 several.add(entry.word)
-            best[entry.word] = max(best.get(entry.word, 0.0), entry.probability)
+            best[entry.word] = max(best.get(entry.word, 0.0), entry.probability or 0.0)
         return [
-            entry._replace(probability=entry.probability / best[entry.word] if entry.word in several else None)
+            entry._replace(probability=(entry.probability or 0.0) / best[entry.word] if entry.word in several else None)
             for entry in self.entries
         ]
 
-    def write(self, path: str | PathLike) -> None:
+    def write(self, path: str | Path) -> None:
         """Write the entries as a dictionary, the most doubtful word first.
 
         Parameters
@@ -58,7 +58,7 @@ class Guesses:
         """
         write_dictionary(path, self.entries, readable=True)
 
-    def summary(self, path: str | PathLike) -> str:
+    def summary(self, path: str | Path) -> str:
         """Return the line for a report, such as `37 words guessed, see guessed.dict`.
 
         Parameters

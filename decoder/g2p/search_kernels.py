@@ -7,14 +7,15 @@ strings have equal numbers.  Tokens behind the same letter compete.
 
 import numpy as np
 
-from decoder.lm.language_model import automaton_step
+from decoder.lm.language_model import LMArrays, automaton_step
+from readers.arrays import Float64Array, Int32Array, Int64Array, Integer
 from readers.common.kernels import njit
 
 CAPACITY = 1 << 13  # tokens behind the same letter; further ones are dropped
 
 
 @njit(cache=True, nogil=True)
-def _slot(table, first, second, one, two):
+def _slot(table: Int32Array, first: Int32Array, second: Int32Array, one: Integer, two: Integer) -> Integer:
     """Where the pair (one, two) stands in an open-addressing table of indices into (first, second), or could be put."""
     mask = table.shape[0] - 1
     key = (np.uint64(one) << np.uint64(32)) | np.uint64(two)
@@ -25,14 +26,24 @@ def _slot(table, first, second, one, two):
 
 
 @njit(cache=True, nogil=True)
-def _add(a, b):
+def _add(a: float, b: float) -> float:
     """-ln(exp(-a) + exp(-b))."""
     low, high = min(a, b), max(a, b)
     return low - np.log1p(np.exp(low - high))
 
 
 @njit(cache=True, nogil=True)
-def _push(tokens, costs, table, counts, best, r, state, node, cost):
+def _push(
+    tokens: Int32Array,
+    costs: Float64Array,
+    table: Int32Array,
+    counts: Int64Array,
+    best: Float64Array,
+    r: int,
+    state: Integer,
+    node: Integer,
+    cost: float,
+) -> None:
     """Add a token to those of side r, or its probability to the token that is there."""
     at = _slot(table[r], tokens[r, 0], tokens[r, 1], state, node)
     token = table[r, at]
@@ -48,7 +59,9 @@ def _push(tokens, costs, table, counts, best, r, state, node, cost):
 
 
 @njit(cache=True, nogil=True)
-def _child(trie, trie_table, num_nodes, node, phone):
+def _child(
+    trie: Int32Array, trie_table: Int32Array, num_nodes: int, node: Integer, phone: Integer
+) -> tuple[Integer, int]:
     """(number of the node behind `node` and a phone, number of nodes): it is made if it is not there."""
     at = _slot(trie_table, trie[0], trie[1], node, phone)
     if trie_table[at] < 0:
@@ -59,7 +72,7 @@ def _child(trie, trie_table, num_nodes, node, phone):
 
 
 @njit(cache=True, nogil=True)
-def _grown(trie, trie_table, num_nodes):
+def _grown(trie: Int32Array, trie_table: Int32Array, num_nodes: int) -> tuple[Int32Array, Int32Array]:
     """(trie, table) of twice the size."""
     larger, table = np.empty((3, 2 * trie.shape[1]), np.int32), np.full(2 * trie_table.shape[0], -1, np.int32)
     larger[:, :num_nodes] = trie[:, :num_nodes]
@@ -70,7 +83,17 @@ def _grown(trie, trie_table, num_nodes):
 
 
 @njit(cache=True, nogil=True)
-def search(arrays, start_state, end_id, phones_of, ranges, first_letter, beam, max_tokens, most):
+def search(
+    arrays: LMArrays,
+    start_state: int,
+    end_id: int,
+    phones_of: Int32Array,
+    ranges: Int32Array,
+    first_letter: Int64Array,
+    beam: float,
+    max_tokens: int,
+    most: int,
+) -> tuple[Int32Array, Float64Array, Int64Array, Int32Array]:
     """Find the most probable pronunciations of each word.
 
     arrays: LMArrays of graphones; phones_of (V, M) i4: phones of each graphone, -1 for none.
@@ -129,7 +152,7 @@ def search(arrays, start_state, end_id, phones_of, ranges, first_letter, beam, m
                         through = cost + arrays.cost[arc]
                         fresh = seen[graphone] != stamp and counts[there] < CAPACITY
                         if fresh and through < np.inf and through <= best[there] + beam:
-                            node = np.int64(tokens[here, 1, token])
+                            node: Integer = np.int64(tokens[here, 1, token])
                             for phone in phones_of[graphone]:
                                 if phone >= 0:
                                     node, num_nodes = _child(trie, trie_table, num_nodes, node, phone)
@@ -170,7 +193,7 @@ def search(arrays, start_state, end_id, phones_of, ranges, first_letter, beam, m
 
 
 @njit(cache=True, nogil=True)
-def _clear(tokens, table, counts, best, r):
+def _clear(tokens: Int32Array, table: Int32Array, counts: Int64Array, best: Float64Array, r: int) -> None:
     """Remove the tokens of side r."""
     for token in range(counts[r]):
         table[r, tokens[r, 2, token]] = -1
@@ -179,7 +202,7 @@ def _clear(tokens, table, counts, best, r):
 
 
 @njit(cache=True, nogil=True)
-def _sum_by_node(nodes, costs):
+def _sum_by_node(nodes: Int32Array, costs: Float64Array) -> tuple[Int64Array, Float64Array]:
     """(nodes, -ln of their summed probabilities), without those of probability 0 and without node 0, no phones."""
     order = np.argsort(nodes, kind="mergesort")
     kept, sums, num_kept = np.empty(order.shape[0], np.int64), np.empty(order.shape[0]), 0

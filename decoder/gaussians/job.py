@@ -9,7 +9,7 @@ from typing import Any
 from decoder.gaussians.options import FlatStartOptions
 from decoder.gaussians.shards import TrainingUtterance
 from decoder.gaussians.training import FlatStart, Training
-from decoder.graph.lexicon import SHORT_PAUSE
+from decoder.graph.options import SHORT_PAUSE
 from decoder.graph.phone_models import distil
 from readers.common.files import held_alone, require_writable, write_lines
 from readers.common.jobs.runner import Runner, thread_runner
@@ -143,7 +143,9 @@ def _write_results(start: FlatStart, training: Training, out: Path, progress: Pr
     write_mmf(out / "hmmdefs", models)
     write_lines(out / "states.list", training.models.states)
     write_lines(out / "phones.list", start.topology.models)
-    write_transitions(out / "transitions", distil(models).transitions)
+    transitions = distil(models).transitions
+    assert transitions is not None
+    write_transitions(out / "transitions", transitions)
     aligned_states: set[str] = set()
     short = names_for_any_path([utterance.name for utterance, _ in start.survey.used])
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from decoder.alignment.kernels import AlignmentArrays
+from readers.arrays import Float64Array, Int32Array, Int64Array
 from readers.common.kernels import njit
 
 BLOCK = 128  # frames at a time: their features stay in the first-level cache
@@ -28,7 +30,7 @@ class MixtureArrays(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def state_scores(features, states, mixtures):
+def state_scores(features: Float64Array, states: Int32Array, mixtures: MixtureArrays) -> Float64Array:
     """Log-likelihoods of the frames, (S, T) f8, for some states.
 
     features (d, T) f8, C-ordered; states (S,) i4; mixtures: MixtureArrays.
@@ -66,7 +68,16 @@ def state_scores(features, states, mixtures):
 
 
 @njit(cache=True, nogil=True)
-def accumulate(features, frame, state, share, mixtures, occupancy, total, square):
+def accumulate(
+    features: Float64Array,
+    frame: Int64Array,
+    state: Int32Array,
+    share: Float64Array,
+    mixtures: MixtureArrays,
+    occupancy: Float64Array,
+    total: Float64Array,
+    square: Float64Array,
+) -> None:
     """Add visits of states to the sums of their components.
 
     Visit i is frame[i] (i8) in state[i] (i4) with posterior probability share[i] (f8).  It is divided among the
@@ -105,7 +116,9 @@ def accumulate(features, frame, state, share, mixtures, occupancy, total, square
 
 
 @njit(cache=True, nogil=True)
-def forward_backward(scores, graph, beam, max_cells):
+def forward_backward(
+    scores: Float64Array, graph: AlignmentArrays, beam: float, max_cells: int
+) -> tuple[float, Float64Array, Float64Array, Float64Array, Float64Array]:
     """Posterior probabilities of all paths of T frames through the positions of a transcript.
 
     scores (T, S) f8: log-likelihoods; graph: AlignmentArrays, with costs -ln; beam: a position is dropped from a frame

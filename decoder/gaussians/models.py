@@ -1,9 +1,9 @@
 """States as mixtures of Gaussians with diagonal covariances, and their HTK model set."""
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class GaussianModels:
     kind: str = "USER"
     _arrays: MixtureArrays = field(init=False, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         sizes = (len(self.first) - 1, len(self.weights), len(self.means), self.variances.shape)
         if (
             sizes != (len(self.states), self.first[-1], self.first[-1], self.means.shape)
@@ -94,11 +94,6 @@ class GaussianModels:
     def num_components(self) -> np.ndarray:
         """(K,) int64: number of components of each state."""
         return np.diff(self.first)
-
-    @property
-    def of_component(self) -> np.ndarray:
-        """(C,) int64: the state of each component."""
-        return np.repeat(np.arange(len(self.states)), self.num_components)
 
     def log_likelihoods(self, features: np.ndarray) -> np.ndarray:
         """ln p(frame | state), in place of a network's scores.
@@ -141,7 +136,9 @@ class GaussianModels:
         sums : (C,), (C, d) and (C, d) float64
             To add to: the components' shares, and their sums of frames and of squares.
         """
-        accumulate(features, *visits, self._arrays, *sums)
+        frame, state, share = visits
+        occupancy, total, square = sums
+        accumulate(features, frame, state, share, self._arrays, occupancy, total, square)
 
     def checked(self, features: np.ndarray) -> np.ndarray:
         """Features (d, T) as float64 in C order.  Raises ShapeError for another size."""
@@ -165,7 +162,7 @@ class GaussianModels:
         )
 
     @classmethod
-    def load(cls, mmf: str | os.PathLike | Sequence[str | os.PathLike], states: str | os.PathLike | Sequence[str]):
+    def load(cls, mmf: str | Path | Sequence[str | Path], states: str | Path | Sequence[str]) -> "GaussianModels":
         """Read the states of HTK models.
 
         Parameters
@@ -188,8 +185,8 @@ class GaussianModels:
         from readers.htk.frame_labels import read_state_list
         from readers.htk.mmf import read_mmf
 
-        names = read_state_list(states) if isinstance(states, (str, os.PathLike)) else list(states)
-        return cls.of_hmm_set(read_mmf(mmf), names, os.fspath(mmf) if isinstance(mmf, (str, os.PathLike)) else "MMF")
+        names = read_state_list(states) if isinstance(states, (str, Path)) else list(states)
+        return cls.of_hmm_set(read_mmf(mmf), names, str(mmf) if isinstance(mmf, (str, Path)) else "MMF")
 
     @classmethod
     def of_hmm_set(cls, hmm_set: HmmSet, states: Sequence[str], where: str = "HMM set") -> "GaussianModels":

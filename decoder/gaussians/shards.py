@@ -7,7 +7,7 @@ of threads or machines, and shards add up in their order, so that the results do
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,6 +33,19 @@ LEAST_SHARE = 1e-10  # posterior probability of a state at a frame, to be counte
 MOST_CELLS = 1 << 27  # forward probabilities of an utterance, 16 bytes each
 LEAST_VARIANCE = 1e-10
 CACHED_ARCS = 20_000_000  # of graphs kept between passes
+
+
+class FrameRange(Protocol):
+    """Frames of an HTK parameter file, as those of an utterance."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def start(self) -> int | None: ...
+
+    @property
+    def end(self) -> int | None: ...
 
 
 class TrainingUtterance(NamedTuple):
@@ -144,7 +157,8 @@ def surveys_by_form(parts: Iterable[Survey]) -> list[Survey]:
 
     Failures come last, in a survey without utterances.
     """
-    failures, found = Survey(), {}
+    failures = Survey()
+    found: dict[tuple[str, int, int], Survey] = {}
     for part in parts:
         failures.failures += part.failures
         if part.used:
@@ -192,7 +206,7 @@ def shards_of(
         yield shard(number, part)
 
 
-def read_features(utterance: TrainingUtterance) -> tuple[np.ndarray, str, int]:
+def read_features(utterance: FrameRange) -> tuple[np.ndarray, str, int]:
     """Features (d, T) float32, their kind and period.  Raises ShapeError for values that are not finite."""
     file = read_htk(utterance.path, utterance.start or 0, utterance.end)
     if not np.isfinite(file.frames).all():
@@ -278,7 +292,7 @@ class ShardWorker:
         return result
 
 
-def shard_sums(*arguments) -> Accumulator:
+def shard_sums(*arguments: Any) -> Accumulator:
     """The sums of a shard; arguments as those of ShardWorker.sums.  A worker keeps graphs for the next pass."""
     return kept(ShardWorker).sums(*arguments)
 
@@ -313,7 +327,8 @@ def _add_all(
 ) -> None:
     """Add all paths of an utterance by their posterior probabilities.  Raises ShapeError if there is none."""
     scores = models.scores(features, graph.states).T
-    log_likelihood, occupancy, *counts = forward_backward(scores, graph.with_transitions(transitions), beam, MOST_CELLS)
+    arrays = graph.with_transitions(transitions)
+    log_likelihood, occupancy, *counts = forward_backward(scores, arrays, beam, MOST_CELLS)
     _require_path(log_likelihood, features.shape[1], beam)
     frame, which = np.nonzero(occupancy.T > LEAST_SHARE)
     visits = (frame, graph.states[which], occupancy[which, frame])
@@ -328,7 +343,15 @@ def _require_path(log_likelihood: float, num_frames: int, beam: float) -> None:
         raise ShapeError(f"no path through the transcript; expected features of these words{wider}")
 
 
-def _add(into, features, graph, models, visits, counts, log_likelihood) -> None:
+def _add(
+    into: Accumulator,
+    features: np.ndarray,
+    graph: UtteranceGraph,
+    models: GaussianModels,
+    visits: tuple[np.ndarray, np.ndarray, np.ndarray],
+    counts: Sequence[np.ndarray],
+    log_likelihood: float,
+) -> None:
     """Add visits (frame, state, share) and expected numbers of self-loops, arcs and endings."""
     models.accumulate(features, visits, (into.occupancy, into.total, into.square))
     stays, arcs, ends = counts
@@ -353,7 +376,8 @@ def align_shard(
         {state: row for row, state in enumerate(models.states)},
         shard.settings.graphs(shard.dictionary).options,
     )
-    aligner, result = Aligner(graphs), []
+    aligner = Aligner(graphs)
+    result: list[tuple[str, list[Label] | str]] = []
     for utterance in shard.utterances:
         try:
             alignment: Alignment = aligner.align(utterance.words, models.log_likelihoods(read_features(utterance)[0]))

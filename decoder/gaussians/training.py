@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -74,7 +75,7 @@ class Training:
 
     models: GaussianModels
     transitions: Transitions
-    history: tuple[dict, ...] = ()
+    history: tuple[dict[str, Any], ...] = ()
 
 
 class FlatStart:
@@ -242,8 +243,8 @@ class FlatStart:
                 log(f"{path}: {' and '.join(changed)} changed since; starting again")
                 return self.begin()
             flat = self.begin()
-            parts = {name: arrays[name] for name in ("first", "weights", "means", "variances")}
-            models = replace(flat.models, **parts)
+            first, weights, means, variances = (arrays[name] for name in ("first", "weights", "means", "variances"))
+            models = replace(flat.models, first=first, weights=weights, means=means, variances=variances)
             transitions = Transitions(arrays["stay"], arrays["ways"])
             for name in ("stay", "ways"):
                 values = getattr(transitions, name)

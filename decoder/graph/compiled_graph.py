@@ -262,7 +262,8 @@ def _split_labels(acceptor: Acceptor, where: str) -> tuple[np.ndarray, list[str]
     """Per arc the word's id, or ~(state's id); the words and HMM states, each in order of symbol ids."""
     used = np.unique(acceptor.label)
     number = np.zeros(len(acceptor.symbols), dtype=np.int64)
-    words, states = [], []
+    words: list[str] = []
+    states: list[str] = []
     for i in used:
         symbol = acceptor.symbols[i]
         if symbol in EPSILON_NAMES or not symbol:
@@ -305,7 +306,9 @@ def _grouped(num_states: int, cost: np.ndarray, source: np.ndarray, *keys: np.nd
     return np.searchsorted(source[order], np.arange(num_states + 1)), order
 
 
-def _transition_costs(states, transitions) -> tuple[np.ndarray, np.ndarray]:
+def _transition_costs(
+    states: Sequence[str], transitions: Mapping[str, Sequence[float]] | None
+) -> tuple[np.ndarray, np.ndarray]:
     if transitions is None:
         return np.zeros(len(states), np.float32), np.zeros(len(states), np.float32)
     costs = -np.array([tuple(transitions[name])[:2] for name in states], dtype=np.float64).reshape(-1, 2)
@@ -367,7 +370,9 @@ def _on_cycle(first_word: np.ndarray, word_target: np.ndarray, waiting: np.ndarr
     return state
 
 
-def _models(states: list[str], state_map: Mapping[str, Sequence[str]] | None):
+def _models(
+    states: list[str], state_map: Mapping[str, Sequence[str]] | None
+) -> tuple[list[str], np.ndarray, np.ndarray]:
     """(models, state_model (H,), state_index (H,)) of the HMM states; the model of a triphone is its phone."""
     place: dict[str, tuple[str, int]] = {}
     # A state of several models belongs to the longest, then to the first: to sil, not to sp.

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from decoder.graph.lexicon import round_to_grid
 from decoder.graph.openfst import EPSILON
@@ -39,18 +40,20 @@ class TriphoneTable:
     def num_phones(self) -> int:
         return len(self.phone_names)
 
-    def models(self, left, phone, right) -> np.ndarray:
+    def models(self, left: npt.ArrayLike, phone: npt.ArrayLike, right: npt.ArrayLike) -> np.ndarray:
         """Model number of each triphone; left, phone and right are phone numbers that broadcast.
 
         Triphones without a model are recorded for `check`.
         """
         size = self.num_phones
-        left, phone, right = np.broadcast_arrays(left, phone, right)
-        codes, inverse = np.unique((left * size + phone) * size + right, return_inverse=True)
+        lefts, phones, rights = np.broadcast_arrays(left, phone, right)
+        codes, inverse = np.unique((lefts * size + phones) * size + rights, return_inverse=True)
         numbers = np.array([self._model(int(code)) for code in codes], dtype=np.int64)
-        return numbers[inverse].reshape(left.shape)
+        return numbers[inverse].reshape(lefts.shape)
 
-    def split_models(self, left, phone, right) -> tuple[np.ndarray, np.ndarray]:
+    def split_models(
+        self, left: npt.ArrayLike, phone: npt.ArrayLike, right: npt.ArrayLike
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Each triphone as two models, all states but the last, and the last; epsilon and all states for a model with
         one state, or one that may be left early.
         """

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from decoder.graph.context import TriphoneTable
 from decoder.graph.lexicon import round_to_grid
@@ -78,12 +79,14 @@ class CrossWordAcceptor:
         self.num_nodes += count
         return np.arange(begin, begin + count)
 
-    def add_arcs(self, source, target, label, cost=0.0) -> None:
+    def add_arcs(
+        self, source: npt.ArrayLike, target: npt.ArrayLike, label: npt.ArrayLike, cost: npt.ArrayLike = 0.0
+    ) -> None:
         """Add arcs; the arguments broadcast."""
         parts = np.broadcast_arrays(*(np.atleast_1d(part) for part in (source, target, label, cost)))
         self._arcs.append(tuple(part.ravel() for part in parts))
 
-    def add_chains(self, source, target, model) -> None:
+    def add_chains(self, source: npt.ArrayLike, target: npt.ArrayLike, model: npt.ArrayLike) -> None:
         """Add a chain of the model's states from each source to each target; the arguments broadcast."""
         parts = np.broadcast_arrays(source, target, model)
         self._chains.append(tuple(part.ravel() for part in parts))
@@ -161,15 +164,17 @@ class CrossWordAcceptor:
             before[:, of_word], after[:, of_word], self.word_label[short][:, None], self.word_cost[short][:, None]
         )
 
-    def add_model(self, source, target, topology: Topology, word: int | None, cost: float = 0.0) -> None:
+    def add_model(
+        self, source: npt.ArrayLike, target: npt.ArrayLike, topology: Topology, word: int | None, cost: float = 0.0
+    ) -> None:
         """A model with a topology between each source and target.
 
         The label of a word stands before the last visit to the state that the model is left from.  An arc from entry to
         exit, which consumes no frame, is left to the caller.
         """
-        source, target = np.broadcast_arrays(np.atleast_1d(source), np.atleast_1d(target))
-        count, cost = len(source), round_to_grid(cost)
-        place = {0: source}
+        sources, targets = np.broadcast_arrays(np.atleast_1d(source), np.atleast_1d(target))
+        count, cost = len(sources), round_to_grid(cost)
+        place = {0: sources}
         for number in range(1, topology.exit):
             place[number] = self.nodes(count)
         leaving = {start: price for start, end, price in topology.arcs if end == topology.exit and start != 0}
@@ -178,12 +183,12 @@ class CrossWordAcceptor:
             price += cost if start == 0 else 0.0
             if end != topology.exit:
                 self.add_arcs(place[start], place[end], topology.labels[end - 1], price)
-                if end in last:
+                if end in last and word is not None:
                     self.add_arcs(place[start], last[end], word, price + leaving[end])
             elif start != 0 and word is None:
-                self.add_arcs(place[start], target, EPSILON, price)
+                self.add_arcs(place[start], targets, EPSILON, price)
         for start, node in last.items():
-            self.add_arcs(node, target, topology.labels[start - 1])
+            self.add_arcs(node, targets, topology.labels[start - 1])
 
     def arrays(self) -> ArcArrays:
         """All arcs, with one arc for each state of a chain's model."""

@@ -212,8 +212,13 @@ def load_graph(path: str | Path | FilePart, verify: bool = True) -> DecodingGrap
         arrays=GraphArrays(**{name: sections[name] for name in GraphArrays._fields}),
         start=start,
         where=str(path),
-        **names,
-        **{name: sections[name] for name in _MODEL_ARRAYS},
+        words=names["words"],
+        outputs=names["outputs"],
+        states=list(names["states"]),
+        models=list(names["models"]),
+        state_model=sections["state_model"],
+        state_index=sections["state_index"],
+        lookahead=sections["lookahead"],
     )
     check_graph(graph)
     return graph

@@ -19,7 +19,7 @@ from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
-from readers.tables.state_names import state_map_of  # noqa: F401 (a public name of the package)
+from readers.tables.state_names import state_map_of as state_map_of  # a public name of the package
 
 GRID = 1024  # costs are multiples of 1/GRID (OpenFst's default delta), so that their sums in float32 are exact
 
@@ -41,7 +41,9 @@ class Lexicon:
 
 def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphOptions) -> Lexicon:
     """The lexicon of a dictionary.  Raises GraphError for an entry that cannot be used."""
-    words, marks, outputs = [], {SENTENCE_START: [], SENTENCE_END: []}, {}
+    words: list[tuple[str, tuple[str, ...], float]] = []
+    marks: dict[str, list[tuple[tuple[str, ...], float]]] = {SENTENCE_START: [], SENTENCE_END: []}
+    outputs: dict[str, str] = {}
     for entry in dictionary:
         probability = 1.0 if entry.probability is None else entry.probability
         if not 0 < probability <= 1:
@@ -63,9 +65,11 @@ def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphO
     if silence is None and len(marks[SENTENCE_START]) == 1 and len(marks[SENTENCE_START][0][0]) == 1:
         silence = marks[SENTENCE_START][0][0][0]
     for mark, pronunciations in marks.items():
-        if not pronunciations and silence is None:
+        if pronunciations:
+            continue
+        if silence is None:
             raise GraphError(f"dictionary: no entry '{mark}'; expected one, or the name of a silence model")
-        pronunciations or pronunciations.append(((silence,), 0.0))
+        pronunciations.append(((silence,), 0.0))
     optional = options.optional_silence is not False
     if optional and silence is None:
         raise GraphError("graph: no silence model for optional silence; expected its name, or no optional silence")
@@ -82,8 +86,8 @@ def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions, vocab
         raise GraphError("phone loop: no silence model; expected its name, such as h# for TIMIT")
     pause = options.short_pause or SHORT_PAUSE
     phones = [phone for phone in state_map if phone != options.silence and (phone != pause or phone in vocabulary)]
-    words = [(phone, (phone,), 0.0) for phone in phones]
-    mark = [((options.silence,), 0.0)]
+    words: list[tuple[str, tuple[str, ...], float]] = [(phone, (phone,), 0.0) for phone in phones]
+    mark: list[tuple[tuple[str, ...], float]] = [((options.silence,), 0.0)]
     return Lexicon(words, mark, list(mark), options.silence, bool(options.optional_silence))
 
 

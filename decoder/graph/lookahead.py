@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays
+from readers.arrays import BoolArray, Float64Array, Int64Array, Integer
 from readers.common.kernels import njit
 
 
@@ -47,7 +48,7 @@ def _of_mixture(model: LanguageModel, words: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _reach(arrays, start_state, grows):
+def _reach(arrays: LMArrays, start_state: int, grows: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Which histories sentences reach (S,), and which are reached including all that they back off to (S,).
 
     grows (V,): the words that sentences consist of.
@@ -74,7 +75,7 @@ def _reach(arrays, start_state, grows):
 
 
 @njit(cache=True)
-def _completion_bounds(arrays, reachable):
+def _completion_bounds(arrays: LMArrays, reachable: BoolArray) -> Float64Array:
     """(S,) least sum of back-off costs from any reachable history down to each state: a bound for every word."""
     num_states = arrays.backoff_state.shape[0]
     bound = np.full(num_states, np.inf)
@@ -87,7 +88,7 @@ def _completion_bounds(arrays, reachable):
     return bound
 
 
-def _children(arrays, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _children(arrays: LMArrays, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """first_child (S+1,), children (S-1,): the states that back off to each state, in order of their bounds."""
     states = np.arange(1, bound.shape[0])
     below = arrays.backoff_state[1:]
@@ -96,7 +97,7 @@ def _children(arrays, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True)
-def _lists(arrays, state, word):
+def _lists(arrays: LMArrays, state: Integer, word: Integer) -> bool:
     """Whether `state` has an arc of its own for `word`."""
     end = arrays.first_arc[state + 1]
     low, high = arrays.first_arc[state], end
@@ -110,7 +111,16 @@ def _lists(arrays, state, word):
 
 
 @njit(cache=True)
-def _least_costs(arrays, wanted, visited, reachable, bound, first_child, children, order):
+def _least_costs(
+    arrays: LMArrays,
+    wanted: BoolArray,
+    visited: BoolArray,
+    reachable: BoolArray,
+    bound: Float64Array,
+    first_child: Int64Array,
+    children: Int64Array,
+    order: int,
+) -> Float64Array:
     """(V,) least cost of each wanted word.
 
     An arc (state, word) also serves the reachable histories that back off to the state without listing the word

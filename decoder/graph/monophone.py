@@ -205,6 +205,7 @@ def lexicon_acceptor(
     acceptor.add_skip(begun, end)
     acceptor.add_skip(after, end)
     if lexicon.optional_silence:
+        assert lexicon.silence is not None
         p = options.silence_probability
         acceptor.add_path(after, hub, (lexicon.silence,), None, 0.0 if p is None else -math.log(p))
         acceptor.add_skip(after, hub, 0.0 if p is None else -math.log1p(-p))

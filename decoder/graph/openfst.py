@@ -8,8 +8,12 @@ import struct
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from kaldifst import StdVectorFst
 
 from readers.errors import GraphError
 
@@ -59,11 +63,11 @@ class ArcArrays:
         """The same arcs, sorted by source, then label."""
         order = np.lexsort((self.label, self.source))
         output = None if self.output is None else self.output[order]
-        columns = (column[order] for column in (self.source, self.target, self.label, self.cost))
-        return ArcArrays(*columns, self.final_cost, self.start, output)
+        source, target, label, cost = (column[order] for column in (self.source, self.target, self.label, self.cost))
+        return ArcArrays(source, target, label, cost, self.final_cost, self.start, output)
 
 
-def to_openfst(arrays: ArcArrays):
+def to_openfst(arrays: ArcArrays) -> "StdVectorFst":
     """A kaldifst.StdVectorFst with the same state numbers.  Arcs must be sorted by source."""
     import kaldifst
 
@@ -87,7 +91,7 @@ def to_openfst(arrays: ArcArrays):
         return kaldifst.StdVectorFst(kaldifst.StdConstFst.read(str(path)))
 
 
-def from_openfst(fst, transducer: bool = False) -> ArcArrays:
+def from_openfst(fst: "StdVectorFst", transducer: bool = False) -> ArcArrays:
     """The arrays of a kaldifst fst, with both labels if it is a transducer.
 
     Raises GraphError when it has no states.
@@ -107,6 +111,6 @@ def from_openfst(fst, transducer: bool = False) -> ArcArrays:
     states = np.frombuffer(raw, _STATE, count=num_states, offset=_HEADER.size)
     arcs = np.frombuffer(raw, _ARC, count=num_arcs, offset=_HEADER.size + states.nbytes)
     source = np.repeat(np.arange(num_states, dtype=np.int32), states["count"])
-    columns = (arcs[name].copy() for name in ("target", "input", "cost"))
+    target, label, cost = (arcs[name].copy() for name in ("target", "input", "cost"))
     output = arcs["output"].copy() if transducer else None
-    return ArcArrays(source, *columns, states["final"].copy(), int(start), output)
+    return ArcArrays(source, target, label, cost, states["final"].copy(), int(start), output)

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from decoder.graph.transitions import require_transitions
 from readers.common.file_part import FilePart
@@ -27,7 +28,7 @@ SAME = 1e-4  # tolerance for equal transition probabilities
 
 EarlyExits = tuple[tuple[float, float], ...]  # see PhoneModels.early_exits
 
-_TABLES = {
+_TABLES: dict[str, Callable[[str | Path | FilePart], Any]] = {
     "transitions": hmm_tables.read_transitions,
     "topology": hmm_tables.read_topology,
     "tied": hmm_tables.read_tied_states,
@@ -61,7 +62,7 @@ class PhoneModels:
     topology: Mapping[str, tuple[tuple[int, int, float], ...]] = field(default_factory=dict)
     tied: Mapping[str, str] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for model, ways in self.topology.items():
             if model not in self.states:
                 raise GraphError(f"topology: model '{model}' has no states; expected models of the state map")
@@ -254,7 +255,7 @@ class _Distiller:
         self.donor, self.trees = donor, trees
         self.states: dict[str, tuple[str, ...]] = {}
         self.stays: dict[str, list[float]] = {}  # state -> P(self) in each physical model that has it
-        self.topology: dict[str, tuple] = {}
+        self.topology: dict[str, tuple[tuple[int, int, float], ...]] = {}
         self.tied: dict[str, str] = {}
         self.counted: set[str] = set()
         self.of_phone = {  # the topology of triphones of each phone that may be left early

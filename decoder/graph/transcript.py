@@ -10,7 +10,7 @@ models) become arcs from their predecessors to their successors.
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ from readers.htk.trees import split_triphone
 
 BEGIN = -1  # source of arcs into a first position
 Flow = dict[int, float]  # possible predecessor (position or BEGIN) -> cost after it
+Hubs = dict[tuple[str | None, str | None], Flow]  # by the phones before and after
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class TranscriptGraphs:
         return silence
 
     def _words(self, dictionary: Sequence[Pronunciation]) -> dict[str, list[tuple[tuple[str, ...], float, str]]]:
-        words: dict[str, dict] = {}
+        words: dict[str, dict[tuple[tuple[str, ...], str], float]] = {}
         for entry in dictionary:
             phones = tuple(entry.phones)
             while self.context and len(phones) > 1 and phones[-1] in (self.silence, self.pause):
@@ -194,13 +195,13 @@ class TranscriptGraphs:
             _refuse([name for name in transcript if name not in known], "phones", "the HMM set")
             spoken = [[((name,), 0.0, name)] for name in transcript]
         words = [_Slot(choices, i, None) for i, choices in enumerate(spoken)]
-        if not self.insert_silence:
+        if not self.insert_silence or self.silence is None:
             return words
         p = self.options.silence_probability
         silent, nothing = (0.0, 0.0) if p is None else (-math.log(p), -math.log1p(-p))
         silent += self.silence_cost
         at_ends = _Slot([((self.silence,), silent, "")], -1, nothing)
-        between = [((self.silence,), silent, "")]
+        between: list[tuple[tuple[str, ...], float, str]] = [((self.silence,), silent, "")]
         if self.pause:
             between.append(((self.pause,), nothing, ""))
         slots = [at_ends]
@@ -249,7 +250,7 @@ class _Builder:
         self.states: list[tuple[str, int]] = []  # name, unit
         self.arcs: list[tuple[int, int, float]] = []  # source or BEGIN, target, cost
 
-    def build(self, slots: Sequence[_Slot], follows: Sequence[set]) -> TranscriptGraph:
+    def build(self, slots: Sequence[_Slot], follows: Sequence[set[str | None]]) -> TranscriptGraph:
         start = self.graphs.neighbour(self.graphs.silence)
         hubs = {(start, first): {BEGIN: 0.0} for first in follows[0]}
         for slot, after in zip(slots, follows[1:]):
@@ -259,8 +260,9 @@ class _Builder:
             _merge(final, flow)
         return self._finish(final)
 
-    def _slot(self, slot: _Slot, hubs: dict, after: set) -> dict:
-        neighbour, reached = self.graphs.neighbour, {}
+    def _slot(self, slot: _Slot, hubs: Hubs, after: set[str | None]) -> Hubs:
+        neighbour = self.graphs.neighbour
+        reached: Hubs = {}
         if slot.skip is not None:
             for (left, right), flow in hubs.items():
                 if right in after:
@@ -325,7 +327,7 @@ class _Builder:
             if source != BEGIN:
                 ending[source] = cost
         inner.sort()
-        target = np.array([arc[0] for arc in inner], dtype=np.int64)
+        targets = np.array([arc[0] for arc in inner], dtype=np.int64)
         return TranscriptGraph(
             units=self.units,
             state=names,
@@ -333,7 +335,7 @@ class _Builder:
             unit=np.array([unit for _, unit in self.states], dtype=np.int32),
             stay=costs[:, 0].copy(),
             leave=costs[:, 1].copy(),
-            first_arc=np.searchsorted(target, np.arange(size + 1)).astype(np.int64),
+            first_arc=np.searchsorted(targets, np.arange(size + 1)).astype(np.int64),
             arc_source=np.array([arc[1] for arc in inner], dtype=np.int32),
             arc_cost=np.array([arc[2] for arc in inner], dtype=np.float64),
             entry=entry,
@@ -368,7 +370,7 @@ def _plus(flow: Flow, cost: float) -> Flow:
     return {source: before + cost for source, before in flow.items()}
 
 
-def _union(flows) -> Flow:
+def _union(flows: Iterable[Flow]) -> Flow:
     result: Flow = {}
     for flow in flows:
         _merge(result, flow)

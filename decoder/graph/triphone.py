@@ -6,7 +6,7 @@ of a word of one phone), optional silence and short pause between words, and eve
 """
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -79,7 +79,7 @@ def build_triphone_graph(
         language_model = LanguageModel.from_arpa(language_model)
     lexicon = lexicon_from_dictionary(dictionary, options)
     silence = silence_of(lexicon, models)
-    pause = options.short_pause if options.short_pause is not None else SHORT_PAUSE
+    pause: str | None = options.short_pause if options.short_pause is not None else SHORT_PAUSE
     if pause not in models.states or not lexicon.optional_silence:
         if options.short_pause and lexicon.optional_silence:
             raise GraphError(f"short pause: no model '{pause}' in the HMM set; expected one of its models")
@@ -134,7 +134,7 @@ def silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
                     + (f" '{silence}'" if silence is not None else ", one model")
                 )
             silence = phones[0]
-    if silence not in models.states:
+    if silence is None or silence not in models.states:
         raise GraphError(f"silence: no model '{silence}' in the HMM set; expected one of its models")
     if any(start == 0 and end > len(models.states[silence]) for start, end, _ in models.topology_of(silence)):
         raise GraphError(f"silence: model '{silence}' can be passed without a frame; expected at least one state")
@@ -161,7 +161,13 @@ def check_topologies(models: PhoneModels, phones: Collection[str]) -> None:
 
 
 def _compile(
-    models, words, lookahead, silence, pause, options, lexicon
+    models: PhoneModels,
+    words: Sequence[tuple[str, tuple[str, ...], float]],
+    lookahead: Mapping[str, float],
+    silence: str,
+    pause: str | None,
+    options: GraphOptions,
+    lexicon: Lexicon,
 ) -> tuple[ArcArrays, list[str], np.ndarray | None]:
     """(acceptor, symbols, final label of each label after optimisation, or None for no change)."""
     states = list(models.senones)
@@ -192,21 +198,21 @@ def _compile(
     }
     silent, short = topology(silence), topology(pause) if pause else None
     arrays = cross_word_acceptor(table, numbered, silent, short, costs_between(options, lexicon, models, pause), marks)
-    meaning = np.array(meaning)
-    if table.identifies_phones and _identifies_silences(table, meaning, silent, short):
-        return relabelled(arrays, meaning), symbols, None
-    return arrays, symbols, meaning
+    final = np.array(meaning)
+    if table.identifies_phones and _identifies_silences(table, final, silent, short):
+        return relabelled(arrays, final), symbols, None
+    return arrays, symbols, final
 
 
 def arcs_of_silence(
     models: PhoneModels, model: str, silence: str, options: GraphOptions
 ) -> list[tuple[int, int, float]]:
     """(from, to, cost) of silence or short pause, as `Topology` takes them."""
-    ways = models.topology_of(model)
+    ways: Sequence[tuple[int, int, float]] = models.topology_of(model)
     if model == silence and model not in models.topology and options.silence_topology == "any-order":
         last = len(models.states[model])
         ways = [(0, 1, 0.0), (last, last + 1, 0.0)]
-        ways += [(i, j, 0.0) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
+        ways = [*ways, *((i, j, 0.0) for i in range(1, last + 1) for j in range(1, last + 1) if i != j)]
     return [(a, b, -ln) for a, b, ln in ways]
 
 

@@ -5,10 +5,12 @@ system combination by minimum Bayes risk, as Kaldi's lattice-combine followed by
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from decoder.lattices.links import weigh
 from decoder.lattices.posteriors import link_posteriors
@@ -55,7 +57,9 @@ def combine(lattices: Sequence[Lattice], weights: Sequence[float] | None = None)
     if len(weights) != len(lattices) or not lattices or not all(0 < w < math.inf for w in weights):
         shown = ",".join(f"{weight:g}" for weight in weights)
         raise ArgonautError(f"weights {shown}: for {len(lattices)} lattices; expected a number above 0 for each")
-    times, columns, div = [[0.0]], [], []
+    times: list[npt.ArrayLike] = [[0.0]]
+    columns: list[tuple[Iterable[Any], ...]] = []
+    div: list[tuple[Division, ...] | None] = []
     offset, last = 1, 1 + sum(lattice.num_nodes for lattice in lattices)  # nodes: start, all others, end
     ends = []
     for lattice, weight in zip(lattices, weights):
@@ -64,14 +68,16 @@ def combine(lattices: Sequence[Lattice], weights: Sequence[float] | None = None)
         columns.append(([0], [offset + links.first], [NULL_WORD], [share], [0.0], [0]))
         variant = np.zeros(lattice.num_links, np.int32) if lattice.variant is None else lattice.variant
         with np.errstate(invalid="ignore"):  # of minus infinity; that of the acoustic score remains
-            lm = np.where(np.isneginf(links.acoustic), 0.0, links.total - links.acoustic)
-        columns.append((lattice.start + offset, lattice.end + offset, lattice.word, links.acoustic, lm, variant))
+            scores = np.where(np.isneginf(links.acoustic), 0.0, links.total - links.acoustic)
+        columns.append((lattice.start + offset, lattice.end + offset, lattice.word, links.acoustic, scores, variant))
         columns.append(([offset + links.last], [last], [NULL_WORD], [0.0], [0.0], [0]))
         div += [None, *_segments(lattice), None]
         times.append(lattice.time)
         ends.append(lattice.time[links.last])
         offset += lattice.num_nodes
-    start, end, word, acoustic, lm, variant = ([value for part in column for value in part] for column in zip(*columns))
+    start, end, word, acoustic, lm, variants = (
+        [value for part in column for value in part] for column in zip(*columns)
+    )
     return Lattice(
         time=np.concatenate([*times, [max(ends)]]),
         start=np.array(start, np.int32),
@@ -79,7 +85,7 @@ def combine(lattices: Sequence[Lattice], weights: Sequence[float] | None = None)
         word=word,
         acoustic=np.array(acoustic, float),
         lm=np.array(lm, float),
-        variant=np.array(variant, np.int32),
+        variant=np.array(variants, np.int32),
         div=div,
         utterance=lattices[0].utterance,
         header=_shared_header(lattices) | SCALES | {QUIET: quiet_field({SILENCE: [SILENCE]})},

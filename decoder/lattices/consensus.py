@@ -125,7 +125,8 @@ class _Aligner:
         """(probabilities (Q, words), summed times (Q, 2), expected errors)."""
         graph = len(self._time), self._start, self._end, self._word, self._weight, slots
         cost = distances(*graph)
-        return *alignment(*graph, cost, self._begin, self._time, len(self.vocabulary)), float(cost[-1, -1])
+        held, times = alignment(*graph, cost, self._begin, self._time, len(self.vocabulary))
+        return held, times, float(cost[-1, -1])
 
     def slots(self, held: np.ndarray, times: np.ndarray) -> list[Slot]:
         found, last = [], 0.0

@@ -6,13 +6,14 @@ numbers, 0 for none.
 
 import numpy as np
 
+from readers.arrays import Float64Array, Int64Array
 from readers.common.kernels import njit
 
 DELTA = 1e-5  # makes a word of the lattice align with an empty slot rather than with none
 
 
 @njit(cache=True, nogil=True)
-def choice(before, here, gap, word, slot):
+def choice(before: float, here: float, gap: float, word: int, slot: int) -> tuple[float, int]:
     """(cost, edit) of the cheapest edit: 1: the word is in the slot, 2: it is in no slot, 3: the slot stays empty.
 
     before, here: cost at the link's start with one slot less and with the same number; gap: at its end with one less.
@@ -28,7 +29,9 @@ def choice(before, here, gap, word, slot):
 
 
 @njit(cache=True, nogil=True)
-def distances(num_nodes, start, end, word, weight, slots):
+def distances(
+    num_nodes: int, start: Int64Array, end: Int64Array, word: Int64Array, weight: Float64Array, slots: Int64Array
+) -> Float64Array:
     """(N, Q + 1) expected cost of the paths to each node against the first q slots.
 
     weight (L,): probability of a link among those that enter its end node.
@@ -49,7 +52,18 @@ def distances(num_nodes, start, end, word, weight, slots):
 
 
 @njit(cache=True, nogil=True)
-def alignment(num_nodes, start, end, word, weight, slots, cost, begin, time, num_words):
+def alignment(
+    num_nodes: int,
+    start: Int64Array,
+    end: Int64Array,
+    word: Int64Array,
+    weight: Float64Array,
+    slots: Int64Array,
+    cost: Float64Array,
+    begin: Float64Array,
+    time: Float64Array,
+    num_words: int,
+) -> tuple[Float64Array, Float64Array]:
     """(Q, words) probability of each word in each slot, and (Q, 2) the expected start and end of its words, summed.
 
     begin (L,): time at which the word of each link begins; time (N,): of the nodes, where words end.

@@ -36,18 +36,21 @@ class Residual(NamedTuple):
     segments: tuple[Division, ...]
 
     def plus(self, other: "Residual") -> "Residual":
-        return Residual(*(a + b for a, b in zip(self, other)))
+        return Residual(
+            self.total + other.total, self.acoustic + other.acoustic, self.lm + other.lm, self.segments + other.segments
+        )
 
 
 NOTHING = Residual(0.0, 0.0, 0.0, ())
 Subset = dict[int, Residual]
+Leaving = list[list[tuple[int, str, Residual]]]  # of each node: end, word and scores of links
 
 
 @dataclass
 class _Found:
     """The result under construction; links: (start, end, word, scores)."""
 
-    numbers: dict[tuple, int]
+    numbers: dict[tuple[object, ...], int]
     times: list[float]
     links: list[tuple[int, int, str, Residual]]
 
@@ -91,14 +94,14 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
     return _finished(found, ends, lattice, links)
 
 
-def _by_node(links: ScoredLinks) -> tuple[list[list], list[list]]:
+def _by_node(links: ScoredLinks) -> tuple[Leaving, Leaving]:
     """Possible links that leave each node as (end, word, scores): those without a word, and the others.
 
     The beginning of another sentence stays, like a word, since what follows has another history.
     """
     lattice, scale = links.lattice, links.lattice.scale("acscale", 1.0)
-    silent: list[list] = [[] for _ in range(lattice.num_nodes)]
-    spoken: list[list] = [[] for _ in range(lattice.num_nodes)]
+    silent: Leaving = [[] for _ in range(lattice.num_nodes)]
+    spoken: Leaving = [[] for _ in range(lattice.num_nodes)]
     for link in np.flatnonzero(links.possible).tolist():
         segments = () if lattice.div is None else lattice.div[link] or ()
         word, acoustic = lattice.word[link], float(lattice.acoustic[link])
@@ -115,7 +118,7 @@ def _better(subset: Subset, node: int, residual: Residual) -> bool:
     return node not in subset or residual.total > subset[node].total
 
 
-def _closed(subset: Subset, silent: list[list], place: dict[int, int]) -> Subset:
+def _closed(subset: Subset, silent: Leaving, place: dict[int, int]) -> Subset:
     """The subset with all nodes that are reached without a word (epsilon closure)."""
     closed = dict(subset)
     waiting = set(subset)
@@ -130,7 +133,7 @@ def _closed(subset: Subset, silent: list[list], place: dict[int, int]) -> Subset
     return closed
 
 
-def _after(subset: Subset, spoken: list[list]) -> dict[str, Subset]:
+def _after(subset: Subset, spoken: Leaving) -> dict[str, Subset]:
     """word -> the subset that it leads to."""
     reached: dict[str, Subset] = {}
     for node, residual in subset.items():
@@ -151,8 +154,10 @@ def _shared(subset: Subset) -> Residual:
 
 
 def _minus(residual: Residual, shared: Residual) -> Residual:
-    scores = (a - b for a, b in zip(residual[:3], shared[:3]))
-    return Residual(*scores, residual.segments[len(shared.segments) :])
+    return Residual(
+        residual.total - shared.total, residual.acoustic - shared.acoustic, residual.lm - shared.lm,
+        residual.segments[len(shared.segments) :],
+    )  # fmt: skip
 
 
 def _node(found: _Found, lattice: Lattice, subset: Subset) -> int:
@@ -210,7 +215,8 @@ def _finished(found: _Found, ends: list[tuple[int, Residual]], lattice: Lattice,
     for start, end, *_ in rows:
         entering[end] += 1
         leaving[start].append(end)
-    order, ready = {}, [0]
+    order: dict[int, int] = {}
+    ready = [0]
     while ready:
         node = ready.pop()
         order[node] = len(order)

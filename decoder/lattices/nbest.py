@@ -13,6 +13,10 @@ from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.htk.slf import Lattice
 from readers.results.nbest import Hypothesis
 
+_Chain = tuple["_Chain | None", int]  # links before, link
+# -complete score, number for ties, node, words, acoustic and LM score, links
+_Path = tuple[float, int, int, tuple[str, ...], float, float, _Chain | None]
+
 
 def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
     """Up to `count` hypotheses, best first, scored with the scales and the penalty of the lattice's header.
@@ -31,8 +35,7 @@ def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int
     scale = lattice.scale("lmscale", 1.0)
     found: list[tuple[Hypothesis, list[int]]] = []
     seen: set[tuple[int, tuple[str, ...]]] = set()
-    # (-complete score, number for ties, node, words, acoustic, lm, (links before, link))
-    waiting = [(-remaining[links.first], 0, links.first, (), 0.0, 0.0, None)]
+    waiting: list[_Path] = [(-remaining[links.first], 0, links.first, (), 0.0, 0.0, None)]
     pushed = 0
     while waiting and len(found) < count:
         _, _, node, words, acoustic, lm, before = heapq.heappop(waiting)
@@ -55,7 +58,7 @@ def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int
     return found
 
 
-def _links_of(chain: tuple | None) -> list[int]:
+def _links_of(chain: "_Chain | None") -> list[int]:
     found = []
     while chain is not None:
         chain, link = chain

@@ -33,7 +33,7 @@ class RescoringOptions:
     lm_scale: float = 1.0
     word_penalty: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
             raise GraphError(f"weight of the new language model {self.weight:g}; expected 0 to 1")
         if not 0 <= self.lm_scale < np.inf or not np.isfinite(self.word_penalty):

@@ -4,7 +4,6 @@ The cost of a path is minus its score, with all scales and the word penalty.  Li
 start is state 0, and the states are in topological order.
 """
 
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,9 +54,9 @@ def check_words(acceptor: Acceptor, words: Mapping[str, int], where: str) -> Non
             raise GraphError(f"{where}: {word} has no number; expected one in the table of words")
 
 
-def write_binary(path: str | os.PathLike, acceptor: Acceptor, words: Mapping[str, int]) -> None:
+def write_binary(path: str | Path, acceptor: Acceptor, words: Mapping[str, int]) -> None:
     """Write OpenFst's binary format (type vector, arcs standard); words: the number of every word, 0 for <eps>."""
-    check_words(acceptor, words, os.fspath(path))
+    check_words(acceptor, words, str(path))
     final = np.full(acceptor.num_states, np.inf, np.float32)
     final[acceptor.final] = acceptor.final_cost
     label = np.array([words[word] for word in acceptor.symbols], np.int32)[acceptor.label]

@@ -191,7 +191,8 @@ def word_confidences(
         found = []
     if not found:
         return [None] * len(words)
-    return [one.confidence if calibrate is None else calibrate(one.confidence) for one in found]
+    confidences = [one.confidence for one in found]
+    return [one if one is None or calibrate is None else calibrate(one) for one in confidences]
 
 
 def _best_path_of(links: ScoredLinks, words: Sequence[str]) -> list[int] | None:
@@ -231,7 +232,7 @@ def _best_path_of(links: ScoredLinks, words: Sequence[str]) -> list[int] | None:
     return path[::-1]
 
 
-def _most_at_once(begin, end, probability, first: float, last: float) -> float:
+def _most_at_once(begin: np.ndarray, end: np.ndarray, probability: np.ndarray, first: float, last: float) -> float:
     """The largest sum at one time between first and last; a word without duration counts at its time."""
     overlap = (begin < last) & (end > first) if last > first else (begin <= first) & (end >= last)
     moments = np.unique(np.maximum(begin[overlap], first))

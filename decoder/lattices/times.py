@@ -38,8 +38,8 @@ def _silence_before(segments: tuple[Division, ...], quiet: Mapping[str, str] | N
         first = len(models) - 1
         while first and models[first - 1] == models[-1]:
             first -= 1
-    lengths = [length for _, length, _ in segments[:first]]
-    return 0.0 if None in lengths else sum(lengths)
+    lengths = [length for _, length, _ in segments[:first] if length is not None]
+    return 0.0 if len(lengths) < first else sum(lengths)
 
 
 def _silence_model(label: str, quiet: Mapping[str, str] | None) -> str | None:
@@ -52,7 +52,9 @@ def _silence_model(label: str, quiet: Mapping[str, str] | None) -> str | None:
 
 def silence_words(lattice: Lattice) -> set[str]:
     """Words whose links all consist of silence segments: output symbols of <s>, </s> and silence itself."""
-    quiet, silent, spoken = lattice.quiet(), set(), set()
+    quiet = lattice.quiet()
+    silent: set[str] = set()
+    spoken: set[str] = set()
     for word, segments in zip(lattice.word, lattice.div or [None] * lattice.num_links):
         is_silent = segments and all(_silence_model(label, quiet) is not None for label, *_ in segments)
         (silent if is_silent else spoken).add(word)

@@ -6,7 +6,7 @@ Brown et al., Class-based n-gram models of natural language, Computational Lingu
 Improved clustering techniques for class-based statistical language modelling, Eurospeech 1993 (exchange algorithm).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -43,7 +43,7 @@ def class_model(
         estimate([[classes[word] for word in sentence] for sentence in sentences], order, "kn", names)
     )
     counts = Counter(word for sentence in sentences for word in sentence)
-    total = Counter()
+    total: defaultdict[str, float] = defaultdict(float)
     for word in words:
         total[classes[word]] += counts[word] + added
     member_of = np.array([over_classes.word_id(classes.get(word, word)) for word in vocabulary])

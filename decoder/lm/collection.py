@@ -13,6 +13,7 @@ import numpy as np
 
 from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays, automaton_step
 from decoder.lm.mapped_model import open_language_model
+from readers.arrays import Int32Array, Int64Array
 from readers.common.kernels import njit
 from readers.common.text import is_number, read_lines
 from readers.errors import FormatError, GraphError
@@ -136,7 +137,9 @@ def _start(arrays: LMArrays, mark: int) -> int:
 
 
 @njit(cache=True)
-def _histories(arrays, ends, common, offset, order):
+def _histories(
+    arrays: LMArrays, ends: Int32Array, common: Int32Array, offset: Int64Array, order: int
+) -> tuple[Int32Array, Int32Array]:
     """history (S, n) and length (S,) of LMArrays.
 
     ends (n,): end of each model's states; common: the mixture's id of word v of model i is at offset[i] + v.  The

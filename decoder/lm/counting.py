@@ -38,7 +38,7 @@ class NgramTable(NamedTuple):
 
     prefix: np.ndarray
     word: np.ndarray
-    count: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # the method of tuples is not used
 
 
 class PartCounts(NamedTuple):
@@ -53,7 +53,7 @@ class PartCounts(NamedTuple):
     tables: list[NgramTable]
 
 
-class _Ids(dict):
+class _Ids(dict[str, int]):
     """word -> id, which a new word gets when it is looked up."""
 
     def __missing__(self, word: str) -> int:
@@ -174,7 +174,7 @@ class NgramCounter:
         if self._is_open:
             ids = [self._ids.setdefault(word, len(self._ids)) for word in part.words]
         else:
-            other = self._ids.get(self._unknown, -1)
+            other = -1 if self._unknown is None else self._ids.get(self._unknown, -1)
             ids = [self._ids.get(word, other) for word in part.words]
             if -1 in ids:
                 new = [word for word, i in zip(part.words, ids) if i < 0 and word not in self._missing]

@@ -19,6 +19,7 @@ import numpy as np
 
 from decoder.lm.counting import START_ID, NgramCounter, NgramCounts, count_part
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, log10_of
+from readers.arrays import Float64Array
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
 
@@ -151,7 +152,9 @@ def _num_histories(counts: list[NgramCounts], k: int) -> int:
     return 1 if k == 1 else counts[k - 2].count.shape[0]
 
 
-def _shares(prefix: np.ndarray, kept: np.ndarray, left: np.ndarray, num_histories: int):
+def _shares(
+    prefix: np.ndarray, kept: np.ndarray, left: np.ndarray, num_histories: int
+) -> tuple[Float64Array, Float64Array]:
     """kept / total of its history per n-gram, and left / total per history (1 for a history without followers)."""
     kept_sum = np.bincount(prefix, weights=kept, minlength=num_histories)
     left_sum = np.bincount(prefix, weights=left, minlength=num_histories)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from decoder.lm.counting import NgramCounter, PartCounts, count_part
 from decoder.lm.estimation import estimate_from_counts
-from decoder.lm.mixture import estimate_with_classes
+from decoder.lm.mixing.mixture import estimate_with_classes
 from decoder.lm.options import EstimationOptions, TextOptions
 from decoder.lm.texts import MARKS, LineFacts, TextCheck, read_sentences, read_transcripts, without_marks
 from readers.common.files import require_writable
@@ -74,7 +74,7 @@ def _estimate_from_parts(
     counted = runner.results(count_sentences, [part for _, part in parts], options.order)
     for done, ((number, _), (counts, facts)) in enumerate(zip(parts, counted), 1):
         counter.add(counts)
-        if number is not None:
+        if number is not None and facts is not None:
             checks[number].add(facts)
             if done == len(parts) or parts[done][0] != number:
                 checks[number].close(note)

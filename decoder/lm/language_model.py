@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decoder.storage.mapped_file import NameList
+from readers.arrays import Float64Array, Int32Array, Int64Array, Integer
 from readers.common.faults import counted
 from readers.common.kernels import UNCOUNTED, njit
 from readers.errors import GraphError
@@ -76,7 +77,7 @@ class LMArrays(NamedTuple):
 
 
 @njit(**UNCOUNTED, forceinline=True)
-def lm_step(arrays, state, word):
+def lm_step(arrays: LMArrays, state: Integer, word: Integer) -> tuple[float, Integer]:
     """(cost, next state) of `word` after history `state`; cost = -ln P(word | state), inf if impossible.
 
     arrays: LMArrays; 0 <= state < S, 0 <= word < V (not checked here).
@@ -85,9 +86,11 @@ def lm_step(arrays, state, word):
     """
     if arrays.weights.shape[0] == 0:
         return automaton_step(arrays, np.int64(0), state, word)
-    probability, following = 0.0, np.int64(arrays.roots[0])
+    probability = 0.0
+    following: Integer = np.int64(arrays.roots[0])
     for i in range(arrays.weights.shape[0]):
-        own, reached = np.int64(arrays.own_word[i, word]), np.int64(arrays.roots[i])
+        own = np.int64(arrays.own_word[i, word])
+        reached: Integer = np.int64(arrays.roots[i])
         if own != -1:
             unknown = own < 0
             cost, after = automaton_step(
@@ -102,7 +105,7 @@ def lm_step(arrays, state, word):
 
 
 @njit(**UNCOUNTED, forceinline=True)
-def automaton_step(arrays, root, state, word):
+def automaton_step(arrays: LMArrays, root: Integer, state: Integer, word: Integer) -> tuple[float, Integer]:
     """`lm_step` of a single automaton whose empty history is state `root`."""
     cost = 0.0
     while state != root:
@@ -124,7 +127,9 @@ def automaton_step(arrays, root, state, word):
 
 
 @njit(cache=True, nogil=True)
-def _sequence_costs(arrays, start_state, words, first, costs):
+def _sequence_costs(
+    arrays: LMArrays, start_state: Integer, words: Int32Array, first: Int64Array, costs: Float64Array
+) -> None:
     """Fill costs (n,) with the cost of each word; sequence i is words[first[i]:first[i+1]].  Word -1 = unknown: NaN."""
     for i in range(first.shape[0] - 1):
         state = start_state

@@ -123,7 +123,9 @@ def load_language_model(path: str | Path | FilePart, verify: bool = True) -> Lan
     GraphError
         For numbers out of range.
     """
-    return _load(path, None, verify)
+    model = _load(path, None, verify)
+    assert model is not None
+    return model
 
 
 def _load(path: str | Path | FilePart, source: tuple[int, int] | None, verify: bool) -> LanguageModel | None:

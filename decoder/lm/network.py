@@ -17,6 +17,7 @@ from readers.language.vocabulary import read_vocabulary
 
 def open_scorer(options: NetworkOptions) -> WordScorer:
     """Return the scorer of sentences by the network, which must be given."""
+    assert options.model is not None
     words = read_vocabulary(options.words) if options.words else None
     return WordScorer(options.model, words, options.unk)
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from decoder.lm.options import TextOptions
 from readers.common.report import Log
 from readers.errors import FormatError
-from readers.htk.mlf import HEADER, read_mlf
+from readers.htk.mlf import read_mlf
+from readers.htk.storage.label_fields import HEADER
 from readers.language.sentences import TextPart, read_part
 from readers.results.trn import read_trn
 
@@ -20,9 +21,9 @@ def read_sentences(options: TextOptions, note: Log) -> list[list[str]]:
 
     note: receives a line about a text whose lines seem to begin with names.
     """
-    sentences = []
+    sentences: list[list[str]] = []
     for path in options.text:
-        lines = read_part(TextPart(path))
+        lines = read_part(TextPart(str(path)))
         check = TextCheck(path)
         check.add(LineFacts.of(lines))
         check.close(note)
@@ -57,7 +58,7 @@ class LineFacts(NamedTuple):
     first: list[str]
     longer: int
     names: set[str] | None
-    others: set[str] | None
+    others: set[str]
 
     @classmethod
     def of(cls, lines: list[list[str]]) -> "LineFacts":
@@ -68,7 +69,7 @@ class LineFacts(NamedTuple):
             lines[0] if lines else [],
             sum(len(line) > 1 for line in lines),
             names if are_names else None,
-            {word for line in lines for word in line[1:]} if are_names else None,
+            {word for line in lines for word in line[1:]} if are_names else set(),
         )
 
 
@@ -91,11 +92,11 @@ class TextCheck:
         self.first = self.first or "".join(facts.first[:1])
         self.lines += facts.lines
         self.longer += facts.longer
-        if self.names is not None and facts.names is not None and self.names.isdisjoint(facts.names):
+        if self.names is None or facts.names is None or not self.names.isdisjoint(facts.names):
+            self.names, self.others = None, set()
+        else:
             self.names |= facts.names
             self.others |= facts.others
-        else:
-            self.names, self.others = None, set()
 
     def close(self, note: Log) -> None:
         """Tell if each line seems to begin with an utterance name, as in text files of Kaldi.
@@ -104,9 +105,8 @@ class TextCheck:
         """
         if not self.lines:
             raise FormatError(f"{self.path}: no sentences; expected one per line")
-        named = self.names is not None and self.lines >= FEWEST_NAMED
-        named = named and 2 * self.longer > self.lines  # not a list of words
-        if named and self.names.isdisjoint(self.others):
+        named = self.lines >= FEWEST_NAMED and 2 * self.longer > self.lines  # not a list of words
+        if self.names is not None and named and self.names.isdisjoint(self.others):
             note(
                 f"{self.path}: every line begins with a word that occurs only once, such as {self.first}; if these are "
                 "utterance names, remove them"

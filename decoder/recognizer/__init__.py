@@ -18,7 +18,7 @@ __all__, __getattr__ = face(
         "front_end": ["FrontEnd"],
         "grammar": ["Grammar"],
         "packing": ["BundleParts", "add_calibration", "pack"],
-        "recognizer": ["Recognizer"],
+        "recognizer": ["Recognizer", "load"],
         "recording": ["AudioOptions"],
         "transcript": ["Transcript", "Word"],
     },

@@ -320,3 +320,6 @@ class Recognizer(Variants):
                 )
             self._alignment = transcript_graphs(self._bundle)
         return self._alignment
+
+
+load = Recognizer.load

@@ -63,7 +63,7 @@ class Endpoint:
     longest: float = 30.0
     no_speech: float = 5.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 < self.pause <= self.no_speech or not self.pause <= self.longest:
             raise ConfigError(
                 f"endpoint: pause {self.pause:g} s, longest {self.longest:g} s, no_speech {self.no_speech:g} s; "
@@ -273,7 +273,7 @@ class Recognition:
             self._recent = np.concatenate([self._recent, scores], axis=1) if self._recent.size else scores
             self._recent = self._recent[:, -self._lead :]
         partial, alive = self._search.partial(), self._search.alive
-        if self.endpoint is not None and (not alive or self._is_over(partial)):
+        if self.endpoint is not None and (not alive or self._is_over(partial, self.endpoint)):
             last, unheard = self._end()
             self._begin(partial.silence if alive else 0)
             return [last] if last.words or unheard or partial.heard or not alive else []
@@ -283,13 +283,13 @@ class Recognition:
         self._reported = found
         return [self._event(partial.words, partial.num_stable, self._search.confidences())]
 
-    def _is_over(self, partial: PartialResult) -> bool:
+    def _is_over(self, partial: PartialResult, endpoint: Endpoint) -> bool:
         if partial.over:
             return True
         silence = self._seconds(partial.silence) + 1e-9
         if not partial.heard:
-            return silence >= self.endpoint.no_speech
-        return silence >= self.endpoint.needed(self._seconds(partial.num_frames))
+            return silence >= endpoint.no_speech
+        return silence >= endpoint.needed(self._seconds(partial.num_frames))
 
     def _end(self) -> tuple[RecognitionEvent, str]:
         """Return the result of the utterance, and what `unheard_speech` says of it."""
@@ -344,7 +344,7 @@ def alternatives(
     except ArgonautError:  # a lattice without a path, for instance after an unfinished search
         found = []
     if calibrate is not None:
-        found = [[word._replace(confidence=calibrate(word.confidence)) for word in one] for one in found]
+        found = [[word._replace(confidence=calibrate(word.confidence or 0.0)) for word in one] for one in found]
     text = [word.text for word in words]
     others = [one for one in found if [word.text for word in one] != text]
     return [words, *others][: max(count, 1)]

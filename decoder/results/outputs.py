@@ -16,8 +16,9 @@ import numpy as np
 
 from decoder.alignment.aligner import Alignment
 from decoder.graph.compiled_graph import DecodingGraph
-from decoder.search.decoder import Decoder, DecodingResult, SearchOptions
+from decoder.search.decoder import Decoder, DecodingResult
 from decoder.search.lattice import NEW_SENTENCE, WordLattice
+from decoder.search.options import SearchOptions
 from decoder.search.path import model_instances, word_steps
 from decoder.search.search_graph import silence_models
 from readers.common.text import SENT_START
@@ -173,7 +174,8 @@ def _length(start: int, end: int, period: int, until: float) -> float:
 
 def _silence_states(graph: DecodingGraph, options: SearchOptions) -> dict[str, list[str]]:
     """Silence model -> the names of its states in the graph."""
-    silent, found = silence_models(graph, options.silence), {}
+    silent = silence_models(graph, options.silence)
+    found: dict[str, list[str]] = {}
     for state in graph.used_states[silent[graph.state_model[graph.used_states]]].tolist():
         found.setdefault(graph.models[graph.state_model[state]], []).append(graph.states[state])
     return found

@@ -45,7 +45,7 @@ class Reliability(NamedTuple):
 
     confidence: np.ndarray
     correct: np.ndarray
-    count: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # the method of tuples is not used
 
 
 def judge_words(
@@ -72,8 +72,7 @@ def judge_words(
     confidence, correct, utterance = [], [], []
     names = match_names(references, hypotheses)
     for number, (name, found) in enumerate(names.items()):
-        words = [(*fold_words([word], fold, SENTENCE_MARKS), one) for word, one in hypotheses[found]]
-        words = [word for word in words if len(word) == 2]  # those that folding keeps
+        words = [(kept, one) for word, one in hypotheses[found] for kept in fold_words([word], fold, SENTENCE_MARKS)]
         pairs = align(fold_words(references[name], fold, SENTENCE_MARKS), [word for word, _ in words])
         right = [reference == word for reference, word in pairs if word is not None]
         for (_, one), is_right in zip(words, right, strict=True):

@@ -1,8 +1,7 @@
 """The compiled loops of edit_loop."""
 
-from collections.abc import Sequence
-
 import numpy as np
+import numpy.typing as npt
 
 from decoder.scoring.edit_loop import fill_edit_costs, fill_last_edits
 from readers.common.kernels import njit
@@ -12,12 +11,13 @@ _fill_edit_costs = njit(cache=True, nogil=True)(fill_edit_costs)
 
 
 def last_edits(
-    words: Sequence[int], guesses: Sequence[int], substitution: int, deletion: int, insertion: int
+    words: npt.ArrayLike, guesses: npt.ArrayLike, substitution: int, deletion: int, insertion: int
 ) -> np.ndarray:
     """Return the edits (n, m) int8 of `fill_last_edits`."""
+    words, guesses = np.array(words), np.array(guesses)
     edits = np.empty((len(words), len(guesses)), np.int8)
     costs = np.arange(len(guesses) + 1) * insertion
-    _fill_last_edits(np.array(words), np.array(guesses), substitution, deletion, insertion, costs, edits)
+    _fill_last_edits(words, guesses, substitution, deletion, insertion, costs, edits)
     return edits
 
 

@@ -9,6 +9,9 @@ from decoder.scoring.edit_loop import DELETION, INSERTION, PAIR, fill_last_edits
 from readers.errors import FormatError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from readers.common.jobs import Runner
 
 
@@ -119,12 +122,12 @@ class ScoringResult:
     missing: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
 
-    def confusions(self) -> Counter:
+    def confusions(self) -> Counter[tuple[str | None, str | None]]:
         """How often each (reference, hypothesis) pair was aligned, hits included; None as in `alignments`."""
         return Counter(pair for pairs in self.alignments.values() for pair in pairs)
 
 
-class _Alignments(Mapping):
+class _Alignments(Mapping[str, list[tuple[str | None, str | None]]]):
     """Alignments of which only the edits are kept.
 
     words: name -> words of the reference and of the hypothesis; edits: name -> edits of `edits_between`.
@@ -196,7 +199,7 @@ def _pairs(reference: Sequence[str], hypothesis: Sequence[str], edits: bytes) ->
 
 def _last_edits(
     reference: Sequence[str], hypothesis: Sequence[str], penalties: EditPenalties, num_pairs: int
-) -> Sequence:
+) -> "Sequence[Sequence[int]] | npt.NDArray[np.int8]":
     """Return edits[i][j]: the last edit of the cheapest alignment of the first i + 1 and j + 1 words."""
     ids: dict[str, int] = {}
     words, guesses = ([ids.setdefault(word, len(ids)) for word in one] for one in (reference, hypothesis))
@@ -334,7 +337,7 @@ def fold_words(words: Iterable[str], fold: Mapping[str, str | None] | None, igno
     return [word for word in folded if word is not None and word not in ignore]
 
 
-def match_names(references: Mapping, hypotheses: Mapping) -> dict[str, str]:
+def match_names(references: Mapping[str, object], hypotheses: Mapping[str, object]) -> dict[str, str]:
     """reference name -> hypothesis name, equal or with the same last path component if that is unique on each side."""
     found = {name: name for name in references if name in hypotheses}
     if len(found) == len(references):

@@ -7,22 +7,22 @@ from typing import Any
 from decoder.scoring.error_counts import match_names
 from readers.common.text import read_lines
 from readers.errors import ConfigError, FormatError
-from readers.htk.mlf import HEADER, MLF, Label, read_mlf
-from readers.htk.storage.label_fields import is_mlf
+from readers.htk.mlf import MLF, Label, read_mlf
+from readers.htk.storage.label_fields import HEADER, is_mlf
 from readers.results.timed_words import is_ctm, read_ctm
 from readers.results.trn import is_trn, read_named_lines, read_trn
 
 
-def expanded(labels: MLF, others: Mapping[str, Any]) -> Mapping[str, list[Label]]:
+def expanded(labels: Mapping[str, list[Label]], others: Mapping[str, Any]) -> Mapping[str, list[Label]]:
     """Return the labels of an MLF, those of entries with wildcards, `*/one.*.lab`, under the names that they match."""
-    if not labels.patterns:
+    if not isinstance(labels, MLF) or not labels.patterns:
         return labels
     unmatched = others.keys() - set(match_names(labels, others).values())
     entries = {name: labels.lookup(f"/{name}.lab") for name in others if name in unmatched}
     return {**labels, **{name: entry for name, entry in entries.items() if entry is not None}}
 
 
-class MLFWords(Mapping):
+class MLFWords(Mapping[str, list[str]]):
     """The words of each utterance of an MLF, at one level of its labels."""
 
     def __init__(self, labels: Mapping[str, list[Label]], level: int):

@@ -15,11 +15,11 @@ by processes.
 
 import struct
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, overload
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class MappedFormat:
             file.write(np.array(checksums.blocks, "<u4").tobytes())
 
     def read(
-        self, path: str | Path | FilePart, mode: str = "r", verify: bool = True
+        self, path: str | Path | FilePart, mode: Literal["r", "c"] = "r", verify: bool = True
     ) -> tuple[int, dict[str, np.ndarray]]:
         """(the header's number, section -> array), mapped into memory.
 
@@ -142,7 +142,7 @@ def block_checksums(content: np.ndarray) -> np.ndarray:
     """Return the CRC-32 of each block of 4 MiB of bytes, (blocks,) uint32; the last block may be shorter."""
     blocks = [content[begin : begin + BLOCK] for begin in range(0, len(content), BLOCK)]
     if len(blocks) < 2:
-        return np.array([zlib.crc32(block) for block in blocks], np.uint32)
+        return np.array([zlib.crc32(block.data) for block in blocks], np.uint32)
     with ThreadPoolExecutor(min(len(blocks), available_cores())) as threads:
         return np.fromiter(threads.map(zlib.crc32, blocks), np.uint32, len(blocks))
 
@@ -166,7 +166,7 @@ class _Checksums:
             self.position += len(part)
 
 
-def check_lengths(lengths: Mapping[str, int], groups, path: str | Path | FilePart) -> None:
+def check_lengths(lengths: Mapping[str, int], groups: Iterable[Sequence[str]], path: str | Path | FilePart) -> None:
     """Raise FormatError unless the arrays of each group have one length."""
     for group in groups:
         for name in group[1:]:
@@ -177,7 +177,7 @@ def check_lengths(lengths: Mapping[str, int], groups, path: str | Path | FilePar
                 )
 
 
-def pack_names(names: list[str], path: str | Path) -> np.ndarray:
+def pack_names(names: Sequence[str], path: str | Path) -> np.ndarray:
     """The names as UTF-8 text, one per line, (bytes,) u1.  Raises FormatError for a name with a line break."""
     for name in names:
         if "\n" in name:
@@ -211,7 +211,13 @@ class NameList(Sequence[str]):
     def __len__(self) -> int:
         return len(self._ends)
 
-    def __getitem__(self, number):
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[str]: ...
+
+    def __getitem__(self, number: int | slice) -> str | list[str]:
         found = self._known.get(number) if type(number) is int else None
         if found is not None:
             return found
@@ -239,7 +245,7 @@ class NameList(Sequence[str]):
     def __eq__(self, other: object) -> bool:
         return list(self) == list(other) if isinstance(other, (NameList, list)) else NotImplemented
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]  # as the data model wants it
 
     def _find(self, name: str) -> int:
         """Return where the first name that is equal begins, -1 if there is none."""

@@ -126,7 +126,8 @@ def shards_of(utterances: Iterable[AlignedUtterance]) -> Iterator[Shard]:
 
 def collect_shard(shard: Shard, reading: AlignmentReading) -> ShardResult:
     """Read the features of a shard and collect their statistics."""
-    outcomes, by_size = [], {}
+    outcomes: list[Outcome] = []
+    by_size: dict[int, Collected] = {}
     for utterance in shard:
         shape = None
         try:
@@ -173,7 +174,7 @@ class Collection:
         return [self._reason(utterance, outcome) for utterance, outcome in zip(shard, result.outcomes, strict=True)]
 
     def _reason(self, utterance: AlignedUtterance, outcome: Outcome) -> str:
-        if outcome.shape is None:
+        if outcome.shape is None or self.collected is None:
             return outcome.reason
         try:
             self.collected.statistics.require_size(outcome.shape, utterance.path)

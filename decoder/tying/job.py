@@ -105,14 +105,21 @@ def tie(
     ``tie(TieOptions(alignment="states.mlf", features="train.scp", files=files, out="hmms")).num_senones``
     """
     files = options.files
-    inputs = [options.alignment, options.features, options.questions, files.states, files.state_list, files.trees]
+    inputs: list[str | Path | None] = [
+        options.alignment,
+        options.features,
+        options.questions,
+        files.states,
+        files.state_list,
+        files.trees,
+    ]
     for name in RESULTS:
         require_writable(options.out / name, inputs)
     questions = None if options.questions == AUTOMATIC else _read_questions(options.questions)
     states = _States(options)
     alignment = read_mlf(options.alignment)
     collected, lost, report = _collect(options, states, alignment, runner or thread_runner(1), progress)
-    if not report.num_done:
+    if collected is None or not report.num_done:
         report.write(options.out / "report")
         return TieResult(report)
     statistics, transitions = collected.statistics, collected.transitions
@@ -189,8 +196,9 @@ def _collect(
 
     def shards() -> Iterator[Shard]:
         for shard in shards_of(
-            AlignedUtterance(entry.path, entry.start, entry.end, *alignment.entry(entry.key))
+            AlignedUtterance(entry.path, entry.start, entry.end, *found)
             for entry in compress(entries, is_aligned)
+            if (found := alignment.entry(entry.key)) is not None
         ):
             sent.append(shard)
             yield shard
@@ -203,7 +211,7 @@ def _collect(
             report.fail(entry.key, f"no alignment; {alignment.expected_entry(entry.key)}")
         elif reason := next(reasons):
             report.fail(entry.key, reason)
-            lost.add(alignment.entry(entry.key)[1])
+            lost |= {found[1] for found in [alignment.entry(entry.key)] if found is not None}
         else:
             report.done()
         progress(number, len(entries))

@@ -95,7 +95,7 @@ def _classes(phones: Sequence[Sequence[np.ndarray]], floor: np.ndarray) -> Itera
     picks = [np.linspace(0, len(states) - 1, size).round().astype(int) for states in phones]
     sums = np.array([[states[i] for i in pick] for states, pick in zip(phones, picks)])  # (phones, states, 1 + 2 d)
     fits = _fit(sums, floor)
-    clusters = [(i,) for i in range(len(phones))]
+    clusters: list[tuple[int, ...]] = [(i,) for i in range(len(phones))]
     cost = np.full((len(phones), len(phones)), np.inf)
     for i in range(len(phones) - 1):
         cost[i, i + 1 :] = fits[i] + fits[i + 1 :] - _fit(sums[i] + sums[i + 1 :], floor)

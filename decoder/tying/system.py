@@ -24,7 +24,7 @@ from readers.htk.hmm_set import (
 )
 from readers.htk.mlf import Label
 from readers.htk.mmf_writer import write_mmf
-from readers.htk.trees import DecisionTrees, Question, phone_of, write_trees
+from readers.htk.trees import DecisionTree, DecisionTrees, Question, phone_of, write_trees
 from readers.htk.units import TICKS_PER_FRAME
 
 PAUSE_SKIP = 0.5  # P(skip) of a short pause: alignments do not show where it was skipped
@@ -152,7 +152,7 @@ def tie_states(
     for phone in state_map:
         if phone in builder.seen and phone in builder.context_free and phone != pause:
             builder.add_context_free(phone)
-    trees = {}
+    trees: dict[tuple[str, int], DecisionTree] = {}
     for phone in state_map:
         if phone in builder.seen and phone not in builder.context_free:
             trees |= builder.add_triphones(phone, list(questions.values()))
@@ -171,10 +171,19 @@ def tie_states(
 class _SystemBuilder:
     """Collects the models of a tied system."""
 
-    def __init__(self, statistics, transitions, state_map, context_free, options, power):
+    def __init__(
+        self,
+        statistics: Statistics,
+        transitions: TransitionCounts,
+        state_map: Mapping[str, Sequence[str]],
+        context_free: set[str],
+        options: TreeOptions,
+        power: float,
+    ):
         self.statistics, self.transitions, self.state_map = statistics, transitions, state_map
         self.context_free, self.options, self.power = context_free, options, power
-        self.donor, self.names = HmmSet(), {}
+        self.donor = HmmSet()
+        self.names: dict[str, str] = {}
         self.donor.options = HmmOptions((statistics.dim,), statistics.dim, statistics.kind, "NULLD", "DIAGC")
         self.floor = statistics.variance_floor(options.variance_floor)
         self.models: dict[str, list[str]] = {}  # phone -> its models
@@ -195,10 +204,11 @@ class _SystemBuilder:
         states = self._states(names, *self.statistics.select(keys))
         self._add_hmm(phone, states, self._transitions(phone, left_to_right=False))
 
-    def add_triphones(self, phone: str, questions: Sequence[Question]) -> dict:
+    def add_triphones(self, phone: str, questions: Sequence[Question]) -> dict[tuple[str, int], DecisionTree]:
         """Grow the trees of a phone's states, (phone, state) -> Tree, and add its tied states and models."""
         num_states = len(self.state_map[phone])
-        trees, tied = {}, {}
+        trees: dict[tuple[str, int], DecisionTree] = {}
+        tied: dict[str, HmmState] = {}
         for state in range(2, 2 + num_states):
             contexts, source = self._contexts(phone, state)
             count, total, square = self.statistics.select([(model, source) for model in contexts])
@@ -210,8 +220,8 @@ class _SystemBuilder:
             sums = [np.zeros((size, *a.shape[1:])) for a in (count, total, square)]
             for into, a in zip(sums, (count, total, square)):
                 np.add.at(into, leaf_of, a)
-            for macro in self._states([f"{prefix}{i}" for i in range(1, size + 1)], *sums):
-                tied[macro.macro] = macro
+            names = [f"{prefix}{i}" for i in range(1, size + 1)]
+            tied |= zip(names, self._states(names, *sums))
         found = DecisionTrees({question.name: question for question in questions}, trees)
         transitions = self._transitions(phone, left_to_right=True)
         physical: dict[tuple[str, ...], str] = {}
@@ -240,18 +250,19 @@ class _SystemBuilder:
         counts = self.transitions.counts.get(pause)
         stay = PAUSE_STAY if counts is None else counts[1, 1] / max(counts[1].sum(), 1.0)
         transitions = left_to_right([min(stay, LONGEST_STAY)], f"T_{pause}", PAUSE_SKIP)
-        self.donor.macros["t"][transitions.macro] = transitions
+        self.donor.macros["t"][f"T_{pause}"] = transitions
         self._add_hmm(pause, [states[len(states) // 2]], transitions)
 
-    def _states(self, names: Sequence[str], count, total, square) -> list[HmmState]:
+    def _states(self, names: Sequence[str], count: np.ndarray, total: np.ndarray, square: np.ndarray) -> list[HmmState]:
         means, variances = gaussians(count, total, square, self.floor)
         states = [single_gaussian_state(m, v, name) for name, m, v in zip(names, means, variances)]
-        self.donor.macros["s"].update({state.macro: state for state in states})
+        self.donor.macros["s"].update(zip(names, states))
         return states
 
     def _transitions(self, phone: str, left_to_right: bool) -> TransitionMatrix:
-        made = self.transitions.transitions(phone, len(self.state_map[phone]), f"T_{phone}", left_to_right, self.power)
-        self.donor.macros["t"][made.macro] = made
+        name = f"T_{phone}"
+        made = self.transitions.transitions(phone, len(self.state_map[phone]), name, left_to_right, self.power)
+        self.donor.macros["t"][name] = made
         return made
 
     def _add_hmm(self, name: str, states: Sequence[HmmState], transitions: TransitionMatrix) -> None:

@@ -91,7 +91,15 @@ def grow_tree(
 class _Grower:
     """Grows a tree over matrices of the answers and the statistics of all contexts."""
 
-    def __init__(self, answers, count, total, square, floor, options: TreeOptions):
+    def __init__(
+        self,
+        answers: np.ndarray,
+        count: np.ndarray,
+        total: np.ndarray,
+        square: np.ndarray,
+        floor: np.ndarray,
+        options: TreeOptions,
+    ):
         self.answers, self.count, self.total, self.square = answers, count, total, square
         self.floor, self.options = floor, options
         self.leaves: list[_Leaf] = [self.leaf(np.arange(len(count)))]
@@ -132,19 +140,19 @@ class _Grower:
                 return nodes
             above, side = places[best]
             if above >= 0:
-                node = list(nodes[above])
-                node[side] = len(nodes)
-                nodes[above] = tuple(node)
+                question, no, yes = nodes[above]
+                nodes[above] = (question, len(nodes), yes) if side == 1 else (question, no, len(nodes))
             places[best] = (len(nodes), 1)
             places.append((len(nodes), 2))
             nodes.append((leaf.question, ~best, ~len(self.leaves)))
+            assert leaf.yes is not None
             self.leaves[best] = self.leaf(leaf.members[~leaf.yes])
             self.leaves.append(self.leaf(leaf.members[leaf.yes]))
 
     def merged(self) -> np.ndarray:
         """The cluster of each leaf after merging the pairs that cost less than the threshold, the cheapest first."""
         groups = [[i] for i in range(len(self.leaves))]
-        sums = [
+        sums: list[tuple[np.ndarray, ...]] = [
             tuple(a[leaf.members].sum(axis=0) for a in (self.count, self.total, self.square)) for leaf in self.leaves
         ]
         own = [self._fit(*sum_of) for sum_of in sums]
@@ -165,14 +173,21 @@ class _Grower:
             cluster[group] = number
         return cluster
 
-    def _fit(self, count, total, square) -> float:
+    def _fit(self, count: np.ndarray, total: np.ndarray, square: np.ndarray) -> float:
         return float(log_likelihood(np.array([count]), total[None], square[None], self.floor)[0])
 
-    def _cost(self, sums, own, a: int, b: int) -> float:
+    def _cost(self, sums: Sequence[tuple[np.ndarray, ...]], own: Sequence[float], a: int, b: int) -> float:
         return own[a] + own[b] - self._fit(*(x + y for x, y in zip(sums[a], sums[b])))
 
 
-def _named(nodes, cluster, leaves, questions, num_contexts: int, prefix: str) -> tuple[DecisionTree, np.ndarray]:
+def _named(
+    nodes: Sequence[tuple[int, int, int]],
+    cluster: np.ndarray,
+    leaves: Sequence[_Leaf],
+    questions: Sequence[Question],
+    num_contexts: int,
+    prefix: str,
+) -> tuple[DecisionTree, np.ndarray]:
     """The tree with its clusters numbered from the root, "no" before "yes", and each context's leaf."""
     number: dict[int, int] = {}
 

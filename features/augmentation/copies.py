@@ -22,6 +22,7 @@ from features.augmentation.mixing import (
     reverberate,
 )
 from features.augmentation.settings import Augmentation, Copy, Recording
+from readers.arrays import Float32Array
 from readers.audio.audio_file import read_audio
 from readers.audio.resampling import resample
 from readers.errors import FormatError, ShapeError
@@ -29,8 +30,10 @@ from readers.errors import FormatError, ShapeError
 NEED_POWER = ("noise", "foreground", "babble")
 KEPT_FILES = 64  # noises, talkers and responses in memory
 
+Voice = tuple[object, ...]
 
-def load(recording: Recording) -> tuple[np.ndarray, int]:
+
+def load(recording: Recording) -> tuple[Float32Array, int]:
     """Return the samples (N,) float32 of a recording and their rate in Hz.
 
     Raises FormatError if the file cannot be decoded or is shorter than the part, and OSError.
@@ -58,19 +61,19 @@ class CopyMaker:
     def __init__(self, settings: Augmentation):
         self.settings = settings
         self._load = functools.lru_cache(KEPT_FILES)(self._load_at)
-        self._talkers: dict[tuple, list[int]] = {}
+        self._talkers: dict[Voice, list[int]] = {}
         for index, talker in enumerate(settings.talkers):
             for key in _voices(talker):
                 self._talkers.setdefault(key, []).append(index)
 
     @staticmethod
-    def _load_at(recording: Recording, rate: int) -> np.ndarray:
+    def _load_at(recording: Recording, rate: int) -> Float32Array:
         samples, own = load(recording)
         samples = samples if own == rate else resample(samples, own, rate)
         samples.flags.writeable = False  # threads share it
         return samples
 
-    def make(self, copy: Copy, recording: Recording, samples: np.ndarray, rate: int) -> np.ndarray:
+    def make(self, copy: Copy, recording: Recording, samples: Float32Array, rate: int) -> Float32Array:
         """Return one copy of a recording.
 
         Parameters
@@ -103,19 +106,31 @@ class CopyMaker:
             made = made * np.float32(np.exp(rng.uniform(low, high)))
         return limit_peak(made)
 
-    def _speed(self, copy, recording, samples, rate, rng) -> np.ndarray:
+    def _snr(self, rng: np.random.Generator) -> float:
+        low, high = self.settings.snr
+        return rng.uniform(low, high)
+
+    def _speed(
+        self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator
+    ) -> Float32Array:
         return change_speed(samples, copy.speed, rate)
 
-    def _volume(self, copy, recording, samples, rate, rng) -> np.ndarray:
+    def _volume(
+        self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator
+    ) -> Float32Array:
         return np.asarray(samples, np.float32)
 
-    def _noise(self, copy, recording, samples, rate, rng) -> np.ndarray:
+    def _noise(
+        self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator
+    ) -> Float32Array:
         chosen = _pick(self.settings.noises, rng)
         noise = fit_length(self._load(chosen, rate), len(samples), rng)
         with naming(chosen):
-            return add_noise(samples, noise, rng.uniform(*self.settings.snr))
+            return add_noise(samples, noise, self._snr(rng))
 
-    def _foreground(self, copy, recording, samples, rate, rng) -> np.ndarray:
+    def _foreground(
+        self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator
+    ) -> Float32Array:
         made = samples.astype(np.float64)
         pause = round(self.settings.interval * rate)
         begin = int(rng.integers(pause + 1))
@@ -123,13 +138,15 @@ class CopyMaker:
             chosen = _pick(self.settings.foreground, rng)
             noise = self._load(chosen, rate)
             with naming(chosen):
-                scale = noise_scale(samples, noise, rng.uniform(*self.settings.snr))
+                scale = noise_scale(samples, noise, self._snr(rng))
             part = noise[: len(samples) - begin]
             made[begin : begin + len(part)] += scale * part
             begin += len(noise) + pause
         return made.astype(np.float32)
 
-    def _babble(self, copy, recording, samples, rate, rng) -> np.ndarray:
+    def _babble(
+        self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator
+    ) -> Float32Array:
         same = sorted({index for key in _voices(recording) for index in self._talkers.get(key, ())})
         others = len(self.settings.talkers) - len(same)
         fewest, most = self.settings.num_talkers
@@ -145,9 +162,11 @@ class CopyMaker:
         for one, talker in zip(chosen, talkers):
             if not mean_power(talker) > 0:
                 raise ShapeError(f"{one.path}: silent; expected speech to make babble of")
-        return add_noise(samples, babble(talkers, len(samples), rng), rng.uniform(*self.settings.snr))
+        return add_noise(samples, babble(talkers, len(samples), rng), self._snr(rng))
 
-    def _reverb(self, copy, recording, samples, rate, rng) -> np.ndarray:
+    def _reverb(
+        self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator
+    ) -> Float32Array:
         chosen = _pick(self.settings.responses, rng)
         with naming(chosen):
             return reverberate(samples, self._load(chosen, rate))
@@ -172,7 +191,7 @@ def _pick(recordings: tuple[Recording, ...], rng: np.random.Generator) -> Record
     return recordings[int(rng.integers(len(recordings)))]
 
 
-def _voices(recording: Recording) -> Iterator[tuple]:
+def _voices(recording: Recording) -> Iterator[Voice]:
     """Yield keys that recordings with the same voice share: speaker, name, audio."""
     if recording.speaker is not None:
         yield "speaker", recording.speaker

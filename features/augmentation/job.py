@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from features.augmentation.lists import FEATURES, STATES, CopyLists, list_of, read_recordings, sibling
 from features.augmentation.parallel import Made, augment_recordings
@@ -83,13 +84,13 @@ def augment(options: AugmentOptions, *, runner: Runner | None = None, progress: 
     """
     out, channel = options.out, options.audio.channel
     lists = CopyLists(options.source, channel, options.states, options.config)
-    values = {declared.name: getattr(options, declared.name) for declared in CopyOptions.declared()}
+    values: dict[str, Any] = {declared.name: getattr(options, declared.name) for declared in CopyOptions.declared()}
     sources = {
         "noises": options.noise, "foreground": options.foreground, "talkers": options.babble,
         "responses": options.reverb,
     }  # fmt: skip
-    files = {name: read_recordings(source, channel) for name, source in sources.items() if source}
-    settings = Augmentation(**values, **files)
+    values |= {name: read_recordings(source, channel) for name, source in sources.items() if source}
+    settings = Augmentation(**values)
     inputs: list[Path | None] = [options.states, options.config]
     for source in filter(None, (options.source, *sources.values())):
         inputs += [list_of(source), sibling(source, WORDS), sibling(source, SPEAKERS)]

@@ -68,7 +68,7 @@ def stretch_labels(
     begins = np.insert(ends[:-1], 0, 0)
     return [
         Label(int(begin) * period, int(end) * period, labels[index].name, None, _without_scores(labels[index].aux))
-        for index, begin, end in zip(kept, begins, ends)
+        for index, begin, end in zip(kept.tolist(), begins, ends)
     ]
 
 

@@ -124,7 +124,8 @@ class CopyLists:
         write_scp(directory / AUDIO, entries)
         if self.config is not None:
             extension = self.config.base_kind.lower()
-            targets = [directory / "features" / f"{each.name}.{extension}" for each in (*originals, *made)]
+            names = [*(each.name for each in originals), *(each.name for each in made)]
+            targets = [directory / "features" / f"{name}.{extension}" for name in names]
             write_pairs(directory / FEATURES, [(entry.source, target) for entry, target in zip(entries, targets)])
         if self.words is not None:
             write_mlf(directory / WORDS, _entries(self.words, originals, made))
@@ -135,11 +136,13 @@ class CopyLists:
 
     def _alignment(self, made: Made) -> list[Label]:
         """Return the alignment of a copy.  Raises FormatError if the recording has none, or one that does not fit."""
+        assert self.states is not None
         labels = self.states.lookup(made.recording.name)
         if labels is None:
             raise FormatError(f"no alignment; {self.states.expected_entry(made.recording.name)}")
         if made.copy.kind != "speed":
             return labels
+        assert self.config is not None  # AugmentOptions require it
         rate = target_rate(self.config, float(made.rate), str(made.path))
         spectrum = make_plan(self.config, rate).spectrum
         old, new = (spectrum.num_frames(round(count * rate / made.rate)) for count in made.num_samples)

@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from features.augmentation.copies import CopyMaker, load
 from features.augmentation.settings import Augmentation, Copy, Recording
+from readers.arrays import Float32Array
 from readers.audio.audio_file import write_flac
 from readers.audio.header import read_audio_header
 from readers.common.faults import os_reason
@@ -62,7 +62,7 @@ class Outcome:
 def augment_recordings(
     recordings: Sequence[Recording],
     settings: Augmentation,
-    directory: str | os.PathLike,
+    directory: str | Path,
     workers: int | None = None,
     progress: Callable[..., None] | None = None,
     runner: Runner | None = None,
@@ -108,10 +108,10 @@ def augment_recordings(
                 _file(directory, copy, recording).unlink(missing_ok=True)
         with atomic_write(directory / RECORD, "w") as file:
             json.dump(record, file, indent=1)
-    own = thread_runner(workers) if runner is None else None
+    used = runner or thread_runner(workers)
     report, made = RunReport("copies"), []
     try:
-        results = (runner or own).each(make_copies, recordings, plan, settings, directory)
+        results = used.each(make_copies, recordings, plan, settings, directory)
         for number, (recording, outcome) in enumerate(results, 1):
             if isinstance(outcome, ShardLost):
                 outcome = Outcome(losses=[(copy.prefix + recording.name, str(outcome)) for copy in plan])
@@ -124,8 +124,8 @@ def augment_recordings(
             if progress:
                 progress(number, len(recordings))
     finally:
-        if own:
-            own.close()
+        if not runner:
+            used.close()
     return made, report
 
 
@@ -173,7 +173,7 @@ def _copies_of(recording: Recording, plan: list[Copy], maker: CopyMaker, directo
     for copy, path in files.items():
         name, made = copy.prefix + recording.name, None
         try:
-            if path.exists():
+            if samples is None or path.exists():
                 new_length = read_audio_header(path).num_samples
             else:
                 made = maker.make(copy, recording, samples, rate)
@@ -187,13 +187,13 @@ def _copies_of(recording: Recording, plan: list[Copy], maker: CopyMaker, directo
     return outcome
 
 
-def _opened(recording: Recording, needed: bool) -> tuple[np.ndarray | None, int, int]:
+def _opened(recording: Recording, needed: bool) -> tuple[Float32Array | None, int, int]:
     """Return the samples of a recording, None unless they are needed, their number and their rate in Hz."""
     if needed:
         samples, rate = load(recording)
         return samples, len(samples), rate
     header = read_audio_header(recording.path)
-    length = header.num_samples if recording.last is None else recording.last + 1 - recording.first
+    length = header.num_samples if recording.last is None else recording.last + 1 - (recording.first or 0)
     return None, length, header.rate
 
 
@@ -207,7 +207,7 @@ def _file(directory: Path, copy: Copy, recording: Recording) -> Path:
     return directory / "audio" / f"{copy.prefix}{recording.name}.flac"
 
 
-def describe(recordings: Sequence[Recording], settings: Augmentation) -> dict:
+def describe(recordings: Sequence[Recording], settings: Augmentation) -> dict[str, Any]:
     """Return what determines the copies: the settings, and a digest of the files with their sizes and times."""
     values = asdict(settings)
     lists = {"recordings": [asdict(one) for one in recordings]}
@@ -226,7 +226,7 @@ def describe(recordings: Sequence[Recording], settings: Augmentation) -> dict:
     return json.loads(json.dumps({"settings": values, "files": counts, "digest": digest}))
 
 
-def _is_recorded(path: Path, record: dict) -> bool:
+def _is_recorded(path: Path, record: dict[str, Any]) -> bool:
     """Whether an earlier run has left this record."""
     try:
         return json.loads(path.read_text(encoding="utf-8")) == record

@@ -36,7 +36,7 @@ Rates = dict[Path, set[float]]  # sample rates in Hz, by the side file of the fe
 
 
 def extract_files(
-    pairs: Iterable[Sequence],
+    pairs: Iterable[Sequence[str | Path]],
     config: FeatureConfig,
     workers: int | None = None,
     progress: Callable[..., None] | None = None,
@@ -90,10 +90,10 @@ def extract_files(
     rates: Rates = {}
     irregular: dict[tuple[str, str], None] = {}  # files and notes, in order
     side_files = SideFileWriter((target for _, target in usable(pairs, unusable)), config)
-    own = None if runner else own_runner(workers, total - finished, log)
+    used = runner or own_runner(workers, total - finished, log)
     try:
         todo = usable(pairs, unusable)
-        found = (runner or own).each(copy_files, todo, config, seconds=seconds_of, total=total - finished)
+        found = used.each(copy_files, todo, config, seconds=seconds_of, total=total - finished)
         with contextlib.closing(found) as outcomes:
             for (source, target), outcome in outcomes:
                 if isinstance(outcome, str):
@@ -108,13 +108,13 @@ def extract_files(
                 if progress:
                     progress(finished, total)
     finally:
-        if own:
-            own.close()
+        if not runner:
+            used.close()
         side_files.finish(rates)
-    for path, found in rates.items():
-        if len(found) > 1 and config.high_frequency < 0:
+    for path, heard in rates.items():
+        if len(heard) > 1 and config.high_frequency < 0:
             report.remarks[str(path.parent)] = (
-                f"audio of {' and '.join(f'{rate:g}' for rate in sorted(found))} Hz; expected one sample rate or "
+                f"audio of {' and '.join(f'{rate:g}' for rate in sorted(heard))} Hz; expected one sample rate or "
                 "HIFREQ, because without it the filters reach up to half of each rate"
             )
     for path in side_files.left_out:
@@ -207,7 +207,7 @@ def copy_file(source: str, target: str, config: FeatureConfig) -> tuple[float, l
     return sample_rate, notes
 
 
-def unusable_pairs(pairs: Sequence[Sequence]) -> dict[int, Loss]:
+def unusable_pairs(pairs: Sequence[Sequence[str | Path]]) -> dict[int, Loss]:
     """Return the losses, by index, of pairs whose target is the target of an earlier pair, or the source itself."""
     doubtful = several(hashes_of(target for _, target in usable(pairs, ())))
     owner: dict[str, str] = {}  # of targets that may be repeated
@@ -222,7 +222,7 @@ def unusable_pairs(pairs: Sequence[Sequence]) -> dict[int, Loss]:
     return losses
 
 
-def usable(pairs: Sequence[Sequence], unusable: Container[int]) -> Iterator[Pair]:
+def usable(pairs: Sequence[Sequence[str | Path]], unusable: Container[int]) -> Iterator[Pair]:
     """Yield the pairs, as text, whose indices are not in `unusable`."""
     return ((str(source), str(target)) for i, (source, target) in enumerate(pairs) if i not in unusable)
 

@@ -130,15 +130,15 @@ def hcopy(
     if options.scp:
         require_writable(options.scp)
         _refuse_equal_names(options, pairs)
-    own = None if runner else own_runner(None, len(pairs), log)
+    used = runner or own_runner(None, len(pairs), log)
     try:
         if mean_path:
-            mean, report = _write_speech_mean(options, [source for source, _ in pairs], runner or own, progress)
+            mean, report = _write_speech_mean(options, mean_path, [source for source, _ in pairs], used, progress)
         else:
-            mean, report = (), extract_files(pairs, config, progress=progress, runner=runner or own)
+            mean, report = (), extract_files(pairs, config, progress=progress, runner=used)
     finally:
-        if own:
-            own.close()
+        if not runner:
+            used.close()
     if options.scp:
         lost = {name for name, _, _ in report.lost}
         targets = (Path(target) for source, target in pairs if source not in lost)
@@ -148,7 +148,7 @@ def hcopy(
 
 
 def _write_speech_mean(
-    options: HcopyOptions, sources: Sequence[str], runner: Runner, progress: Progress
+    options: HcopyOptions, path: Path, sources: Sequence[str], runner: Runner, progress: Progress
 ) -> tuple[tuple[float, ...], RunReport]:
     """Write the configuration with the mean of the speech in audio files; return the mean and their report."""
     try:
@@ -158,7 +158,7 @@ def _write_speech_mean(
     earlier = re.compile(rf"\s*(\w+\s*:)?\s*SPEECHMEAN\s*=|{re.escape(MEAN_OF)}", re.IGNORECASE)
     lines = [line for line in read_lines(options.config) if not earlier.match(line)]
     mean = " ".join(f"{value:g}" for value in with_mean.speech_mean)
-    write_lines(options.speech_mean, [*lines, MEAN_OF, f"SPEECHMEAN = {mean}"])
+    write_lines(path, [*lines, MEAN_OF, f"SPEECHMEAN = {mean}"])
     return with_mean.speech_mean, report
 
 

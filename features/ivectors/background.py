@@ -60,7 +60,7 @@ def pieces(frames: np.ndarray) -> Iterator[np.ndarray]:
 
 def mixture_arrays(background: Background) -> dict[str, np.ndarray]:
     """Return the arrays of the mixtures by their names in files."""
-    found = {}
+    found: dict[str, np.ndarray] = {}
     for name, mixture in (("diagonal", background.diagonal), ("full", background.full)):
         if mixture is not None:
             found |= {f"{name}.{field.name}": getattr(mixture, field.name) for field in fields(mixture)}
@@ -87,7 +87,7 @@ def background_of(arrays: dict[str, np.ndarray], window: int, prior: int) -> Bac
     return Background(SlidingMean(array(arrays, "mean", shape[1:]), window, prior), diagonal, full)
 
 
-def array(arrays: dict[str, np.ndarray], name: str, shape: tuple) -> np.ndarray:
+def array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     """Return a float64 array in C order.  Raises ModelError for another shape (None: any) and infinite values."""
     found = arrays[name]
     fits = found.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, found.shape))
@@ -98,7 +98,7 @@ def array(arrays: dict[str, np.ndarray], name: str, shape: tuple) -> np.ndarray:
     return np.ascontiguousarray(found, np.float64)
 
 
-def covariance_array(arrays: dict[str, np.ndarray], name: str, shape: tuple) -> np.ndarray:
+def covariance_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     """Return covariances (C, d, d).  Raises ModelError unless they are positive definite."""
     found = array(arrays, name, (shape[0], shape[1], shape[1]))
     try:
@@ -108,7 +108,7 @@ def covariance_array(arrays: dict[str, np.ndarray], name: str, shape: tuple) -> 
     return found
 
 
-def _weights(arrays: dict[str, np.ndarray], name: str, shape: tuple) -> np.ndarray:
+def _weights(arrays: dict[str, np.ndarray], name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     found = array(arrays, name, shape[:1])
     if found.min() < 0 or abs(found.sum() - 1) > 1e-6:
         raise ModelError(f"array {name!r} with weights whose sum is {found.sum():g}")

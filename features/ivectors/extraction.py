@@ -22,7 +22,7 @@ class Extracted(NamedTuple):
 
     name: str
     path: str = ""
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # the method of tuples is not used
     reason: str = ""
 
 

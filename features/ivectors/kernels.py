@@ -7,11 +7,12 @@ import math
 
 import numpy as np
 
+from readers.arrays import Float64Array, Int32Array
 from readers.common.kernels import njit
 
 
 @njit(cache=True, nogil=True)
-def select_best(scores, count):
+def select_best(scores: Float64Array, count: int) -> tuple[Int32Array, Float64Array]:
     """The `count` greatest scores of each frame, in descending order; the first of equal ones.
 
     scores (T, C) f8.  Returns (index (T, count) i4, best (T, count) f8).
@@ -35,7 +36,9 @@ def select_best(scores, count):
 
 
 @njit(cache=True, nogil=True)
-def full_scores(frames, index, constant, means, factors):
+def full_scores(
+    frames: Float64Array, index: Int32Array, constant: Float64Array, means: Float64Array, factors: Float64Array
+) -> Float64Array:
     """Log-likelihoods (T, n) f8 of selected Gaussians with full covariances, with their weights.
 
     frames (T, d) f8; index (T, n) i4; constant (C,) f8: logarithm of the weight and of the Gaussian's factor;
@@ -60,7 +63,7 @@ def full_scores(frames, index, constant, means, factors):
 
 
 @njit(cache=True, nogil=True)
-def posteriors(scores, least):
+def posteriors(scores: Float64Array, least: float) -> tuple[Float64Array, float]:
     """Posterior probabilities of the Gaussians of each frame, and the sum of the frames' log-likelihoods.
 
     scores (T, n) f8.  Probabilities below `least` are set to 0, except the greatest, and the others sum to 1.
@@ -88,7 +91,9 @@ def posteriors(scores, least):
 
 
 @njit(cache=True, nogil=True)
-def add_first_order(frames, index, weights, occupancy, total):
+def add_first_order(
+    frames: Float64Array, index: Int32Array, weights: Float64Array, occupancy: Float64Array, total: Float64Array
+) -> None:
     """Add posterior-weighted frames to sums of Gaussians: occupancy (C,) f8, total (C, d) f8.
 
     frames (T, d) f8; index (T, n) i4; weights (T, n) f8.
@@ -105,7 +110,7 @@ def add_first_order(frames, index, weights, occupancy, total):
 
 
 @njit(cache=True, nogil=True)
-def add_second_order(frames, index, weights, square):
+def add_second_order(frames: Float64Array, index: Int32Array, weights: Float64Array, square: Float64Array) -> None:
     """Add posterior-weighted products of the values of frames to the lower triangles of square (C, d, d) f8."""
     for t in range(index.shape[0]):
         for k in range(index.shape[1]):
@@ -120,7 +125,15 @@ def add_second_order(frames, index, weights, square):
 
 
 @njit(cache=True, nogil=True)
-def add_terms(frames, index, weights, projections, quadratics, linear, quadratic):
+def add_terms(
+    frames: Float64Array,
+    index: Int32Array,
+    weights: Float64Array,
+    projections: Float64Array,
+    quadratics: Float64Array,
+    linear: Float64Array,
+    quadratic: Float64Array,
+) -> float:
     """Add what frames contribute to the linear and quadratic term of an i-vector's log-likelihood.
 
     frames (T, d) f8; projections (C, d, D) f8; quadratics (C, Q) f8; linear (D,) f8; quadratic (Q,) f8: the lower

@@ -200,9 +200,9 @@ class IvectorModel:
             options = metadata["options"]
             if not isinstance(options, dict) or options.keys() != {field.name for field in fields(IvectorOptions)}:
                 raise ModelError(f"options {str(options)[:60]!r}")
-            for name in ("select", "period"):
-                whole(options[name], name)
-            options = IvectorOptions(**{name: number(value, name) for name, value in options.items()})
+            for name, value in options.items():
+                (whole if name in ("select", "period") else number)(value, name)
+            options = IvectorOptions(**options)
             record = FeatureRecord.parse(metadata["features"], "features")
             window = whole(metadata["window"], "window", 1)
             prior = whole(metadata["prior_frames"], "prior_frames")
@@ -223,5 +223,5 @@ def _checksum(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> str:
     found = zlib.crc32(json.dumps(metadata, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
-        found = zlib.crc32(array, zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), found))
+        found = zlib.crc32(array.data, zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), found))
     return f"{found:08x}"

@@ -71,7 +71,7 @@ class Training:
     floor: np.ndarray | None = None
     occupancy: np.ndarray | None = None
     square: np.ndarray | None = None
-    history: tuple[dict, ...] = ()
+    history: tuple[dict[str, Any], ...] = ()
 
 
 class IvectorTraining:
@@ -114,8 +114,10 @@ class IvectorTraining:
 
     @cached_property
     def _gaussian(self) -> tuple[np.ndarray, np.ndarray]:
-        mean = sum(one.total for one in self.used) / self.frames
-        variance = sum(one.square for one in self.used) / self.frames - mean**2
+        totals = (one.total for one in self.used if one.total is not None)
+        squares = (one.square for one in self.used if one.square is not None)
+        mean = sum(totals, np.zeros(1)) / self.frames
+        variance = sum(squares, np.zeros(1)) / self.frames - mean**2
         return mean, np.maximum(variance, 1e-10 * np.maximum(mean**2, 1.0))
 
     def next_pass(self, training: Training, progress: Progress | None = None) -> Training:
@@ -149,6 +151,7 @@ class IvectorTraining:
 
     def _full(self, training: Training, progress: Progress | None) -> tuple[Training, float, float]:
         old = training.background
+        assert old.full is not None
         arguments = (old.mean, old.diagonal, old.full, FULL_SELECT, self.stride)
         sums: MixtureSums = self._sums(shards.full_sums, progress, *arguments)
         background = replace(old, full=old.full.estimate(sums, self._floor))
@@ -162,11 +165,15 @@ class IvectorTraining:
         return new, sums.log_likelihood, sums.frames
 
     def _extractor(self, training: Training, progress: Progress | None) -> tuple[Training, float, float]:
-        old = training.extractor
+        old, occupancy, square, floor = training.extractor, training.occupancy, training.square, training.floor
+        assert old is not None
+        assert occupancy is not None
+        assert square is not None
+        assert floor is not None
         sums: ExtractorSums = self._sums(shards.unit_sums, progress, training.background, self.options.ivector, old)
-        likelihood = sums.log_likelihood + old.square_likelihood(training.occupancy, training.square)
-        extractor = old.estimate(sums, training.square, training.floor)
-        return replace(training, extractor=extractor), likelihood, float(training.occupancy.sum())
+        likelihood = sums.log_likelihood + old.square_likelihood(occupancy, square)
+        extractor = old.estimate(sums, square, floor)
+        return replace(training, extractor=extractor), likelihood, float(occupancy.sum())
 
     def _sums(self, function: Callable[..., Any], progress: Progress | None, *arguments: Any) -> Any:
         sums, done = None, 0
@@ -182,6 +189,7 @@ class IvectorTraining:
 
     def model(self, training: Training, record: FeatureRecord) -> IvectorModel:
         """The model of a finished training.  record: how the features were computed."""
+        assert training.extractor is not None
         return IvectorModel(training.background, training.extractor, self.options.ivector, record)
 
     @cached_property
@@ -260,7 +268,7 @@ class IvectorTraining:
 def _usable(surveyed: Sequence[Surveyed], report: RunReport) -> tuple[list[Surveyed], tuple[str, int, int]]:
     """Return the utterances with features of the most frequent form, and this form; the others go to the report."""
     forms = Counter(one.form for one in surveyed if not one.reason)
-    most = max(forms, key=forms.get, default=("", 0, 0))
+    most = max(forms, key=forms.__getitem__, default=("", 0, 0))
     used = []
     for one in surveyed:
         if one.reason:

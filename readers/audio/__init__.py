@@ -8,7 +8,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "audio_file": ["read_audio", "write_sphere"],
+        "audio_file": ["read_audio"],
         "audio_stream": ["AudioStream", "open_audio"],
         "header": ["AudioHeader", "read_audio_header"],
         "options": ["AudioFileOptions", "ChannelOptions"],

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from readers.audio.audio_file import MIX
+from readers.audio.audio_file import MIX, Channel
 from readers.audio.raw import ENCODINGS, MAX_CHANNELS, PCM_16, RawFormat
 from readers.common.text import is_count
 from readers.config.options import Options, option
@@ -17,7 +17,7 @@ def is_channel(channel: int | str) -> bool:
 class ChannelOptions(Options):
     """Which channel of audio files is read."""
 
-    channel: str | int | None = option(
+    channel: Channel = option(
         None, "channel of audio with several, counted from 0, or mix, the mean of all", check=is_channel,
         expected=f"a number from 0, or {MIX}", metavar="N",
     )  # fmt: skip

@@ -1,7 +1,5 @@
 """Recognise audio files by their first bytes, for the readers of audio and for the messages of all others."""
 
-from pathlib import Path
-
 from readers.errors import FormatError
 
 HEAD_SIZE = 8192  # bytes that `audio_format` needs: two MPEG frames
@@ -55,7 +53,7 @@ def audio_format(head: bytes) -> str | None:
     return MP3 if first_mpeg_frame(head[:HEAD_SIZE]) >= 0 else None
 
 
-def refuse_audio(head: bytes, path: str | Path, expected: str) -> None:
+def refuse_audio(head: bytes, path: object, expected: str) -> None:
     """Raise FormatError if a file that begins with `head` is audio, where `expected` describes another kind of file."""
     form = audio_format(head)
     if form:

@@ -109,7 +109,7 @@ def canonical(text: str) -> str:
     return _INVISIBLE_AT_ENDS.sub("", text) if any(character in text for character in INVISIBLE) else text
 
 
-def read_text(path: str | Path, exact: bool = False) -> str:
+def read_text(path: str | Path | FilePart, exact: bool = False) -> str:
     r"""Read the text of a plain or gzip file, in UTF-8, or in UTF-16 with a byte order mark.
 
     Parameters
@@ -132,7 +132,7 @@ def read_text(path: str | Path, exact: bool = False) -> str:
     return decode_text(read_bytes(path), path, exact=exact)
 
 
-def decode_text(raw: bytes, path: str | Path, lines_before: int = 0, exact: bool = False) -> str:
+def decode_text(raw: bytes, path: str | Path | FilePart, lines_before: int = 0, exact: bool = False) -> str:
     """Decode the bytes of a file like `read_text`; lines_before: lines of the file before these bytes."""
     try:
         text = _decode_utf16(raw, path) if raw.startswith(UTF16_MARKS) else raw.decode("utf-8-sig")
@@ -154,7 +154,7 @@ def decode_text(raw: bytes, path: str | Path, lines_before: int = 0, exact: bool
     return text if exact else canonical(text)
 
 
-def _decode_utf16(raw: bytes, path: str | Path) -> str:
+def _decode_utf16(raw: bytes, path: str | Path | FilePart) -> str:
     try:
         return raw.decode("utf-16")
     except UnicodeDecodeError as fault:
@@ -162,7 +162,7 @@ def _decode_utf16(raw: bytes, path: str | Path) -> str:
         raise FormatError(f"{path}: damaged UTF-16 ({fault.reason}); expected text") from fault
 
 
-def read_text_bytes(path: str | Path, exact: bool = False) -> bytes:
+def read_text_bytes(path: str | Path | FilePart, exact: bool = False) -> bytes:
     r"""Read a plain or gzip text file like `read_text`, as UTF-8: text of one byte per character takes no more."""
     raw = read_bytes(path)
     if raw.isascii() and b"\0" not in raw and b"\r" not in raw:
@@ -170,7 +170,7 @@ def read_text_bytes(path: str | Path, exact: bool = False) -> bytes:
     return decode_text(raw, path, exact=exact).encode()
 
 
-def read_lines(path: str | Path, exact: bool = False) -> list[str]:
+def read_lines(path: str | Path | FilePart, exact: bool = False) -> list[str]:
     """Read the lines of a plain or gzip text file.
 
     Parameters
@@ -193,7 +193,7 @@ def read_lines(path: str | Path, exact: bool = False) -> list[str]:
     return decode_lines(read_bytes(path), path, exact)
 
 
-def decode_lines(raw: bytes, path: str | Path, exact: bool = False) -> list[str]:
+def decode_lines(raw: bytes, path: str | Path | FilePart, exact: bool = False) -> list[str]:
     """Split the bytes of a file into lines like `read_lines`."""
     lines = decode_text(raw, path, exact=exact).split("\n")
     if lines and not lines[-1]:

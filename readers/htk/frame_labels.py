@@ -3,7 +3,7 @@
 Source: CNTK book 3.4.2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ MAX_FRAMES = 2**25  # per utterance (93 hours); protects the memory from a damag
 
 
 def frame_labels(
-    labels: list[Label], state_ids: dict[str, int] | None, where: str, frame_period: int = TICKS_PER_FRAME
+    labels: Sequence[Label], state_ids: Mapping[str, int] | None, where: str, frame_period: int = TICKS_PER_FRAME
 ) -> npt.NDArray[np.int32]:
     """Return the class of every frame, (T,) int32, for labels that cover the utterance from its first frame without
     gaps.
@@ -75,7 +75,7 @@ def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_
     return bounds
 
 
-def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) -> npt.NDArray[np.int32]:
+def _classes(labels: Sequence[Label], state_ids: Mapping[str, int] | None, where: str) -> npt.NDArray[np.int32]:
     if state_ids is None:
         scores = [label.score for label in labels]
         for label in labels:

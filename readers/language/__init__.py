@@ -11,7 +11,6 @@ __all__, __getattr__ = face(
         "arpa": ["Arpa", "ArpaOrder", "read_arpa", "write_arpa"],
         "att": ["Acceptor", "read_acceptor", "write_acceptor"],
         "cmudict": ["CmuEntry", "read_cmudict"],
-        "hotwords": ["read_hotwords"],
         "labelled_text": ["read_columns", "read_parallel"],
         "vocabulary": ["VocabularyWord", "read_vocabulary", "write_vocabulary"],
         "vocabulary_record": ["VocabularyRecord"],

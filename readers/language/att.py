@@ -295,31 +295,3 @@ def write_acceptor(path: str | Path, acceptor: Acceptor, digits: int = 9) -> Non
     data = "".join(lines).encode()
     with atomic_write(path) as file:
         file.write(gzip.compress(data, 6, mtime=0) if os.fspath(path).endswith(".gz") else data)
-
-
-def read_symbols(path: str | Path) -> list[str]:
-    """Return the names of an OpenFst symbol table (`name id` lines with ids 0, 1, 2, ... in any order), sorted by id.
-
-    Raises FormatError, with file and line, for a malformed line, a repeated name or id, and gaps between ids.
-    """
-    names: dict[int, str] = {}
-    seen: set[str] = set()
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if not fields:
-            continue
-        if len(fields) != 2 or not is_count(fields[1]):
-            raise FormatError(f"{path}:{number}: {line.strip()!r}; expected name id")
-        if int(fields[1]) in names or fields[0] in seen:
-            raise FormatError(f"{path}:{number}: {line.strip()!r} repeats a name or an id; expected each once")
-        names[int(fields[1])] = fields[0]
-        seen.add(fields[0])
-    if sorted(names) != list(range(len(names))) or not names:
-        raise FormatError(f"{path}: {len(names)} symbols with gaps in their ids; expected 0, 1, 2, ...")
-    return [names[i] for i in range(len(names))]
-
-
-def write_symbols(path: str | Path, symbols: list[str]) -> None:
-    """Write names as an OpenFst symbol table; their index is the id."""
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{name}\t{i}\n" for i, name in enumerate(symbols))

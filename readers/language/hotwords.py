@@ -15,7 +15,7 @@ from readers.errors import FormatError
 MAX_SCORE = 1000.0
 
 
-def read_hotwords(path: str | Path, score: float) -> dict[str, float]:
+def read_hotword_lines(path: str | Path, score: float) -> dict[str, tuple[float, int]]:
     """Read a list of hotwords.
 
     Parameters
@@ -27,8 +27,8 @@ def read_hotwords(path: str | Path, score: float) -> dict[str, float]:
 
     Returns
     -------
-    dict of str to float
-        Phrase, with one blank between its words -> score, in file order.
+    dict of str to (float, int)
+        Phrase, with one blank between its words -> score and number of its first line, in file order.
 
     Raises
     ------
@@ -36,11 +36,6 @@ def read_hotwords(path: str | Path, score: float) -> dict[str, float]:
         With file and line, for a score that is no number from -1000 to 1000, a line without words, and a phrase with
         two scores.
     """
-    return {phrase: own for phrase, (own, _) in read_hotword_lines(path, score).items()}
-
-
-def read_hotword_lines(path: str | Path, score: float) -> dict[str, tuple[float, int]]:
-    """Read a list of hotwords like `read_hotwords`; return phrase -> (score, number of its first line)."""
     hotwords: dict[str, tuple[float, int]] = {}
     for number, line in enumerate(read_lines(path), 1):
         words = line.split()

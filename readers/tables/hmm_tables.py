@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TypeVar
 
+from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
 from readers.common.text import is_count, is_number, read_lines
 from readers.errors import FormatError
@@ -46,7 +47,7 @@ def is_bracketed(label: str) -> bool:
     return len(label) > 2 and label[0] == "[" and label[-1] == "]"
 
 
-def read_state_map(path: str | Path) -> dict[str, tuple[str, ...]]:
+def read_state_map(path: str | Path | FilePart) -> dict[str, tuple[str, ...]]:
     """Read a model state map.
 
     Parameters
@@ -95,7 +96,7 @@ def write_state_map(path: str | Path, models: Mapping[str, Sequence[str]]) -> No
     _write(path, ([name, *states] for name, states in models.items()))
 
 
-def read_transitions(path: str | Path) -> dict[str, tuple[float, float]]:
+def read_transitions(path: str | Path | FilePart) -> dict[str, tuple[float, float]]:
     """Read transition probabilities.
 
     Parameters
@@ -224,7 +225,7 @@ def write_lookahead(path: str | Path, scores: Mapping[str, float]) -> None:
     _write(path, ([word, f"{score:.9g}"] for word, score in scores.items()))
 
 
-def read_topology(path: str | Path) -> dict[str, tuple[tuple[int, int, float], ...]]:
+def read_topology(path: str | Path | FilePart) -> dict[str, tuple[tuple[int, int, float], ...]]:
     """Read the transitions of models that are not left to right.
 
     Parameters
@@ -271,7 +272,7 @@ def write_topology(path: str | Path, topology: Mapping[str, Sequence[tuple[int, 
     _write(path, ([model, str(a), str(b), f"{ln:.9g}"] for model, ways in topology.items() for a, b, ln in ways))
 
 
-def read_tied_states(path: str | Path) -> dict[str, str]:
+def read_tied_states(path: str | Path | FilePart) -> dict[str, str]:
     """Read the senones of tied states.
 
     Parameters
@@ -332,7 +333,7 @@ def write_silence(path: str | Path, model: str, topology: str) -> None:
     _write(path, [[model, topology]])
 
 
-def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: str | Path | FilePart) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, fields) of every line that is not blank."""
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
@@ -340,7 +341,7 @@ def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
             yield number, fields
 
 
-def _number(text: str, path: str | Path, number: int) -> float:
+def _number(text: str, path: str | Path | FilePart, number: int) -> float:
     if text.lower() in ("-inf", "-infinity"):
         return -math.inf
     if not is_number(text) or abs(float(text)) > MOST:
@@ -348,12 +349,12 @@ def _number(text: str, path: str | Path, number: int) -> float:
     return float(text)
 
 
-def _refuse_second(table: Mapping[str, object], name: str, path: str | Path, number: int) -> None:
+def _refuse_second(table: Mapping[str, object], name: str, path: str | Path | FilePart, number: int) -> None:
     if name in table:
         raise FormatError(f"{path}:{number}: {name!r} is repeated; expected each name once")
 
 
-def _not_empty(table: Table, path: str | Path, form: str) -> Table:
+def _not_empty(table: Table, path: str | Path | FilePart, form: str) -> Table:
     if not table:
         raise FormatError(f"{path}: no entries; expected lines of the form: {form}")
     return table

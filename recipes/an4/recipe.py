@@ -119,26 +119,6 @@ class Recipe:
     def sets(self):
         return find_sets(self.data)
 
-    def variants(self, arguments: argparse.Namespace):
-        """Return the example setups of the book on this corpus; the second task is speaker identification."""
-        from recipes.an4.grid import VARIANTS_GRID
-        from recipes.variants.lists import Item
-        from recipes.variants.run import Decoding, Task, Variants
-
-        task = Task(
-            config=CONFIG / "variants.cntk",
-            sets=lambda: {name: [Item(u.name, u.audio, u.speaker) for u in us] for name, us in self.sets.items()},
-            states=self.out / "labels" / "states.list",
-            decoding={
-                name: Decoding(self.out / "graph" / lm, self.lm_file(lm), self.out / "labels" / f"{name}.words.mlf")
-                for name, lm in (("dev", "tune-trained"), ("test", "trained"))
-            },
-            grid=VARIANTS_GRID,
-            unit="WER",
-            data_stage="lists",
-        )
-        return Variants.from_arguments(task, arguments, self.workers, [f"NumStates={self.num_states}", *self.overrides])
-
     def lists(self) -> int:
         from readers.htk.scp import write_pairs
         from recipes.an4 import prepare

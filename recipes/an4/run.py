@@ -11,10 +11,6 @@ on the test set, with the flat unigram of the corpus and with a language model t
 adds a bidirectional LSTM on top of the DNN (which is trained first if it does not exist) and decodes with the same
 graphs; `--network blstm` trains one directly on the features.
 
-  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --variants all
-trains the eight example setups of the CNTK book instead and ends with their frame and word error rates.
-`--variants recurrent` trains an LSTM, an LSTM with projection and a bidirectional one on the same features.
-
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --system smbr
 trains the tied triphones of recipe lvcsr further with sMBR, and for comparison with cross entropy, and ends with the
 word error rates of all three; `--system mmi` with MMI.  `--system ivector` trains a network on tied triphones with an
@@ -24,10 +20,8 @@ i-vector of each utterance as a second input.  `--system lfmmi` trains a TDNN-F 
 
 import argparse
 
-from readers.errors import ConfigError
 from recipes.an4.recipe import NETWORKS, Recipe
-from recipes.stages import run_recipe, run_stages
-from recipes.variants.arguments import add_variants_argument
+from recipes.stages import run_recipe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,19 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
         help="setting of the training to replace, such as AN4_Train=[SGD=[maxEpochs=4]] (repeatable)",
     )  # fmt: skip
-    add_variants_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.variants and arguments.network != "dnn":
-        raise ConfigError(f"command line: --network {arguments.network} and --variants; expected only one of them")
     if arguments.system is not None:
         from recipes.an4 import systems
 
         return systems.run(arguments)
-    recipe = Recipe(arguments)
-    if arguments.variants:
-        variants = recipe.variants(arguments)
-        shared = [stage for stage in recipe.stages() if stage.name in ("lists", "lm", "graph")]
-        return run_stages([*shared, *variants.stages()], recipe.out, arguments.first, arguments.last, variants.closing)
-    return run_recipe(recipe, arguments)
+    return run_recipe(Recipe(arguments), arguments)

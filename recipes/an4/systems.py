@@ -25,8 +25,8 @@ SYSTEMS = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.variants or arguments.network != "dnn":
-        raise ConfigError(f"command line: --system {arguments.system} with --network or --variants; expected it alone")
+    if arguments.network != "dnn":
+        raise ConfigError(f"command line: --system {arguments.system} with --network; expected it alone")
     if arguments.system in lattice_free.NAMES:
         return lattice_free.run(arguments)
     given = argparse.Namespace(**vars(arguments) | TYING)

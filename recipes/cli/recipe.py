@@ -17,11 +17,14 @@ import contextlib
 import importlib
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from readers.common.environment import using_cores
 from readers.common.files import held, holder, require_writable
 from readers.errors import ConfigError
+from recipes.cli.parser import Parser, moved_text
 
 RECIPES = {
     "simple2d": "demo of CNTK book 1.2: two classes of points in the plane",
@@ -29,11 +32,16 @@ RECIPES = {
     "lvcsr": "cross-word triphones on AN4: states tied by decision trees, compared with monophones",
     "own": "your own corpus: from recordings, transcripts and a dictionary to a recogniser",
     "timit": "TIMIT phone recognition; without --data, phones and words of a synthesised corpus with its layout",
-    "natural_gradient": "natural gradient compared with plain SGD, with 1 to 16 jobs, on AN4 or TIMIT",
-    "stress": "a large-vocabulary task for the decoder: 60,000 words, simulated speech; needs no corpus",
     "language_model": "RNN and LSTM language models (CNTK book 7.2, 7.3), on a generated text or your own",
     "reversal": "encoder and decoder that reverse strings of digits; with --data, other pairs of sequences",
     "understanding": "slot tagging of flight queries with an LSTM; without --data, on queries from a grammar",
+}
+
+# Experiments, which are not installed -> how a checkout runs them
+MOVED = {
+    "natural_gradient": "python -m benchmarks.natural_gradient",
+    "stress": "python -m benchmarks.stress",
+    "variants": "python -m benchmarks.variants",
 }
 
 LIST = "list"
@@ -52,10 +60,11 @@ class ShowConfig(argparse.Action):
         parser.exit(0)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
+    parser.moved = MOVED
     parser.add_argument(
-        "--show-config", action=ShowConfig, choices=(*RECIPES, "variants"), metavar="RECIPE",
-        help="print the paths of a recipe's configuration files (variants: those of --variants of an4 and timit)",
+        "--show-config", action=ShowConfig, choices=tuple(RECIPES), metavar="RECIPE",
+        help="print the paths of a recipe's configuration files",
     )  # fmt: skip
     recipes = parser.add_subparsers(dest="recipe", metavar="RECIPE", required=True)
     listing = recipes.add_parser(LIST, help="print the names of the recipes")
@@ -65,15 +74,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         recipe_parser = recipes.add_parser(
             name, help=text, description=recipe.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        recipe_parser.add_argument("--data", type=Path, metavar="DIR", help="directory of the corpus")
-        recipe_parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="directory for all results")
-        recipe_parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (default 0)")
-        recipe_parser.add_argument("--workers", type=int, metavar="N", help="number of cores to use (default: all)")
-        recipe_parser.add_argument(
-            "--from", dest="first", metavar="STAGE", help="run this stage and those after it again"
-        )
-        recipe_parser.add_argument("--to", dest="last", metavar="STAGE", help="stop after this stage")
+        add_shared_arguments(recipe_parser)
+        if name in ("an4", "timit"):
+            recipe_parser.add_argument("--variants", type=partial(_moved_variants, name), help=argparse.SUPPRESS)
         recipe.add_arguments(recipe_parser)
+
+
+def add_shared_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that all recipes have."""
+    parser.add_argument("--data", type=Path, metavar="DIR", help="directory of the corpus")
+    parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="directory for all results")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (default 0)")
+    parser.add_argument("--workers", type=int, metavar="N", help="number of cores to use (default: all)")
+    parser.add_argument("--from", dest="first", metavar="STAGE", help="run this stage and those after it again")
+    parser.add_argument("--to", dest="last", metavar="STAGE", help="stop after this stage")
+
+
+def _moved_variants(corpus: str, names: str) -> None:
+    raise argparse.ArgumentTypeError(moved_text(f"{MOVED['variants']} {corpus} --only {names}"))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,6 +100,12 @@ def run(arguments: argparse.Namespace) -> int:
         lines = [json.dumps(RECIPES, indent=1)] if arguments.json else [f"{k:{width}} {v}" for k, v in RECIPES.items()]
         print("\n".join(lines))
         return 0
+    recipe = importlib.import_module(f"recipes.{arguments.recipe}.run")
+    return run_alone(recipe.run, arguments)
+
+
+def run_alone(recipe_run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+    """Run a recipe with the shared options unless another runs in the same directory; return the exit status."""
     for option, least in (("seed", 0), ("workers", 1)):
         value = getattr(arguments, option)
         if value is not None and value < least:
@@ -96,6 +120,5 @@ def run(arguments: argparse.Namespace) -> int:
             raise ConfigError(
                 f"{arguments.out}: another recipe is running there ({holder(lock)}); expected one at a time"
             )
-        recipe = importlib.import_module(f"recipes.{arguments.recipe}.run")
         with using_cores(arguments.workers) if arguments.workers else contextlib.nullcontext():
-            return recipe.run(arguments)
+            return recipe_run(arguments)

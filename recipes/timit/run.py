@@ -6,10 +6,6 @@ worked example:
   argonaut recipe timit --data /corpora/TIMIT --out exp/timit     the LDC disc
   argonaut recipe timit --out exp/synthetic --size demo           a synthesised corpus of the same layout
 ends with a line `PER xx.x% (test, ...)` for the core test set; the second, also with the word error rate.
-
-  argonaut recipe timit --data /corpora/TIMIT --out exp/timit --variants all
-trains the eight example setups of the book (7.1.1-7.1.9) and ends with their frame and phone error rates.
-`--variants recurrent` trains an LSTM, an LSTM with projection and a bidirectional one on the same features.
 """
 
 import argparse
@@ -20,8 +16,7 @@ from pathlib import Path
 from readers.common.environment import available_cores
 from recipes.evaluation import Evaluation, LanguageModel
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, command, is_done, run_recipe, run_stages
-from recipes.variants.arguments import add_variants_argument
+from recipes.stages import Stage, account, command, is_done, run_recipe
 
 CONFIG = Path(__file__).parent / "config"
 FEATURES = CONFIG / "fbank24_zda.hcopy"
@@ -42,17 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
         help="setting of the training to replace, such as TIMIT_TrainSimple=[SGD=[maxEpochs=4]] (repeatable)",
     )  # fmt: skip
-    add_variants_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    recipe = Recipe(arguments)
-    if arguments.variants:
-        variants = recipe.variants(arguments)
-        base = ("corpus", "features", "labels", "lm", "graph")
-        shared = [stage for stage in recipe.stages() if stage.name in base]
-        return run_stages([*shared, *variants.stages()], recipe.out, arguments.first, arguments.last, variants.closing)
-    return run_recipe(recipe, arguments)
+    return run_recipe(Recipe(arguments), arguments)
 
 
 class Recipe:
@@ -99,35 +87,6 @@ class Recipe:
         from recipes.timit.corpus import find_sets
 
         return find_sets(self.data)
-
-    def variants(self, arguments: argparse.Namespace):
-        """Return the example setups of the book on this corpus; the second task is the dialect region."""
-        from readers.tables.timit import read_phone_map
-        from recipes.timit.grid import GRID
-        from recipes.timit.prepare import PHONE_MAP
-        from recipes.variants.run import Decoding, Task, Variants
-
-        labels, lm = self.out / "labels", self.out / "lm.arpa"
-        task = Task(
-            config=CONFIG / "variants.cntk",
-            sets=self.variant_sets,
-            states=labels / "states.list",
-            decoding={
-                name: Decoding(self.out / "graph", lm, labels / f"{name}.phones.mlf") for name in ("dev", "test")
-            },
-            grid=GRID,
-            unit="PER",
-            data_stage="labels",
-            fold=read_phone_map(PHONE_MAP),
-            fbank=lambda name: self.out / "features" / f"{name}.fbank",
-        )
-        return Variants.from_arguments(task, arguments, self.workers, self.overrides)
-
-    def variant_sets(self):
-        """Return the sets after the corpus stage, which may have to synthesise them."""
-        from recipes.variants.lists import Item
-
-        return {name: [Item(u.name, u.audio, u.dialect) for u in us] for name, us in self.sets.items()}
 
     def corpus(self) -> int:
         from recipes.cli.console import progress_display

@@ -18,15 +18,11 @@ LEFT_OUT = (
     "recipes/cli/console.py",
     "recipes/cli/file_kinds/figures.py",
     "recipes/language_model/",
-    "recipes/natural_gradient/",
     "recipes/pictures/",
-    "recipes/reference/",
     "recipes/reversal/",
     "recipes/simple2d/",
-    "recipes/stress/",
     "recipes/timit/synthesis/",
     "recipes/understanding/",
-    "recipes/variants/",
 )
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 

@@ -100,7 +100,7 @@ def test_decode_and_score_folds_and_counts_an_empty_result(monkeypatch):
 
 def test_the_choice_of_a_record_becomes_flags(tmp_path):
     (tmp_path / "tune.json").write_text('{"chosen": {"acweight": 0.2, "sil_cost": 0.0}, "trials": []}')
-    assert search_flags(read_choice(tmp_path / "tune.json")) == ["-acweight", 0.2, "-sil-cost", 0.0]
+    assert search_flags(read_choice(tmp_path / "tune.json")) == ["-acweight", "0.2", "-sil-cost", "0.0"]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def overfull(root: Path) -> dict[str, int]:
     entries = defaultdict(set)
     for path in files(root):
         for folder, entry in zip(path.parents, (path, *path.parents)):
-            if entry.name not in ("__init__.py", "py.typed"):
+            if entry.name not in ("__init__.py", "__init__.pyi", "py.typed"):
                 entries[folder].add(entry.name)
     del entries[Path()]
     return {

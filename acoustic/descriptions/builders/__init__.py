@@ -10,5 +10,6 @@ __all__, __getattr__ = face(
     {
         "simple": ["SimpleNetworkOptions", "build_simple_network"],
         "parts": ["BuilderOptions"],
+        "recurrent": ["LstmOptions", "SimpleRnnOptions"],
     },
 )

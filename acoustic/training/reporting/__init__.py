@@ -8,7 +8,6 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "display": ["Callbacks"],
         "log": ["read_history"],
     },
 )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Adaptation:
     transforms: Mapping[str, np.ndarray] = field(default_factory=dict)
     counts: Mapping[str, float] = field(default_factory=dict)
     prior: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
-    history: tuple[dict, ...] = ()
+    history: tuple[dict[str, Any], ...] = ()
     complete: bool = False
 
     def save(self, path: Path, inputs: Mapping[str, str]) -> None:
@@ -86,10 +87,11 @@ class Adaptation:
             projection = Projection(np.ascontiguousarray(arrays["matrix"], np.float64), *numbers, record)
             models = [
                 GaussianModels(
-                    states, *(arrays[f"{name}.{part}"] for part in ("first", "weights", "means", "variances"))
+                    states, arrays[f"{name}.first"], arrays[f"{name}.weights"], arrays[f"{name}.means"],
+                    arrays[f"{name}.variances"],
                 )
                 for name in ("adapted", "independent")
-            ]
+            ]  # fmt: skip
             shape, dim = projection.matrix.shape, models[0].dim
             transforms, prior = np.asarray(arrays["transforms"]), np.asarray(arrays["prior"])
             names = [str(name) for name in metadata["speakers"]]
@@ -105,7 +107,7 @@ class Adaptation:
             if not sizes_fit:
                 raise FormatError(f"{path}: arrays of other sizes or values; expected a file of `argonaut fmllr train`")
             found = cls(
-                projection, *models, dict(zip(names, np.ascontiguousarray(transforms))),
+                projection, models[0], models[1], dict(zip(names, np.ascontiguousarray(transforms))),
                 {str(name): float(count) for name, count in metadata["counts"].items()}, np.ascontiguousarray(prior),
                 tuple(map(dict, metadata["history"])), bool(metadata["complete"]),
             )  # fmt: skip

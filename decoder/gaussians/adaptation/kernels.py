@@ -7,11 +7,13 @@ import math
 
 import numpy as np
 
+from decoder.gaussians.kernels import MixtureArrays
+from readers.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from readers.common.kernels import njit
 
 
 @njit(cache=True, nogil=True)
-def product(matrix, padded, num_frames):
+def product(matrix: Float64Array, padded: Float64Array, num_frames: int) -> Float64Array:
     """The product of a matrix (d, n * (2 s + 1)) f8 with spliced frames, (d, num_frames) f8.
 
     padded (n, num_frames + 2 s) f8, C-ordered: the frames with s more at both ends.  Columns j, n + j and so on of the
@@ -31,7 +33,9 @@ def product(matrix, padded, num_frames):
 
 
 @njit(cache=True, nogil=True)
-def add_scatter(frames, state, count, total, square):
+def add_scatter(
+    frames: Float64Array, state: Int32Array, count: Float64Array, total: Float64Array, square: Float64Array
+) -> None:
     """Add frames (T, n) f8 to the counts (K,) and sums (K, n) of their states, and to the lower triangle of `square`.
 
     state (T,) i4: less than K; square (n, n) f8: sum of the products of all frames with themselves.
@@ -47,7 +51,9 @@ def add_scatter(frames, state, count, total, square):
 
 
 @njit(cache=True, nogil=True)
-def posteriors(frames, state, mixtures, least):
+def posteriors(
+    frames: Float64Array, state: Int32Array, mixtures: MixtureArrays, least: float
+) -> tuple[Float64Array, Int64Array, Int64Array, Float64Array]:
     """Posterior probabilities of the components, given the state of each frame.
 
     frames (T, d) f8; state (T,) i4; mixtures: MixtureArrays.  Returns the log-likelihoods (T,), and the visits of
@@ -91,7 +97,15 @@ def posteriors(frames, state, mixtures, least):
 
 
 @njit(cache=True, nogil=True)
-def add_gaussians(frames, begin, component, share, occupancy, total, square):
+def add_gaussians(
+    frames: Float64Array,
+    begin: Int64Array,
+    component: Int64Array,
+    share: Float64Array,
+    occupancy: Float64Array,
+    total: Float64Array,
+    square: Float64Array,
+) -> None:
     """Add visits of components to their shares (C,), and to their sums of frames and of squares (C, d)."""
     for t in range(frames.shape[0]):
         for visit in range(begin[t], begin[t + 1]):
@@ -103,7 +117,14 @@ def add_gaussians(frames, begin, component, share, occupancy, total, square):
 
 
 @njit(cache=True, nogil=True)
-def add_mllt(frames, begin, component, share, mixtures, into):
+def add_mllt(
+    frames: Float64Array,
+    begin: Int64Array,
+    component: Int64Array,
+    share: Float64Array,
+    mixtures: MixtureArrays,
+    into: Float64Array,
+) -> None:
     """Add the statistics of MLLT to the lower triangles of `into` (d, d, d) f8.
 
     into[i] is the sum over frames and components of share / variance[i] (x - mean)(x - mean)'.
@@ -134,7 +155,16 @@ def add_mllt(frames, begin, component, share, mixtures, into):
 
 
 @njit(cache=True, nogil=True)
-def add_fmllr(frames, counted, begin, component, share, mixtures, linear, quadratic):
+def add_fmllr(
+    frames: Float64Array,
+    counted: BoolArray,
+    begin: Int64Array,
+    component: Int64Array,
+    share: Float64Array,
+    mixtures: MixtureArrays,
+    linear: Float64Array,
+    quadratic: Float64Array,
+) -> float:
     """Add the statistics of fMLLR of the counted frames; returns the sum of their shares.
 
     frames (T, d) f8: before the transform; counted (T,) bool.  With the extended frame z = (x, 1), linear[i] (d + 1,)

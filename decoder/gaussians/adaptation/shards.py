@@ -173,11 +173,11 @@ def _visits(
     frames = projection.read(utterance)
     moved = transformed(frames, transform)
     state = np.repeat(utterance.states, utterance.lengths)
-    log_likelihood, *visits = posteriors(moved, state, mixture_arrays(models), LEAST_SHARE)
+    log_likelihood, begin, component, share = posteriors(moved, state, mixture_arrays(models), LEAST_SHARE)
     total = float(log_likelihood.sum())
     if transform is not None:
         total += len(frames) * float(np.linalg.slogdet(transform[:, :-1])[1])
-    return frames, moved, Visits(*visits), total
+    return frames, moved, Visits(begin, component, share), total
 
 
 def gaussian_sums(
@@ -192,7 +192,7 @@ def gaussian_sums(
     Raises the errors of the utterances, which have been read before.
     """
     shape = models.means.shape
-    sums = Accumulator(np.zeros(shape[0]), np.zeros(shape), np.zeros(shape), *(np.zeros(0) for _ in range(3)))
+    sums = Accumulator(np.zeros(shape[0]), np.zeros(shape), np.zeros(shape), np.zeros(0), np.zeros(0), np.zeros(0))
     statistics = np.zeros((shape[1], shape[1], shape[1])) if with_mllt else None
     for utterance in shard.utterances:
         _, moved, visits, log_likelihood = _visits(utterance, projection, transforms.get(utterance.speaker), models)

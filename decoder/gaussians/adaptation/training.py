@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from decoder.gaussians.adaptation.lda import LdaSums, estimate_lda
 from decoder.gaussians.adaptation.mllt import estimate_mllt
 from decoder.gaussians.adaptation.options import AdaptationOptions
 from decoder.gaussians.adaptation.shards import (
+    AlignedShard,
     AlignedUtterance,
     Projection,
     aligned_shards,
@@ -32,7 +34,7 @@ from decoder.gaussians.adaptation.shards import (
 from decoder.gaussians.adaptation.speakers import mean_prior, speaker_transforms
 from decoder.gaussians.models import GaussianModels
 from decoder.gaussians.shards import read_features
-from decoder.gaussians.statistics import estimate_gaussians, growth, split, state_occupancy, targets
+from decoder.gaussians.statistics import Accumulator, estimate_gaussians, growth, split, state_occupancy, targets
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
 from readers.config.side_files import SideFiles
@@ -147,7 +149,8 @@ class AdaptationTraining:
     ) -> Adaptation:
         models, projection = training.models, training.projection
         arguments = (projection, training.transforms, models, with_mllt)
-        sums = statistics = None
+        sums: Accumulator | None = None
+        statistics: np.ndarray | None = None
         for number, (part, more) in enumerate(
             self.runner.results(gaussian_sums, self.used_shards(training), *arguments)
         ):
@@ -159,9 +162,10 @@ class AdaptationTraining:
                     statistics += more
             if progress:
                 progress(number + 1, len(self.shards))
+        assert sums is not None  # there are shards
         new = estimate_gaussians(models, sums, np.full(models.dim, self.options.variance_floor))
         row = self._row(training, MLLT if with_mllt else GAUSSIANS, sums.log_likelihood, sums.frames)
-        if with_mllt:
+        if statistics is not None:
             lower = np.tril(statistics)
             turn = estimate_mllt(lower + np.tril(lower, -1).transpose(0, 2, 1), float(sums.frames))
             row["log_determinant"] = float(np.linalg.slogdet(turn)[1])
@@ -185,7 +189,7 @@ class AdaptationTraining:
             training, transforms=found.transforms, counts=found.counts, prior=prior, history=(*training.history, row)
         )
 
-    def _row(self, training: Adaptation, kind: str, log_likelihood: float, frames: int) -> dict:
+    def _row(self, training: Adaptation, kind: str, log_likelihood: float, frames: int) -> dict[str, Any]:
         """A row of the history; MLLT's determinant counts, so that values before and after it compare."""
         turned = sum(row.get("log_determinant", 0.0) for row in training.history)
         return {
@@ -197,7 +201,7 @@ class AdaptationTraining:
             "speakers": len(training.transforms),
         }
 
-    def used_shards(self, training: Adaptation) -> list:
+    def used_shards(self, training: Adaptation) -> list[AlignedShard]:
         """The shards without the utterances that could not be used."""
         failed = {name for name, _ in training.history[0]["failures"]}
         return list(aligned_shards(one for one in self.utterances if one.name not in failed)) if failed else self.shards

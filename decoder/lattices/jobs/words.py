@@ -37,7 +37,7 @@ class WordsResult(LatticeResult):
     @property
     def mean_confidence(self) -> float:
         """The mean confidence of all words; 0 without words."""
-        confidences = [word.confidence for words in self.words.values() for word in words]
+        confidences = [word.confidence or 0.0 for words in self.words.values() for word in words]
         return sum(confidences) / len(confidences) if confidences else 0.0
 
 
@@ -175,5 +175,6 @@ def find_oracle(options: OracleOptions, *, progress: Progress = silent) -> Oracl
     words = {name: path_words for name, (_, _, path_words) in paths.items()}
     if options.mlf and words:
         write_words(options.mlf, words)
-    num_errors, num_words = (sum(path[column] for path in paths.values()) for column in (0, 1))
+    num_errors = sum(errors for errors, _, _ in paths.values())
+    num_words = sum(length for _, length, _ in paths.values())
     return OracleResult(report, (options.mlf,) if options.mlf and words else (), words, num_errors, num_words)

@@ -122,7 +122,7 @@ class Runner:
         seconds: Callable[[Item], float] | None = None,
         total: int | None = None,
         stopped: Callable[[], bool] = lambda: False,
-    ) -> Iterator[tuple[Item, Result | Exception]]:
+    ) -> Generator[tuple[Item, Result | Exception], None, None]:
         """Yield (item, result) for each item of a list, in order; the list is divided into shards by duration.
 
         A shard that is lost twice is divided, so that in the end only the item that is the cause is lost.

@@ -288,6 +288,8 @@ def _type_of(hint: Any) -> tuple[Any, str, tuple[str, ...]]:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         inner = [argument for argument in arguments if argument is not types.NoneType]
+        if len(inner) > 1 and any(typing.get_origin(argument) is Literal for argument in inner):
+            return str, "", ()  # a word or a number: the class converts and checks it
         return _type_of(Path if Path in inner else inner[0])
     if origin is Literal:
         return str, "", arguments

@@ -162,6 +162,22 @@ class Options:
                 words += _words_of(declared, value)
         return words
 
+    def to_settings(self, complete: bool = False) -> list[str]:
+        """Return `name=value` of a configuration for the options that differ from their defaults, or for all.
+
+        Raises ConfigError for a text that no configuration can have.
+        """
+        settings: list[str] = []
+        for declared in self.declared():
+            value = getattr(self, declared.name)
+            if not declared.in_blocks or value in (None, ()):
+                continue
+            if isinstance(value, Options):
+                settings.append(f"{declared.key}=[{'; '.join(value.to_settings(complete))}]")
+            elif complete or declared.required or value != declared.default:
+                settings.append(f"{declared.key}={_setting_of(value)}")
+        return settings
+
     def changed(self) -> Iterator[tuple[Option, Any]]:
         """Yield (declaration, value) of the options that differ from their defaults, those of groups too."""
         for declared in self.declared():
@@ -257,6 +273,17 @@ def _words_of(declared: Option, value: Any) -> list[str]:
         return values
     flag = declared.flag
     return [word for text in values for word in ([f"{flag}={text}"] if text.startswith("-") else [flag, text])]
+
+
+def _setting_of(value: Any) -> str:
+    """Return a value as a configuration has it."""
+    if isinstance(value, tuple):
+        return f"{{{':'.join(map(_setting_of, value))}}}"
+    if isinstance(value, str | Path):
+        if set(str(value)) & set('"\n'):
+            raise ConfigError(f"{str(value)!r}: has a quotation mark or a line break; expected a text without")
+        return f'"{value}"'
+    return str(value).lower()
 
 
 def _with_parameters(text: str, documented: Mapping[str, tuple[Option, Any]]) -> str:

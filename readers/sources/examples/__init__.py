@@ -9,7 +9,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "example_archive": ["ExampleArchive"],
-        "example_reader": ["ExampleReader"],
+        "example_reader": ["ExampleReader", "ExampleReaderOptions"],
         "example_writer": ["write_examples"],
     },
 )

@@ -8,9 +8,10 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "records": ["RecordOrder", "RecordReader", "RecordStream"],
+        "records": ["RecordOrder", "RecordReader", "RecordStream", "SelectionOptions"],
         "uci_reader": ["UCIFastReader"],
-        "binary_reader": ["BinaryReader"],
+        "uci_options": ["LabelMapOptions", "UCIBlockOptions", "UCILabelOptions", "UCIReaderOptions"],
+        "binary_reader": ["BinaryReader", "BinaryReaderOptions"],
         "record_cache": ["CachedSource", "CachedStream", "RecordCache", "open_cache"],
     },
 )

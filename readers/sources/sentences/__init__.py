@@ -8,8 +8,9 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "lm_sequence_reader": ["LMSequenceReader"],
-        "lu_sequence_reader": ["LUSequenceReader"],
+        "conditions": ["ConditionOptions"],
+        "lm_sequence_reader": ["LMLabelOptions", "LMSequenceOptions", "LMSequenceReader"],
+        "lu_sequence_reader": ["LULabelOptions", "LUSequenceOptions", "LUSequenceReader"],
         "noise": ["Noise"],
         "pair_reader": ["PairReader"],
         "sentences": ["SentenceOrder", "SentenceReader", "WordStream"],

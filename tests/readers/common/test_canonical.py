@@ -27,7 +27,7 @@ from readers.kaldi.ark import read_ark_scp
 from readers.language import arpa as arpa_module
 from readers.language.arpa import read_arpa
 from readers.language.cmudict import read_cmudict
-from readers.language.hotwords import read_hotwords
+from readers.language.hotwords import read_hotword_lines
 from readers.language.sentences import read_part, text_parts
 from readers.language.vocabulary import read_vocabulary
 from readers.language.vocabulary_record import parse_vocabularies
@@ -75,7 +75,7 @@ DOORS = {
     "named lines": ("u X\n", lambda path: read_named_lines(path)["u"][0]),
     "slf": (slf("X"), lambda path: read_slf(path).word[0]),
     "textgrid": (TEXTGRID, lambda path: read_textgrid(path)[0].intervals[0].text),
-    "hotwords": ("X :2\n", lambda path: next(iter(read_hotwords(path, 1.0)))),
+    "hotwords": ("X :2\n", lambda path: next(iter(read_hotword_lines(path, 1.0)))),
     "text": ("X\n", lambda path: read_part(text_parts(path)[0])[0][0]),
     "arpa": (arpa("X"), lambda path: read_arpa(path).vocabulary[2]),
     "vocabulary": ("0 1 X 0\n", lambda path: read_vocabulary(path)[0].word),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from readers.common.text import chunks
 from readers.errors import FormatError, GraphError
-from readers.language.att import Acceptor, read_acceptor, read_symbols, write_acceptor, write_symbols
+from readers.language.att import Acceptor, read_acceptor, write_acceptor
 
 TEXT = "3\t0\t[h#_s2]\t2.5\n0 1 h#\n\n1 0 [h#_s2] -1e-3\n5\n1\t0.25\n0 5 <eps>\n"
 
@@ -172,26 +172,3 @@ GRAPH = random_acceptor(0, 4, 6, 2)
 def test_acceptors_that_cannot_be_written(tmp_path, changes, message):
     with pytest.raises(GraphError, match=message):
         write_acceptor(tmp_path / "g", dataclasses.replace(GRAPH, **changes))
-
-
-def test_symbol_tables(tmp_path):
-    path = put(tmp_path / "s", "<eps> 0\nb\t2\n\na 1\n")
-    assert read_symbols(path) == ["<eps>", "a", "b"]
-    write_symbols(tmp_path / "t", ["<eps>", "a", "b"])
-    assert read_symbols(tmp_path / "t") == ["<eps>", "a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("<eps> 0\na\n", r"s:2: 'a'; expected name id"),
-        ("<eps> 0\na x\n", r"s:2: 'a x'; expected name id"),
-        ("<eps> 0\na 1\na 2\n", r"s:3: 'a 2' repeats a name or an id; expected each once"),
-        ("<eps> 0\na 0\n", r"s:2: 'a 0' repeats a name or an id"),
-        ("<eps> 0\na 2\n", r"s: 2 symbols with gaps in their ids; expected 0, 1, 2"),
-        ("", r"s: 0 symbols with gaps"),
-    ],
-)
-def test_malformed_symbol_tables(tmp_path, text, message):
-    with pytest.raises(FormatError, match=message):
-        read_symbols(put(tmp_path / "s", text))

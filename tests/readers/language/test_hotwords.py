@@ -3,13 +3,13 @@
 import pytest
 
 from readers.errors import FormatError
-from readers.language.hotwords import read_hotwords
+from readers.language.hotwords import read_hotword_lines
 
 
 def test_scores_follow_a_colon_and_may_be_left_out(tmp_path):
     (tmp_path / "hot").write_text("# names\nNEW  YORK :2.5\n\nROSENCRANTZ\nA: B :-1\nNEW YORK :2.5\n: :3\n")
-    assert list(read_hotwords(tmp_path / "hot", 1.5).items()) == [
-        *(("NEW YORK", 2.5), ("ROSENCRANTZ", 1.5), ("A: B", -1.0), (":", 3.0)),
+    assert list(read_hotword_lines(tmp_path / "hot", 1.5).items()) == [
+        *(("NEW YORK", (2.5, 2)), ("ROSENCRANTZ", (1.5, 4)), ("A: B", (-1.0, 5)), (":", (3.0, 7))),
     ]
 
 
@@ -27,4 +27,4 @@ def test_scores_follow_a_colon_and_may_be_left_out(tmp_path):
 def test_malformed_lines_are_refused(tmp_path, text, message):
     (tmp_path / "hot").write_text(text)
     with pytest.raises(FormatError, match=message):
-        read_hotwords(tmp_path / "hot", 1.0)
+        read_hotword_lines(tmp_path / "hot", 1.0)

@@ -15,7 +15,6 @@ from readers.errors import FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.htk.scp import write_pairs
 from readers.htk.slf import write_slf
-from readers.language.att import write_symbols
 from readers.language.vocabulary import VocabularyWord, write_vocabulary
 from readers.results import timed_words
 from readers.results.nbest import Hypothesis, write_nbest
@@ -149,7 +148,7 @@ def test_tables_of_hmms_and_words(tmp_path):
     assert figures_as("ways through HMMs (topology)", tmp_path / "t") == {"models": "sil", "ways": "3"}
     hmm_tables.write_state_map(tmp_path / "m", {"a-b": ("a_s2_1", "a_s3_4"), "sil": ("ST_sil_2", "sil[3]")})
     assert figures_as("states of models (state map)", tmp_path / "m")["models"] == "2, 2 states each"
-    write_symbols(tmp_path / "s", ["<eps>", "a"])
+    (tmp_path / "s").write_text("<eps>\t0\na\t1\n")
     assert figures_as("symbol table", tmp_path / "s")["symbols"] == "2, numbers 0 to 1"
     write_vocabulary(tmp_path / "v", [VocabularyWord("a", 7, 0), VocabularyWord("b", 3, 1)])
     assert figures_as("vocabulary with classes", tmp_path / "v")["classes"] == "2"

@@ -1,0 +1,21 @@
+# From the table in __init__.py, by `python -m tests.structure.test_faces`
+from decoder.g2p.completion import Guesses as Guesses
+from decoder.g2p.completion import complete_dictionary as complete_dictionary
+from decoder.g2p.evaluation import count_errors as count_errors
+from decoder.g2p.evaluation import hold_out as hold_out
+from decoder.g2p.guessing import CompletedDictionary as CompletedDictionary
+from decoder.g2p.import_job import ImportDictionary as ImportDictionary
+from decoder.g2p.import_job import ImportOptions as ImportOptions
+from decoder.g2p.import_job import ImportResult as ImportResult
+from decoder.g2p.import_job import import_recordings as import_recordings
+from decoder.g2p.job import G2PApplyResult as G2PApplyResult
+from decoder.g2p.job import G2PTrainResult as G2PTrainResult
+from decoder.g2p.job import apply_g2p as apply_g2p
+from decoder.g2p.job import measure_g2p as measure_g2p
+from decoder.g2p.job import train_g2p as train_g2p
+from decoder.g2p.model import G2P as G2P
+from decoder.g2p.options import G2PApplyOptions as G2PApplyOptions
+from decoder.g2p.options import G2PMeasureOptions as G2PMeasureOptions
+from decoder.g2p.options import G2PTrainOptions as G2PTrainOptions
+from decoder.g2p.options import HeldOutDictionary as HeldOutDictionary
+from decoder.g2p.options import TrainingDictionary as TrainingDictionary

@@ -1,0 +1,20 @@
+# From the table in __init__.py, by `python -m tests.structure.test_faces`
+from decoder.recognizer.bundle import Bundle as Bundle
+from decoder.recognizer.bundle import is_bundle as is_bundle
+from decoder.recognizer.calibration import Calibration as Calibration
+from decoder.recognizer.calibration import MeasuredConfidence as MeasuredConfidence
+from decoder.recognizer.calibration import fit_calibration as fit_calibration
+from decoder.recognizer.calibration import measure as measure
+from decoder.recognizer.description import BundleDescription as BundleDescription
+from decoder.recognizer.description import MeasuredErrors as MeasuredErrors
+from decoder.recognizer.forced_aligner import ForcedAligner as ForcedAligner
+from decoder.recognizer.front_end import FrontEnd as FrontEnd
+from decoder.recognizer.grammar import Grammar as Grammar
+from decoder.recognizer.packing import BundleParts as BundleParts
+from decoder.recognizer.packing import add_calibration as add_calibration
+from decoder.recognizer.packing import pack as pack
+from decoder.recognizer.recognizer import Recognizer as Recognizer
+from decoder.recognizer.recognizer import load as load
+from decoder.recognizer.recording import AudioOptions as AudioOptions
+from decoder.recognizer.transcript import Transcript as Transcript
+from decoder.recognizer.transcript import Word as Word

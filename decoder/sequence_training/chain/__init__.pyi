@@ -1,0 +1,23 @@
+# From the table in __init__.py, by `python -m tests.structure.test_faces`
+from decoder.sequence_training.chain.alignment import PhoneSegments as PhoneSegments
+from decoder.sequence_training.chain.alignment import aligned_numerator as aligned_numerator
+from decoder.sequence_training.chain.alignment import chain_labels as chain_labels
+from decoder.sequence_training.chain.alignment import phone_segments as phone_segments
+from decoder.sequence_training.chain.denominator import build_denominator as build_denominator
+from decoder.sequence_training.chain.job import ChainResult as ChainResult
+from decoder.sequence_training.chain.job import make_chain as make_chain
+from decoder.sequence_training.chain.options import ChainDictionary as ChainDictionary
+from decoder.sequence_training.chain.options import ChainOptions as ChainOptions
+from decoder.sequence_training.chain.options import ChainStates as ChainStates
+from decoder.sequence_training.chain.options import ChainTiming as ChainTiming
+from decoder.sequence_training.chain.options import PhoneLmOptions as PhoneLmOptions
+from decoder.sequence_training.chain.options import SilenceOptions as SilenceOptions
+from decoder.sequence_training.chain.outputs import ChainOutputs as ChainOutputs
+from decoder.sequence_training.chain.outputs import monophone_outputs as monophone_outputs
+from decoder.sequence_training.chain.outputs import read_tied_outputs as read_tied_outputs
+from decoder.sequence_training.chain.phone_lm import PhoneLm as PhoneLm
+from decoder.sequence_training.chain.phone_lm import estimate_phone_lm as estimate_phone_lm
+from decoder.sequence_training.chain.system import ChainSystem as ChainSystem
+from decoder.sequence_training.chain.system import chain_models as chain_models
+from decoder.sequence_training.chain.transcripts import Lexicon as Lexicon
+from decoder.sequence_training.chain.transcripts import transcript_numerator as transcript_numerator

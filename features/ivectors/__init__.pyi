@@ -1,0 +1,24 @@
+# From the table in __init__.py, by `python -m tests.structure.test_faces`
+from features.ivectors.adapted import AdaptedFeatures as AdaptedFeatures
+from features.ivectors.adapted import AdaptedStream as AdaptedStream
+from features.ivectors.adapted import VectorFiles as VectorFiles
+from features.ivectors.background import Background as Background
+from features.ivectors.extractor import Extractor as Extractor
+from features.ivectors.extractor import ExtractorSums as ExtractorSums
+from features.ivectors.extractor import Statistics as Statistics
+from features.ivectors.job import IvectorTrainResult as IvectorTrainResult
+from features.ivectors.job import extract_ivectors as extract_ivectors
+from features.ivectors.job import train_ivectors as train_ivectors
+from features.ivectors.mean_subtraction import MeanStream as MeanStream
+from features.ivectors.mean_subtraction import SlidingMean as SlidingMean
+from features.ivectors.mixtures import DiagonalMixture as DiagonalMixture
+from features.ivectors.mixtures import FullMixture as FullMixture
+from features.ivectors.mixtures import MixtureSums as MixtureSums
+from features.ivectors.model import IvectorModel as IvectorModel
+from features.ivectors.options import EstimationChanges as EstimationChanges
+from features.ivectors.options import IvectorExtractOptions as IvectorExtractOptions
+from features.ivectors.options import IvectorOptions as IvectorOptions
+from features.ivectors.options import IvectorTrainOptions as IvectorTrainOptions
+from features.ivectors.options import TrainingOptions as TrainingOptions
+from features.ivectors.streaming import IvectorStream as IvectorStream
+from features.ivectors.streaming import SpeakerState as SpeakerState

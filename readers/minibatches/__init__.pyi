@@ -1,0 +1,21 @@
+# From the table in __init__.py, by `python -m tests.structure.test_faces`
+from readers.minibatches.base import Minibatch as Minibatch
+from readers.minibatches.base import Reader as Reader
+from readers.minibatches.base import Utterance as Utterance
+from readers.minibatches.base import Writer as Writer
+from readers.minibatches.base import open_reader as open_reader
+from readers.minibatches.base import open_writer as open_writer
+from readers.minibatches.excerpts import ExcerptOptions as ExcerptOptions
+from readers.minibatches.excerpts import Excerpts as Excerpts
+from readers.minibatches.indicators import Indicators as Indicators
+from readers.minibatches.masks import MaskOptions as MaskOptions
+from readers.minibatches.randomisation import ChunkPlan as ChunkPlan
+from readers.minibatches.sequence_layout import SequenceLayout as SequenceLayout
+from readers.minibatches.sequence_packing import PackedSequences as PackedSequences
+from readers.minibatches.sequence_packing import SequencePiece as SequencePiece
+from readers.minibatches.sequence_pairs import PairLayout as PairLayout
+from readers.minibatches.supervision import ChainSupervision as ChainSupervision
+from readers.minibatches.supervision import DenominatorGraph as DenominatorGraph
+from readers.minibatches.supervision import LatticeSupervision as LatticeSupervision
+from readers.minibatches.supervision import NumeratorGraph as NumeratorGraph
+from readers.minibatches.supervision import PlacedSupervision as PlacedSupervision

@@ -1,0 +1,20 @@
+# From the table in __init__.py, by `python -m tests.structure.test_faces`
+from readers.tables.dbn import DbnLayer as DbnLayer
+from readers.tables.dbn import DbnModel as DbnModel
+from readers.tables.dbn import read_dbn as read_dbn
+from readers.tables.dbn import write_dbn as write_dbn
+from readers.tables.hmm_tables import read_cntkmap as read_cntkmap
+from readers.tables.hmm_tables import read_lookahead as read_lookahead
+from readers.tables.hmm_tables import read_silence as read_silence
+from readers.tables.hmm_tables import read_state_map as read_state_map
+from readers.tables.hmm_tables import read_tied_states as read_tied_states
+from readers.tables.hmm_tables import read_topology as read_topology
+from readers.tables.hmm_tables import read_transitions as read_transitions
+from readers.tables.hmm_tables import write_state_map as write_state_map
+from readers.tables.hmm_tables import write_transitions as write_transitions
+from readers.tables.priors import read_priors as read_priors
+from readers.tables.state_names import state_map_of as state_map_of
+from readers.tables.text_matrix import read_text_matrix as read_text_matrix
+from readers.tables.timit import Segment as Segment
+from readers.tables.timit import read_phone_map as read_phone_map
+from readers.tables.timit import read_segments as read_segments
