@@ -10,4 +10,4 @@ from decoder.results.live_recognition import RecognitionEvent as RecognitionEven
 from decoder.results.live_recognition import StreamStage as StreamStage
 from decoder.search.decoder import Decoder as Decoder
 from decoder.search.decoder import DecodingResult as DecodingResult
-from decoder.search.decoder import SearchOptions as SearchOptions
+from decoder.search.options import SearchOptions as SearchOptions

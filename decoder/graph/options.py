@@ -7,7 +7,7 @@ from readers.config.options import Options, option
 
 SHORT_PAUSE = "sp"
 SilenceTopology = Literal["left-to-right", "any-order"]
-SILENCE_TOPOLOGIES = get_args(SilenceTopology)
+SILENCE_TOPOLOGIES: tuple[SilenceTopology, ...] = get_args(SilenceTopology)
 
 
 @dataclass(frozen=True, kw_only=True)

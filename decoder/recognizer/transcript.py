@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,8 @@ from readers.htk.mlf import Label, write_mlf
 from readers.htk.slf import Lattice, write_slf
 from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
-from readers.results.timed_words import ALONE, TOGETHER, Word, word_objects, write_textgrid
+from readers.results.timed_words import ALONE, TOGETHER, word_objects, write_textgrid
+from readers.results.timed_words import Word as Word
 
 SUFFIXES = ("txt", "json", "srt", "vtt", "ctm", "stm", "TextGrid", "mlf", "slf")  # of `Transcript.save`
 
@@ -151,7 +152,7 @@ class Transcript:
             sentences = self.hypotheses(alternatives)
             content["alternatives"] = [{"text": one.text, "words": word_objects(one.words)} for one in sentences]
         if self.accepted is not None:
-            score = self.grammar_score
+            score = -math.inf if self.grammar_score is None else self.grammar_score
             content |= {"accepted": self.accepted, "grammar_score": round(score, 3) if math.isfinite(score) else None}
         content |= {"notes": list(self.notes)} if self.notes else {}
         return content | ({"reason": self.reason} if self.reason else {})
@@ -219,10 +220,7 @@ def transcript_of(
     words = [_word(word.text, word.start * period, word.end * period) for word in result.words]
     make_lattice = None
     if result.lattice is not None:
-
-        def make_lattice():
-            return slf_lattice(result.lattice, decoder.graph, decoder.options, period=period)
-
+        make_lattice = partial(slf_lattice, result.lattice, decoder.graph, decoder.options, period=period)
     reason = result.reason or unheard_speech(result, period, start)
     return Transcript(tuple(words), reason, seconds, make_lattice=make_lattice, calibrate=calibrate)
 

@@ -10,7 +10,8 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "decoder": ["Decoder", "DecodingResult", "SearchOptions"],
+        "decoder": ["Decoder", "DecodingResult"],
+        "options": ["SearchOptions"],
         "search_stream": ["PartialResult", "SearchStream"],
         "batch": ["in_order"],
         "path": ["SearchPath", "WordTimes"],

@@ -67,7 +67,7 @@ class SearchOptions:
     widenings: int = 2
     partial: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, low, high in (
             ("acweight", 0.0, math.inf),
             ("beam", 0.0, math.inf),
