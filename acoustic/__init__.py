@@ -8,12 +8,4 @@ This package knows nothing of words, decoding graphs or search. Its subpackages,
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "engine.engine": ["Engine"],
-        "network.network": ["Network"],
-        "network.model_file": ["load_model", "save_model"],
-        "scoring.scorer": ["AcousticScorer"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -9,66 +9,18 @@
                                   files=argonaut.StateFiles(state_list="states.list"))
     argonaut.tie(options).num_senones
 
+    reader = argonaut.ArrayReader({"features": frames, "labels": classes})
+    network = argonaut.SimpleNetworkOptions(layer_sizes=(39, 128, 40))
+    argonaut.train(network, reader, argonaut.TrainingOptions(max_epochs=5, learning_rates_per_minibatch=0.5))
+
 Each command of the shell has a job here, a function that takes its options and returns what it made; the options have
 the names, the defaults and the checks of the command's flags.  A name is imported when it is used first, so that
 `import argonaut` costs nothing.
 """
 
-from importlib import import_module
-from typing import Any
+from readers.common.lazy import face
 
-_HOMES = {
-    "acoustic.training": ["TrainingOptions", "train"],
-    "decoder.alignment": ["AverageOptions", "AverageResult", "average", "score_boundaries"],
-    "decoder.g2p": [
-        "G2P", "G2PApplyOptions", "G2PMeasureOptions", "G2PTrainOptions", "ImportOptions", "ImportResult", "apply_g2p",
-        "import_recordings", "measure_g2p", "train_g2p",
-    ],
-    "decoder.gaussians": ["FlatStartOptions", "FlatStartResult", "FlatStartSettings", "flat_start"],
-    "decoder.gaussians.adaptation": ["FmllrApplyOptions", "FmllrTrainOptions", "apply_fmllr", "train_fmllr"],
-    "decoder.grammars": ["GraphDictionary", "GraphFiles", "GraphResult", "make_graph"],
-    "decoder.graph": ["GraphOptions"],
-    "decoder.lattices.jobs": [
-        "CombineOptions", "ConsensusOptions", "DeterminiseOptions", "KaldiOptions", "NbestOptions", "OpenFstOptions",
-        "OracleOptions", "RescoreListsOptions", "RescoreOptions", "WordsOptions", "combine_lattices",
-        "determinise_lattices", "extract_nbest", "find_consensus", "find_oracle", "find_words", "rescore_lattices",
-        "rescore_nbest", "write_kaldi", "write_openfst",
-    ],
-    "decoder.lm": [
-        "EstimationOptions", "LanguageModel", "PerplexityOptions", "TextOptions", "estimate_from_texts",
-        "perplexity_of_texts",
-    ],
-    "decoder.recognizer": ["Bundle", "ForcedAligner", "Grammar", "Recognizer", "Transcript", "Word", "load"],
-    "decoder.results": ["Recognition", "RecognitionEvent"],
-    "decoder.scoring": ["ComparedFiles", "ScoreOptions", "ScoreResult", "score_files"],
-    "decoder.recognizer.jobs": [
-        "CalibrateOptions", "CalibrateResult", "LiveResult", "TranscribeOptions", "TranscribeResult",
-        "TranscribedFile", "calibrate", "transcribe", "transcribe_live",
-    ],
-    "decoder.search": ["SearchOptions"],
-    "decoder.search.hotword_options": ["GuessedHotwordOptions", "HotwordOptions"],
-    "decoder.sequence_training.chain": ["ChainOptions", "ChainResult", "make_chain"],
-    "decoder.sequence_training.lattices": ["DenominatorOptions", "DenominatorResult", "make_lattices"],
-    "decoder.tying": ["StateFiles", "TieOptions", "TieResult", "TreeOptions", "tie"],
-    "features": ["FeatureConfig", "HcopyOptions", "HcopyResult", "extract", "hcopy"],
-    "features.augmentation": ["AugmentOptions", "AugmentResult", "CopyOptions", "augment"],
-    "features.ivectors": ["IvectorExtractOptions", "IvectorTrainOptions", "extract_ivectors", "train_ivectors"],
-    "readers.audio": ["AudioFileOptions", "read_audio"],
-    "readers.config.options": ["OptionFault", "Options"],
-    "readers.dictionaries": ["DictionaryOptions", "WordList"],
-    "readers.errors": ["ArgonautError"],
-    "recipes.packing": ["AboutOptions", "PackOptions", "PartOptions", "make_bundle"],
-    "recipes.pictures.job": ["AlignmentPictureOptions", "LatticePictureOptions", "TuningPictureOptions", "plot"],
-}  # fmt: skip
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-
-__all__ = sorted(_HOME_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'argonaut' has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+__all__, __getattr__ = face(__name__, __file__)
 
 
 def __dir__() -> list[str]:

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from decoder.recognizer import ForcedAligner
+from decoder.recognizer.jobs.alignment.options import THRESHOLD
 from recipes.an4.corpus import find_sets
-from recipes.cli.align import THRESHOLD
 
 REPLACED = 0.1
 NOT_SPOKEN = ("<s>", "</s>", "<sil>")

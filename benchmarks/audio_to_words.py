@@ -4,9 +4,10 @@
 
 uses the output of `argonaut recipe an4` followed by `argonaut recipe lvcsr`, both with `--out exp/an4`: the audio of
 the test set, repeated to so many seconds, is decoded with the tied triphones of lvcsr/tied.  --stress: the list of
-`argonaut recipe stress --out exp/stress60k` (features, not audio), repeated likewise, is decoded, too.  Each run is a
-process of its own, whose start counts.  Runs take turns, and the median of the rounds is printed, with the CPU time
-beside it, because other programs disturb it less.  Start-up is a run on one utterance, after one that is not counted.
+`python -m benchmarks.stress --out exp/stress60k` (features, not audio), repeated likewise, is decoded, too.  Each run
+is a process of its own, whose start counts.  Runs take turns, and the median of the rounds is printed, with the CPU
+time beside it, because other programs disturb it less.  Start-up is a run on one utterance, after one that is not
+counted.
 --compare OPTIONS adds runs with further options of argon, such as `--compare=--int8`, and compares their words.
 """
 
@@ -93,11 +94,11 @@ def an4_task(directory: Path) -> Task:
 
 def stress_task(directory: Path) -> Task:
     """The features of the task with 60,000 words."""
+    from benchmarks.stress.run import decoding_options
     from readers.htk.parameter_file import read_htk_header
     from readers.htk.scp import read_scp
-    from recipes.stress.run import decoding_arguments
 
-    arguments = [str(word) for word in decoding_arguments(directory)]
+    arguments = decoding_options(directory).to_flags()
     place = arguments.index("-infiles")
     lines = [str(Path(entry.path).absolute()) for entry in read_scp(directory / "speech" / "test.scp")]
     seconds = sum(read_htk_header(line).num_frames for line in lines) / 100

@@ -20,8 +20,8 @@ from readers.htk.mlf import Label, write_mlf
 from readers.htk.scp import read_scp, write_scp
 from recipes.an4 import recipe as an4
 from recipes.an4.corpus import FLAT_LM, find_sets
-from recipes.decoding import read_choice, search_flags
-from recipes.stages import command
+from recipes.cli.main import main as argonaut
+from recipes.decoding import search_options
 
 CONFIG = Path(an4.__file__).parent / "config" / "an4.cntk"
 LMS = {"trained": "LM of the transcripts", "flat": "flat LM"}
@@ -75,29 +75,25 @@ class Task:
     def prepare(self) -> None:
         """Make copies of the training set, and the noisy test set, with their features."""
         if not (self.out / "model" / "an4.dnn").exists():
-            check(command("recipe", "an4", "--data", self.data, "--out", self.out, "--seed", self.arguments.seed))
+            run("recipe", "an4", "--data", self.data, "--out", self.out, "--seed", self.arguments.seed)
         for name, utterances in find_sets(self.data).items():
             folder = self.work / name
             write_lines(folder / "audio.scp", (f"{one.name}={one.audio}" for one in utterances))
             write_lines(folder / "speakers", (f"{one.name} {one.speaker}" for one in utterances))
             words = ((f"*/{one.name}.lab", [Label(None, None, word) for word in one.words]) for one in utterances)
             write_mlf(folder / "words.mlf", words)
-        check(
-            command(
-                "augment", self.work / "train", "--speed", "0.9,1.1", "--babble", self.work / "train",
-                "--snr", self.arguments.snr, "--copies", self.arguments.copies, "--seed", self.arguments.seed,
-                "--states", self.states, "-C", self.features, "--out", self.work / "copies",
-            )
+        run(
+            "augment", self.work / "train", "--speed", "0.9,1.1", "--babble", self.work / "train",
+            "--snr", self.arguments.snr, "--copies", self.arguments.copies, "--seed", self.arguments.seed,
+            "--states", self.states, "-C", self.features, "--out", self.work / "copies",
         )  # fmt: skip
-        check(
-            command(
-                "augment", self.work / "test", "--babble", self.work / "dev", "--snr", self.arguments.test_snr,
-                "--seed", self.arguments.seed + 1, "--copies-only", "-C", self.features, "--out", self.work / "noisy",
-            )
+        run(
+            "augment", self.work / "test", "--babble", self.work / "dev", "--snr", self.arguments.test_snr,
+            "--seed", self.arguments.seed + 1, "--copies-only", "-C", self.features, "--out", self.work / "noisy",
         )  # fmt: skip
         for folder, listed in (("copies", "copies.scp"), ("noisy", "test.scp")):
             pairs, scp = self.work / folder / "hcopy.list", self.work / folder / listed
-            check(command("hcopy", "-C", self.features, "-S", pairs, "--scp", scp))
+            run("hcopy", "-C", self.features, "-S", pairs, "--scp", scp)
         warped = [entry for entry in read_scp(self.out / "lists" / "train.scp") if entry.logical.startswith("warp")]
         write_scp(self.work / "train.scp", [*read_scp(self.work / "copies" / "copies.scp"), *warped])
 
@@ -108,13 +104,11 @@ class Task:
         if not begin.exists():
             with atomic_write(begin) as file:
                 file.write((self.out / "model" / "an4.dnn").read_bytes())
-        check(
-            command(
-                "cntk", f"configFile={CONFIG}", f"ExpDir={self.out}", f"modelPath={model}", "extendTraining=true",
-                f"randomSeed={self.arguments.seed}",
-                f"AN4_Train=[SGD=[maxEpochs={EPOCHS};learningRatesPerMB={RATES}];"
-                f"reader=[maxFramesInMemory={FRAMES_IN_MEMORY};features=[scpFile={features}];labels=[mlfFile={labels}]]]",
-            )
+        run(
+            "cntk", f"configFile={CONFIG}", f"ExpDir={self.out}", f"modelPath={model}", "extendTraining=true",
+            f"randomSeed={self.arguments.seed}",
+            f"AN4_Train=[SGD=[maxEpochs={EPOCHS};learningRatesPerMB={RATES}];"
+            f"reader=[maxFramesInMemory={FRAMES_IN_MEMORY};features=[scpFile={features}];labels=[mlfFile={labels}]]]",
         )  # fmt: skip
         return model
 
@@ -124,21 +118,19 @@ class Task:
         from decoder.scoring.words import read_words
 
         graph, words = self.out / "graph" / lm, self.work / "decode" / f"{model.parent.parent.name}.{test}.{lm}.mlf"
-        check(
-            command(
-                "argon", "-graph", graph / "graph.dg", "-am", model, "-dnn_window_size", an4.WINDOW,
-                "-lm", self.data / FLAT_LM if lm == "flat" else self.out / "lm" / "trained.arpa",
-                "-cntkmap", graph / "cntkmap", "-infiles", features, "-outmlf", words,
-                *search_flags(read_choice(self.out / "tune" / f"{lm}.json")),
-            )
+        run(
+            "argon", "-graph", graph / "graph.dg", "-am", model, "-dnn_window_size", an4.WINDOW,
+            "-lm", self.data / FLAT_LM if lm == "flat" else self.out / "lm" / "trained.arpa",
+            "-cntkmap", graph / "cntkmap", "-infiles", features, "-outmlf", words,
+            *search_options(self.out / "tune" / f"{lm}.json").to_flags(),
         )  # fmt: skip
         folder = "test" if test == "clean" else "noisy"
         return score(read_words(self.work / folder / "words.mlf"), read_words(words)).total.word_error_rate
 
 
-def check(status: int) -> None:
-    """Stop after a command that failed."""
-    if status:
+def run(*words: object) -> None:
+    """Run a command of `argonaut`; stop if it fails."""
+    if status := argonaut([str(word) for word in words]):
         sys.exit(status)
 
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.graph_build [--words 60000] [--out DIR]
 
-Dictionary and donor are those of `argonaut recipe stress` with a short pause: made-up words, one in twenty with two
-pronunciations, some homophones; 39 phones with decision trees of 2,964 leaves.  The language model is a random trigram
-of 60,000 words, 400,000 bigrams and 300,000 trigrams.  The command is timed from files to files, on one thread.  There
-is no peer, since Argon's own scripts are not public.
+Dictionary and donor are those of `python -m benchmarks.stress` with a short pause: made-up words, one in twenty with
+two pronunciations, some homophones; 39 phones with decision trees of 2,964 leaves.  The language model is a random
+trigram of 60,000 words, 400,000 bigrams and 300,000 trigrams.  The command is timed from files to files, on one thread.
+There is no peer, since Argon's own scripts are not public.
 """
 
 import argparse
@@ -59,9 +59,9 @@ def measure(directory: Path) -> int:
 
 def make_task(directory: Path, num_words: int, rng: np.random.Generator) -> None:
     """Write the donor (mmf, list, trees), dict and lm.arpa."""
+    from benchmarks.stress.donor import write_donor
+    from benchmarks.stress.words import make_words, write_words
     from readers.language.arpa import Arpa, ArpaOrder, write_arpa
-    from recipes.stress.donor import write_donor
-    from recipes.stress.words import make_words, write_words
 
     words = make_words(num_words, rng)
     write_words(directory / "dict", words, seed=1)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.hotwords [exp/an4] [--names 20] [--list 100] [--beam X]
 
-uses the output of `argonaut recipe an4 --out exp/an4`, or of `argonaut recipe stress --size 5k`.  Some rare words of
-the test set become names that the language model hardly knows: their n-grams are removed, and their unigrams get the
+uses the output of `argonaut recipe an4 --out exp/an4`, or of `python -m benchmarks.stress --size 5k`.  Some rare words
+of the test set become names that the language model hardly knows: their n-grams are removed, and their unigrams get the
 probability 10^-6.  They are listed as hotwords, together with other words that do not occur in the test set and are
 weakened in the same way.  For each score it prints the recall of the listed words, how often a listed word was found
 where it was not spoken, the recall and the errors of the other words, and the time.  `original` is the recogniser
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     os.environ.update(ONE_THREAD)
     found = open_task(arguments.directory)
     if found is None:
-        print(f"hotwords: {arguments.directory}: no output of the recipes an4 or stress", file=sys.stderr)
+        print(f"hotwords: {arguments.directory}: no output of recipe an4 or benchmarks.stress", file=sys.stderr)
         return 2
     decoder, model, scores, references = found
     if arguments.beam is not None:
@@ -73,7 +73,7 @@ def open_task(directory: Path):
         scores = score_utterances(directory / "model" / "an4.dnn", directory / "lists" / "test.scp", WINDOW)
         return decoder, lm, scores, by_utterance(read_words(directory / "labels" / "test.words.mlf"), scores)
     if (directory / "speech" / "words.mlf").exists():
-        from recipes.stress.run import SEARCH
+        from benchmarks.stress.run import SEARCH
 
         task = Task(directory)
         scores = task.scores()

@@ -2,7 +2,7 @@
 
     python -m benchmarks.search_5k [exp/stress5k] [--rounds 3] [--utterances N] [--picture search-5k.png]
 
-uses the output of `argonaut recipe stress --size 5k --out exp/stress5k`, and runs it first if needed.  The peer
+uses the output of `python -m benchmarks.stress --size 5k --out exp/stress5k`, and runs it first if needed.  The peer
 searches an HCLG made by the steps of Kaldi's mkgraph.sh (benchmarks/kaldi_triphones.py).  Both run on one thread, in
 turns, over the same beams; network outputs are computed beforehand.  Times are compared at equal word errors and at
 equal beams, see benchmarks/search_sweep.py.
@@ -38,8 +38,8 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     os.environ.update(ONE_THREAD)
     from benchmarks import search_sweep
+    from benchmarks.stress.run import SEARCH
     from benchmarks.stress_task import Task
-    from recipes.stress.run import SEARCH
 
     task = Task(arguments.directory, arguments.utterances)
     if not task.ready("5k"):

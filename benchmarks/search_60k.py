@@ -2,10 +2,10 @@
 
     python -m benchmarks.search_60k [exp/stress60k] [--utterances N] [--rounds 1] [--picture search-60k.png]
 
-uses the output of `argonaut recipe stress --out exp/stress60k`, and runs it first if needed.  The figure is the time at
-which the search makes at most 0.2 % (absolute) more errors than with the widest beam; at that beam, look-ahead and
-slack are switched off one by one.  There is no peer: a static graph of this task needs more memory than our machines
-have.
+uses the output of `python -m benchmarks.stress --out exp/stress60k`, and runs it first if needed.  The figure is the
+time at which the search makes at most 0.2 % (absolute) more errors than with the widest beam; at that beam, look-ahead
+and slack are switched off one by one.  There is no peer: a static graph of this task needs more memory than our
+machines have.
 """
 
 import argparse
@@ -34,8 +34,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     os.environ.update(ONE_THREAD)
     from benchmarks import search_sweep
+    from benchmarks.stress.run import SEARCH
     from benchmarks.stress_task import Task
-    from recipes.stress.run import SEARCH
 
     task = Task(arguments.directory, arguments.utterances)
     if not task.ready("60k"):
@@ -86,24 +86,24 @@ def variants(task, decoder) -> list:
 
 def gigabytes(directory: Path, beam: float) -> float:
     """The largest memory of the command, including the network."""
-    from recipes.stress.run import decoding_arguments
+    from benchmarks.stress.run import decoding_options
 
     program = "import sys; from recipes.cli.argon.command import main; sys.exit(main(sys.argv[1:]))"
     more = ("-beam", str(beam), "--threads", "1", "-outmlf", str(directory / "memory.mlf"))
-    command = [sys.executable, "-c", program, *map(str, decoding_arguments(directory)), *more]
+    command = [sys.executable, "-c", program, *decoding_options(directory).to_flags(), *more]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
 
 
 def two_threads(decoder, scores: dict, rounds: int = 3) -> float:
     """Throughput of two threads relative to one: the best of some rounds each, wall-clock."""
-    from decoder.search.batch import decode_batch
+    from decoder.search.batch import in_order
 
     seconds = {1: [], 2: []}
     for _ in range(rounds):
         for threads, taken in seconds.items():
             begin = time.perf_counter()
-            for _ in decode_batch(scores.values(), decoder, threads):
+            for _ in in_order(decoder.decode, scores.values(), threads):
                 pass
             taken.append(time.perf_counter() - begin)
     return min(seconds[1]) / min(seconds[2])

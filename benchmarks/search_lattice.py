@@ -2,9 +2,9 @@
 
     python -m benchmarks.search_lattice [exp/an4] [--stress exp/stress5k] [--rounds 3] [--utterances N]
 
-uses the output of `argonaut recipe an4`, and with --stress that of `argonaut recipe stress --size 5k`.  The graphs are
-those of benchmarks/search_an4.py and search_5k.py.  Timed are the search, the lattice of all paths within the lattice
-beam (of words with their states; the peer's of states, not determinised), and the best path.
+uses the output of `argonaut recipe an4`, and with --stress that of `python -m benchmarks.stress --size 5k`.  The graphs
+are those of benchmarks/search_an4.py and search_5k.py.  Timed are the search, the lattice of all paths within the
+lattice beam (of words with their states; the peer's of states, not determinised), and the best path.
 """
 
 import argparse
@@ -37,8 +37,8 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     os.environ.update(ONE_THREAD)
     from benchmarks import search_an4
+    from benchmarks.stress.run import SEARCH
     from benchmarks.stress_task import Task
-    from recipes.stress.run import SEARCH
 
     if not search_an4.is_complete(arguments.directory):
         return 2

@@ -146,10 +146,10 @@ class Task:
         """Decode a file of one hour by the command line, and assign the words to the utterances in it."""
         import numpy as np
 
+        from decoder.recognizer.jobs.decoding.options import DecodeSearchOptions
         from decoder.scoring.error_counts import score
         from readers.audio.audio_file import read_audio, write_wav
         from readers.results.timed_words import read_ctm
-        from recipes.decoding import search_flags
 
         with tempfile.TemporaryDirectory() as folder:
             parts, places, at, k = [], [], 0, 0
@@ -161,7 +161,7 @@ class Task:
                 at, k = at + len(samples), k + 1
             write_wav(f"{folder}/hour.wav", np.concatenate(parts), rate)
             del parts
-            flags = map(str, search_flags(self.options))
+            flags = DecodeSearchOptions(**self.options).to_flags()
             graph = self.directory / "graph" / "trained"
             command = [
                 *(

@@ -1,4 +1,4 @@
-"""The stress task of `argonaut recipe stress`, for benchmarks."""
+"""The stress task of `python -m benchmarks.stress`, for benchmarks."""
 
 import itertools
 import time
@@ -6,18 +6,18 @@ from pathlib import Path
 
 
 class Task:
-    """The output of `argonaut recipe stress`.  utterances: only the first ones."""
+    """The output of `python -m benchmarks.stress`.  utterances: only the first ones."""
 
     def __init__(self, directory: Path, utterances: int | None = None):
         self.directory, self._num_utterances = directory, utterances
 
     def ready(self, size: str) -> bool:
         """Make the task if it does not exist; whether that succeeded."""
-        from recipes.cli.main import main
+        from benchmarks.experiment import main
 
         if (self.directory / "stages" / "speech.done").exists():
             return True
-        return main(["recipe", "stress", "--size", size, "--out", str(self.directory), "--to", "speech"]) == 0
+        return main("stress", ["--size", size, "--out", str(self.directory), "--to", "speech"]) == 0
 
     def decoder(self):
         from recipes.decoding import open_decoder
@@ -45,9 +45,9 @@ class Task:
         import kaldifst
 
         from benchmarks.kaldi_triphones import build_triphone_hclg
+        from benchmarks.stress.speech import PAUSE_PROBABILITY
         from decoder.graph.phone_models import PhoneModels
         from readers.htk.dictionary import read_dictionary
-        from recipes.stress.speech import PAUSE_PROBABILITY
 
         path, graph = self.directory / "peer.fst", self.directory / "graph" / "graph.dg"
         if not path.exists() or path.stat().st_mtime < graph.stat().st_mtime:
@@ -67,10 +67,10 @@ class Task:
         """The decoder over a graph without look-ahead; built once, in flat/."""
         import numpy as np
 
+        from benchmarks.stress.speech import PAUSE_PROBABILITY
         from readers.language.arpa import Arpa, ArpaOrder, write_arpa
         from recipes.cli.main import main
         from recipes.decoding import open_decoder
-        from recipes.stress.speech import PAUSE_PROBABILITY
 
         out, donor = self.directory / "flat", self.directory / "donor"
         if not (out / "graph.dg").exists():

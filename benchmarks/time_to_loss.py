@@ -123,7 +123,8 @@ class Training:
     """A training of the network of recipe an4, a quarter of an epoch at a time."""
 
     def __init__(self, plan: Plan, experiment: Path, scp: Path, seed: int) -> None:
-        from acoustic.actions.train import described_network
+        from acoustic.actions.described import described_network
+        from acoustic.descriptions.opening import open_network
         from acoustic.training.configuration import training_options
         from acoustic.training.trainer import Trainer
         from readers.config.config import load_config
@@ -133,10 +134,10 @@ class Training:
         changes = f"AN4_Train=[SGD=[{every};{plan.settings}];reader=[features=[scpFile={scp}]]]"
         config = load_config([f"configFile={CONFIG}", f"ExpDir={experiment}", changes]).block("AN4_Train")
         options = replace(training_options(config.block("SGD")), seed=seed)
-        described, build = described_network(config)
+        described = described_network(config)
         reader, cv_reader = (open_reader(config.block(name), seed) for name in ("reader", "cvReader"))
         self.plan, self.points = plan, []
-        network = build(described, "float", "cpu", seed)
+        network = open_network(described, "float", "cpu", seed)
         self._trainer = Trainer(network, reader, options, cv_reader, make_learner=timed_learner())
         self._trainer.prepare(None)
 

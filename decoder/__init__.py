@@ -12,15 +12,4 @@ Open recognizer/recognizer.py first, then search/decoder.py.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "results.live_recognition": ["Endpoint", "Recognition", "RecognitionEvent", "StreamStage"],
-        "recognizer.recognizer": ["Recognizer"],
-        "recognizer.transcript": ["Transcript", "Word"],
-        "search.decoder": ["Decoder", "DecodingResult"],
-        "search.options": ["SearchOptions"],
-        "graph.graph_file": ["load_graph"],
-        "lm.language_model": ["LanguageModel"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

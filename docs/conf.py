@@ -30,14 +30,13 @@ nitpick_ignore_regex = [
 ]
 
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "docs/**.rst", "docs/**.ipynb", "recipes/**.md", "tests/README.md"]
-include_patterns += ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+include_patterns = ["docs/**.md", "docs/**.rst", "docs/**.ipynb", "recipes/**.md", "benchmarks/**.md"]
+include_patterns += ["tests/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 exclude_patterns = [
     ".venv",
     ".git",
     "build",
     "exp",
-    "benchmarks",
     "readers",
     "features",
     "acoustic",

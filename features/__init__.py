@@ -5,14 +5,4 @@ This package contains no networks or search.  Open extraction.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "config": ["FeatureConfig"],
-        "extraction": ["extract", "frame_period"],
-        "copying.files": ["extract_files"],
-        "copying.job": ["HcopyOptions", "HcopyResult", "hcopy"],
-        "record": ["config_of", "feature_record"],
-        "streaming": ["FeatureStream", "RunningMean"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from features.config import FeatureConfig as FeatureConfig
 from features.copying.files import extract_files as extract_files
 from features.copying.job import HcopyOptions as HcopyOptions

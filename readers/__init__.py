@@ -6,9 +6,4 @@ networks or search.  Open htk/parameter_file.py first: all other readers and wri
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "errors": ["ArgonautError", "ConfigError", "FormatError", "GraphError", "ModelError", "ShapeError"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.errors import ArgonautError as ArgonautError
 from readers.errors import ConfigError as ConfigError
 from readers.errors import FormatError as FormatError

@@ -51,7 +51,7 @@ class KernelCacheWarning(RuntimeWarning):
 
 
 class AudioWarning(UserWarning):
-    """An audio file is irregular, such as one that ends before its header says; what there is has been read."""
+    """Audio is irregular, such as that of a file that ends before its header says, or little; what there is is used."""
 
 
 class PictureWarning(UserWarning):

@@ -5,18 +5,19 @@ from pathlib import Path
 
 from decoder.graph.graph_file import load_defaults
 from decoder.recognizer import assembly
+from decoder.recognizer.jobs.decoding import options as decoding
 from decoder.scoring.error_counts import Score
 from decoder.search.decoder import Decoder
 from features.ivectors.adapted import VectorFiles
 from readers.common.files import atomic_write
 from readers.common.text import parse_json, read_text
+from readers.config.options import OptionFault
 from readers.errors import FormatError
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import ScpEntry, read_scp
-from recipes.cli.argon.options import spelled
 from recipes.cli.console import progress_display
 from recipes.pictures import tuning
-from recipes.stages import command
+from recipes.stages import call
 from recipes.tuning import Development, Grid, choose
 
 
@@ -77,6 +78,18 @@ def read_choice(record: Path) -> dict[str, float]:
     return read_trials(record)["chosen"]
 
 
+def search_options(record: Path) -> decoding.DecodeSearchOptions:
+    """Return these options as those of `argon`.  Raises FormatError for options that it does not have."""
+    chosen = read_choice(record)
+    known = {declared.name for declared in decoding.DecodeSearchOptions.declared()}
+    try:
+        if unknown := next(iter(chosen.keys() - known), None):
+            raise FormatError(f"{record}: `chosen`: {unknown} is no option of the search")
+        return decoding.DecodeSearchOptions(**chosen)
+    except OptionFault as fault:
+        raise FormatError(f"{record}: `chosen`: {fault}") from None
+
+
 def read_trials(record: Path) -> dict:
     """Return what `choose_options` wrote: `chosen`, the options, and `trials`, each with its options and errors.
 
@@ -117,9 +130,6 @@ def store_choice(graph: Path, options: dict[str, float], model: Path, lm: Path, 
     """
     if not replace and load_defaults(graph / "graph.dg").options:
         return
-    command("argon", "-graph", graph / "graph.dg", "-am", model, "-lm", lm, *search_flags(options), "--save-defaults")
-
-
-def search_flags(options: dict[str, float]) -> list[object]:
-    """Return the options as arguments of `argon`."""
-    return [word for name, value in options.items() for word in (spelled(name), value)]
+    search = decoding.DecodeSearchOptions(**options, save_defaults=True)
+    acoustic = decoding.AcousticOptions(am=model)
+    call("argon", decoding.DecodeOptions(graph=graph / "graph.dg", lm=lm, acoustic=acoustic, search=search))

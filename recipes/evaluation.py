@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from recipes.stages import command
+from decoder.recognizer.jobs.decoding import options as decoding
+from recipes.job import Figure, RecipeResult
+from recipes.stages import call
 from recipes.tuning import Grid
 
 
@@ -55,7 +57,7 @@ class Evaluation:
     speakers: mask of the part of an utterance's name that is its speaker, as in HResults.
     ivectors: for a network that takes i-vectors, the path of the list of a set's.
     units: what is recognised, words or phones.
-    fold: map of phones with which errors are counted, as of `argonaut score`.
+    fold: map of phones with which errors are counted.
     """
 
     out: Path
@@ -68,11 +70,10 @@ class Evaluation:
     speakers: str = ""
     ivectors: Callable[[str], Path] | None = None
     units: str = "words"
-    fold: str = ""
+    fold: Path | None = None
 
     def tune(self) -> int:
         from decoder.scoring.words import read_words
-        from recipes.cli.score import fold_map
         from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
         from recipes.tuning import Development
 
@@ -81,7 +82,7 @@ class Evaluation:
                 self.model, self.out / "lists" / "dev.scp", self.window, ivectors=self.ivectors and self.ivectors("dev")
             ),
             read_words(self.out / "labels" / f"dev.{self.units}.mlf"),
-            fold_map(self.fold),
+            self.phone_map,
         )
         for name, lm in self.language_models.items():
             decoder = open_decoder(lm.tuning_graph, lm.tuning_file)
@@ -93,49 +94,61 @@ class Evaluation:
         return 0
 
     def decode(self) -> int:
-        from recipes.decoding import read_choice, search_flags
+        from recipes.decoding import search_options
 
-        vectors = ("--ivectors", self.ivectors("test")) if self.ivectors else ()
         lost = 0
         for name, lm in self.language_models.items():
-            lost |= command(
-                "argon", "-graph", lm.graph / "graph.dg", "-lm", lm.file, "-am", self.model,
-                "-dnn_window_size", self.window, "-cntkmap", lm.graph / "cntkmap",
-                "-infiles", self.out / "lists" / "test.scp", *vectors,
-                *search_flags(read_choice(self.tuned_file(name))),
-                "-outmlf", self.hypotheses(name), "-lattice-prefix", self.home / "decode" / name / "lattices" / "test",
+            options = decoding.DecodeOptions(
+                graph=lm.graph / "graph.dg", lm=lm.file,
+                acoustic=decoding.AcousticOptions(
+                    infiles=self.out / "lists" / "test.scp", ivectors=self.ivectors and self.ivectors("test"),
+                    am=self.model, cntkmap=lm.graph / "cntkmap", window=self.window,
+                ),
+                output=decoding.DecodeOutputOptions(
+                    outmlf=self.hypotheses(name), lattice_prefix=f"{self.home / 'decode' / name / 'lattices' / 'test'}"
+                ),
+                search=search_options(self.tuned_file(name)),
             )  # fmt: skip
+            lost |= call("argon", options)
         return lost
 
     def score(self) -> int:
-        options = ("-k", self.speakers) if self.speakers else ()
-        options += ("--fold", self.fold) if self.fold else ()
-        options += ("--per",) if self.units == "phones" else ()
+        from recipes.cli.score import Shown
+
         lost = 0
         for name in self.language_models:
-            lost |= command(
-                "score", self.references, self.hypotheses(name), *options, "--picture", self.picture(name),
-                "--report", self.home / "reports" / f"score.{name}",
+            options = Shown(
+                reference=self.references, hypothesis=self.hypotheses(name), speakers=self.speakers or None,
+                fold=self.fold, per=self.units == "phones", picture=self.picture(name), report=self.report(name),
             )  # fmt: skip
+            lost |= call("score", options)
         return lost
 
     def total(self, name: str):
         """Return the errors on the test set with one of the language models."""
         from decoder.scoring.error_counts import score
         from decoder.scoring.words import read_words
-        from recipes.cli.score import fold_map
 
         references, hypotheses = read_words(self.references), read_words(self.hypotheses(name))
-        return score(references, hypotheses, fold=fold_map(self.fold)).total
+        return score(references, hypotheses, fold=self.phone_map).total
 
-    def print_results(self) -> None:
-        """Print the error rates on the test set."""
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the error rates on the test set."""
+        figures = []
         for name, lm in self.language_models.items():
             total = self.total(name)
-            print(
-                f"{self.rate} {total.word_error_rate:.1f}% "
-                f"(test, {total.num_sentences} utterances, {total.num_words} {self.units}, {lm.label})"
-            )
+            counts = {"errors": total.num_errors, "utterances": total.num_sentences, self.units: total.num_words}
+            figures.append(Figure(self.rate, total.word_error_rate, lm.label, counts))
+        return tuple(figures)
+
+    def result(self, bundle: Path | None = None) -> RecipeResult:
+        """Return the result of a recipe with this evaluation.  bundle: what was made of it."""
+        figures, pictures = self.figures(), (Path(f"{self.model}.png"), *self.pictures)
+        lines = [f"bundle: {bundle}"] if bundle else []
+        lines += [f"pictures: {' '.join(map(str, pictures))}", *map(rate_line, figures)]
+        return RecipeResult(
+            figures=figures, pictures=pictures, reports=self.reports, bundle=bundle, lines=tuple(lines)
+        )  # fmt: skip
 
     @property
     def rate(self) -> str:
@@ -146,8 +159,21 @@ class Evaluation:
         return self.out / "labels" / f"test.{self.units}.mlf"
 
     @property
-    def pictures(self) -> list[Path]:
-        return [self.picture(name) for name in self.language_models]
+    def phone_map(self) -> dict[str, str | None] | None:
+        from readers.tables.timit import read_phone_map
+
+        return read_phone_map(self.fold, -1) if self.fold else None
+
+    @property
+    def pictures(self) -> tuple[Path, ...]:
+        return tuple(self.picture(name) for name in self.language_models)
+
+    @property
+    def reports(self) -> tuple[Path, ...]:
+        return tuple(self.report(name) for name in self.language_models)
+
+    def report(self, name: str) -> Path:
+        return self.home / "reports" / f"score.{name}"
 
     def picture(self, name: str) -> Path:
         return self.home / "decode" / name / "confusions.png"
@@ -157,3 +183,9 @@ class Evaluation:
 
     def hypotheses(self, name: str) -> Path:
         return self.home / "decode" / name / "test.mlf"
+
+
+def rate_line(figure: Figure) -> str:
+    """Return an error rate as recipes print it."""
+    _, *counts = (f"{number} {unit}" for unit, number in figure.counts.items())
+    return f"{figure.name} {figure.value:.1f}% ({', '.join(('test', *counts, figure.of))})"

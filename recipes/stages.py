@@ -1,6 +1,5 @@
 """Named stages of a recipe: run in order, skipped if done, repeated if settings or inputs changed."""
 
-import argparse
 import contextlib
 import json
 import shlex
@@ -9,21 +8,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from readers.common.environment import program_version
 from readers.common.files import atomic_write
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_text
+from readers.config.options import Options
 from readers.errors import ConfigError
-from recipes.cli.console import as_stage, is_interrupted, without_output
-from recipes.cli.main import RAW_COMMANDS, main
+from recipes.cli.command import MACHINES, Console, MachineOptions
+from recipes.cli.console import as_stage, without_output
+from recipes.cli.main import RAW_COMMANDS, module_of
 from recipes.stage_settings import extends_training
 
 SHOWN_CHANGES = 4  # of the settings of a stage
 EARLIER = ".earlier"  # in the directory of a stage: what the run before left there
+
+verbosity = ContextVar("verbosity", default=0)  # how often -v was given, for the commands that stages run
 
 
 @dataclass(frozen=True)
@@ -123,19 +126,9 @@ def is_done(out: Path, name: str) -> bool:
     return (out / "stages" / f"{name}.done").is_file()
 
 
-class Recipe(Protocol):
-    """The stages of a recipe.  All results are below `out`; for the other members see run_stages."""
-
-    out: Path
-
-    def stages(self) -> Sequence[Stage]: ...
-
-    def closing(self) -> None: ...
-
-
-def run_recipe(recipe: Recipe, arguments: argparse.Namespace) -> int:
-    """Run the stages of a recipe that the command line selects; return the exit status."""
-    return run_stages(recipe.stages(), recipe.out, arguments.first, arguments.last, recipe.closing)
+def seconds_of(stages: Sequence[Stage], out: Path) -> dict[str, float]:
+    """Return how long each stage took that is done."""
+    return {stage.name: _record(_mark(out, stage)).get("seconds", 0.0) for stage in stages if is_done(out, stage.name)}
 
 
 def account(out: Path, report: RunReport, name: str) -> int:
@@ -145,19 +138,26 @@ def account(out: Path, report: RunReport, name: str) -> int:
     return report.exit_status
 
 
-def command(name: str, *arguments: object) -> int:
-    """Run one of the program's commands in this process, after printing it as a line that can be run by hand.
+def call(name: str, options: Options, *, workers: int | None = None) -> int:
+    """Run one of the program's commands, after printing it as a line that can be run by hand.
 
-    Returns its exit status, 0 or 1; raises ConfigError if nothing could be done (the command has printed the reason),
-    and KeyboardInterrupt if the command was interrupted.
+    options: those of the command, or of one of its actions; workers: number of threads or processes.
+    Returns its exit status, 0 or 1; raises ConfigError if nothing could be done, and what the command raises.
     """
-    words = [str(word) for word in arguments]
-    program = name if name in RAW_COMMANDS else f"argonaut {name}"
-    print(f"$ {program} {shlex.join(words)}", flush=True)
-    with as_stage():
-        status = main([name, *words])
-    if is_interrupted(status):
-        raise KeyboardInterrupt
+    command, title = module_of(name).COMMAND, name
+    if command.actions:
+        command = next(action for action in command.actions if action.options is type(options))
+        title = f"{name} {command.name}"
+    machines = MACHINES.get(command.machines, MachineOptions)(workers=workers)
+    program = title if name in RAW_COMMANDS else f"argonaut {title}"
+    print(f"$ {program} {shlex.join([*options.to_flags(), *machines.to_flags()])}", flush=True)
+    try:
+        with as_stage():
+            status = command.run(options, Console(title, verbosity.get(), machines))
+    except KeyboardInterrupt as stop:
+        if stop.args:
+            print(f"interrupted: {stop}", file=sys.stderr)
+        raise
     if status > 1:
         raise ConfigError(f"{program}: exit status {status}; expected 0 or 1, see the message above")
     return status

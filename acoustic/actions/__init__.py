@@ -4,13 +4,18 @@ This package is a catalogue. Open `base.py` first, then `evaluate.py` as a model
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
-from acoustic.actions.base import Action, ActionOptions, CommonSettings, ModelOptions
+from readers.common.lazy import face
 from readers.config.config import Config
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
-__all__ = ["Action", "ActionOptions", "CommonSettings", "ModelOptions", "make_action"]
+if TYPE_CHECKING:
+    from acoustic.actions.base import Action, CommonSettings
+
+_NAMES, __getattr__ = face(__name__, __file__)
+__all__ = [*_NAMES, "make_action"]
 
 # Name in lower case: module and class. A module is imported when its action is needed.
 ACTIONS = {
@@ -42,7 +47,7 @@ ACTIONS = {
 NOT_BUILT = (*("trainbidirectionencoderdecoder", "beamsearch", "pbn", "devtest"),)
 
 
-def make_action(name: str, config: Config, common: CommonSettings) -> Action:
+def make_action(name: str, config: Config, common: "CommonSettings") -> "Action":
     """Return the action of a command block.
 
     Parameters

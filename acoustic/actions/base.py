@@ -4,17 +4,18 @@ An action is created from its command block, which checks the options of the blo
 faults of all commands of a configuration are reported before the first one starts. Source: CNTK book, section 3.5.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
+from acoustic.descriptions.opening import NetworkSource, open_network
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.nodes.noise_contrastive import NoiseContrastiveEstimation
+from acoustic.training.evaluation import EvaluationOptions
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
-from readers.config.options import Options, given, idle_notes, option
+from readers.config.options import Options, given, idle_notes, like, option
 from readers.config.syntax import Source
 from readers.config.values import did_you_mean
 from readers.minibatches.base import Reader, open_reader, reader_class
@@ -65,7 +66,7 @@ class CommandOptions(Options):
 class ActionOptions(Options):
     """Options of every action."""
 
-    trace_level: int = option(0, "0: few lines in the log, 1: more")
+    trace_level: int = like(EvaluationOptions, "trace_level")
     model_path: Path | None = given(None, "the model that the action creates or uses; None for a described network")
 
 
@@ -86,8 +87,8 @@ class Action:
     config : Config
         The command block.
     common : CommonSettings
-    build : callable, optional
-        Builds the network that the configuration describes from precision, device and seed.
+    described : BuilderOptions or NdlOptions, optional
+        The network that the configuration describes, in place of a model.
 
     Attributes
     ----------
@@ -106,8 +107,8 @@ class Action:
     without_effect: ClassVar[dict[str, str]] = {}  # parameters that CNTK reads and this ignores, with the reason
     keeps_report: ClassVar[bool] = True  # whether its report is written to a file next to the model
 
-    def __init__(self, config: Config, common: CommonSettings, build: Callable[..., Network] | None = None):
-        self.config, self.common, self._describe = config, common, build
+    def __init__(self, config: Config, common: CommonSettings, described: NetworkSource | None = None):
+        self.config, self.common, self._described = config, common, described
         self.settings: Any = self.options.from_block(config, **self._given(config))
         self.model_path: Path | None = self.settings.model_path
         self.trace_level = self.settings.trace_level
@@ -140,8 +141,8 @@ class Action:
     def network(self) -> Network:
         """Return the network that the action works on, without reading data. Raises ArgonautError and OSError."""
         common = self.common
-        if self._describe is not None:
-            return self._describe(common.precision, common.device, common.seed)
+        if self._described is not None:
+            return open_network(self._described, common.precision, common.device, common.seed)
         return load_model(self.model_path, common.precision, common.device)
 
     def require_files(self) -> None:
@@ -227,13 +228,3 @@ def label_settings(network: Network, block: Config) -> str:
 def check_reader(config: Config, name: str) -> None:
     """Raise ConfigError unless the config has a reader block of that name, of a known type."""
     reader_class(config.block(name))
-
-
-def reader_report(*readers: Reader) -> RunReport:
-    """Return a report of the utterances, or records, that some readers gave and skipped."""
-    report = RunReport(readers[0].unit)
-    for reader in readers:
-        report.done(reader.num_utterances if reader.unit == "utterances" else reader.num_frames)
-        for name, reason in reader.skipped:
-            report.skip(name, reason)
-    return report

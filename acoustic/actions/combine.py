@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader, reader_report
+from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
 from acoustic.engine.engine import Engine
+from acoustic.engine.inputs import check_inputs
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from acoustic.training.evaluation import check_inputs
 from acoustic.training.parallel.files import IterationFiles
 from acoustic.training.procedures.combination import average, combine, criterion_of
 from acoustic.training.reporting.log import read_history
@@ -24,6 +24,7 @@ from readers.config.config import Config
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.config.options import option
 from readers.errors import ModelError
+from readers.minibatches.base import reader_report
 
 AUTO, EPOCHS, ITERATIONS = "auto", "epochs", "iterations"
 

@@ -5,16 +5,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import CommonSettings, reader_report
+from acoustic.actions.base import CommonSettings
 from acoustic.actions.evaluate import Evaluate, EvaluateOptions
-from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
-from acoustic.training.evaluation import check_inputs
+from acoustic.training.evaluation import evaluate
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import option
 from readers.errors import ModelError
+from readers.minibatches.base import reader_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,8 @@ class CrossValidate(Evaluate):
                 if results and self.settings.pause:
                     time.sleep(self.settings.pause)
                 network = load_model(path, self.common.precision, self.common.device)
-                names = self.roots(network)
-                engine = Engine(network, names)
-                check_inputs(engine, reader)
                 log(f"Model {path} --> ")
-                results.append((path, self._evaluate(engine, reader, names, log, progress).averages()))
+                results.append((path, evaluate(network, reader, self.settings, progress=progress, log=log).figures))
             if not results:
                 raise ModelError(f"{self.model_path}: none of its models exists; expected {self._path(self.epochs[0])}")
             for line in best_lines(results):

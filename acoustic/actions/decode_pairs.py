@@ -11,12 +11,12 @@ import numpy as np
 
 from acoustic.actions.base import Action, CommonSettings, ModelOptions
 from acoustic.actions.encoder_decoder import PAIRS, open_pairs, text_reader
-from acoustic.actions.evaluate import PERPLEXITY_OF, result_line
 from acoustic.actions.write import refuse_inputs
+from acoustic.engine.inputs import check_inputs, check_vocabularies
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
 from acoustic.scoring.beam_search import BeamSearch, Hypothesis
-from acoustic.training.evaluation import check_inputs, check_vocabularies, evaluate
+from acoustic.training.evaluation import PERPLEXITY_OF, result_line, sum_figures
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import Options, option
@@ -213,7 +213,7 @@ class TestEncoderDecoder(Action):
         if names:
             engine = make_engine(network, names)
             check_inputs(engine, pairs, "encoderReader and decoderReader")
-            totals = evaluate(engine, pairs.minibatches(0, self.settings.minibatch_size[0]), names)
+            totals = sum_figures(engine, pairs.minibatches(0, self.settings.minibatch_size[0]), names)
             perplexities = [name for name in names if network[name].type_name in PERPLEXITY_OF]
             log(f"Final Results: {result_line(0, totals, perplexities)}")
 

@@ -1,39 +1,29 @@
 """The network of an action: described by a block of the configuration, or read from a file."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
-from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
-from acoustic.descriptions.ndl import build_ndl_network, ndl_options
-from acoustic.network.network import Network
+from acoustic.descriptions.builders.simple import BuilderOptions, simple_network_options
+from acoustic.descriptions.ndl import NdlOptions, ndl_options
 from readers.config.config import Config
 from readers.errors import ConfigError
 
-# For each block the function that reads its options and the one that builds the network.
-BUILDERS = {
-    "SimpleNetworkBuilder": (simple_network_options, build_simple_network),
-    "NDLNetworkBuilder": (ndl_options, build_ndl_network),
-}
+# For each block the function that reads its options.
+BUILDERS = {"SimpleNetworkBuilder": simple_network_options, "NDLNetworkBuilder": ndl_options}
 BUILDERS_NOT_BUILT = ("BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder")
 
 
-def described_network(config: Config) -> tuple[Any, Callable[..., Network]]:
-    """Return the options of the network that a configuration describes, and the function that builds it from them."""
-    name = _builder_of(config)
-    read_options, build = BUILDERS[name]
-    return read_options(config.block(name)), build
-
-
-def description_without_model(config: Config) -> Callable[..., Network] | None:
-    """Return the function that builds the described network from precision, device and seed; None with modelPath.
+def described_network(config: Config) -> BuilderOptions | NdlOptions:
+    """Return the options of the network that a configuration describes.
 
     Raises ArgonautError for a description that is faulty.
     """
+    name = _builder_of(config)
+    return BUILDERS[name](config.block(name))
+
+
+def description_without_model(config: Config) -> BuilderOptions | NdlOptions | None:
+    """Return the options of the network that a configuration describes; None with modelPath. Raises as above."""
     if config.has("modelPath") or not any(config.has(name) for name in (*BUILDERS, *BUILDERS_NOT_BUILT)):
         return None
-    options, build = described_network(config)
-    return partial(build, options)
+    return described_network(config)
 
 
 def _builder_of(config: Config) -> str:

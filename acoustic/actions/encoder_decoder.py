@@ -3,10 +3,10 @@
 Source: CNTK book 2.7 and 3.5.11; the names are those of CNTK in 2015.
 """
 
-from acoustic.actions.evaluate import PERPLEXITY_OF, perplexity
 from acoustic.actions.train import Train
 from acoustic.descriptions.builders.encoder_decoder import DECODER_BLOCK, ENCODER_BLOCK, pair_options
 from acoustic.network.network import Network
+from acoustic.training.evaluation import PERPLEXITY_OF, perplexity
 from readers.common.report import Log, Progress
 from readers.config.config import Config
 from readers.errors import ConfigError, ModelError

@@ -7,10 +7,11 @@ from typing import Any
 
 from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
 from acoustic.actions.described import BUILDERS, described_network
+from acoustic.descriptions.opening import open_network
 from acoustic.engine.engine import Engine
+from acoustic.engine.inputs import check_inputs
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
-from acoustic.training.evaluation import check_inputs
 from acoustic.training.options import TrainingOptions
 from acoustic.training.procedures.gradient_test import check_elements, report_lines
 from acoustic.training.procedures.precompute import frames_alone, precompute
@@ -52,7 +53,7 @@ class CheckGradients(Action):
         self.from_file = not any(config.has(name) for name in BUILDERS)
         super().__init__(config, common)
         if not self.from_file:
-            self.network_options, self.build = described_network(config)
+            self._described = described_network(config)
         check_reader(config, "reader")
 
     def _given(self, config: Config) -> dict[str, Any]:
@@ -61,7 +62,7 @@ class CheckGradients(Action):
     def network(self) -> Network:
         if self.from_file:
             return load_model(self.model_path, "double", self.common.device)
-        return self.build(self.network_options, "double", self.common.device, self.common.seed)
+        return open_network(self._described, "double", self.common.device, self.common.seed)
 
     def roots(self, network: Network) -> list[str]:
         if not self.settings.train_criterion and not network.criteria:

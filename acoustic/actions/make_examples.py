@@ -4,12 +4,13 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import Action, ActionOptions, CommonSettings, check_reader, reader_report
+from acoustic.actions.base import Action, ActionOptions, CommonSettings, check_reader
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import option
 from readers.errors import ConfigError
+from readers.minibatches.base import reader_report
 from readers.sources.examples.example_archive import ExampleArchive
 from readers.sources.examples.example_reader import ExampleSet
 from readers.sources.examples.example_writer import archive_path, write_examples

@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from acoustic.actions.base import Action, ActionOptions, CommonSettings, ModelOptions, check_reader, reader_report
+from acoustic.actions.base import Action, ActionOptions, CommonSettings, ModelOptions, check_reader
 from acoustic.actions.described import BUILDERS, described_network
 from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.descriptions.builders.recurrent import RecurrentOptions
+from acoustic.descriptions.opening import open_network
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import unseen_text
 from acoustic.training.configuration import WITHOUT_EFFECT, idle_keys, training_options
@@ -22,7 +23,6 @@ from acoustic.training.control.options import NONE
 from acoustic.training.parallel import check_divisible, parallel_notes, parallel_options
 from acoustic.training.procedures.adaptation import ReferenceModel
 from acoustic.training.procedures.layerwise import LayerwiseOptions, grow, layerwise_options
-from acoustic.training.reporting.display import Callbacks
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import TrainingResult, changed_description, train
 from acoustic.training.state.checkpoint import TrainingFiles
@@ -104,29 +104,28 @@ class Train(Action):
             if parallel is not None:
                 source = partial(open_reader, self.config.block("reader"), self.common.seed)
                 parallel = replace(parallel, source=source)
-            learn = partial(train, log=log, parallel=parallel)
+            learn = partial(train, log=log, progress=progress, parallel=parallel)
             if self.layerwise.epochs and not (self.make_mode and files.newest_epoch() is not None):
-                network = self._grown(partial(learn, callbacks=Callbacks(progress)), readers, log)
+                network = self._grown(learn, readers, log)
             result = learn(
                 network,
                 readers[0],
-                self.training,
+                replace(self.training, description=render(self.config)),
                 *readers[1:],
                 model_path=self.model_path,
-                description=render(self.config),
-                callbacks=Callbacks(progress, on_epoch=lambda row: self._epoch_done(row, network, log)),
+                on_epoch=lambda row: self._epoch_done(row, network, log),
                 reference=reference,
             )
             if never := unseen_text(result.network, result.network.outputs):
                 log(f"warning: {never}")
-            return reader_report(*readers)
+            return result.report
 
     def _grown(self, learn: Callable[..., TrainingResult], readers: list[Reader], log: Log) -> Network:
         """Return the network after layer-wise training of smaller ones."""
         common, options = self.common, self.layerwise.stage(self.training)
 
         def build(smaller: SimpleNetworkOptions) -> Network:
-            return self.build(smaller, common.precision, common.device, common.seed)
+            return open_network(smaller, common.precision, common.device, common.seed)
 
         def train_stage(hidden: int, network: Network) -> Network:
             return learn(
@@ -253,11 +252,11 @@ class Train(Action):
             where = config.block("SGD").where("adaptationRegType")
             raise ConfigError(f"{where}: KL adaptation of an untrained network; expected action=adapt")
         try:
-            self.network_options, self.build = described_network(config)
+            self.network_options = described_network(config)
         except (ArgonautError, OSError) as fault:
             if not self._is_begun():
                 raise
-            self.undescribed, self.build = " ".join(str(fault).split()), self._load_newest
+            self.undescribed = " ".join(str(fault).split())
 
     def _is_begun(self) -> bool:
         """Return whether the training continues from a model, so that the network description is not needed.
@@ -268,13 +267,14 @@ class Train(Action):
         files = TrainingFiles(self.model_path, self.training.max_epochs)
         return self.make_mode and (start in self.common.made or files.newest_epoch() is not None)
 
-    def _load_newest(self, options: None, precision: str, device: str, seed: int) -> Network:
+    def _newest(self) -> Path:
+        """Return the model from which the training continues. Raises FileNotFoundError."""
         files = TrainingFiles(self.model_path, self.training.max_epochs)
         newest = files.newest_epoch()
         if newest is None:  # not created yet, or removed since the configuration was read
             reason = f"{os.strerror(errno.ENOENT)}, and {self.undescribed}"
             raise FileNotFoundError(errno.ENOENT, reason, f"{self.model_path}.0")
-        return files.load(newest, precision, device)
+        return files.model(newest)
 
     def notes(self) -> list[str]:
         sgd = self.config.block("SGD")
@@ -291,7 +291,8 @@ class Train(Action):
     def network(self) -> Network:
         """Return the network of the description, with its initial values."""
         common = self.common
-        network = self.build(self.network_options, common.precision, common.device, common.seed)
+        source = self._newest() if self.undescribed else self.network_options
+        network = open_network(source, common.precision, common.device, common.seed)
         if self.parallel is not None and not self.parallel.averages:
             check_divisible(network, watched_nodes(network, self.training), self.training)
         return network

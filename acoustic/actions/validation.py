@@ -14,9 +14,9 @@ from acoustic.actions import make_action
 from acoustic.actions.base import READER_BLOCKS, Action, CommandOptions, CommonSettings, label_settings
 from acoustic.actions.train import Train
 from acoustic.actions.write import spelling
+from acoustic.engine.inputs import add_feature_records, add_vocabularies, check_inputs
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.training.evaluation import add_feature_records, add_vocabularies, check_inputs
 from readers.common.files import require_writable
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig
@@ -35,7 +35,16 @@ MAX_WEIGHTS = 8  # shown in a summary
 
 @dataclass
 class CommandFigures:
-    """A summary of a command: its name, action, network (None if it has none) and readers by block."""
+    """A summary of a command of a configuration.
+
+    Attributes
+    ----------
+    command, action : str
+    network : Network or None
+        None if the action has none.
+    readers : dict of str to ReaderSummary
+        By block.
+    """
 
     command: str
     action: str

@@ -1,7 +1,4 @@
-"""Action write: values of network nodes for whole utterances, through a writer or as text (CNTK book 3.5.5 and 7.1.9).
-
-Scores of classes without training data are set to UNSEEN (acoustic/network/unseen_classes.py).
-"""
+"""Action write: values of network nodes for whole utterances, through a writer or as text (CNTK book 3.5.5, 7.1.9)."""
 
 import contextlib
 import math
@@ -14,14 +11,13 @@ from typing import Any
 from acoustic.actions.base import Action, ActionOptions, CommonSettings, check_reader
 from acoustic.actions.described import BUILDERS, description_without_model
 from acoustic.engine.engine import Engine
+from acoustic.engine.inputs import check_inputs
 from acoustic.network.network import Network
-from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
-from acoustic.scoring.chunked_forward import forward_in_chunks, forward_in_pieces
-from acoustic.training.evaluation import check_inputs
+from acoustic.scoring.outputs import output_nodes, utterance_outputs
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import option
-from readers.errors import ConfigError, ModelError
+from readers.errors import ConfigError
 from readers.minibatches.base import Reader, Writer, open_writer, writer_class
 from readers.sources.frames.streams import describe
 from readers.writers.text_writer import TextFormat, TextWriter
@@ -70,17 +66,10 @@ class Write(Action):
         self.format = TextFormat.from_config(config.block("format")) if config.has("format") else TextFormat()
 
     def _given(self, config: Config) -> dict[str, Any]:
-        return {"model_path": None} if self._describe else {}
+        return {"model_path": None} if self._described else {}
 
     def roots(self, network: Network) -> list[str]:
-        names = self.settings.names or network.outputs
-        if not names:
-            raise ModelError(f"{network.source}: no output nodes; expected outputNodeNames=...")
-        nodes = [network[name] for name in names]
-        for node in nodes:
-            if (shape := network.shapes[node.name]).cols is not None:
-                raise ModelError(f"{node.where}: {shape}; expected a node with a column per frame")
-        return [node.name for node in nodes]
+        return output_nodes(network, self.settings.names or network.outputs)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = self.network()
@@ -121,22 +110,8 @@ class Write(Action):
         report, names = RunReport(reader.unit), list(called)
         minibatch_size, epoch_size = self.settings.minibatch_size[0], self.settings.epoch_size
         self.num_frames = num_minibatches = 0
-        recurrent, ahead = bool(engine.network.delays()), getattr(reader, "ahead", 0)
-        cuttable = engine.graph.mixing_node() is None and not recurrent
-        unseen = {name: unseen_outputs(engine.network, name) for name in names}
-        for utterance in reader.utterances():
-            matrices = {name: utterance.matrices[name] for name in engine.inputs}
-            if epoch_size and utterance.records:
-                matrices = {name: one[:, : epoch_size - self.num_frames] for name, one in matrices.items()}
-            if recurrent:
-                values = forward_in_chunks(engine, matrices, names, minibatch_size if ahead else 0, ahead)
-            else:
-                size = minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
-                values = forward_in_pieces(engine, matrices, names, size)
-            first, last = utterance.edges
-            values = {called[name]: one[:, first : one.shape[1] - last] for name, one in values.items()}
-            for name, rows in unseen.items():
-                values[called[name]][rows] = UNSEEN
+        for utterance, outputs in utterance_outputs(engine, reader, names, minibatch_size, epoch_size):
+            values = {called[name]: matrix for name, matrix in outputs.items()}
             try:
                 for name, count in writer.write(utterance, values).items():
                     log(f"warning: {utterance.key}: {count} values of {name} are not finite")
@@ -152,8 +127,6 @@ class Write(Action):
             if self.trace_level > 0:
                 log(f"Minibatch[{num_minibatches}]: ActualMBSize = {count}")
             progress(utterance.line + 1, reader.num_utterances, frames=self.num_frames)
-            if epoch_size and self.num_frames >= epoch_size:
-                break
         for name, reason in reader.skipped:
             report.skip(name, reason)
         return report

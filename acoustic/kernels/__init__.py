@@ -5,11 +5,4 @@ Open backend.py first, then arrays/elementwise.py and its compiled counterpart.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "backend": ["Backend"],
-        "shape": ["PerFrame", "Shape"],
-        "image_geometry": ["Image", "ImageWindows"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic.kernels.backend import Backend as Backend
 from acoustic.kernels.image_geometry import Image as Image
 from acoustic.kernels.image_geometry import ImageWindows as ImageWindows

@@ -5,11 +5,4 @@ Open `network.py` first, then `traversal.py` for the evaluation orders (CNTK boo
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "network": ["Network"],
-        "model_file": ["load_model", "save_model"],
-        "editing": ["clone"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

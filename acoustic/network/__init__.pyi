@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic.network.editing import clone as clone
 from acoustic.network.model_file import load_model as load_model
 from acoustic.network.model_file import save_model as save_model

@@ -120,6 +120,12 @@ def model_bytes(network: Network) -> bytes:
     return tensor_bytes(tensors, metadata)
 
 
+def is_model(path: str | Path) -> bool:
+    """Return whether a file begins as `save_model` writes it. Raises OSError."""
+    with Path(path).open("rb") as file:
+        return file.read(9)[8:] == b"{"
+
+
 def load_model(path: str | Path | FilePart, precision: str | None = None, device: str | None = None) -> Network:
     """Read a network from a file that `save_model` wrote.
 

@@ -12,13 +12,4 @@ finds operands that do not fit, it raises ShapeError.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "base": ["Node", "Run", "Shape", "register_node"],
-        "option": ["Option"],
-        "registry": ["node_class", "registered_nodes"],
-        "gradient_targets": ["GradientRoute", "GradientTargets"],
-        "sequence_state": ["SequenceState", "Sequences"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -5,9 +5,4 @@ Open loop_node.py first, which interprets a loop; compiled_loop.py computes it i
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "loop_node": ["Loop"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -5,10 +5,4 @@ Nodes, readers and update rules do not depend on it. Open products.py first, the
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "engine_options": ["EngineOptions", "engines_with"],
-        "thread_team": ["ThreadTeam"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

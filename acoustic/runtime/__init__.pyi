@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic.runtime.engine_options import EngineOptions as EngineOptions
 from acoustic.runtime.engine_options import engines_with as engines_with
 from acoustic.runtime.thread_team import ThreadTeam as ThreadTeam

@@ -5,13 +5,4 @@ Open `scorer.py` first: `AcousticScorer` computes the scores that the decoder ta
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "scorer": ["AcousticScorer"],
-        "onnx_scorer": ["OnnxScorer"],
-        "score_stream": ["ScoreStream"],
-        "window_scorer": ["PartScorer", "WindowScorer"],
-        "word_scorer": ["WordScorer"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -5,13 +5,4 @@ Open sgd.py first, then trainer.py (epochs) and learner.py (minibatches).
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "sgd": ["TrainingResult", "train"],
-        "options": ["EpochOptions", "TrainingOptions"],
-        "evaluation": ["EvaluationTotals", "evaluate"],
-        "configuration": ["training_options"],
-        "update": ["Updater"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,16 +1,68 @@
-"""Criteria and error counts of a network over a data set, as sums over frames."""
+"""Criteria and error counts of a network over a data set (CNTK book 3.5.3 and 7.1.8)."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from acoustic.descriptions.opening import NetworkSource, open_network
 from acoustic.engine.engine import Engine
+from acoustic.engine.inputs import check_inputs
 from acoustic.network.network import Network
-from acoustic.network.traversal import forward_order
-from acoustic.nodes.crf import PathNode
-from readers.config.feature_record import IGNORE_HINT, FeatureRecord
-from readers.errors import ModelError, ShapeError
-from readers.language.vocabulary_record import VocabularyRecord
+from acoustic.nodes.base import Node
+from acoustic.nodes.noise_contrastive import NONE
+from readers.common.report import Log, Progress, RunReport, silent
+from readers.config.options import Options, option
+from readers.errors import ModelError
+from readers.minibatches.base import reader_report
+
+PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy", "ClassBasedCrossEntropyWithSoftmax")
+NOISE_CONTRASTIVE = "NCEBasedCrossEntropyWithSoftmax"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions(Options):
+    """Options of an evaluation."""
+
+    trace_level: int = option(0, "0: few lines in the log, 1: more")
+    # CNTK's 40960 frames would only take memory.
+    minibatch_size: Sequence[int] = option(
+        (4096,), "frames of a minibatch, on which the results do not depend; the first one counts", unit="frames",
+        least=1,
+    )  # fmt: skip
+    epoch_size: int = option(0, "frames that are evaluated; 0: all", unit="frames", least=0, most=math.inf)
+    show_every: int = option(
+        100,
+        "minibatches between two lines of the log",
+        unit="minibatches",
+        least=1,
+        most=math.inf,
+        cntk="numMBsToShowResult",
+    )
+    names: tuple[str, ...] = option(
+        (), "nodes that are evaluated; by default the criteria and evaluation nodes", cntk="evalNodeNames"
+    )
+    noise_mode: Literal["softmax", "unnormalized", "none"] | None = option(
+        None, "value of noise-contrastive estimation in evaluation; by default the model's own", cntk="nceEvalMode"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationResult:
+    """The outcome of an evaluation.
+
+    Attributes
+    ----------
+    figures : dict of str to float
+        Average per frame of each evaluation node and criterion, in this order.
+    num_frames : int
+    report : RunReport
+        The utterances, or records, of the reader, and those that it skipped.
+    """
+
+    figures: dict[str, float]
+    num_frames: int
+    report: RunReport
 
 
 @dataclass
@@ -46,172 +98,26 @@ class EvaluationTotals:
         return {name: total / max(self.num_frames, 1) for name, total in self.figures.items()}
 
 
+def figure_text(name: str, total: float, count: int) -> str:
+    """Return `name = average * count` with eight decimals, or in exponential form, as the tool prints a criterion.
+
+    `total` is the sum over `count` frames. A name that ends in "s" counts errors, which are shown in percent.
+    """
+    average = total / count if count else 0.0
+    if name.endswith("s"):
+        return f"{name} = {100 * average:.3f}% * {count}"
+    exponential = "e" in f"{average:.8g}"
+    return f"{name} = {average:.8e} * {count}" if exponential else f"{name} = {average:.8f} * {count}"
+
+
+def figures_text(totals: EvaluationTotals) -> str:
+    """Return the figures of all nodes, separated by semicolons."""
+    return "; ".join(figure_text(name, total, totals.num_frames) for name, total in totals.figures.items())
+
+
 def scalar(engine: Engine, name: str) -> float:
     """Return the value of a criterion or evaluation node after a forward pass."""
     return float(engine.value(name).item())
-
-
-def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
-    """Check that a reader provides what the network needs.
-
-    Parameters
-    ----------
-    engine : Engine
-        The network and its inputs.
-    reader : readers.minibatches.base.Reader
-        The reader to check.
-    title : str
-        Name of the reader in messages.
-
-    Raises
-    ------
-    ShapeError
-        If a stream is missing or has another dimension than the network's input.
-    ModelError
-        If the network has delays and the reader gives single frames, it needs whole sequences and the reader
-        gives pieces of them, or it was trained on other features.
-    """
-    delays = engine.network.delays()
-    if delays and getattr(reader, "in_sequence", None) is False:
-        raise ModelError(
-            f"{delays[0].where}: {title} gives frames on their own; expected sequences, "
-            "for HTKMLFReader by frameMode=false"
-        )
-    whole = [node for node in delays if node.along_sequences]
-    if whole and getattr(reader, "cuts", False):
-        raise ModelError(
-            f"{whole[0].where}: {title} gives pieces of sequences; expected whole ones, "
-            "for HTKMLFReader by truncated=false"
-        )
-    _check_supervision(engine, reader, title)
-    _check_features(engine, reader, title)
-    dims = reader.dims()
-    places = reader.places() if hasattr(reader, "places") else {}
-    for name in engine.inputs:
-        rows = engine.network.shapes[name].rows
-        if name not in dims:
-            found = ", ".join(f"{stream} ({dim})" for stream, dim in dims.items()) or "nothing"
-            raise ShapeError(f"{title}: gives {found}; expected {name} ({rows}), an input of the network")
-        if dims[name] != rows:
-            place = f"{places[name]}: " if name in places else ""
-            raise ShapeError(
-                f"{place}{title}: {name} has dimension {dims[name]}; expected {rows}, as the network's input"
-            )
-    _check_classes(engine, reader, title)
-    check_vocabularies(engine, reader, title)
-
-
-def _check_supervision(engine: Engine, reader: Any, title: str) -> None:
-    """Raise ModelError if a criterion of whole sequences gets single frames, pieces, or nothing to compare with."""
-    order = forward_order([engine.network[name] for name in engine.roots])
-    criterion = next((node for node in order if node.needs_supervision), None)
-    if criterion is None:
-        return
-    if getattr(reader, "in_sequence", None) is False:
-        fault = "single frames; expected whole utterances, for HTKMLFReader by frameMode=false"
-    elif getattr(reader, "cuts", False):
-        fault = "pieces of utterances; expected whole ones, for HTKMLFReader by truncated=false"
-    elif getattr(reader, "is_supervised", None) is False:
-        fault = f"nothing to compare utterances with; expected {criterion.supervised_by} in it"
-    elif (graphs := getattr(reader, "num_supervised_outputs", None)) is not None:
-        prediction = criterion.operands[0]
-        rows = engine.network.shapes[prediction.name].rows
-        if graphs == rows:
-            return
-        fault = f"graphs of {graphs} outputs; expected {rows}, as {prediction.name} has"
-    else:
-        return
-    raise ModelError(f"{criterion.where}: {title} gives {fault}")
-
-
-def _check_features(engine: Engine, reader: Any, title: str) -> None:
-    """Raise ModelError if the network was trained on other features than those of the reader."""
-    if getattr(reader, "ignores_feature_mismatch", False):
-        return
-    network, dims = engine.network, reader.dims()
-    for name, record in feature_records(engine, reader).items():
-        if name in network.feature_records:
-            if dims.get(name) != network.shapes[name].rows:  # says more about a wrong `dim` than the context
-                record = replace(record, context=None)
-            why = f"with which {network.source} was trained"
-            fault = record.mismatch(f"{title}: {name}", network.feature_records[name], why)
-            if fault:
-                raise ModelError(f"{fault}; {IGNORE_HINT}")
-
-
-def feature_records(engine: Engine, reader: Any) -> dict[str, FeatureRecord]:
-    """Return how the features that a reader gives to each input were computed, as far as it is known."""
-    found = reader.feature_records() if hasattr(reader, "feature_records") else {}
-    return {name: record for name, record in found.items() if name in engine.inputs}
-
-
-def add_feature_records(engine: Engine, reader: Any) -> None:
-    """Record in the network how the features that it is trained on were computed."""
-    network = engine.network
-    for name, record in feature_records(engine, reader).items():
-        network.feature_records[name] = network.feature_records.get(name, record).updated(record)
-
-
-def vocabularies(engine: Engine, reader: Any) -> dict[str, VocabularyRecord]:
-    """Return the vocabulary that a reader uses for each input, for inputs of text."""
-    found = reader.vocabularies() if hasattr(reader, "vocabularies") else {}
-    return {name: record for name, record in found.items() if name in engine.inputs}
-
-
-def add_vocabularies(engine: Engine, reader: Any) -> None:
-    """Record in the network the words that it is trained on."""
-    for name, record in vocabularies(engine, reader).items():
-        engine.network.vocabularies.setdefault(name, record)
-
-
-def check_vocabularies(engine: Engine, reader: Any, title: str = "reader") -> None:
-    """Raise ModelError if the network was trained with other words, or word classes, than those of the reader."""
-    network, places = engine.network, reader.places() if hasattr(reader, "places") else {}
-    for name, record in vocabularies(engine, reader).items():
-        if name in network.vocabularies:
-            where = f"{places[name]}: {title}: {name}" if name in places else f"{title}: {name}"
-            fault = record.mismatch(where, network.vocabularies[name], f"with which {network.source} was trained")
-            if fault:
-                raise ModelError(fault)
-
-
-def _check_classes(engine: Engine, reader: Any, title: str) -> None:
-    """Raise ShapeError if a class-based criterion has fewer words or classes than the reader's vocabulary."""
-    wanted = dict(zip(("words", "classes"), getattr(reader, "num_words_and_classes", None) or ()))
-    shapes = engine.network.shapes
-    for node in engine.network.nodes.values():
-        if node.type_name == "ClassBasedCrossEntropyWithSoftmax" and node.operands[0].name in engine.inputs:
-            has = {"words": shapes[node.operands[2].name].cols, "classes": shapes[node.operands[3].name].rows}
-            for what, count in wanted.items():
-                if has[what] < count:
-                    raise ShapeError(
-                        f"{node.where}: {has[what]} {what}; expected at least {count}, as the {title}'s vocabulary has"
-                    )
-
-
-def cut_warnings(network: Network, reader: Any, minibatch_size: int, title: str = "reader") -> list[str]:
-    """Return warnings for networks with look-ahead or sequence criteria when the reader cuts sequences."""
-    found = []
-    cuts = getattr(reader, "cuts", False)
-    future = [node for node in network.delays() if node.delay < 0]
-    if future and cuts and not reader.ahead:
-        found.append(
-            f"{future[0].where}: {title} has truncated=true, so it sees nothing beyond a minibatch; lookAheadFrames "
-            "shows it what follows, truncated=false whole utterances"
-        )
-    paths = [node for node in network.nodes.values() if isinstance(node, PathNode)]
-    if paths and cuts:
-        found.append(
-            f"{paths[0].where}: {title} has truncated=true, and each piece of an utterance counts as a sequence of its "
-            "own; expected truncated=false"
-        )
-    count = reader.num_cut(minibatch_size) if paths and hasattr(reader, "num_cut") else 0
-    if count:
-        found.append(
-            f"{paths[0].where}: {count} of {reader.num_utterances} sentences of {title} are longer than minibatchSize "
-            f"{minibatch_size}, and each piece of them counts as one; expected minibatches of the longest sentence"
-        )
-    return found
 
 
 def evaluation_nodes(network: Network, names: Sequence[str] = ()) -> list[str]:
@@ -232,7 +138,7 @@ def evaluation_nodes(network: Network, names: Sequence[str] = ()) -> list[str]:
     return list(dict.fromkeys(network[name].name for name in names))
 
 
-def evaluate(
+def sum_figures(
     engine: Engine,
     minibatches: Iterable,
     names: Sequence[str],
@@ -269,3 +175,93 @@ def evaluate(
     if not totals.num_frames:
         raise ModelError("the reader gave no frame to evaluate; expected at least one")
     return totals
+
+
+def evaluate(
+    network: NetworkSource,
+    reader: Any,
+    options: EvaluationOptions = EvaluationOptions(),
+    *,
+    progress: Progress = silent,
+    log: Log = silent,
+) -> EvaluationResult:
+    """Compute criteria and errors of a network on a data set.
+
+    Parameters
+    ----------
+    network : Network, str or Path
+        The network, or its model file.
+    reader : readers.minibatches.base.Reader
+        The data.
+    options : EvaluationOptions
+    progress : callable
+        Called as ``progress(frames done, frames)``.
+    log : callable
+        Receives the lines of the log.
+
+    Returns
+    -------
+    EvaluationResult
+
+    Raises
+    ------
+    ModelError
+        If there is nothing to evaluate, or the reader gives no frame.
+    ShapeError
+        If the streams of the reader do not match the inputs of the network.
+
+    Examples
+    --------
+    >>> evaluate("exp/dnn", reader).figures["EvalErrorPrediction"]
+    0.31
+    """
+    network = open_network(network)
+    for node in network.nodes.values():
+        if options.noise_mode and node.type_name == NOISE_CONTRASTIVE:
+            node.settings["evalMode"] = options.noise_mode
+    names = evaluation_nodes(network, options.names)
+    engine = Engine(network, names)
+    check_inputs(engine, reader)
+    perplexities = [name for name in names if _has_perplexity(network[name])]
+    totals, window = EvaluationTotals(names), EvaluationTotals(names)
+
+    def show_window() -> None:
+        nonlocal window
+        if options.trace_level > 0 and window.num_minibatches:
+            log(result_line(totals.num_minibatches - window.num_minibatches, window, perplexities))
+        window = EvaluationTotals(names)
+
+    def each(figures: dict[str, float], num_frames: int) -> None:
+        totals.add(figures, num_frames)
+        window.add(figures, num_frames)
+        if totals.num_minibatches % options.show_every == 0:
+            show_window()
+        progress(totals.num_frames, options.epoch_size or reader.num_frames)
+
+    sum_figures(engine, reader.minibatches(0, options.minibatch_size[0], options.epoch_size), names, each)
+    show_window()
+    log(f"Final Results: {result_line(0, totals, perplexities)}")
+    return EvaluationResult(totals.averages(), totals.num_frames, reader_report(reader))
+
+
+def _has_perplexity(node: Node) -> bool:
+    """Whether exp of a criterion's average is a perplexity, or what takes its place without normalisation."""
+    if node.type_name == NOISE_CONTRASTIVE:
+        return node.settings["evalMode"] != NONE
+    return node.type_name in PERPLEXITY_OF
+
+
+def result_line(before: int, totals: EvaluationTotals, perplexities: list[str]) -> str:
+    """Return the line ``Minibatch[1-12]: err = 0.3 * 900; ce = 1.2 * 900; perplexity = 3.3``.
+
+    `before` is the number of minibatches in earlier lines.
+    """
+    figures = totals.averages()
+    parts = [f"; perplexity = {perplexity(figures[name]):.8f}" for name in perplexities]
+    numbers = f"{before + 1}-{before + totals.num_minibatches}"
+    return f"Minibatch[{numbers}]: {figures_text(totals)}{''.join(parts)}"
+
+
+def perplexity(value: float) -> float:
+    """Return the perplexity of a cross entropy per word (natural logarithm)."""
+    return math.exp(value) if value < 700 else math.inf

@@ -150,6 +150,7 @@ class TrainingOptions(Options):
     extend: bool = given(
         False, "with make_mode, whether to continue a finished training that had fewer epochs than `max_epochs`"
     )
+    description: str = given("", "text that a new training writes beside its models, to NAME.config")
     keep_checkpoints: bool = option(
         False, "keep the checkpoints of all epochs, not only the newest", cntk="keepCheckPointFiles"
     )

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Self
 
+from acoustic.descriptions.opening import NetworkSource, open_network
 from acoustic.network.comparison import differences, fingerprint, summary
 from acoustic.network.network import Network
 from acoustic.training.learner import Learner
@@ -19,15 +21,44 @@ from acoustic.training.options import TrainingOptions
 from acoustic.training.parallel import DataParallelLearner, ParallelLearner, ParallelOptions
 from acoustic.training.parallel.files import IterationFiles
 from acoustic.training.procedures.adaptation import ReferenceModel
-from acoustic.training.reporting.display import Callbacks, silent
 from acoustic.training.reporting.log import read_history
 from acoustic.training.state.checkpoint import TrainingFiles
-from acoustic.training.trainer import Trainer
-from readers.common.report import Log
+from acoustic.training.trainer import Trainer, best_epoch, watched_nodes
+from readers.common.report import Log, Progress, RunReport, silent
 from readers.errors import ModelError
+from readers.minibatches.base import reader_report
 
 
-@dataclass
+@dataclass(frozen=True)
+class EpochResult:
+    """The figures of an epoch, averages per frame.
+
+    Attributes
+    ----------
+    epoch : int
+        Counted from 1.
+    criterion : float
+        The training criterion.
+    error : float or None
+        The first evaluation node, such as the fraction of wrong frames; None if the network has none but the criterion.
+    validation_criterion, validation_error : float or None
+        The same on the validation data; None without any.
+    """
+
+    epoch: int
+    criterion: float
+    error: float | None
+    validation_criterion: float | None
+    validation_error: float | None
+
+    @classmethod
+    def of(cls, row: dict) -> Self:
+        """Return the figures in a row of the history."""
+        trained, validated = ([*row.get(part, {}).values(), None, None] for part in ("training", "validation"))
+        return cls(row["epoch"], *trained[:2], *validated[:2])
+
+
+@dataclass(frozen=True, eq=False)
 class TrainingResult:
     """The outcome of a training run.
 
@@ -39,23 +70,37 @@ class TrainingResult:
         One row per epoch, including the epochs of earlier runs; see reporting/log.py.
     start_epoch : int
         Number of epochs that earlier runs had finished.
+    best_epoch : int or None
+        The epoch, counted from 1, with the smallest criterion, on the validation data if there are any.
+    model_path : Path or None
+        The final model; None if everything stayed in memory.
+    report : RunReport
+        The utterances, or records, of the readers, and those that they skipped.
     """
 
     network: Network
     history: list[dict]
     start_epoch: int
+    best_epoch: int | None
+    model_path: Path | None
+    report: RunReport
+
+    @property
+    def epochs(self) -> tuple[EpochResult, ...]:
+        """Criterion and error of each epoch."""
+        return tuple(map(EpochResult.of, self.history))
 
 
 def train(
-    network: Network,
+    network: NetworkSource,
     reader,
     options: TrainingOptions,
-    cv_reader=None,
+    validation=None,
     *,
     model_path: str | Path | None = None,
-    description: str = "",
+    progress: Progress = silent,
     log: Log = silent,
-    callbacks: Callbacks = Callbacks(),  # noqa: B008 (frozen)
+    on_epoch: Callable[[dict], None] = silent,
     reference: ReferenceModel | None = None,
     parallel: ParallelOptions | None = None,
 ) -> TrainingResult:
@@ -65,24 +110,26 @@ def train(
 
     Parameters
     ----------
-    network : Network
-        The network to train; its parameters change in place.
+    network : Network, BuilderOptions, NdlOptions, str or Path
+        The network to train, whose parameters change in place, or what describes it; see
+        `acoustic.descriptions.open_network`. Its initial values come from `options.seed`.
     reader : readers.minibatches.base.Reader
-        Training data: any object with `dims()`, `num_frames` and `minibatches(epoch, minibatch_size, epoch_size)`.
+        Training data: any object with `dims()`, `num_frames` and `minibatches(epoch, minibatch_size, epoch_size)`, such
+        as `readers.sources.arrays.ArrayReader`.
     options : TrainingOptions
         Learning rates, update rule, minibatch sizes and the other options of the SGD block.
-    cv_reader : readers.minibatches.base.Reader, optional
+    validation : readers.minibatches.base.Reader, optional
         Validation data, evaluated after every epoch.
     model_path : str or Path, optional
         Where models, checkpoints, the history and the plot are written. Without it everything stays in memory. With
         `options.make_mode` training continues after the newest model there; without, the models there are removed once
         the statistics of the new one are computed.
-    description : str
-        Text that a new training writes to `model_path`.config.
+    progress : callable
+        Called as ``progress(frames done, frames in the epoch, **figures)``.
     log : callable
         Receives the lines of the training log.
-    callbacks : Callbacks
-        Functions for a progress display and for the end of an epoch.
+    on_epoch : callable
+        Receives each epoch's row of the history before the control of the learning rate decides.
     reference : ReferenceModel, optional
         The fixed model of KL adaptation, whose posteriors get the weight `options.adaptation_weight` in the labels.
     parallel : ParallelOptions, optional
@@ -102,9 +149,11 @@ def train(
 
     Examples
     --------
+    >>> network = SimpleNetworkOptions(layer_sizes=(39, 128, 40), eval_criterion="ErrorPrediction")
     >>> options = TrainingOptions(max_epochs=10, learning_rates_per_minibatch=(0.8, 3.2), minibatch_size=(256, 1024))
-    >>> result = train(network, reader, options, cv_reader, model_path="exp/dnn", log=print)
+    >>> result = train(network, reader, options, validation, model_path="exp/dnn", log=print)
     """
+    network = open_network(network, seed=options.seed)
     files = None
     if model_path is not None:
         files = TrainingFiles(model_path, options.max_epochs, options.keep_checkpoints, options.keep_models)
@@ -121,26 +170,31 @@ def train(
             for change in changed_description(files, start, network):
                 log(f"warning: {change}")
             network = files.load(start, network.backend.precision, network.backend.device)
+        readers = [source for source in (reader, validation) if source is not None]
         if start == options.max_epochs:
             log("No further training is necessary.")
-            return TrainingResult(network, read_history(files.history), start)
+            history = read_history(files.history)
+            best = best_epoch(history, watched_nodes(network, options), options.auto_adjust)
+            return TrainingResult(network, history, start, best, files.model_path, reader_report(*readers))
         make_learner: Callable[..., Learner] = Learner
         if parallel is not None:
             kind = ParallelLearner if parallel.averages else DataParallelLearner
             make_learner = partial(kind, parallel=parallel, directory=directory, log=log)
-        trainer = Trainer(network, reader, options, cv_reader, files, log, callbacks, reference, make_learner)
+        trainer = Trainer(network, reader, options, validation, files, log, progress, on_epoch, reference, make_learner)
         trainer.description = begun_with
         with contextlib.closing(trainer.learner):
-            trainer.prepare(start, description)
+            trainer.prepare(start)
             averages = parallel is not None and parallel.averages
             if not averages and start is None and files is not None:
                 IterationFiles(directory, 1).remove()  # files of an earlier training by several jobs
             trainer.run(start or 0)
-        if not options.keep_models and files is not None and trainer.best_epoch():
-            log(f"best model: {files.model(trainer.best_epoch())}")
+        best = trainer.best_epoch()
+        if not options.keep_models and files is not None and best:
+            log(f"best model: {files.model(best)}")
         if files is not None:
             log(f"model: {files.model_path}  history: {files.history}  picture: {files.plot}")
-        return TrainingResult(network, trainer.history, start or 0)
+        path, report = files and files.model_path, reader_report(*readers)
+        return TrainingResult(network, trainer.history, start or 0, best, path, report)
 
 
 def changed_description(files: TrainingFiles, epoch: int, described: Network) -> list[str]:

@@ -2,9 +2,10 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from acoustic.engine.inputs import add_feature_records, add_vocabularies, check_inputs, cut_warnings
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
@@ -12,15 +13,15 @@ from acoustic.nodes.convolution import limit_packing
 from acoustic.nodes.sequence_criterion import configure_sequence_criteria
 from acoustic.runtime.thread_team import default_threads
 from acoustic.training.control import AdaptiveMinibatch, AdjustAfterEpoch, Control, Decision, SearchBeforeEpoch
-from acoustic.training.control.options import AFTER, BEFORE, NONE
+from acoustic.training.control.options import AFTER, BEFORE, NONE, AutoAdjust
 from acoustic.training.control.search import trial_frames
-from acoustic.training.evaluation import add_feature_records, add_vocabularies, check_inputs, cut_warnings, evaluate
+from acoustic.training.evaluation import sum_figures
 from acoustic.training.learner import Diverged, Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.adaptation import ReferenceModel
 from acoustic.training.procedures.gradient_test import GradientCheck
 from acoustic.training.procedures.precompute import frames_alone, precompute
-from acoustic.training.reporting.display import Callbacks, Display, silent
+from acoustic.training.reporting.display import Display
 from acoustic.training.reporting.log import (
     append_history,
     finished_line,
@@ -32,7 +33,7 @@ from acoustic.training.reporting.log import (
 from acoustic.training.reporting.plots import draw_history
 from acoustic.training.state.checkpoint import Checkpoint, TrainingFiles
 from acoustic.training.state.snapshot import Snapshot
-from readers.common.report import Log
+from readers.common.report import Log, Progress, silent
 from readers.errors import ModelError
 
 SWEEP_COLUMNS = 4096  # frames at a time in passes without updates
@@ -57,7 +58,8 @@ class Trainer:
         cv_reader=None,
         files: TrainingFiles | None = None,
         log: Log = silent,
-        callbacks: Callbacks = Callbacks(),  # noqa: B008 (frozen)
+        progress: Progress = silent,
+        on_epoch: Callable[[dict], None] = silent,
         reference: ReferenceModel | None = None,
         make_learner: Callable[..., Learner] = Learner,
     ):
@@ -66,7 +68,7 @@ class Trainer:
         options = replace(options, parallel=getattr(reader, "parallel", (1,)), truncated=truncated)
         self.network, self.reader, self.cv_reader = network, reader, cv_reader
         self.options, self.files, self.log = options, files, log
-        self.progress, self.on_epoch = callbacks.progress, callbacks.on_epoch
+        self.progress, self.on_epoch = progress, on_epoch
         self.names = watched_nodes(network, options)
         self.criterion = self.names[0]
         for text in configure_sequence_criteria(self._below_criteria(), options.sequence):
@@ -107,7 +109,7 @@ class Trainer:
 
     # ---- before the first epoch
 
-    def prepare(self, start: int | None, description: str = "") -> None:
+    def prepare(self, start: int | None) -> None:
         """Restore the state of an earlier run, or compute the statistics and save the initial model.
 
         No file is written or removed until the statistics, which need a pass over all the data, are computed.
@@ -122,8 +124,8 @@ class Trainer:
             return
         if not self.options.make_mode and (removed := self.files.remove()):
             self.log(f"makeMode=false: removed {removed} model and checkpoint files of an earlier training")
-        if description:
-            self.files.save_description(description)
+        if self.options.description:
+            self.files.save_description(self.options.description)
         if start is None or (start == 0 and computed):
             self.files.save_initial(self.network)
         self.learner.begin_training(start)
@@ -289,7 +291,7 @@ class Trainer:
     def _validate(self, epoch: int, values: EpochOptions) -> dict[str, float]:
         # The order does not change sums, so every epoch validates in the order of epoch 0.
         minibatches = self.cv_reader.minibatches(epoch=0, minibatch_size=values.minibatch_size, epoch_size=0)
-        totals = evaluate(self.engine, minibatches, self.names)
+        totals = sum_figures(self.engine, minibatches, self.names)
         self.log(validation_line(epoch + 1, self.options.max_epochs, totals))
         return totals.averages()
 
@@ -298,26 +300,15 @@ class Trainer:
     def _control_value(self, epoch: int, row: dict) -> float:
         """Return the value that the learning rate control compares between epochs."""
         auto = self.options.auto_adjust
-        part, name = self._compared(row)
+        part, name = compared_figure(row, self.names, auto)
         value = row[part][name]
         if auto.mode != NONE and not math.isfinite(value):
             raise Diverged(f"epoch {epoch + 1}, {part}: {name} is {value}; expected a finite number")
         return value
 
-    def _compared(self, row: dict) -> tuple[str, str]:
-        """Return the data set and the name of the figure by which epochs are compared."""
-        auto = self.options.auto_adjust
-        part = "validation" if auto.by_validation and "validation" in row else "training"
-        return part, self.names[1] if auto.by_evaluation and len(self.names) > 1 else self.criterion
-
     def best_epoch(self) -> int | None:
-        """Return the epoch, counted from 1, with the smallest figure; the first of equal ones, None without any."""
-        figures = {}
-        for row in self.history:
-            part, name = self._compared(row)
-            figures[row["epoch"]] = row[part].get(name, math.nan)
-        finite = [epoch for epoch, figure in figures.items() if math.isfinite(figure)]
-        return min(finite, key=lambda epoch: (figures[epoch], epoch), default=None)
+        """Return the epoch with the smallest figure so far; see the function."""
+        return best_epoch(self.history, self.names, self.options.auto_adjust)
 
     def _keep(self, epoch: int, row: dict) -> None:
         """Save history, model, checkpoint and plot of an epoch."""
@@ -384,3 +375,22 @@ def watched_nodes(network: Network, options: TrainingOptions) -> list[str]:
         raise ModelError("the network has no training criterion; expected one, or trainCriterionNodeName")
     evaluations = [network[options.eval_criterion].name] if options.eval_criterion else network.evaluations
     return list(dict.fromkeys([criterion, *evaluations]))
+
+
+def compared_figure(row: dict, names: Sequence[str], auto: AutoAdjust) -> tuple[str, str]:
+    """Return the data set and the name of the figure by which epochs are compared, of a row of the history.
+
+    names: criterion and evaluation nodes.
+    """
+    part = "validation" if auto.by_validation and "validation" in row else "training"
+    return part, names[1] if auto.by_evaluation and len(names) > 1 else names[0]
+
+
+def best_epoch(history: Sequence[dict], names: Sequence[str], auto: AutoAdjust) -> int | None:
+    """Return the epoch, counted from 1, with the smallest figure; the first of equal ones, None without any."""
+    figures = {}
+    for row in history:
+        part, name = compared_figure(row, names, auto)
+        figures[row["epoch"]] = row[part].get(name, math.nan)
+    finite = [epoch for epoch, figure in figures.items() if math.isfinite(figure)]
+    return min(finite, key=lambda epoch: (figures[epoch], epoch), default=None)

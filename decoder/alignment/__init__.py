@@ -5,13 +5,4 @@ Open aligner.py first; goodness.py says how well the audio matches each phone, b
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "aligner": ["AlignedSpan", "Aligner", "Alignment"],
-        "average_job": ["AverageOptions", "AverageResult", "average"],
-        "boundaries": ["BoundaryComparison", "compare_boundaries"],
-        "boundary_job": ["BoundaryResult", "score_boundaries"],
-        "goodness": ["PhoneGoodness"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.alignment.aligner import AlignedSpan as AlignedSpan
 from decoder.alignment.aligner import Aligner as Aligner
 from decoder.alignment.aligner import Alignment as Alignment

@@ -7,21 +7,4 @@ dictionary.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "model": ["G2P"],
-        "completion": ["Guesses", "complete_dictionary"],
-        "job": ["G2PApplyResult", "G2PTrainResult", "apply_g2p", "measure_g2p", "train_g2p"],
-        "import_job": ["ImportDictionary", "ImportOptions", "ImportResult", "import_recordings"],
-        "options": [
-            "G2PApplyOptions",
-            "G2PMeasureOptions",
-            "G2PTrainOptions",
-            "HeldOutDictionary",
-            "TrainingDictionary",
-        ],
-        "guessing": ["CompletedDictionary"],
-        "evaluation": ["count_errors", "hold_out"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

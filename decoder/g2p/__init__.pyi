@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.g2p.completion import Guesses as Guesses
 from decoder.g2p.completion import complete_dictionary as complete_dictionary
 from decoder.g2p.evaluation import count_errors as count_errors

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.gaussians.job import FlatStartResult as FlatStartResult
 from decoder.gaussians.job import flat_start as flat_start
 from decoder.gaussians.models import GaussianModels as GaussianModels

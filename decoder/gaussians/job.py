@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from decoder.gaussians.options import FlatStartOptions
+from decoder.gaussians.pictures import draw_passes
 from decoder.gaussians.shards import TrainingUtterance
 from decoder.gaussians.training import FlatStart, Training
 from decoder.graph.options import SHORT_PAUSE
@@ -23,7 +24,10 @@ from readers.htk.scp import read_feature_list
 from readers.tables.hmm_tables import write_transitions
 
 STATE, FEATURES, PASSES, REPORT = "passes.safetensors", "features.json", "passes.jsonl", "report"
-RESULTS = ("hmmdefs", "states.mlf", "states.list", "transitions", "phones.list", FEATURES, PASSES, REPORT, STATE)
+PICTURE = "passes.png"
+RESULTS = (
+    "hmmdefs", "states.mlf", "states.list", "transitions", "phones.list", FEATURES, PASSES, PICTURE, REPORT, STATE,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,7 @@ def flat_start(
 
         training = start.train(out / STATE, log, log_pass, staged(progress, "flat start"))
         write_lines(out / PASSES, map(json.dumps, training.history))
+        draw_passes(training.history, out / PICTURE)
         unseen = _write_results(start, training, out, staged(progress, "align"))
         if unseen:
             report.remarks["phones without frames in the alignment"] = " ".join(unseen)

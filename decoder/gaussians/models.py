@@ -95,11 +95,6 @@ class GaussianModels:
         """(K,) int64: number of components of each state."""
         return np.diff(self.first)
 
-    @property
-    def of_component(self) -> np.ndarray:
-        """(C,) int64: the state of each component."""
-        return np.repeat(np.arange(len(self.states)), self.num_components)
-
     def log_likelihoods(self, features: np.ndarray) -> np.ndarray:
         """ln p(frame | state), in place of a network's scores.
 

@@ -20,7 +20,7 @@ from decoder.gaussians.transitions import Topology, Transitions, UtteranceGraph
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.results.outputs import alignment_labels
-from readers.common.faults import counted, is_shortage, os_reason
+from readers.common.faults import counted, loss_reason
 from readers.common.jobs.worker import kept
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.dictionary import Pronunciation
@@ -229,7 +229,7 @@ def survey(shard: Shard) -> list[Survey]:
                 )
             result.append(_survey_of(utterance, frames.astype(np.float64), kind, period, shard.settings.end_frames))
         except (ArgonautError, OSError) as fault:
-            result.append(Survey(failures=[(utterance.name, reason_of(fault))]))
+            result.append(Survey(failures=[(utterance.name, loss_reason(fault))]))
     return surveys_by_form(result)
 
 
@@ -246,16 +246,6 @@ def _survey_of(utterance: TrainingUtterance, frames: np.ndarray, kind: str, peri
         np.array([size, ends.shape[1]]),
         [(utterance, size)],
     )
-
-
-def reason_of(fault: Exception) -> str:
-    """The reason of a failure, for a report.
-
-    A lack of memory or disk space is raised, because another worker may have it.
-    """
-    if isinstance(fault, OSError) and is_shortage(fault):
-        raise fault
-    return f"{fault.filename}: {os_reason(fault)}" if isinstance(fault, OSError) and fault.filename else str(fault)
 
 
 class ShardWorker:
@@ -288,7 +278,7 @@ class ShardWorker:
                 features = models.checked(read_features(utterance)[0])
                 add(result, features, graph, models, transitions, beam)
             except (ArgonautError, OSError) as fault:
-                result.failures.append((utterance.name, reason_of(fault)))
+                result.failures.append((utterance.name, loss_reason(fault)))
         return result
 
 
@@ -383,5 +373,5 @@ def align_shard(
             alignment: Alignment = aligner.align(utterance.words, models.log_likelihoods(read_features(utterance)[0]))
             result.append((utterance.name, alignment_labels(alignment, "state", period)))
         except (ArgonautError, OSError) as fault:
-            result.append((utterance.name, reason_of(fault)))
+            result.append((utterance.name, loss_reason(fault)))
     return result

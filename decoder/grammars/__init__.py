@@ -8,12 +8,4 @@ determinises, vocabulary.py looks words up, phone_acceptor.py writes out the HMM
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "grammar_graph": ["GrammarOptions", "build_grammar_graph", "build_phone_loop"],
-        "job": ["GraphResult", "make_graph"],
-        "options": ["GraphDictionary", "GraphFiles"],
-        "reading": ["GRAMMAR_KINDS", "open_grammar"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

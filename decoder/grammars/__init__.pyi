@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.grammars.grammar_graph import GrammarOptions as GrammarOptions
 from decoder.grammars.grammar_graph import build_grammar_graph as build_grammar_graph
 from decoder.grammars.grammar_graph import build_phone_loop as build_phone_loop

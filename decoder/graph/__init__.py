@@ -7,17 +7,4 @@ builds the graph of one transcript for forced alignment.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "lexicon": ["state_map_of"],
-        "options": ["GraphOptions"],
-        "monophone": ["DecodingAcceptor", "build_monophone_graph"],
-        "phone_models": ["PhoneModels", "distil", "from_trees"],
-        "triphone": ["build_triphone_graph", "has_context"],
-        "graph_file": ["GraphDefaults", "load_defaults", "load_graph", "save_defaults", "save_graph"],
-        "compiled_graph": ["DecodingGraph", "GraphArrays", "precompile"],
-        "transitions": ["TransitionEstimate", "estimate_transitions"],
-        "transcript": ["TranscriptGraph", "TranscriptGraphs", "TranscriptUnit"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph, precompile
-from decoder.graph.options import SILENCE_TOPOLOGIES, SilenceTopology
+from decoder.graph.options import SILENCE_TOPOLOGIES, TUNED_OPTIONS, SilenceTopology
 from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
@@ -34,10 +34,6 @@ _MODEL_ARRAYS = {"state_model": "<i4", "state_index": "<i4", "lookahead": "<f4"}
 DEFAULTS, DEFAULTS_VERSION = "defaults", 1
 MAX_DEFAULTS = 1 << 16  # bytes
 LARGEST = 1e30  # value of an option
-# Search options that a graph may carry, of decoder.search.SearchOptions.
-TUNED_OPTIONS = (
-    *("acweight", "beam", "max_tokens", "word_end_beam_frac", "sil_cost", "lm_scale", "word_penalty", "slack_decay"),
-)
 MAGIC = b"ARGONDG\n"
 FORMAT = MappedFormat(
     MAGIC,

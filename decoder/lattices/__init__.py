@@ -6,14 +6,4 @@ of lattices are in jobs.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "combination": ["combine"],
-        "consensus": ["Consensus", "Slot"],
-        "posteriors": ["best_path", "confident_words", "oracle"],
-        "rescoring": ["rescore_lattice"],
-        "nbest_rescoring": ["RescoringOptions", "rescore"],
-        "links": ["ScoredLinks", "weigh"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.lattices.combination import combine as combine
 from decoder.lattices.consensus import Consensus as Consensus
 from decoder.lattices.consensus import Slot as Slot

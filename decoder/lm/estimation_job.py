@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from decoder.lm.counting import NgramCounter, PartCounts, count_part
 from decoder.lm.estimation import estimate_from_counts
-from decoder.lm.mixture import estimate_with_classes
+from decoder.lm.mixing.mixture import estimate_with_classes
 from decoder.lm.options import EstimationOptions, TextOptions
 from decoder.lm.texts import MARKS, LineFacts, TextCheck, read_sentences, read_transcripts, without_marks
 from readers.common.files import require_writable

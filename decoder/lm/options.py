@@ -105,3 +105,42 @@ class PerplexityOptions(Options):
         super().__post_init__()
         fine = bool(self.lm or self.network.model)
         self.require("lm", fine, "is missing; expected an n-gram, a network ({model}), or both")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterpolationOptions(Options):
+    """Options of the linear interpolation of n-gram models.
+
+    Raises
+    ------
+    OptionFault
+        For fewer than two models, another number of weights, weights whose sum is not 1, and both or neither of weights
+        and a text.
+    """
+
+    lm: tuple[Path, ...] = option(help="ARPA language models, plain or .gz")
+    weights: tuple[float, ...] = option(
+        (), "weights of the models, with sum 1, separated by commas", separator=",", least=0, most=1, metavar="X,X"
+    )
+    heldout: Path | None = option(
+        None, "text with one sentence per line, not used for {lm}, under which the weights make the mixture most likely"
+    )
+    output: Path = option(help="ARPA file to write; .gz compresses", flag="-o --output")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("lm", len(self.lm) > 1, "is one model; expected at least two")
+        self.require("weights", bool(self.weights) != bool(self.heldout), "must be given, or {heldout}, but not both")
+        fine = not self.weights or (len(self.weights) == len(self.lm) and abs(sum(self.weights) - 1) < 1e-6)
+        self.require("weights", fine, f"does not fit; expected {len(self.lm)} numbers with sum 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruningOptions(Options):
+    """Options of the pruning of an n-gram model."""
+
+    lm: Path = option(help="ARPA language model, plain or .gz")
+    threshold: float = option(
+        1e-8, "leave out n-grams whose removal changes the perplexity relatively by less than that", least=0
+    )
+    output: Path = option(help="ARPA file to write; .gz compresses", flag="-o --output")

@@ -8,18 +8,4 @@ forced_aligner.py finds the times of known words.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "bundle": ["Bundle", "is_bundle"],
-        "calibration": ["Calibration", "MeasuredConfidence", "fit_calibration", "measure"],
-        "description": ["BundleDescription", "MeasuredErrors"],
-        "forced_aligner": ["ForcedAligner"],
-        "front_end": ["FrontEnd"],
-        "grammar": ["Grammar"],
-        "packing": ["BundleParts", "add_calibration", "pack"],
-        "recognizer": ["Recognizer", "load"],
-        "recording": ["AudioOptions"],
-        "transcript": ["Transcript", "Word"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

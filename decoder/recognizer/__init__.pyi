@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.recognizer.bundle import Bundle as Bundle
 from decoder.recognizer.bundle import is_bundle as is_bundle
 from decoder.recognizer.calibration import Calibration as Calibration
@@ -17,4 +16,4 @@ from decoder.recognizer.recognizer import Recognizer as Recognizer
 from decoder.recognizer.recognizer import load as load
 from decoder.recognizer.recording import AudioOptions as AudioOptions
 from decoder.recognizer.transcript import Transcript as Transcript
-from decoder.recognizer.transcript import Word as Word
+from readers.results.timed_words import Word as Word

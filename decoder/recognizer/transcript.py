@@ -22,8 +22,7 @@ from readers.htk.mlf import Label, write_mlf
 from readers.htk.slf import Lattice, write_slf
 from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
-from readers.results.timed_words import ALONE, TOGETHER, word_objects, write_textgrid
-from readers.results.timed_words import Word as Word
+from readers.results.timed_words import ALONE, TOGETHER, Word, word_objects, write_textgrid
 
 SUFFIXES = ("txt", "json", "srt", "vtt", "ctm", "stm", "TextGrid", "mlf", "slf")  # of `Transcript.save`
 

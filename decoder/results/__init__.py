@@ -5,7 +5,4 @@ Open outputs.py first, then live_recognition.py.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {"live_recognition": ["Endpoint", "Recognition", "RecognitionEvent", "StreamStage"]},
-)
+__all__, __getattr__ = face(__name__, __file__)

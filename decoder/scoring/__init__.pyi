@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.scoring.bootstrap import Comparison as Comparison
 from decoder.scoring.bootstrap import compare_systems as compare_systems
 from decoder.scoring.confidence import JudgedWords as JudgedWords

@@ -7,15 +7,4 @@ search_stream.py decodes scores as they arrive; batch.py decodes many utterances
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "decoder": ["Decoder", "DecodingResult"],
-        "options": ["SearchOptions"],
-        "search_stream": ["PartialResult", "SearchStream"],
-        "batch": ["in_order"],
-        "path": ["SearchPath", "WordTimes"],
-        "hotword_options": ["GuessedHotwordOptions", "HotwordOptions"],
-        "lattice": ["WordLattice"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

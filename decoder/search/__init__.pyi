@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.search.batch import in_order as in_order
 from decoder.search.decoder import Decoder as Decoder
 from decoder.search.decoder import DecodingResult as DecodingResult

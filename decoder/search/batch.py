@@ -5,9 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-import numpy as np
-
-from decoder.search.decoder import Decoder, DecodingResult
 from readers.common.environment import available_cores
 from readers.common.jobs.processes import as_they_end
 from readers.common.stop_signals import interrupts_held_back
@@ -70,24 +67,3 @@ def _first(waiting: deque[tuple[Item, Future[Answer | Exception]]]) -> tuple[Ite
     item, future = waiting.popleft()
     (done,) = as_they_end([future])
     return item, done.result()
-
-
-def decode_batch(
-    scores: Iterable[np.ndarray],
-    decoder: Decoder,
-    threads: int | None = None,
-    progress: Callable[..., None] | None = None,
-) -> Iterator[DecodingResult]:
-    """Decode matrices (K, T) of log-likelihoods; one result each, in order.
-
-    A matrix that cannot be decoded gives a result with a reason.  progress(done, None, frames=) is called after each.
-    """
-    done = frames = 0
-    for matrix, result in in_order(decoder.decode, scores, threads):
-        if isinstance(result, Exception):
-            num_frames = matrix.shape[1] if getattr(matrix, "ndim", 0) == 2 else 0
-            result = DecodingResult(str(result), num_frames)
-        done, frames = done + 1, frames + result.num_frames
-        if progress:
-            progress(done, None, frames=frames)
-        yield result

@@ -3,90 +3,74 @@
 import math
 from dataclasses import dataclass
 
-from readers.errors import ConfigError
+from readers.config.options import Options, option
 
 NEW_SENTENCE_COST = 5.0  # few more tokens than with one sentence
+LARGEST = 1e30  # cost or scale
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class SearchOptions(Options):
     """Options of the search; the defaults are those of the CNTK book where it gives one.
-
-    Parameters
-    ----------
-    acweight : float
-        Weight of the acoustic log-likelihoods (natural log).
-    beam : float
-        Beam, in cost (weighted -ln): a token is pruned if its cost exceeds the lowest of its frame by more.
-    max_tokens : int
-        Maximum number of tokens kept in a frame.
-    word_end_beam_frac : float
-        The beam right after a word arc, as a fraction of `beam`.
-    sil_cost : float
-        Cost added once whenever a path enters a silence model from any other model.
-    silence : tuple of str, optional
-        Names of the silence models.  By default sil, sp and the models that realise <s>.
-    lm_scale : float
-        Weight of the language model (not in the book, where it is 1).
-    word_penalty : float
-        Cost added per word, except for <s> and </s> (not in the book).
-    slack_decay : float
-        Factor per frame by which a token's language-model slack shrinks (CNTK book 6.1); 0 turns slack off.
-    new_sentence : float, optional
-        Cost of a new sentence within an utterance: where a sentence has ended, the search may begin again in the start
-        state of the graph, with the history of <s> (not in the book).  None: an utterance is one sentence.
-    lm_lookahead : bool
-        For pruning, add to each token the lowest n-gram cost of the words that it can reach, given its history.
-        Without pruning it does not change the result.
-    lattice_beam : float, optional
-        Keep a lattice of all paths within this cost of the best; None keeps none.
-    widenings : int
-        Maximum number of times that an utterance is decoded again, with beam and max_tokens doubled each time, while no
-        path reaches a final state.
-    partial : bool
-        If no path reaches a final state, return the best unfinished path.
 
     Raises
     ------
-    ConfigError
+    OptionFault
         For a value out of range.
     """
 
-    acweight: float = 0.0667
-    beam: float = 15.0
-    max_tokens: int = 20000
-    word_end_beam_frac: float = 0.33333
-    sil_cost: float = 1.0
-    silence: tuple[str, ...] | None = None
-    lm_scale: float = 1.0
-    word_penalty: float = 0.0
-    slack_decay: float = 0.8
-    new_sentence: float | None = None
-    lm_lookahead: bool = True
-    lattice_beam: float | None = None
-    widenings: int = 2
-    partial: bool = True
-
-    def __post_init__(self) -> None:
-        for name, low, high in (
-            ("acweight", 0.0, math.inf),
-            ("beam", 0.0, math.inf),
-            ("max_tokens", 1, 2**31 - 1),
-            ("word_end_beam_frac", 0.0, math.inf),
-            ("sil_cost", -1e30, 1e30),
-            ("lm_scale", 0.0, 1e30),
-            ("word_penalty", -1e30, 1e30),
-            ("slack_decay", 0.0, 0.999999),
-            ("new_sentence", 0.0, 1e30),
-            ("lattice_beam", 0.0, math.inf),
-            ("widenings", 0, 20),
-        ):
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:  # NaN fails too
-                raise ConfigError(f"search option {name}: {value}; expected {_range_text(low, high)}")
-        if math.isinf(self.acweight):
-            raise ConfigError("search option acweight: inf; expected a finite number")
-
-
-def _range_text(low: float, high: float) -> str:
-    return f"at least {low:g}" if high >= 1e30 else f"{low:g} to {high:g}"
+    acweight: float = option(0.0667, "weight of the acoustic log-likelihoods (natural log)", least=0)
+    beam: float = option(
+        15.0,
+        "beam, in cost (weighted -ln): a token is pruned if its cost exceeds the lowest of its frame by more",
+        least=0,
+        most=math.inf,
+    )
+    max_tokens: int = option(20000, "maximum number of tokens kept in a frame", least=1)
+    word_end_beam_frac: float = option(
+        0.33333, "the beam right after a word arc, as a fraction of {beam}", least=0, most=math.inf
+    )
+    sil_cost: float = option(
+        1.0,
+        "cost added once whenever a path enters a silence model from any other model",
+        least=-LARGEST,
+        most=LARGEST,
+    )
+    silence: tuple[str, ...] | None = option(
+        None, "names of the silence models (default: sil, sp and the models that realise <s>)"
+    )
+    lm_scale: float = option(
+        1.0, "weight of the language model (not in the book, where it is 1)", least=0, most=LARGEST
+    )
+    word_penalty: float = option(
+        0.0, "cost added per word, except for <s> and </s> (not in the book)", least=-LARGEST, most=LARGEST
+    )
+    slack_decay: float = option(
+        0.8,
+        "factor per frame by which a token's language-model slack shrinks (CNTK book 6.1); 0 turns slack off",
+        least=0,
+        most=0.999999,
+    )
+    new_sentence: float | None = option(
+        None,
+        "cost of a new sentence within an utterance: where a sentence has ended, the search may begin again in the "
+        "start state of the graph, with the history of <s> (not in the book); None: an utterance is one sentence",
+        least=0,
+        most=LARGEST,
+    )
+    lm_lookahead: bool = option(
+        True,
+        "for pruning, add to each token the lowest n-gram cost of the words that it can reach, given its history; "
+        "without pruning it does not change the result",
+    )
+    lattice_beam: float | None = option(
+        None, "keep a lattice of all paths within this cost of the best; None keeps none", least=0, most=math.inf
+    )
+    widenings: int = option(
+        2,
+        "maximum number of times that an utterance is decoded again, with {beam} and {max_tokens} doubled each time, "
+        "while no path reaches a final state",
+        least=0,
+        most=20,
+    )
+    partial: bool = option(True, "if no path reaches a final state, return the best unfinished path")

@@ -6,15 +6,4 @@ questions.py makes questions from them, trees.py grows the trees.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "questions": ["phone_questions"],
-        "runs": ["StateRun", "TransitionCounts", "places_of", "state_runs"],
-        "statistics": ["Statistics"],
-        "system": ["TiedSystem", "tie_states"],
-        "job": ["TieOptions", "TieResult", "tie"],
-        "state_files": ["StateFiles"],
-        "trees": ["TreeOptions"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.tying.job import TieOptions as TieOptions
 from decoder.tying.job import TieResult as TieResult
 from decoder.tying.job import tie as tie

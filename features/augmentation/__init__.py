@@ -5,13 +5,4 @@ Open settings.py first; mixing.py has the arithmetic, parallel.py works through 
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "job": ["AugmentOptions", "AugmentResult", "augment"],
-        "labels": ["stretch_labels"],
-        "mixing": ["add_noise", "babble", "change_speed", "fit_length", "limit_peak", "mean_power", "reverberate"],
-        "parallel": ["Made", "augment_recordings"],
-        "settings": ["Augmentation", "Copy", "CopyOptions", "Recording"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from features.augmentation.job import AugmentOptions as AugmentOptions
 from features.augmentation.job import AugmentResult as AugmentResult
 from features.augmentation.job import augment as augment

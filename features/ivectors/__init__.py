@@ -9,23 +9,4 @@ units.py tells which utterances share an i-vector.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "adapted": ["AdaptedFeatures", "AdaptedStream", "VectorFiles"],
-        "background": ["Background"],
-        "extractor": ["Extractor", "ExtractorSums", "Statistics"],
-        "mean_subtraction": ["MeanStream", "SlidingMean"],
-        "mixtures": ["DiagonalMixture", "FullMixture", "MixtureSums"],
-        "model": ["IvectorModel"],
-        "job": ["IvectorTrainResult", "extract_ivectors", "train_ivectors"],
-        "options": [
-            "EstimationChanges",
-            "IvectorExtractOptions",
-            "IvectorOptions",
-            "IvectorTrainOptions",
-            "TrainingOptions",
-        ],
-        "streaming": ["IvectorStream", "SpeakerState"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from features.ivectors.adapted import AdaptedFeatures as AdaptedFeatures
 from features.ivectors.adapted import AdaptedStream as AdaptedStream
 from features.ivectors.adapted import VectorFiles as VectorFiles

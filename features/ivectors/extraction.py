@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from features.ivectors.model import IvectorModel
-from features.ivectors.shards import Unit, Utterance, check_frames, reason_of
+from features.ivectors.shards import Unit, Utterance, check_frames
+from readers.common.faults import loss_reason
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import SideFiles, read_side_file, side_file, write_side_file
 from readers.errors import ArgonautError, ConfigError, FormatError
@@ -61,7 +62,7 @@ def _offline(unit: Unit, model: IvectorModel, out: str, since: int) -> list[Extr
             period = period or file.period
             found.append(Extracted(utterance.name, f"{target}", 1))
         except (ArgonautError, OSError) as fault:
-            found.append(Extracted(utterance.name, reason=reason_of(fault)))
+            found.append(Extracted(utterance.name, reason=loss_reason(fault)))
     if good:
         _write(target, model.offline(good)[:, None], period, model)
     return found
@@ -85,7 +86,7 @@ def _online(unit: Unit, model: IvectorModel, out: str, since: int) -> list[Extra
                 _write(target, vectors, file.period * model.options.period, model)
             found.append(Extracted(utterance.name, f"{target}", vectors.shape[1]))
         except (ArgonautError, OSError) as fault:
-            found.append(Extracted(utterance.name, reason=reason_of(fault)))
+            found.append(Extracted(utterance.name, reason=loss_reason(fault)))
     return found
 
 

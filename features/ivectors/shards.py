@@ -15,7 +15,7 @@ from features.ivectors.kernels import add_first_order, add_second_order, select_
 from features.ivectors.mean_subtraction import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, FullMixture, MixtureSums
 from features.ivectors.options import IvectorOptions
-from readers.common.faults import is_shortage, os_reason
+from readers.common.faults import loss_reason
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
 
@@ -71,7 +71,7 @@ def _survey(utterance: Utterance) -> Surveyed:
         frames = np.ascontiguousarray(file.frames.T, np.float64)
         check_frames(frames, utterance)
     except (ArgonautError, OSError) as fault:
-        return Surveyed(utterance, reason=reason_of(fault))
+        return Surveyed(utterance, reason=loss_reason(fault))
     form = kind_name(file.kind & ~(HAS_C | HAS_K)), frames.shape[1], file.period
     return Surveyed(utterance, len(frames), form, frames.sum(axis=0), (frames**2).sum(axis=0))
 
@@ -136,16 +136,6 @@ def shards_of(units: Iterable[tuple[Unit, int]]) -> Iterator[Shard]:
         frames += count
     if shard:
         yield tuple(shard)
-
-
-def reason_of(fault: Exception) -> str:
-    """Return why an utterance cannot be used, with the file.
-
-    A lack of memory or disk space is raised, because another worker may have it.
-    """
-    if isinstance(fault, OSError) and is_shortage(fault):
-        raise fault
-    return f"{fault.filename}: {os_reason(fault)}" if isinstance(fault, OSError) and fault.filename else f"{fault}"
 
 
 def _normalised(shard: Shard, mean: SlidingMean) -> Iterator[np.ndarray]:

@@ -1,6 +1,4 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.audio.audio_file import read_audio as read_audio
-from readers.audio.audio_file import write_sphere as write_sphere
 from readers.audio.audio_stream import AudioStream as AudioStream
 from readers.audio.audio_stream import open_audio as open_audio
 from readers.audio.header import AudioHeader as AudioHeader

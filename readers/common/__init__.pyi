@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.common.environment import using_cores as using_cores
 from readers.common.faults import Findings as Findings
 from readers.common.file_part import FilePart as FilePart

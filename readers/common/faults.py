@@ -92,6 +92,16 @@ def is_shortage(fault: OSError) -> bool:
     return fault.errno in SHORTAGES
 
 
+def loss_reason(fault: Exception) -> str:
+    """Return why an utterance is lost, for a report.
+
+    A lack of memory or disk space is raised, because another worker may have it.
+    """
+    if isinstance(fault, OSError) and is_shortage(fault):
+        raise fault
+    return f"{fault.filename}: {os_reason(fault)}" if isinstance(fault, OSError) and fault.filename else str(fault)
+
+
 def counted(number: int, singular: str) -> str:
     """Return the number with its noun: `1 file`, `2 files`."""
     return f"{number} {singular}{'' if number == 1 else 's'}"

@@ -1,19 +1,25 @@
-"""Public names of a package, imported from their modules on first use (PEP 562)."""
+"""Public names of a package, imported from their modules on first use (PEP 562).
+
+The stub of a package, `__init__.pyi`, declares them, for type checkers, editors and `face` alike.
+"""
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+_IMPORT = re.compile(r"^from (\S+) import (\S+) as \2$", re.MULTILINE)
 
-def face(package: str, modules: Mapping[str, Iterable[str]]) -> tuple[list[str], Callable[[str], Any]]:
-    """Return `__all__` and `__getattr__` for a package whose public names are defined in its modules.
+
+def face(package: str, file: str) -> tuple[list[str], Callable[[str], Any]]:
+    """Return `__all__` and `__getattr__` of a package.
 
     Parameters
     ----------
-    package : str
-        `__name__` of the package.
-    modules : mapping of str to iterable of str
-        For each module, relative to the package, the public names that it defines.
+    package, file : str
+        `__name__` and `__file__` of the package.  The stub beside the file has a line `from MODULE import NAME as NAME`
+        for each public name.
 
     Returns
     -------
@@ -22,11 +28,12 @@ def face(package: str, modules: Mapping[str, Iterable[str]]) -> tuple[list[str],
     getter : callable
         Imports the module that defines a name and returns its value; raises AttributeError for other names.
     """
-    homes = {name: module for module, names in modules.items() for name in names}
+    stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
+    homes = {name: module for module, name in _IMPORT.findall(stub)}
 
     def getter(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        return getattr(importlib.import_module(homes[name]), name)
 
     return sorted(homes), getter

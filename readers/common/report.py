@@ -1,5 +1,6 @@
 """The report of a run: which items were done, skipped or failed, and why."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from readers.common.files import atomic_write
 
 Log = Callable[[str], None]  # receives lines of a log
 IRREGULAR = "irregular"  # mark of audio whose header is wrong about its length, or with other bytes around it
+SHOWN_LOSSES = 5  # on the terminal; the report file lists all
 Progress = Callable[..., None]  # progress(done, total, **figures), for a progress display
 
 
@@ -96,6 +98,41 @@ class RunReport:
                 file.write(f"# {name}: {text}\n")
             for name, outcome, reason in (*self.lost, *self.marked):
                 file.write(f"{name}\t{outcome}\t{reason}\n")
+
+
+def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object = "") -> list[str]:
+    """Return the lines that tell the user which items of a run were lost or are marked.
+
+    They name the first few items, beginning with lost and unfinished ones, or all of them if verbose; if nothing at all
+    could be done, a single line.
+
+    path: the report file that lists all losses, None if there is none.
+    where: the input that the run was about, such as its list.
+    """
+    losses = [*report.lost, *sorted(report.marked, key=lambda item: item[1] != "unfinished")]
+    lines = [
+        reason if re.match(rf"{re.escape(name)}\S*:", reason) else f"{name}: {reason}" for name, _, reason in losses
+    ]
+    if report.exit_status == 2 and not verbose:
+        text = lines[0]
+        if len(lines) > 1:
+            most, count = _most_frequent([reason for _, _, reason in losses])
+            which = f"most frequent error, {count} times" if most else "first error"
+            text = f"none of {len(lines)} {report.what} could be done; {which}: {lines[most]}"
+            text = (f"{where}: " if where else "") + text + (f"; all are listed in {path}" if path else "")
+        return [f"error: {text}"]
+    shown = [f"{outcome}: {line}" for (_, outcome, _), line in zip(losses, lines)]
+    if not verbose and len(shown) > SHOWN_LOSSES:
+        more = f"listed in {path}" if path else "shown with -v"
+        shown[SHOWN_LOSSES:] = [f"and {len(lines) - SHOWN_LOSSES} more, {more}"]
+    return shown
+
+
+def _most_frequent(reasons: list[str]) -> tuple[int, int]:
+    """Return the number of the first reason of the most frequent kind, and how often it occurs, whatever the file."""
+    kinds = [reason.partition("; expected")[0].rpartition(": ")[2] for reason in reasons]
+    kind, count = Counter(kinds).most_common(1)[0]
+    return kinds.index(kind), count
 
 
 def staged(progress: Progress, stage: str) -> Progress:

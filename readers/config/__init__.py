@@ -6,16 +6,4 @@ Values are stored as text and converted when they are read.  Open config.py firs
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "config": ["Config", "UnknownName", "load_config"],
-        "check": ["CheckedConfig"],
-        "feature_record": ["FeatureRecord"],
-        "hcopy": ["HCopyConfig", "read_hcopy_config"],
-        "scope": ["ConfigEntry", "ConfigScope"],
-        "side_files": ["SideFiles", "read_side_file", "side_file", "write_side_file"],
-        "syntax": ["Source", "Span"],
-        "values": ["Schedule"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.config.check import CheckedConfig as CheckedConfig
 from readers.config.config import Config as Config
 from readers.config.config import UnknownName as UnknownName

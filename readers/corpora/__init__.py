@@ -6,12 +6,4 @@ makes.  Open corpus.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "corpus": ["AudioHeaders", "Corpus", "Utterance"],
-        "directory": ["feature_pairs", "read_corpus", "write_corpus"],
-        "examination": ["Examination", "Share", "examine"],
-        "importing": ["KINDS", "import_corpus"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

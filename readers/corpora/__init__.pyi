@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.corpora.corpus import AudioHeaders as AudioHeaders
 from readers.corpora.corpus import Corpus as Corpus
 from readers.corpora.corpus import Utterance as Utterance

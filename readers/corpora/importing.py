@@ -5,6 +5,7 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.corpora.corpus import Corpus
+from readers.corpora.directory import AUDIO, SPEAKERS, WORDS
 from readers.corpora.drafts import finish
 from readers.corpora.folder import folder_drafts
 from readers.corpora.kaldi import kaldi_drafts
@@ -110,3 +111,20 @@ def import_corpus(
     if not corpus.utterances and not report.lost:
         raise FormatError(f"{source}: no utterances; expected {KINDS[kind]}")
     return corpus
+
+
+def is_imported(source: Path) -> bool:
+    """Whether a directory is one that `argonaut import` wrote."""
+    return all((source / name).is_file() for name in (AUDIO, WORDS, SPEAKERS))
+
+
+def guess_kind(source: Path) -> str:
+    """Return the kind of a corpus, for `argonaut import`."""
+    name = source.name.lower().removesuffix(".gz")
+    if name.endswith(".scp"):
+        return "htk"
+    if name.endswith((".csv", ".tsv", ".json")) or (name.endswith(".jsonl") and "supervisions" not in name):
+        return "table"
+    if name.endswith(".jsonl") or any(source.glob("*recordings*.jsonl*")):
+        return "lhotse"
+    return "kaldi" if any((source / name).exists() for name in ("wav.scp", "wav.scp.gz")) else "folder"

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.dictionaries.forms import FORMS as FORMS
 from readers.dictionaries.forms import detect_form as detect_form
 from readers.dictionaries.forms import read_any_dictionary as read_any_dictionary

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from readers.common.text import read_lines
-from readers.errors import FormatError
+from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation
 
 _STRESSED = re.compile(r"([A-Za-z]+)[012]")
@@ -85,3 +85,13 @@ def change_phones(
         known = merged.get(key, entry.probability)
         merged[key] = max(known, entry.probability, key=lambda p: math.inf if p is None else p)
     return [key._replace(probability=probability) for key, probability in merged.items()], count
+
+
+def check_phones(entries: Iterable[Pronunciation], where: object) -> None:
+    """Raise ConfigError for phones that the name of a triphone cannot contain."""
+    for phone in sorted({phone for entry in entries for phone in entry.phones}):
+        if set(phone) & set("-+"):
+            raise ConfigError(
+                f"{where}: phone '{phone}'; expected names without - and +, which separate the phones of a triphone; "
+                "rename it with the option map_phones"
+            )

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.kaldi.alignments import read_alignments as read_alignments
 from readers.kaldi.ark import ArkEntry as ArkEntry
 from readers.kaldi.ark import read_ark_scp as read_ark_scp

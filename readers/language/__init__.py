@@ -5,16 +5,4 @@ Open arpa.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "arpa": ["Arpa", "ArpaOrder", "read_arpa", "write_arpa"],
-        "att": ["Acceptor", "read_acceptor", "write_acceptor"],
-        "cmudict": ["CmuEntry", "read_cmudict"],
-        "hotwords": ["read_hotwords"],
-        "labelled_text": ["read_columns", "read_parallel"],
-        "vocabulary": ["VocabularyWord", "read_vocabulary", "write_vocabulary"],
-        "vocabulary_record": ["VocabularyRecord"],
-        "word_classes": ["read_word_classes"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

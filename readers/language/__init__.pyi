@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.language.arpa import Arpa as Arpa
 from readers.language.arpa import ArpaOrder as ArpaOrder
 from readers.language.arpa import read_arpa as read_arpa
@@ -8,7 +7,6 @@ from readers.language.att import read_acceptor as read_acceptor
 from readers.language.att import write_acceptor as write_acceptor
 from readers.language.cmudict import CmuEntry as CmuEntry
 from readers.language.cmudict import read_cmudict as read_cmudict
-from readers.language.hotwords import read_hotwords as read_hotwords
 from readers.language.labelled_text import read_columns as read_columns
 from readers.language.labelled_text import read_parallel as read_parallel
 from readers.language.vocabulary import VocabularyWord as VocabularyWord

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.minibatches.base import Minibatch as Minibatch
 from readers.minibatches.base import Reader as Reader
 from readers.minibatches.base import Utterance as Utterance

@@ -11,15 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, TextIO
 
 import numpy as np
 
 from readers.common.extensions import OPTION, extensions_of
-from readers.common.report import Progress
+from readers.common.report import Progress, RunReport
 from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
 from readers.config.options import Options, option
+from readers.config.syntax import Source
 from readers.config.values import Schedule, did_you_mean
 from readers.errors import ConfigError
 from readers.minibatches.indicators import Indicators
@@ -47,6 +49,11 @@ WRITERS = {
     "LMSequenceWriter": "readers.writers.sequence_writer:LMSequenceWriter",
     "LUSequenceWriter": "readers.writers.sequence_writer:LUSequenceWriter",
 }
+IDLE = {  # options of CNTK's readers without effect here, and the reason
+    "verbosity": "the program has one log for everything",
+    "traceLevel": "the program has one log for everything",
+    "precision": "the network converts what it reads",
+}
 OTHER_NAMES = {
     "SequenceReader": "is the old name of LMSequenceReader; expected LMSequenceReader",
     "SequenceWriter": "is the old name of LMSequenceWriter; expected LMSequenceWriter",
@@ -54,6 +61,8 @@ OTHER_NAMES = {
     "CNTKTextFormatReader": "is a reader of CNTK 2, which is not supported; expected UCIFastReader or LUSequenceReader",
     "ImageReader": "is a reader of images, which is not supported; expected UCIFastReader",
 }
+
+Streams = Mapping[str, Options | Sequence[Options]]  # the options of each stream by its name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +178,42 @@ class Reader(ABC):
     def __init__(self) -> None:
         self.warnings: list[str] = []
         self.skipped: list[tuple[str, str]] = []
+
+    @classmethod
+    def of(
+        cls,
+        options: Options,
+        streams: Streams = MappingProxyType({}),
+        *,
+        seed: int = 0,
+        write: bool = False,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Return a reader of options that are made in Python, in place of a block of a configuration.
+
+        Parameters
+        ----------
+        options : Options
+            Those of the reader, such as ReaderOptions for HTKMLFReader.
+        streams : mapping of str to Options, or to several Options
+            Those of each stream, such as HTKFeatureOptions and LabelOptions, and of other blocks in the reader's.
+        seed : int
+            Seed of the order of the frames.
+        write : bool
+            Whether the reader only gives whole utterances, without labels.
+        progress : callable, optional
+            Called as progress(done, total) while the data are checked.
+
+        Raises
+        ------
+        ArgonautError
+            As the reader of a configuration with these values.
+        """
+        constructor: Any = cls  # Reader itself takes nothing
+        config = block_of(options, streams, cls.__name__)
+        reader: Self = constructor(config, seed, write, progress)
+        reader.named_files = config.files
+        return reader
 
     @abstractmethod
     def dims(self) -> dict[str, int]:
@@ -322,6 +367,30 @@ def open_reader(config: Config, rng_seed: int = 0, write: bool = False, progress
     reader: Reader = reader_class(config)(config, rng_seed, write, progress)
     reader.named_files = config.files
     return reader
+
+
+def reader_report(*readers: Any) -> RunReport:
+    """Return a report of the utterances, or records, that some readers gave and skipped."""
+    unit = getattr(readers[0], "unit", Reader.unit)
+    report = RunReport(unit)
+    for reader in readers:
+        report.done(reader.num_utterances if unit == "utterances" else reader.num_frames)
+        for name, reason in getattr(reader, "skipped", ()):
+            report.skip(name, reason)
+    return report
+
+
+def block_of(options: Options, streams: Streams, where: str) -> Config:
+    """Return the block of a configuration with these options; `where` stands for its file in messages."""
+    config = Config("reader", where=where)
+    settings = options.to_settings()
+    for name, groups in streams.items():
+        parts = (groups,) if isinstance(groups, Options) else groups
+        # The names that a block sets tell what it is, so it sets those of defaults, too.
+        inner = [setting for part in parts for setting in part.to_settings(complete=True)]
+        settings.append(f"{name}=[{'; '.join(inner)}]")
+    config.merge(Source((setting, where) for setting in settings))
+    return config
 
 
 def open_writer(config: Config) -> Writer:

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.results.indexed_archive import ArchiveRecord as ArchiveRecord
 from readers.results.indexed_archive import ArchiveWriter as ArchiveWriter
 from readers.results.indexed_archive import IndexedArchive as IndexedArchive

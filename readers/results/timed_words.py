@@ -320,6 +320,13 @@ def write_words(
     return files
 
 
+def words_note(path: str | Path, written: Sequence[Path]) -> str:
+    """Return a line about where words are, if `write_words` wrote them elsewhere than to `path`; "" otherwise."""
+    if not written or list(written) == [Path(path)]:
+        return ""
+    return f"words: {written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else "")
+
+
 def check_names(path: str | Path, utterances: Iterable[str]) -> dict[str, str]:
     """Return the file name of each utterance, for formats with one file per utterance.
 

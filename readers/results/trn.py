@@ -8,7 +8,6 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from readers.common.files import atomic_write
 from readers.common.text import read_lines
 from readers.errors import FormatError
 
@@ -99,10 +98,3 @@ def named_entries(path: str | Path) -> dict[str, tuple[list[str], int]]:
     if not transcripts:
         raise FormatError(f"{path}: no transcripts; expected lines `utterance word word ...`")
     return transcripts
-
-
-def write_trn(path: str | Path, transcripts: Iterable[tuple[str, Sequence[str]]]) -> None:
-    """Write (utterance id, words) pairs."""
-    with atomic_write(path, "w") as file:
-        for name, words in transcripts:
-            file.write(" ".join([*words, f"({name})"]) + "\n")

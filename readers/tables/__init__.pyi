@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.tables.dbn import DbnLayer as DbnLayer
 from readers.tables.dbn import DbnModel as DbnModel
 from readers.tables.dbn import read_dbn as read_dbn

@@ -13,7 +13,7 @@ state `sil[2]`.  Source: CNTK book 6.1.3, 6.2.1.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from readers.common.files import atomic_write
 from readers.common.text import is_count, is_number, read_lines
 from readers.errors import FormatError
 
-Table = TypeVar("Table", bound=Sized)
+Value = TypeVar("Value")
 
 # Tables are written with four to six digits, so the two probabilities of a state may not sum to 1 exactly.
 PROBABILITY_TOLERANCE = 0.01
@@ -69,13 +69,13 @@ def read_state_map(path: str | Path | FilePart) -> dict[str, tuple[str, ...]]:
     ----------
     CNTK book 6.1.3.
     """
-    models: dict[str, tuple[str, ...]] = {}
-    for number, fields in _rows(path):
+
+    def parse(fields: list[str], where: str) -> tuple[str, tuple[str, ...]]:
         if len(fields) < 2:
-            raise FormatError(f"{path}:{number}: model {fields[0]!r} has no states; expected its name and their names")
-        _refuse_second(models, fields[0], path, number)
-        models[fields[0]] = tuple(fields[1:])
-    return _not_empty(models, path, "name state state ...")
+            raise FormatError(f"{where}: model {fields[0]!r} has no states; expected its name and their names")
+        return fields[0], tuple(fields[1:])
+
+    return _read(path, "name state state ...", parse)
 
 
 def write_state_map(path: str | Path, models: Mapping[str, Sequence[str]]) -> None:
@@ -118,20 +118,17 @@ def read_transitions(path: str | Path | FilePart) -> dict[str, tuple[float, floa
     ----------
     CNTK book 6.1.3.
     """
-    transitions: dict[str, tuple[float, float]] = {}
-    for number, fields in _rows(path):
+
+    def parse(fields: list[str], where: str) -> tuple[str, tuple[float, float]]:
         if len(fields) != 3 or not is_bracketed(fields[0]):
-            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected [state] ln_self ln_forward")
-        ln_self, ln_forward = (_number(field, path, number) for field in fields[1:])
+            raise FormatError(f"{where}: {' '.join(fields)!r}; expected [state] ln_self ln_forward")
+        ln_self, ln_forward = (_number(field, where) for field in fields[1:])
         total = math.exp(min(ln_self, 1.0)) + math.exp(min(ln_forward, 1.0))
         if abs(total - 1) > PROBABILITY_TOLERANCE:
-            raise FormatError(
-                f"{path}:{number}: probabilities of {fields[0]} sum to {total:.4f}; expected 1 (natural logs)"
-            )
-        name = strip_brackets(fields[0])
-        _refuse_second(transitions, name, path, number)
-        transitions[name] = (ln_self, ln_forward)
-    return _not_empty(transitions, path, "[state] ln_self ln_forward")
+            raise FormatError(f"{where}: probabilities of {fields[0]} sum to {total:.4f}; expected 1 (natural logs)")
+        return strip_brackets(fields[0]), (ln_self, ln_forward)
+
+    return _read(path, "[state] ln_self ln_forward", parse)
 
 
 def write_transitions(path: str | Path, transitions: Mapping[str, tuple[float, float]]) -> None:
@@ -174,16 +171,15 @@ def read_cntkmap(path: str | Path | FilePart) -> dict[str, int]:
     ----------
     CNTK book 6.1.3.
     """
-    indices: dict[str, int] = {}
-    for number, fields in _rows(path):
+
+    def parse(fields: list[str], where: str) -> tuple[str, int]:
         if len(fields) != 2 or not is_bracketed(fields[0]) or not is_count(fields[1]):
-            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected [state] index, counted from 0")
-        name = strip_brackets(fields[0])
-        _refuse_second(indices, name, path, number)
-        indices[name] = int(fields[1])
-        if indices[name] > MOST_OUTPUTS:
-            raise FormatError(f"{path}:{number}: index {fields[1]}; expected at most {MOST_OUTPUTS}")
-    return _not_empty(indices, path, "[state] index")
+            raise FormatError(f"{where}: {' '.join(fields)!r}; expected [state] index, counted from 0")
+        if int(fields[1]) > MOST_OUTPUTS:
+            raise FormatError(f"{where}: index {fields[1]}; expected at most {MOST_OUTPUTS}")
+        return strip_brackets(fields[0]), int(fields[1])
+
+    return _read(path, "[state] index", parse)
 
 
 def write_cntkmap(path: str | Path, indices: Mapping[str, int]) -> None:
@@ -212,13 +208,13 @@ def read_lookahead(path: str | Path) -> dict[str, float]:
     ----------
     CNTK book 6.2.1.
     """
-    scores: dict[str, float] = {}
-    for number, fields in _rows(path):
+
+    def parse(fields: list[str], where: str) -> tuple[str, float]:
         if len(fields) != 2:
-            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected word score")
-        _refuse_second(scores, fields[0], path, number)
-        scores[fields[0]] = _number(fields[1], path, number)
-    return _not_empty(scores, path, "word score")
+            raise FormatError(f"{where}: {' '.join(fields)!r}; expected word score")
+        return fields[0], _number(fields[1], where)
+
+    return _read(path, "word score", parse)
 
 
 def write_lookahead(path: str | Path, scores: Mapping[str, float]) -> None:
@@ -254,7 +250,7 @@ def read_topology(path: str | Path | FilePart) -> dict[str, tuple[tuple[int, int
                 f"{path}:{number}: {fields[0]!r} from {way[0]} to {way[1]}; expected each transition once, none to the "
                 "same state or to the entry"
             )
-        ways[way] = _number(fields[3], path, number)
+        ways[way] = _number(fields[3], f"{path}:{number}")
     for model, ways in topology.items():
         for place in {way[0] for way in ways}:
             total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == place)
@@ -262,10 +258,8 @@ def read_topology(path: str | Path | FilePart) -> dict[str, tuple[tuple[int, int
                 raise FormatError(
                     f"{path}: transitions of {model!r} from {place} sum to {total:.4f}; expected 1 (natural logs)"
                 )
-    return {
-        model: tuple((start, end, ln) for (start, end), ln in ways.items())
-        for model, ways in _not_empty(topology, path, "model from to ln_probability").items()
-    }
+    _refuse_empty(topology, path, "model from to ln_probability")
+    return {model: tuple((start, end, ln) for (start, end), ln in ways.items()) for model, ways in topology.items()}
 
 
 def write_topology(path: str | Path, topology: Mapping[str, Sequence[tuple[int, int, float]]]) -> None:
@@ -290,14 +284,13 @@ def read_tied_states(path: str | Path | FilePart) -> dict[str, str]:
     FormatError
         For a malformed line or a repeated state.
     """
-    tied: dict[str, str] = {}
-    for number, fields in _rows(path):
+
+    def parse(fields: list[str], where: str) -> tuple[str, str]:
         if len(fields) != 2 or not all(map(is_bracketed, fields)):
-            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected [state] [senone]")
-        state, senone = map(strip_brackets, fields)
-        _refuse_second(tied, state, path, number)
-        tied[state] = senone
-    return _not_empty(tied, path, "[state] [senone]")
+            raise FormatError(f"{where}: {' '.join(fields)!r}; expected [state] [senone]")
+        return strip_brackets(fields[0]), strip_brackets(fields[1])
+
+    return _read(path, "[state] [senone]", parse)
 
 
 def write_tied_states(path: str | Path, tied: Mapping[str, str]) -> None:
@@ -341,23 +334,34 @@ def _rows(path: str | Path | FilePart) -> Iterator[tuple[int, list[str]]]:
             yield number, fields
 
 
-def _number(text: str, path: str | Path | FilePart, number: int) -> float:
+def _read(
+    path: str | Path | FilePart, form: str, parse: Callable[[list[str], str], tuple[str, Value]]
+) -> dict[str, Value]:
+    """Return the table of a file, in file order; `parse` returns name and value of a line, given its fields and place.
+
+    Raises FormatError for a repeated name and an empty file; form: that of the lines, for the message.
+    """
+    table: dict[str, Value] = {}
+    for number, fields in _rows(path):
+        name, value = parse(fields, f"{path}:{number}")
+        if name in table:
+            raise FormatError(f"{path}:{number}: {name!r} is repeated; expected each name once")
+        table[name] = value
+    _refuse_empty(table, path, form)
+    return table
+
+
+def _refuse_empty(table: Sized, path: str | Path | FilePart, form: str) -> None:
+    if not table:
+        raise FormatError(f"{path}: no entries; expected lines of the form: {form}")
+
+
+def _number(text: str, where: str) -> float:
     if text.lower() in ("-inf", "-infinity"):
         return -math.inf
     if not is_number(text) or abs(float(text)) > MOST:
-        raise FormatError(f"{path}:{number}: {text[:40]!r}; expected a number from {-MOST:g} to {MOST:g}")
+        raise FormatError(f"{where}: {text[:40]!r}; expected a number from {-MOST:g} to {MOST:g}")
     return float(text)
-
-
-def _refuse_second(table: Mapping[str, object], name: str, path: str | Path | FilePart, number: int) -> None:
-    if name in table:
-        raise FormatError(f"{path}:{number}: {name!r} is repeated; expected each name once")
-
-
-def _not_empty(table: Table, path: str | Path | FilePart, form: str) -> Table:
-    if not table:
-        raise FormatError(f"{path}: no entries; expected lines of the form: {form}")
-    return table
 
 
 def _write(path: str | Path, rows: Iterable[Sequence[str]]) -> None:

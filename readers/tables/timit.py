@@ -81,15 +81,6 @@ def write_segments(path: str | Path, segments: Iterable[Segment]) -> None:
             file.write(f"{start} {end} {name}\n")
 
 
-def read_sentence(path: str | Path) -> Segment:
-    """Read the only line of a .TXT file; raises FormatError for any other content."""
-    lines = [line for line in read_lines(path) if line.strip()]
-    fields = lines[0].split(None, 2) if len(lines) == 1 else []
-    if len(fields) != 3 or not (is_count(fields[0]) and is_count(fields[1])):
-        raise FormatError(f"{path}:1: expected one line with start and end in samples, and the sentence")
-    return Segment(int(fields[0]), int(fields[1]), fields[2].strip())
-
-
 def write_sentence(path: str | Path, sentence: Segment) -> None:
     """Write a .TXT file."""
     with atomic_write(path, "w") as file:

@@ -5,11 +5,4 @@ Open text_writer.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "text_writer": ["TextFormat", "TextWriter"],
-        "htk_mlf_writer": ["HTKMLFWriter"],
-        "kaldi_writer": ["KaldiWriter"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.writers.htk_mlf_writer import HTKMLFWriter as HTKMLFWriter
 from readers.writers.kaldi_writer import KaldiWriter as KaldiWriter
 from readers.writers.text_writer import TextFormat as TextFormat

@@ -1,4 +1,4 @@
-"""The search options that the recipe tries on the development set, and those for the variants."""
+"""The search options that the recipe tries on the development set."""
 
 from recipes.tuning import Grid
 
@@ -25,18 +25,5 @@ LATTICE_FREE_GRID = Grid(
         "sil_cost": (-1.0, 0.0, 1.0, 2.0),
     },
     beams=(8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0),
-    fixed={"word_end_beam_frac": 1.0},
-)
-
-# For the variants, which are smaller networks with fewer inputs: a coarser grid, because they share one choice.
-VARIANTS_GRID = Grid(
-    start={"acweight": 0.2, "lm_scale": 1.0, "word_penalty": 0.0, "sil_cost": 0.0},
-    values={
-        "acweight": (0.1, 0.15, 0.2, 0.3),
-        "lm_scale": (0.7, 1.0, 1.5, 2.0),
-        "word_penalty": (-1.0, 0.0, 1.0, 2.0),
-        "sil_cost": (-1.0, 0.0, 1.0),
-    },
-    beams=(14.0,),
     fixed={"word_end_beam_frac": 1.0},
 )

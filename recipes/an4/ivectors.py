@@ -1,49 +1,46 @@
 """System `ivector` of recipe an4: the tied triphones of recipe lvcsr, with an i-vector of each utterance as input."""
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
-from recipes.an4.recipe import CONFIG, LMS
-from recipes.lvcsr.run import Tied, count_lines
+from features import ivectors
+from recipes.an4.comparison import Comparison, count_lines
+from recipes.an4.recipe import CONFIG
+from recipes.job import RecipeOptions
+from recipes.lvcsr.run import Tied
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, command, run_stages
+from recipes.stages import Stage, account, call
+from recipes.steps import cntk, extract
 
 NAME = "ivector"
 GAUSSIANS, VALUES = 128, 50
 
 
-def run(given: argparse.Namespace) -> int:
-    system = Adapted(given)
+def compared(options: RecipeOptions, overrides: Sequence[str]) -> Comparison:
+    """Return the stages of the system."""
+    system = Adapted(options, overrides, NAME)
     stages = [stage for stage in system.stages() if stage.name in ("lists", "features", "lm")]
     stages += [*system.tying_stages(), *system.system_stages()]
-
-    def closing() -> None:
-        rates = "  ".join(f"{system.total(name).word_error_rate:.1f}%" for name in LMS)
-        print(f"WER {rates}  ({', '.join(LMS.values())}): tied triphones with i-vectors")
-
-    return run_stages(stages, system.out, given.first, given.last, closing)
+    return Comparison(stages, [(system, "tied triphones with i-vectors")])
 
 
 class Adapted(Tied):
     """The network of recipe lvcsr's system `natural` with a second input."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        super().__init__(arguments, NAME)
+    def __init__(self, options: RecipeOptions, overrides: Sequence[str], name: str):
+        super().__init__(options, overrides, name)
         self.gaussians, self.values = GAUSSIANS, VALUES
         self.vectors = self.out / "lvcsr" / "ivectors"
 
     def system_stages(self) -> list[Stage]:
         graphs = ("lists", "features", "lm", "graph-tied", "ivectors")
-        train, tune, decode = (f"{stage}-{NAME}" for stage in ("train", "tune", "decode"))
         settings = {"gaussians": self.gaussians, "values": self.values}
         return [
             Stage("ivectors", "cepstra, a model of i-vectors, and an i-vector of each utterance", self.make_vectors,
                   ("lists",), settings | file_settings(CONFIG / "ivector.hcopy")),
-            Stage(train, "the network with i-vectors", self.train_tied, ("lists", "features", "tie", "ivectors"),
-                  cntk_settings(self.cntk_arguments()), self.home / "model"),
-            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
-            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
-            Stage(f"score-{NAME}", "word error rates", self.score, ("lists", decode), closes=True),
+            Stage(f"train-{NAME}", "the network with i-vectors", self.train_tied,
+                  ("lists", "features", "tie", "ivectors"), cntk_settings(self.cntk_arguments()), self.home / "model"),
+            *self.evaluation_stages(NAME, graphs),
         ]  # fmt: skip
 
     def make_vectors(self) -> int:
@@ -63,25 +60,23 @@ class Adapted(Tied):
                     )
             pairs = [(u.audio, path) for rows in files.values() for _, u, path in rows if path.parent.name == copy]
             write_pairs(listed, pairs)
-            lost |= command(
-                "hcopy", "-C", config, "-S", listed, "-j", self.workers,
-                "--report", self.out / "reports" / f"features.ivectors.{copy}",
-            )  # fmt: skip
+            lost |= extract(config, listed, self.workers, report=self.out / "reports" / f"features.ivectors.{copy}")
         for name, rows in files.items():
             report = write_feature_list(self.vectors / f"{name}.mfcc.scp", [(key, path) for key, _, path in rows])
             lost |= account(self.out, report, f"lists.ivectors.{name}")
         plain = [(u.name, self.cepstra("plain", u)) for u in self.sets["train"]]
         lost |= account(self.out, write_feature_list(self.vectors / "plain.mfcc.scp", plain), "lists.ivectors.plain")
         model = self.vectors / "an4.ivector"
-        lost |= command(
-            "ivector", "train", "--features", self.vectors / "plain.mfcc.scp", "--gaussians", self.gaussians,
-            "--dim", self.values, "-o", model, "-j", self.workers,
-        )  # fmt: skip
+        training = ivectors.TrainingOptions(gaussians=self.gaussians, dim=self.values)
+        listed = self.vectors / "plain.mfcc.scp"
+        options = ivectors.IvectorTrainOptions(features=listed, training=training, output=model)
+        lost |= call("ivector", options, workers=self.workers)
         for name in files:
-            lost |= command(
-                "ivector", "extract", model, "--features", self.vectors / f"{name}.mfcc.scp",
-                "--out", self.vectors / "utterances", "--scp", self.vector_list(name), "-j", self.workers,
+            options = ivectors.IvectorExtractOptions(
+                model=model, features=self.vectors / f"{name}.mfcc.scp", out=self.vectors / "utterances",
+                scp=self.vector_list(name),
             )  # fmt: skip
+            lost |= call("ivector", options, workers=self.workers)
         return lost
 
     def cepstra(self, copy: str, utterance) -> Path:
@@ -103,7 +98,7 @@ class Adapted(Tied):
             f"SenoneLabels={self.labels}",
             f"NumSenones={count_lines(self.senones)}",
         )
-        return command("cntk", *self.cntk_arguments(*settings))
+        return cntk(self.cntk_arguments(*settings))
 
     def cntk_arguments(self, *settings: str) -> list[str]:
         return [

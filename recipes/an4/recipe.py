@@ -1,15 +1,18 @@
 """The stages of recipe an4, and the places of their files; the recipes that are built on it share them."""
 
-import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from decoder import gaussians, grammars, graph
 from readers.common.environment import available_cores
 from recipes.an4.corpus import FLAT_LMS, Alignment, Utterance, find_sets
 from recipes.evaluation import Evaluation, language_models
+from recipes.job import RecipeOptions, RecipeResult
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, command, is_done
+from recipes.stages import Stage, account, call, is_done
+from recipes.steps import calibrate, cntk, estimate, extract, extract_with_mean, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 FEATURES = CONFIG / "fbank40_zd.hcopy"
@@ -60,13 +63,12 @@ def own_name(stage: str, network: str) -> str:
 class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        self.data: Path = arguments.data
-        self.out: Path = arguments.out
-        self.seed, self.overrides = arguments.seed, arguments.overrides
-        self.network, self.acoustic = arguments.network, NETWORKS[arguments.network]
+    def __init__(self, options: RecipeOptions, overrides: Sequence[str] = (), network: str = "dnn"):
+        self.data, self.out = options.data, options.out
+        self.seed, self.overrides = options.seed, overrides
+        self.network, self.acoustic = network, NETWORKS[network]
         self.home = self.out / self.acoustic.folder
-        self.workers = arguments.workers or available_cores()
+        self.workers = options.workers or available_cores()
         self.sets  # noqa: B018  (reports a missing corpus before anything is written)
         self.alignment = Alignment.of(self.data, self.out / "flat")
         self.dictionary = self.out / "words.dict"
@@ -105,6 +107,15 @@ class Recipe:
             ("lists", "features", "lm", "graph", *own),
         )  # fmt: skip
 
+    def evaluation_stages(self, name: str, graphs: Sequence[str]) -> list[Stage]:
+        """Return the stages after the training of a system.  graphs: those that make what decoding needs."""
+        train, tune, decode = (f"{stage}-{name}" for stage in ("train", "tune", "decode"))
+        return [
+            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
+            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
+            Stage(f"score-{name}", "word error rates", self.score, ("lists", decode), closes=True),
+        ]
+
     @cached_property
     def num_states(self) -> int:
         """The number of context-independent states, also before a flat start."""
@@ -118,26 +129,6 @@ class Recipe:
     @cached_property
     def sets(self):
         return find_sets(self.data)
-
-    def variants(self, arguments: argparse.Namespace):
-        """Return the example setups of the book on this corpus; the second task is speaker identification."""
-        from recipes.an4.grid import VARIANTS_GRID
-        from recipes.variants.lists import Item
-        from recipes.variants.run import Decoding, Task, Variants
-
-        task = Task(
-            config=CONFIG / "variants.cntk",
-            sets=lambda: {name: [Item(u.name, u.audio, u.speaker) for u in us] for name, us in self.sets.items()},
-            states=self.out / "labels" / "states.list",
-            decoding={
-                name: Decoding(self.out / "graph" / lm, self.lm_file(lm), self.out / "labels" / f"{name}.words.mlf")
-                for name, lm in (("dev", "tune-trained"), ("test", "trained"))
-            },
-            grid=VARIANTS_GRID,
-            unit="WER",
-            data_stage="lists",
-        )
-        return Variants.from_arguments(task, arguments, self.workers, [f"NumStates={self.num_states}", *self.overrides])
 
     def lists(self) -> int:
         from readers.htk.scp import write_pairs
@@ -168,17 +159,14 @@ class Recipe:
         prepare.write_words(utterances, home / "words.mlf")
         files = [(utterance.name, home / "features" / f"{utterance.name}.mfc") for utterance in utterances]
         write_pairs(home / "hcopy.list", [(u.audio, file) for u, (_, file) in zip(utterances, files)])
-        lost = command(
-            "hcopy", "-C", CEPSTRA, "-S", home / "hcopy.list", "--speech-mean", home / "mean.hcopy", "-j", self.workers
-        ) | command(
-            "hcopy", "-C", home / "mean.hcopy", "-S", home / "hcopy.list",
-            "--report", self.out / "reports" / "features.flat", "-j", self.workers,
-        )  # fmt: skip
+        report = self.out / "reports" / "features.flat"
+        lost = extract_with_mean(CEPSTRA, home / "mean.hcopy", home / "hcopy.list", self.workers, report=report)
         lost |= account(self.out, write_feature_list(home / "features.scp", files), "lists.flat")
-        return lost | command(
-            "flatstart", "--features", home / "features.scp", "--words", home / "words.mlf",
-            "--dict", self.dictionary, "-j", self.workers, "--out", home,
+        options = gaussians.FlatStartOptions(
+            features=home / "features.scp", words=home / "words.mlf", out=home,
+            dictionary=gaussians.SpokenDictionary(dict=self.dictionary),
         )  # fmt: skip
+        return lost | call("flatstart", options, workers=self.workers)
 
     def features(self) -> int:
         from readers.htk.scp import write_feature_list
@@ -186,17 +174,13 @@ class Recipe:
         from recipes.background import FRAME, background_files, count_frames, write_background
 
         lists, config, background = self.out / "lists", self.out / "config", self.out / "background"
-        lost = command(
-            "hcopy", "-C", FEATURES, "-S", lists / "train.hcopy.list",
-            "--speech-mean", config / "plain.hcopy", "-j", self.workers,
-        )  # fmt: skip
+        reports, mean = self.out / "reports", config / "plain.hcopy"
+        lost = extract(FEATURES, lists / "train.hcopy.list", self.workers, speech_mean=mean)
         for warp in prepare.WARPS:
             name = prepare.warp_name(warp)
-            prepare.write_warped_config(config / "plain.hcopy", warp, config / f"{name}.hcopy")
-            lost |= command(
-                "hcopy", "-C", config / f"{name}.hcopy", "-S", lists / f"{name}.hcopy.list",
-                "--report", self.out / "reports" / f"features.{name}", "-j", self.workers,
-            )  # fmt: skip
+            warped, listed = config / f"{name}.hcopy", lists / f"{name}.hcopy.list"
+            prepare.write_warped_config(mean, warp, warped)
+            lost |= extract(warped, listed, self.workers, report=reports / f"features.{name}")
         for set_name, utterances in self.sets.items():
             warps = prepare.WARPS if set_name == "train" else (1.0,)
             files = []
@@ -208,10 +192,7 @@ class Recipe:
             if set_name == "train":
                 trained = files
         listed = write_background(background, count_frames(lists / "train.scp", "plain/") * FRAME, RATE, self.seed)
-        lost |= command(
-            "hcopy", "-C", config / "plain.hcopy", "-S", listed,
-            "--report", self.out / "reports" / "features.background", "-j", self.workers,
-        )  # fmt: skip
+        lost |= extract(mean, listed, self.workers, report=reports / "features.background")
         write_feature_list(lists / "training.scp", [*trained, *background_files(background)])
         self.label_training(self.out / "labels" / "states.mlf")
         return lost
@@ -227,32 +208,28 @@ class Recipe:
     def lm(self) -> int:
         from recipes.an4 import prepare
 
-        options = ("--order", 4, "--method", "kn", "--dict", self.dictionary)
         lost = 0
         if self.lm_file("flat").parent == self.out / "lm":  # the corpus has none
             words = self.out / "lm" / "words.txt"
             prepare.write_all_words(self.dictionary, words)
-            lost = command(
-                "lm", "estimate", "--text", words, "--order", 1, "--method", "wb", "-o", self.lm_file("flat")
-            )
-        return lost | command(
-            "lm", "estimate", "--text", self.out / "lm" / "train.txt", *options, "-o", self.lm_file("tune-trained")
-        ) | command(
-            "lm", "estimate", "--text", self.out / "lm" / "train_and_dev.txt", *options, "-o", self.lm_file("trained")
-        )  # fmt: skip
+            lost = estimate(words, self.lm_file("flat"), order=1, method="wb")
+        for name, source in (("tune-trained", "train"), ("trained", "train_and_dev")):
+            lost |= estimate(self.out / "lm" / f"{source}.txt", self.lm_file(name), self.dictionary, order=4)
+        return lost
 
     def graph(self) -> int:
         lost = 0
         for name in ("tune-trained", *LMS):
-            lost |= command(
-                "graph", "--state-list", self.out / "labels" / "states.list",
-                "--transitions", self.out / "labels" / "transitions", "--dict", self.dictionary,
-                "--sil-topology", "any-order", "--lm", self.lm_file(name), "--out", self.graph_folder(name),
+            options = grammars.GraphFiles(
+                state_list=self.out / "labels" / "states.list", transitions=self.out / "labels" / "transitions",
+                dictionary=grammars.GraphDictionary(dict=self.dictionary), lm=self.lm_file(name),
+                graph=graph.GraphOptions(silence_topology="any-order"), out=self.graph_folder(name),
             )  # fmt: skip
+            lost |= call("graph", options)
         return lost
 
     def train(self, acoustic: Acoustic) -> int:
-        return command("cntk", *self.cntk_arguments(acoustic))
+        return cntk(self.cntk_arguments(acoustic))
 
     def cntk_arguments(self, acoustic: Acoustic) -> list[str]:
         return [
@@ -278,20 +255,15 @@ class Recipe:
         return self.evaluation.score()
 
     def pack(self) -> int:
-        return command(
-            "pack", self.out, "--recipe", own_name("an4", self.network), "--rate", RATE,
-            "--window", self.acoustic.window, "--name", own_name("an4", self.network), "--language", "en",
-            "-o", self.bundle,
-        ) | command(
-            "calibrate", self.bundle, self.out / "labels" / "dev.words.mlf", "--test", self.evaluation.references,
-            "--list", self.out / "lists" / "plain.hcopy.list", "-o", self.bundle,
-        )  # fmt: skip
+        layout, window = own_name("an4", self.network), self.acoustic.window
+        return make_bundle(self.out, self.bundle, layout, rate=RATE, window=window) | self.calibrate()
 
-    def closing(self) -> None:
-        if is_done(self.out, self.packing.name):
-            print("bundle:", self.bundle)
-        print("pictures:", f"{self.model}.png", *self.evaluation.pictures)
-        self.evaluation.print_results()
+    def calibrate(self) -> int:
+        dev, plain = self.out / "labels" / "dev.words.mlf", self.out / "lists" / "plain.hcopy.list"
+        return calibrate(self.bundle, words=dev, test=self.evaluation.references, list=plain)
+
+    def result(self) -> RecipeResult:
+        return self.evaluation.result(self.bundle if is_done(self.out, self.packing.name) else None)
 
     def total(self, name: str):
         """Return the word errors on the test set with one of the language models."""
@@ -300,6 +272,11 @@ class Recipe:
     @property
     def bundle(self) -> Path:
         return self.out / f"{own_name('an4', self.network)}.argo"
+
+    @property
+    def state_list(self) -> Path:
+        """The names of the network's outputs."""
+        return self.out / "labels" / "states.list"
 
     @property
     def model(self) -> Path:

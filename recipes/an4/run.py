@@ -11,10 +11,6 @@ on the test set, with the flat unigram of the corpus and with a language model t
 adds a bidirectional LSTM on top of the DNN (which is trained first if it does not exist) and decodes with the same
 graphs; `--network blstm` trains one directly on the features.
 
-  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --variants all
-trains the eight example setups of the CNTK book instead and ends with their frame and word error rates.
-`--variants recurrent` trains an LSTM, an LSTM with projection and a bidirectional one on the same features.
-
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --system smbr
 trains the tied triphones of recipe lvcsr further with sMBR, and for comparison with cross entropy, and ends with the
 word error rates of all three; `--system mmi` with MMI.  `--system ivector` trains a network on tied triphones with an
@@ -22,39 +18,44 @@ i-vector of each utterance as a second input.  `--system lfmmi` trains a TDNN-F 
 `--system lfmmi-flat` from transcripts alone, without the alignments of the corpus.
 """
 
-import argparse
+from dataclasses import dataclass
+from typing import Literal
 
-from readers.errors import ConfigError
-from recipes.an4.recipe import NETWORKS, Recipe
-from recipes.stages import run_recipe, run_stages
-from recipes.variants.arguments import add_variants_argument
+from readers.config.options import option
+from recipes import job
+from recipes.an4.recipe import Recipe
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--network", choices=NETWORKS, default="dnn", help="network to train (default dnn)")
-    parser.add_argument(
-        "--system",
-        choices=("smbr", "mmi", "ivector", "lfmmi", "lfmmi-flat"),
-        help="tied triphones, trained further with sMBR or MMI, or with i-vectors; lattice-free MMI from the corpus's "
+@dataclass(frozen=True, kw_only=True)
+class An4Options(job.RecipeOptions):
+    """Options of recipe an4."""
+
+    network: Literal["dnn", "blstm", "dnn-blstm"] = option("dnn", "network to train")
+    system: Literal["smbr", "mmi", "ivector", "lfmmi", "lfmmi-flat"] | None = option(
+        None,
+        "tied triphones, trained further with sMBR or MMI, or with i-vectors; lattice-free MMI from the corpus's "
         "alignments, or from transcripts alone",
     )
-    parser.add_argument(
-        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="setting of the training to replace, such as AN4_Train=[SGD=[maxEpochs=4]] (repeatable)",
-    )  # fmt: skip
-    add_variants_argument(parser)
+    overrides: tuple[str, ...] = job.overrides("of the training to replace, such as AN4_Train=[SGD=[maxEpochs=4]]")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fine = self.system is None or self.network == "dnn"
+        self.require("system", fine, "is given beside {network}; expected only one of them")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.variants and arguments.network != "dnn":
-        raise ConfigError(f"command line: --network {arguments.network} and --variants; expected only one of them")
-    if arguments.system is not None:
-        from recipes.an4 import systems
+def recipe_of(options: An4Options) -> job.Recipe:
+    """Return the stages of the network or the system that the options name."""
+    from recipes.an4 import ivectors, systems
+    from recipes.an4.lattice_free import run as lattice_free
 
-        return systems.run(arguments)
-    recipe = Recipe(arguments)
-    if arguments.variants:
-        variants = recipe.variants(arguments)
-        shared = [stage for stage in recipe.stages() if stage.name in ("lists", "lm", "graph")]
-        return run_stages([*shared, *variants.stages()], recipe.out, arguments.first, arguments.last, variants.closing)
-    return run_recipe(recipe, arguments)
+    if options.system is None:
+        return Recipe(options, options.overrides, options.network)
+    if options.system in lattice_free.NAMES:
+        return lattice_free.Systems(options, options.overrides, options.system)
+    if options.system == "ivector":
+        return ivectors.compared(options, options.overrides)
+    return systems.compared(options, options.overrides, options.system)
+
+
+RECIPE = An4Options, recipe_of

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from readers.common.report import Progress, RunReport
 from readers.config.options import Options, given, option
-from recipes.cli.console import progress_display, show_losses
+from recipes.cli.console import progress_display, show_losses, with_flags
 from recipes.cli.flags import add_flags, options_from
 from recipes.cli.machines import open_cluster, open_processes, scheduler_address
 
-Machines = Literal["", "threads", "processes", "cores"]
+Machines = Literal["", "threads", "processes", "cores", "list"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,18 @@ class CoreOptions(ProcessOptions):
     workers: int | None = option(None, "number of processes (default: one per core)", flag="-j --workers", least=1)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(ProcessOptions):
+    """Where a command works on a list: in threads of its own, in processes or on a Dask cluster."""
+
+    workers: int | None = option(
+        None,
+        "divide the list among N processes, which share the cores of --threads (default: threads of one process)",
+        flag="--workers",
+        least=1,
+    )
+
+
 @dataclass(frozen=True)
 class NoOptions(Options):
     """Options of a command that has none, or only actions."""
@@ -61,6 +73,7 @@ MACHINES: Mapping[str, type[MachineOptions]] = {
     "threads": MachineOptions,
     "processes": ProcessOptions,
     "cores": CoreOptions,
+    "list": ListOptions,
 }
 
 
@@ -75,11 +88,14 @@ class Console:
     verbose : int
         How often -v was given.
     machines : MachineOptions
+    json : bool
+        Whether --json was given.
     """
 
     title: str
     verbose: int = 0
     machines: MachineOptions = field(default_factory=MachineOptions)
+    json: bool = False
 
     @contextlib.contextmanager
     def runner(self, open_here: Callable[[int | None], Any] | None = None) -> Iterator[Any]:
@@ -124,8 +140,8 @@ class Console:
         print(line, flush=True)
 
     def tell(self, line: str) -> None:
-        """Print a line on standard error."""
-        print(line, file=sys.stderr, flush=True)
+        """Print a line on standard error, which names options as flags."""
+        print(with_flags(line), file=sys.stderr, flush=True)
 
     def note(self, line: str) -> None:
         """Print a note on standard error."""
@@ -160,16 +176,22 @@ class Command:
     run : callable
         Takes the options and a Console, and returns the exit status.
     machines : str
-        What -j counts: threads, processes, or processes of which there is one per core by default ("cores"); "" without
-        -j and --scheduler.
+        What -j counts: threads, processes, or processes of which there is one per core by default ("cores"); with
+        "list" there is --workers instead; "" without -j and --scheduler.
     mixed : bool
         Whether options may stand between positional arguments.
     epilog : str
         End of the help.
     help : str
         What an action does, as in "estimate an n-gram model".
+    description : str
+        Begin of the help of an action, if it has more to say than `help`.
+    json : str
+        What --json prints; "" without --json.
     actions : tuple of Command
         Instead of options and run.
+    metavar : str
+        What an action is called.
     """
 
     name: str
@@ -179,21 +201,29 @@ class Command:
     mixed: bool = False
     epilog: str = ""
     help: str = ""
+    description: str = ""
+    json: str = ""
     actions: "tuple[Command, ...]" = ()
+    metavar: str = "ACTION"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the flags or the actions of the command to a parser."""
         parser.epilog = self.epilog or None
         if self.actions:
-            parsers = parser.add_subparsers(metavar="ACTION", required=True)
+            parsers = parser.add_subparsers(metavar=self.metavar, required=True)
             for action in self.actions:
                 title = f"{action.help[:1].upper()}{action.help[1:]}."
-                description = f"{title}  `argonaut {self.name} --help` shows worked examples."
-                action_parser = parsers.add_parser(action.name, help=action.help, description=description)
+                description = action.description or f"{title}  `argonaut {self.name} --help` shows worked examples."
+                form = argparse.RawDescriptionHelpFormatter if action.description else argparse.HelpFormatter
+                action_parser = parsers.add_parser(
+                    action.name, help=action.help, description=description, formatter_class=form
+                )
                 action_parser.set_defaults(action=action)
                 add_verbose(action_parser, argparse.SUPPRESS)  # a number would replace that of -v before the action
                 action.add_arguments(action_parser)
         add_flags(parser, self.options)
+        if self.json:
+            parser.add_argument("--json", action="store_true", help=self.json)
         if self.machines:
             add_flags(parser.add_argument_group("machines"), MACHINES[self.machines], "machines.")
 
@@ -205,7 +235,8 @@ class Command:
         if self.actions:
             return arguments.action(arguments, f"{self.name} ")
         kind = MACHINES.get(self.machines, MachineOptions)
-        console = Console(parent + self.name, arguments.verbose, options_from(arguments, kind, "machines."))
+        machines = options_from(arguments, kind, "machines.")
+        console = Console(parent + self.name, arguments.verbose, machines, bool(self.json) and arguments.json)
         options = options_from(arguments, self.options)
         if arguments.verbose:
             given = {name.rpartition(".")[2] for name in vars(arguments)}  # not what other options imply

@@ -11,12 +11,14 @@ In bash, links beside that file complete the two other names as soon as they are
 """
 
 import argparse
-import importlib
 import shlex
 import textwrap
 from dataclasses import dataclass, field
+from typing import Literal
 
-from recipes.cli.main import COMMANDS, MODULES, RAW_COMMANDS, command_parser, top_level_parser
+from readers.config.options import Options, option
+from recipes.cli.command import Command, Console
+from recipes.cli.main import COMMANDS, RAW_COMMANDS, command_parser, module_of, top_level_parser
 
 PROGRAMS = ("argonaut", "argon", "cntk")
 MOST_CHARACTERS = 80  # of a description
@@ -43,12 +45,15 @@ class Place:
     words: dict[str, str] = field(default_factory=dict)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=tuple(SCRIPTS), help="bash, zsh or fish")
+@dataclass(frozen=True, kw_only=True)
+class CompletionOptions(Options):
+    """The shell that completes."""
+
+    shell: Literal["bash", "zsh", "fish"] = option(help="bash, zsh or fish", flag="shell", metavar="{bash,zsh,fish}")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    print(SCRIPTS[arguments.shell](completions()), end="")
+def run(options: CompletionOptions, console: Console) -> int:
+    print(SCRIPTS[options.shell](completions()), end="")
     return 0
 
 
@@ -60,8 +65,7 @@ def completions() -> dict[str, Place]:
     places["argonaut"].options.append(extension_option())
     for name in COMMANDS:
         if name not in RAW_COMMANDS:
-            module = importlib.import_module(f"recipes.cli.{MODULES.get(name, name)}")
-            collect(f"argonaut {name}", command_parser(name, module), places)
+            collect(f"argonaut {name}", command_parser(name, module_of(name)), places)
     for name, place in (("argon", argon()), ("cntk", cntk())):
         places[name] = places[f"argonaut {name}"] = place
     return places
@@ -87,17 +91,18 @@ def collect(path: str, parser: argparse.ArgumentParser, places: dict[str, Place]
 
 
 def argon() -> Place:
-    from recipes.cli.argon.options import make_parser
+    from recipes.cli.argon.command import make_parser
 
     places: dict[str, Place] = {}
-    collect("argon", make_parser(""), places)
+    collect("argon", make_parser(), places)
     places["argon"].options.append(extension_option())
     return places["argon"]
 
 
 def cntk() -> Place:
+    from acoustic.actions.top_level import TOP_NAMES
     from readers.config.files import ARGUMENT_NAMES
-    from recipes.cli.cntk import OPTIONS, TOP_NAMES
+    from recipes.cli.cntk import OPTIONS
 
     with_values = ("--scheduler", "--extension")
     options = [Option([name], "", name in with_values, []) for name in OPTIONS]
@@ -138,13 +143,13 @@ def bash_script(places: dict[str, Place], shell: str = "bash") -> str:
     """Return the script for bash; a word that follows an option with a value is completed as a file."""
     shown, values = [], []
     for path, place in places.items():
-        options = " ".join(flag for option in place.options for flag in option.flags)
+        options = " ".join(flag for each in place.options for flag in each.flags)
         words = " ".join(place.words)
         shown.append(f"        {shlex.quote(path)}) options={shlex.quote(options)} words={shlex.quote(words)} ;;")
-        for option in place.options:
-            if option.takes_value:
-                cases = "|".join(shlex.quote(f"{path} {flag}") for flag in option.flags)
-                values.append(f"        {cases}) words={shlex.quote(' '.join(option.values))} ;;")
+        for each in place.options:
+            if each.takes_value:
+                cases = "|".join(shlex.quote(f"{path} {flag}") for flag in each.flags)
+                values.append(f"        {cases}) words={shlex.quote(' '.join(each.values))} ;;")
     return BASH.format(
         shell=shell,
         paths="|".join(shlex.quote(path) for path in places if " " in path),
@@ -182,10 +187,10 @@ def fish_script(places: dict[str, Place]) -> str:
         begin = f"complete -c {path.split()[0]} -n '__argonaut_at {path}'"
         for word, text in place.words.items():
             lines.append(f"{begin} -f -a {shlex.quote(word)} {described(text)}\n")
-        for option in place.options:
-            value = f" -x -a {shlex.quote(' '.join(option.values))}" if option.values else " -r"
-            flags = " ".join(fish_flag(flag) for flag in option.flags)
-            lines.append(f"{begin} {flags}{value if option.takes_value else ''} {described(option.text)}\n")
+        for each in place.options:
+            value = f" -x -a {shlex.quote(' '.join(each.values))}" if each.values else " -r"
+            flags = " ".join(fish_flag(flag) for flag in each.flags)
+            lines.append(f"{begin} {flags}{value if each.takes_value else ''} {described(each.text)}\n")
     return "".join(lines)
 
 
@@ -201,3 +206,4 @@ def described(text: str) -> str:
 
 
 SCRIPTS = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}
+COMMAND = Command("completion", CompletionOptions, run)

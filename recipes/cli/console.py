@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 from readers.common import faults
 from readers.common.environment import CompilationNotes, compilation
-from readers.common.report import RunReport
+from readers.common.report import RunReport, loss_lines
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
 from readers.config.options import OptionFault
 from readers.errors import ArgonautError, AudioWarning, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
@@ -25,7 +24,7 @@ from readers.errors import ArgonautError, AudioWarning, KernelCacheWarning, Many
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
 _quiet: list[bool] = []  # the bodies of `quietly` that run
 SHOWN_FAULTS = 20  # of one file
-SHOWN_LOSSES = 5  # on the terminal; the report file lists all
+SHOWN_GUESSES = 5  # of the words that could not be guessed
 _OPTION = re.compile(r"\bthe option ([a-z]+(?:[-_][a-z]+)*)")  # as the library names what Python takes as a keyword
 SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this plus the signal's number, as in shells
 
@@ -41,6 +40,11 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
     if status in (0, 1):
         notes.close(compilation)
     return status
+
+
+def show_note(text: str) -> None:
+    """Print a note about a dictionary or another file that is read."""
+    print(f"note: {text}", file=sys.stderr)
 
 
 def print_note(text: str) -> None:
@@ -149,52 +153,25 @@ def is_interrupted(status: int) -> bool:
 
 def one_line(fault: Exception) -> str:
     """Return the message without line breaks, and options as flags; for an OSError with a file name, `file: reason`."""
-    return _with_flags(faults.one_line(fault))
+    return with_flags(faults.one_line(fault))
 
 
-def _with_flags(text: str) -> str:
+def with_flags(text: str) -> str:
     """Return a message of the library that names options as flags."""
     return _OPTION.sub(lambda option: f"--{option[1].replace('_', '-')}", text)
 
 
-def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object = "") -> list[str]:
-    """Return the lines that tell the user which items of a run were lost or are marked.
-
-    They name the first few items, beginning with lost and unfinished ones, or all of them if verbose; if nothing at all
-    could be done, a single line.
-
-    path: the report file that lists all losses, None if there is none.
-    where: the input that the run was about, such as its list.
-    """
-    found = [*report.lost, *sorted(report.marked, key=lambda item: item[1] != "unfinished")]
-    lines = [
-        reason if re.match(rf"{re.escape(name)}\S*:", reason) else f"{name}: {reason}" for name, _, reason in found
-    ]
-    if report.exit_status == 2 and not verbose:
-        text = lines[0]
-        if len(lines) > 1:
-            most, count = _most_frequent([reason for _, _, reason in found])
-            which = f"most frequent error, {count} times" if most else "first error"
-            text = f"none of {len(lines)} {report.what} could be done; {which}: {lines[most]}"
-            text = (f"{where}: " if where else "") + text + (f"; all are listed in {path}" if path else "")
-        return [f"error: {text}"]
-    shown = [f"{outcome}: {line}" for (_, outcome, _), line in zip(found, lines)]
-    if not verbose and len(shown) > SHOWN_LOSSES:
-        more = f"listed in {path}" if path else "shown with -v"
-        shown[SHOWN_LOSSES:] = [f"and {len(lines) - SHOWN_LOSSES} more, {more}"]
-    return shown
-
-
-def _most_frequent(reasons: list[str]) -> tuple[int, int]:
-    """Return the number of the first reason of the most frequent kind, and how often it occurs, whatever the file."""
-    kinds = [reason.partition("; expected")[0].rpartition(": ")[2] for reason in reasons]
-    kind, count = Counter(kinds).most_common(1)[0]
-    return kinds.index(kind), count
-
-
 def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:
     for line in loss_lines(report, path, verbose, where):
-        print(_with_flags(line), file=sys.stderr)
+        print(with_flags(line), file=sys.stderr)
+
+
+def show_guesses(guesses, verbose: int) -> None:
+    """Print which words could not be guessed, the first few unless verbose."""
+    for word, reason in guesses.without if verbose else guesses.without[:SHOWN_GUESSES]:
+        print(f"not guessed: {word}: {reason}")
+    if len(guesses.without) > SHOWN_GUESSES and not verbose:
+        print(f"and {len(guesses.without) - SHOWN_GUESSES} more words not guessed, shown with -v")
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Flags of the command line from declared options, and options from the command line."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,28 +13,35 @@ from readers.errors import ConfigError
 T = TypeVar("T", bound=Options)
 
 
-def add_flags(parser: argparse.ArgumentParser, options: type[Options], prefix: str = "", section: Any = None) -> Any:
+def add_flags(
+    parser: argparse.ArgumentParser,
+    options: type[Options],
+    prefix: str = "",
+    section: Any = None,
+    others: Sequence[Option] = (),
+) -> Any:
     """Add the flags of options to a parser; return the section of the last one.
 
     prefix: the names of the groups around, before those in the namespace; section: what flags without a heading are
-    added to, the parser by default.
+    added to, the parser by default; others: options of the groups around, which help may name.
     """
-    section = section or parser
+    section, others = section or parser, (*others, *options.with_groups())
     for declared in options.declared():
         if not declared.on_command_line:
             continue
         if declared.heading:
-            section = parser.add_argument_group(declared.heading)
+            title, _, description = with_names(declared.heading, others, "flag").partition("\n")
+            section = parser.add_argument_group(title, description or None)
         name = prefix + declared.name
         if is_group(declared):
-            section = add_flags(parser, declared.type, f"{name}.", section)
+            section = add_flags(parser, declared.type, f"{name}.", section, others)
         elif declared.flags[0].startswith("-"):
-            section.add_argument(*declared.flags, dest=name, required=declared.required, **_keywords(declared, options))
+            section.add_argument(*declared.flags, dest=name, required=declared.required, **_keywords(declared, others))
         else:
-            keywords = _keywords(declared, options) | {"metavar": declared.metavar or declared.flags[0].upper()}
+            keywords = _keywords(declared, others) | {"metavar": declared.metavar or declared.flags[0].upper()}
             if (count := _count(declared)) == "?":
                 keywords["default"] = declared.default  # argparse would convert SUPPRESS as if it were given
-            section.add_argument(name, nargs=count, **keywords)
+            parser.add_argument(name, nargs=count, **keywords)
     return section
 
 
@@ -50,14 +57,16 @@ def options_from(arguments: argparse.Namespace, options: type[T], prefix: str = 
     return options(**values)
 
 
-def _keywords(declared: Option, options: type[Options]) -> dict[str, Any]:
+def _keywords(declared: Option, others: Sequence[Option]) -> dict[str, Any]:
     """Return the keywords of argparse.  An option that is not given does not appear in the namespace."""
-    common = {"default": argparse.SUPPRESS, "help": _help(declared, options)}
+    common = {"default": argparse.SUPPRESS, "help": _help(declared, others)}
     if declared.type is bool and declared.default is None:
         return common | {"action": argparse.BooleanOptionalAction}
+    if declared.type is bool and declared.parse is not None:  # a switch that a value may follow
+        return common | {"nargs": "?", "const": True, "metavar": declared.metavar, "type": _converter(declared)}
     if declared.type is bool:
         return common | {"action": "store_false" if declared.default is True else "store_true"}
-    if declared.choices:
+    if declared.choices and not declared.separator.strip():
         common["choices"] = declared.choices
     elif declared.flags[0].startswith("-"):
         common["metavar"] = declared.metavar
@@ -98,9 +107,9 @@ def _count(declared: Option) -> str | None:
     return None if declared.required else "?"
 
 
-def _help(declared: Option, options: type[Options]) -> str:
+def _help(declared: Option, others: Sequence[Option]) -> str:
     """Return the help of a flag, with the default unless it says nothing."""
-    text, default = with_names(declared.help, options.with_groups(), "flag").replace("%", "%%"), declared.default
+    text, default = with_names(declared.help, others, "flag").replace("%", "%%"), declared.default
     if declared.required or default is None or isinstance(default, bool) or default in ("", ()) or "default" in text:
         return text
     defaults = default if declared.separator else (default,)

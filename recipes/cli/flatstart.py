@@ -21,24 +21,18 @@ of the utterances; no alignment is needed.
 """
 
 from decoder.gaussians.options import FlatStartOptions
-from readers.common.files import require_writable
 from recipes.cli.command import Command, Console
 from recipes.cli.console import next_step
-
-PICTURE = "passes.png"
 
 
 def run(options: FlatStartOptions, console: Console) -> int:
     from decoder.gaussians.job import REPORT, flat_start
-    from recipes.pictures.passes import draw_passes
 
     out = options.out
-    require_writable(out / PICTURE, [options.features, options.words, options.dictionary.dict])
     with console.runner() as runner, console.progress(runner=runner) as progress:
         result = flat_start(options, runner=runner, progress=progress, log=console.log, note=console.note)
     line = ""
     if result.history:
-        draw_passes(result.history, out / PICTURE)
         tie = (
             f"argonaut tie --alignment {out / 'states.mlf'} --state-list {out / 'states.list'} "
             f"--features {options.features} --out DIR"

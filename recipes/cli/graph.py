@@ -35,7 +35,7 @@ from collections import Counter
 
 from decoder.grammars.options import GraphFiles
 from recipes.cli.command import Command, Console
-from recipes.cli.dictionaries import show_guesses
+from recipes.cli.console import show_guesses
 
 SHOWN_WORDS = 5  # of the words that are left out; the report lists all
 

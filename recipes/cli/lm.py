@@ -1,4 +1,4 @@
-"""Estimate an n-gram language model in ARPA format, compute perplexities, and rescore n-best lists with a network.
+"""Estimate, interpolate and prune n-gram language models, compute perplexities, and rescore n-best lists.
 
 worked example:
   argonaut lm estimate --text train.txt --dict an4.dict --order 3 --method kn -o lm.arpa
@@ -9,6 +9,10 @@ the second ends with
   perplexity 16.80 (194 sentences, 1038 words, 0 unknown)
 
 If there is little text, interpolation with a class n-gram helps: --order 5 --classes 24 gives perplexity 14.74 here.
+
+Interpolate models of two texts, with the weights that suit a third one best, and leave out n-grams that matter little:
+  argonaut lm interpolate --lm talks.arpa --lm books.arpa --heldout dev.txt -o mixture.arpa
+  argonaut lm prune --lm mixture.arpa --threshold 1e-8 -o lm.arpa
 
 Interpolate a network that was trained as a language model with the n-gram, with equal weights:
   argonaut lm perplexity --model lstm.dnn --lm lm.arpa --text heldout.txt
@@ -23,8 +27,9 @@ A text has one sentence per line, with blanks between the words and without <s> 
 import math
 
 from decoder.lattices.jobs.options import NbestOptions, RescoreListsOptions
-from decoder.lm.options import EstimationOptions, PerplexityOptions
+from decoder.lm.options import EstimationOptions, InterpolationOptions, PerplexityOptions, PruningOptions
 from readers.errors import ConfigError
+from readers.language.arpa import Arpa
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
 
@@ -42,8 +47,31 @@ def run_estimate(options: EstimationOptions, console: Console) -> int:
             raise ConfigError(f"{path}: a pipe or a device; expected a file, which other processes can read")
     with console.runner() as runner, console.progress("parts", runner) as progress:
         model = estimate_from_texts(options, runner=runner, progress=progress, note=console.note)
-    ngrams = ", ".join(f"{len(order)} {k}-grams" for k, order in enumerate(model.orders, start=1))
-    print(f"{options.output}: {model.order}-gram, {len(model.vocabulary) - 2} words, {ngrams}")
+    print(f"{options.output}: {model.order}-gram, {len(model.vocabulary) - 2} words, {_ngrams(model)}")
+    return 0
+
+
+def _ngrams(model: Arpa) -> str:
+    return ", ".join(f"{len(order)} {k}-grams" for k, order in enumerate(model.orders, start=1))
+
+
+def run_interpolate(options: InterpolationOptions, console: Console) -> int:
+    from decoder.lm.mixing.job import interpolate_models
+
+    result = interpolate_models(options)
+    model = result.model
+    for path, weight in zip(options.lm, result.weights):
+        print(f"{path}: weight {weight:.3f}")
+    print(f"{options.output}: {model.order}-gram, {len(model.vocabulary) - 2} words, {_ngrams(model)}")
+    return 0
+
+
+def run_prune(options: PruningOptions, console: Console) -> int:
+    from decoder.lm.mixing.job import prune_model
+
+    before, after = prune_model(options)
+    print(f"{options.lm}: {_ngrams(before)}")
+    print(f"{options.output}: {_ngrams(after)}")
     return 0
 
 
@@ -97,6 +125,8 @@ COMMAND = Command(
     "lm",
     actions=(
         Command("estimate", EstimationOptions, run_estimate, "processes", help="estimate an n-gram model"),
+        Command("interpolate", InterpolationOptions, run_interpolate, help="interpolate n-gram models"),
+        Command("prune", PruningOptions, run_prune, help="leave out n-grams that matter little"),
         Command("perplexity", PerplexityOptions, run_perplexity, help="compute the perplexity of a text"),
         Command("nbest", NbestOptions, run_nbest, help="extract n-best lists from lattices"),
         Command("rescore", RescoreListsOptions, run_rescore, help="rescore n-best lists with a network or an n-gram"),

@@ -1,8 +1,7 @@
 """`argonaut`: dispatch to the commands.
 
-A command is a module of this package with a `COMMAND`, or with `add_arguments(parser)` and `run(arguments) -> exit
-status`.  It is imported only when it is called, so that `--help` answers at once.  `cntk` and `argon` parse their own
-arguments, because they keep the command lines of the CNTK book.
+A command is a module of this package with a `COMMAND`.  It is imported only when it is called, so that `--help` answers
+at once.  `cntk` and `argon` parse their own arguments, because they keep the command lines of the CNTK book.
 """
 
 import argparse
@@ -55,15 +54,15 @@ def main(argv: list[str] | None = None) -> int:
 def run(argv: list[str]) -> int:
     argv = take_extensions(argv)
     if argv and argv[0] in COMMANDS:
-        module = importlib.import_module(f"recipes.cli.{MODULES.get(argv[0], argv[0])}")
+        module = module_of(argv[0])
         if argv[0] in RAW_COMMANDS:
             return module.main(argv[1:])
         parser = command_parser(argv[0], module)
         # These commands allow options between positional arguments, which a parser with subcommands does not support.
-        parse = parser.parse_intermixed_args if is_mixed(module) else parser.parse_args
+        parse = parser.parse_intermixed_args if module.COMMAND.mixed else parser.parse_args
         arguments = parse(argv[1:])
         with quietly(arguments.quiet):
-            return (module.COMMAND if hasattr(module, "COMMAND") else module.run)(arguments)
+            return module.COMMAND(arguments)
     if argv[:1] == ["help"] and len(argv) > 1:  # `argonaut help lm estimate`
         return run([*argv[1:], "--help"])
     if argv and argv != ["help"]:
@@ -72,17 +71,14 @@ def run(argv: list[str]) -> int:
     return 0 if argv else 2
 
 
-def is_mixed(module) -> bool:
-    return module.COMMAND.mixed if hasattr(module, "COMMAND") else getattr(module, "MIXED", False)
+def module_of(command: str):
+    """Return the module of a command."""
+    return importlib.import_module(f"recipes.cli.{MODULES.get(command, command)}")
 
 
 def command_parser(name: str, module) -> argparse.ArgumentParser:
-    parser = Parser(
-        prog=f"argonaut {name}",
-        description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    getattr(module, "COMMAND", module).add_arguments(parser)
+    parser = Parser(prog=f"argonaut {name}", description=module.__doc__)
+    module.COMMAND.add_arguments(parser)
     for each in parser.with_actions():
         default = False if each is parser else argparse.SUPPRESS  # that of an action would replace what is before it
         each.add_argument("-q", "--quiet", action="store_true", default=default, help="print no progress")
@@ -100,7 +96,6 @@ def top_level_parser() -> argparse.ArgumentParser:
         "commands:\n"
         + "\n".join(f"  {name:{max(map(len, COMMANDS))}} {text}" for name, text in COMMANDS.items())
         + "\n\n`argonaut help COMMAND` shows the options of a command and a worked example.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=version_text("argonaut"))
     parser.add_argument("command", metavar="COMMAND", choices=tuple(COMMANDS), help="one of the commands below")

@@ -4,6 +4,7 @@ import argparse
 import itertools
 import re
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from readers.common.environment import program_version
@@ -16,12 +17,16 @@ NUMBERS = {"int": "a whole number", "float": "a number"}
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line like all others, without the usage text."""
+    """An argument parser whose errors are one line like all others, without the usage text.
+
+    moved: choices of earlier versions -> the commands that replace them.
+    """
 
     help_option = "--help"
+    moved: Mapping[str, str] = {}
 
     def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, **{"formatter_class": argparse.RawDescriptionHelpFormatter} | options)
         self._given: list[str] = []
         self._negative_number_matcher = re.compile(r"-\.?\d")  # Python 3.14's: `--snr -5:20` has a value
 
@@ -35,6 +40,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is not among an argument's choices, and suggest a similar one."""
         if action.choices is not None and value not in action.choices:
+            if value in self.moved:
+                raise argparse.ArgumentError(action, f"{value!r} {moved_text(self.moved[value])}")
             choices = [str(choice) for choice in action.choices]
             close = nearest(str(value), choices)
             expected = f"did you mean {close}" if close else f"expected {', '.join(choices)}"
@@ -73,6 +80,11 @@ class Parser(argparse.ArgumentParser):
         """Return the parser and those of its actions."""
         actions = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
         return [self, *(parser for action in actions for parser in action.choices.values())]
+
+
+def moved_text(command: str) -> str:
+    """Say where an experiment went that is not installed."""
+    return f"is not installed any more; in a checkout of the sources run {command}"
 
 
 def version_text(command: str) -> str:

@@ -14,14 +14,17 @@ prints the paths of the configuration files of a recipe, to read, copy or use: `
 
 import argparse
 import contextlib
+import dataclasses
 import importlib
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from readers.common.environment import using_cores
-from readers.common.files import held, holder, require_writable
-from readers.errors import ConfigError
+from recipes.cli.command import Command, Console, NoOptions
+from recipes.cli.parser import Parser, moved_text
+from recipes.job import Recipe, RecipeOptions, run_recipe
 
 RECIPES = {
     "simple2d": "demo of CNTK book 1.2: two classes of points in the plane",
@@ -29,14 +32,17 @@ RECIPES = {
     "lvcsr": "cross-word triphones on AN4: states tied by decision trees, compared with monophones",
     "own": "your own corpus: from recordings, transcripts and a dictionary to a recogniser",
     "timit": "TIMIT phone recognition; without --data, phones and words of a synthesised corpus with its layout",
-    "natural_gradient": "natural gradient compared with plain SGD, with 1 to 16 jobs, on AN4 or TIMIT",
-    "stress": "a large-vocabulary task for the decoder: 60,000 words, simulated speech; needs no corpus",
     "language_model": "RNN and LSTM language models (CNTK book 7.2, 7.3), on a generated text or your own",
     "reversal": "encoder and decoder that reverse strings of digits; with --data, other pairs of sequences",
     "understanding": "slot tagging of flight queries with an LSTM; without --data, on queries from a grammar",
 }
 
-LIST = "list"
+# Experiments, which are not installed -> how a checkout runs them
+MOVED = {
+    "natural_gradient": "python -m benchmarks.natural_gradient",
+    "stress": "python -m benchmarks.stress",
+    "variants": "python -m benchmarks.variants",
+}
 
 
 class ShowConfig(argparse.Action):
@@ -52,50 +58,52 @@ class ShowConfig(argparse.Action):
         parser.exit(0)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--show-config", action=ShowConfig, choices=(*RECIPES, "variants"), metavar="RECIPE",
-        help="print the paths of a recipe's configuration files (variants: those of --variants of an4 and timit)",
+class Recipes(Command):
+    """The command whose actions are the recipes."""
+
+    def add_arguments(self, parser: Parser) -> None:
+        parser.moved = MOVED
+        parser.add_argument(
+            "--show-config", action=ShowConfig, choices=tuple(RECIPES), metavar="RECIPE",
+            help="print the paths of a recipe's configuration files",
+        )  # fmt: skip
+        super().add_arguments(parser)
+        for recipe_parser in parser.with_actions():
+            if (name := recipe_parser.prog.split()[-1]) in ("an4", "timit"):
+                recipe_parser.add_argument("--variants", type=partial(_moved_variants, name), help=argparse.SUPPRESS)
+
+
+def _moved_variants(corpus: str, names: str) -> None:
+    raise argparse.ArgumentTypeError(moved_text(f"{MOVED['variants']} {corpus} --only {names}"))
+
+
+def run(make: Callable[..., Recipe], options: RecipeOptions, console: Console) -> int:
+    with contextlib.redirect_stdout(sys.stderr) if console.json else contextlib.nullcontext():
+        result = run_recipe(make, options, console.verbose)
+    if console.json:
+        shown = dataclasses.asdict(result)
+        del shown["lines"]
+        print(json.dumps(shown, ensure_ascii=False, default=str))
+    return result.exit_status
+
+
+def run_list(options: NoOptions, console: Console) -> int:
+    width = max(map(len, RECIPES))
+    print(json.dumps(RECIPES, indent=1) if console.json else "\n".join(f"{k:{width}} {v}" for k, v in RECIPES.items()))
+    return 0
+
+
+def recipe_command(name: str, package: str = "recipes") -> Command:
+    """Return the command of a recipe: its module `run` has the options, and what makes its stages, as RECIPE."""
+    module = importlib.import_module(f"{package}.{name}.run")
+    options, make = module.RECIPE
+    return Command(
+        name, options, partial(run, make), help=RECIPES.get(name, ""), description=module.__doc__,
+        json="print the results as a JSON object; what is else printed goes to standard error",
     )  # fmt: skip
-    recipes = parser.add_subparsers(dest="recipe", metavar="RECIPE", required=True)
-    listing = recipes.add_parser(LIST, help="print the names of the recipes")
-    listing.add_argument("--json", action="store_true", help="print a JSON object, from names to descriptions")
-    for name, text in RECIPES.items():
-        recipe = importlib.import_module(f"recipes.{name}.run")
-        recipe_parser = recipes.add_parser(
-            name, help=text, description=recipe.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        recipe_parser.add_argument("--data", type=Path, metavar="DIR", help="directory of the corpus")
-        recipe_parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="directory for all results")
-        recipe_parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (default 0)")
-        recipe_parser.add_argument("--workers", type=int, metavar="N", help="number of cores to use (default: all)")
-        recipe_parser.add_argument(
-            "--from", dest="first", metavar="STAGE", help="run this stage and those after it again"
-        )
-        recipe_parser.add_argument("--to", dest="last", metavar="STAGE", help="stop after this stage")
-        recipe.add_arguments(recipe_parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.recipe == LIST:
-        width = max(map(len, RECIPES))
-        lines = [json.dumps(RECIPES, indent=1)] if arguments.json else [f"{k:{width}} {v}" for k, v in RECIPES.items()]
-        print("\n".join(lines))
-        return 0
-    for option, least in (("seed", 0), ("workers", 1)):
-        value = getattr(arguments, option)
-        if value is not None and value < least:
-            raise ConfigError(f"command line: --{option} {value}; expected at least {least}")
-    try:
-        require_writable(arguments.out / "stages" / "any.done")
-    except OSError as fault:
-        raise ConfigError(f"command line: --out {arguments.out}: {fault.strerror}") from fault
-    lock = arguments.out / ".recipe.lock"
-    with held(lock) as is_mine:
-        if not is_mine:
-            raise ConfigError(
-                f"{arguments.out}: another recipe is running there ({holder(lock)}); expected one at a time"
-            )
-        recipe = importlib.import_module(f"recipes.{arguments.recipe}.run")
-        with using_cores(arguments.workers) if arguments.workers else contextlib.nullcontext():
-            return recipe.run(arguments)
+LIST = Command(
+    "list", run=run_list, help="print the names of the recipes", json="print a JSON object, from names to descriptions"
+)
+COMMAND = Recipes("recipe", actions=(LIST, *map(recipe_command, RECIPES)), metavar="RECIPE")

@@ -34,7 +34,6 @@ from readers.common.faults import counted
 from readers.common.files import require_writable
 from readers.config.options import option
 from readers.errors import ConfigError
-from readers.tables.timit import read_phone_map
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
 
@@ -46,11 +45,6 @@ def fold_file(name: str) -> Path:
     if name not in FOLDS and not Path(name).exists():
         raise ConfigError(f"{name}: no such file; expected a file or {', '.join(FOLDS)}")
     return FOLDS.get(name, Path(name))
-
-
-def fold_map(name: str | None) -> dict[str, str | None] | None:
-    """Return the phone map that --fold names, None without a name.  Raises ConfigError if there is none."""
-    return read_phone_map(fold_file(name), -1) if name else None
 
 
 @dataclass(frozen=True, kw_only=True)

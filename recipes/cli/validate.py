@@ -18,111 +18,41 @@ A bundle is checked, too: argonaut validate an4.argo compares its checksums and 
 -v also prints what a run would do.  Exit status: 0 no fault, 1 some faults, 2 the configuration could not be read.
 """
 
-import argparse
-import sys
-
-from readers.errors import ConfigError
-
-MIXED = True  # options are allowed between the settings
-FILE_FORMS = ("configfile=", "currentdirectory=")
+from acoustic.actions.validation_options import ValidateOptions
+from recipes.cli.command import Command, Console
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE[+FILE...]", help="configuration files, as for cntk; or a bundle")
-    parser.add_argument(
-        "settings", nargs="*", default=[], metavar="name=value", help="settings that replace those of the files"
-    )
-    parser.add_argument("--quick", action="store_true", help="check only the headers of feature files, not the values")
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(options: ValidateOptions, console: Console) -> int:
+    from acoustic.actions.validation_job import validate
     from decoder.recognizer.bundle import is_bundle
 
-    if is_bundle(arguments.files) or arguments.files.endswith(".argo"):
-        if arguments.settings:
-            raise ConfigError(f"command line: {arguments.settings[0]} beside a bundle; expected one bundle only")
-        return validate_bundle(arguments.files)
-    from acoustic.actions.validation import Validation
-    from readers.config.check import CheckedConfig
-    from readers.config.config import load_config
-    from recipes.cli.cntk import ALIKE, TOP_NAMES, old_names, read_commands
-    from recipes.cli.console import progress_display
-
-    config = load_config(command_line(arguments.files, arguments.settings), CheckedConfig)
-    findings = config.findings
-    for warning in config.warnings:
-        findings.add(warning)
-    commands = config.check(lambda: read_commands(config)) or []
-    common = check_top(config, commands)
-    with progress_display("validate") as progress:
-        validation = Validation(config, common, not arguments.quick, progress)
-        figures = [figure for command in commands for figure in validation.check(command)]
-        validation.finish()
-    for message in [*config.without_effect(commands, ALIKE), *config.misspelled(TOP_NAMES, ALIKE)]:
-        findings.add(message)
-    if arguments.verbose:
-        for figure in figures:
-            print(*figure.lines(), sep="\n")
-    for note in dict.fromkeys([*old_names(config), *validation.notes]):
+    if is_bundle(options.files) or options.files.endswith(".argo"):
+        return run_bundle(options)
+    with console.progress() as progress:
+        result = validate(options, progress=progress)
+    if console.verbose:
+        for figures in result.figures:
+            print(*figures.lines(), sep="\n")
+    for note in result.notes:
         print(f"note: {note}")
-    for group, faults in findings.faults.items():
-        print(group or "all commands")
+    for command, faults in result.faults.items():
+        print(command or "all commands")
         for fault in faults:
             print(f"  {fault}")
-    print(f"{findings.summary()}; checked {extent(figures)}")
-    return 1 if len(findings) else 0
+    print(result.summary)
+    return int(bool(result.faults))
 
 
-def validate_bundle(path: str) -> int:
+def run_bundle(options: ValidateOptions) -> int:
     """Open a bundle and put its parts together, which checks all of them; raises ArgonautError for a fault."""
     from decoder import Recognizer
 
-    recognizer = Recognizer.load(path)
+    first = "".join(options.settings[:1])
+    options.require("settings", not first, f"{first} is given beside a bundle; expected one bundle only")
+    recognizer = Recognizer.load(options.files)
     recognizer.can_align()
-    print(f"{path}: no faults; checked {len(recognizer.bundle.parts)} members and that they fit together")
+    print(f"{options.files}: no faults; checked {len(recognizer.bundle.parts)} members and that they fit together")
     return 0
 
 
-def extent(figures: list) -> str:
-    """Return how much was checked, such as `2 commands, 948 utterances`; shared utterances count once."""
-    from readers.common.faults import counted
-
-    readers = [reader for command in figures for reader in command.readers.values()]
-    keys = {key for reader in readers for key in reader.keys}
-    numbers = {"utterance": len(keys), "record": 0}
-    for reader in readers:
-        numbers[reader.unit.rstrip("s")] += 0 if reader.keys else reader.num_usable
-    parts = [counted(len({command.command for command in figures}), "command")]
-    return ", ".join(parts + [counted(number, unit) for unit, number in numbers.items() if number])
-
-
-def command_line(files: str, settings: list[str]) -> list[str]:
-    """Return the arguments of cntk; here the first one may be files without `configFile=`."""
-    first = files if files.lower().startswith(FILE_FORMS) else f"configFile={files}"
-    return [first, *settings]
-
-
-def check_top(config, commands: list[str]):
-    """Check the settings outside of all commands; return them, with their defaults if they are invalid."""
-    from acoustic.actions import CommonSettings
-    from recipes.cli.cntk import read_common_settings
-
-    common = config.check(lambda: read_common_settings(config)) or CommonSettings()
-    config.check(lambda: config.bool("makeMode", True))
-    config.check(lambda: config.bool("extendTraining", False))
-    config.check(lambda: log_file(config, commands))
-    return common
-
-
-def log_file(config, commands: list[str]) -> None:
-    """Check that the log file named by `stderr` can be written."""
-    from readers.common.files import require_writable
-    from recipes.cli.cntk import TopOptions
-
-    prefix = TopOptions.from_block(config).log
-    if prefix:
-        require_writable(f"{prefix.replace(chr(92), '/')}_{'_'.join(commands)}.log")
-
-
-if __name__ == "__main__":
-    sys.exit("expected: argonaut validate FILE")
+COMMAND = Command("validate", ValidateOptions, run, mixed=True)

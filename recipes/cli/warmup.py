@@ -13,27 +13,32 @@ commands only read: they need no permission to write.
 Exit status: 2 if the kernels could not be stored.
 """
 
-import argparse
 import os
-import sys
 import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from readers.common.environment import kernel_directory
+from readers.common.faults import counted
 from readers.common.files import require_writable
+from readers.config.options import Options, option
 from readers.errors import ConfigError
-from recipes.cli.console import progress_display
+from recipes.cli.command import Command, Console
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--cache", metavar="DIR", help="directory for the compiled kernels (default: NUMBA_CACHE_DIR, or as above)"
+@dataclass(frozen=True, kw_only=True)
+class WarmupOptions(Options):
+    """Where compiled kernels are kept."""
+
+    cache: Path | None = option(
+        None, "directory for the compiled kernels (default: NUMBA_CACHE_DIR, or as above)", metavar="DIR"
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.cache is not None:
-        directory = Path(arguments.cache).absolute()
+def run(options: WarmupOptions, console: Console) -> int:
+    if options.cache is not None:
+        directory = options.cache.absolute()
         require_writable(directory / "kernel")
         os.environ["NUMBA_CACHE_DIR"] = str(directory)  # read when numba is imported, here and in worker processes
     begin = time.monotonic()
@@ -47,12 +52,15 @@ def run(arguments: argparse.Namespace) -> int:
             f"{where}: compiled kernels cannot be stored, neither here nor in the user's cache directory; "
             "expected --cache DIR, a writable directory"
         )
-    with progress_display("warm up", "steps") as progress:
-        num_kernels, is_kept = warm_up(progress)
+    with console.progress("steps") as progress:
+        num_kernels, is_kept = warm_up(partial(progress, stage="warm up"))
     if not is_kept:
         raise ConfigError(f"{where}: compiled kernels could not be stored; expected space on the disk")
     seconds = time.monotonic() - begin
-    print(f"compiled {num_kernels} kernel{'s' * (num_kernels != 1)} in {seconds:.0f} s; they are kept in {where}")
-    if arguments.cache is not None:
-        print(f"set NUMBA_CACHE_DIR={where} for the commands that use them", file=sys.stderr)
+    print(f"compiled {counted(num_kernels, 'kernel')} in {seconds:.0f} s; they are kept in {where}")
+    if options.cache is not None:
+        console.tell(f"set NUMBA_CACHE_DIR={where} for the commands that use them")
     return 0
+
+
+COMMAND = Command("warmup", WarmupOptions, run)

@@ -6,15 +6,19 @@ worked example:
 ends with the perplexity of each model on the test set and the word error rates before and after rescoring.
 """
 
-import argparse
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from decoder import lm
+from decoder.lattices import jobs
 from readers.common.files import atomic_write
-from readers.errors import ConfigError
-from recipes.language_model.generate import SIZES
+from readers.config.options import option
+from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, command, run_recipe
+from recipes.stages import Stage, call
+from recipes.steps import cntk, estimate
 
 CONFIG = Path(__file__).parent / "config"
 MODELS = ("rnn", "lstm")
@@ -29,51 +33,38 @@ SETTINGS = {
 NUM_LISTS = {"tiny": 20, "demo": 200, "full": 400}  # utterances per set to recognise and rescore
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--text",
-        type=Path,
-        metavar="FILE",
-        help="text with one sentence per line, to be split into training, development and test set",
-    )
-    parser.add_argument("--size", choices=tuple(SIZES), default="full", help="size of text and networks (default full)")
-    parser.add_argument(
-        "--model", dest="models", choices=MODELS, action="append", metavar="NAME",
-        help="rnn or lstm (repeatable; default both)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--epochs",
-        type=int,
-        metavar="N",
-        help="maximum number of epochs (default: 40, as in the book; fewer for tiny and demo)",
-    )
-    parser.add_argument(
-        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="setting to replace, such as HiddenSize=300 or Train=[SGD=[learningRatesPerSample=0.05]] (repeatable)",
-    )  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelOptions(RecipeOptions):
+    """Options of recipe language_model."""
 
+    text: Path | None = option(
+        None, "text with one sentence per line, to be split into training, development and test set"
+    )
+    size: Literal["tiny", "demo", "full"] = option("full", "size of text and networks")
+    models: tuple[Literal["rnn", "lstm"], ...] = option(
+        (), "network to train (repeatable; default both)", flag="--model"
+    )
+    epochs: int | None = option(
+        None, "maximum number of epochs (default: 40, as in the book; fewer for tiny and demo)", least=1
+    )
+    overrides: tuple[str, ...] = overrides(
+        "to replace, such as HiddenSize=300 or Train=[SGD=[learningRatesPerSample=0.05]]"
+    )
 
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.data and arguments.text:
-        raise ConfigError(
-            f"command line: --data {arguments.data} and --text {arguments.text}; expected only one of them"
-        )
-    if arguments.epochs is not None and arguments.epochs < 1:
-        raise ConfigError(f"command line: --epochs {arguments.epochs}; expected at least 1")
-    recipe = Recipe(arguments)
-    return run_recipe(recipe, arguments)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_single = self.data is None or self.text is None
+        self.require("data", is_single, "is given beside {text}; expected only one of them")
 
 
 class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        self.out: Path = arguments.out
-        self.source: Path | None = arguments.text or arguments.data
-        self.size, self.seed = arguments.size, arguments.seed
-        self.models = [name for name in MODELS if not arguments.models or name in arguments.models]
-        self.overrides: list[str] = arguments.overrides
-        self.epochs: int = arguments.epochs or SETTINGS[self.size]["MaxEpochs"]
+    def __init__(self, options: LanguageModelOptions):
+        self.out, self.source = options.out, options.text or options.data
+        self.size, self.seed, self.overrides = options.size, options.seed, options.overrides
+        self.models = [name for name in MODELS if not options.models or name in options.models]
+        self.epochs: int = options.epochs or SETTINGS[self.size]["MaxEpochs"]
         self.text, self.words = self.out / "text", self.out / "words"
         self.ngram, self.vocabulary = self.out / "ngram.arpa", self.words / "vocabulary"
         self.figures = self.out / "perplexities.json"
@@ -135,10 +126,8 @@ class Recipe:
             file.writelines(f"{word}\n" for word in words)
 
     def estimate(self) -> int:
-        return command(
-            "lm", "estimate", "--text", self.text / "train.txt", "--order", 3, "--method", "kn",
-            "--vocabulary", self.words / "words.list", "--unk", UNKNOWN, "-o", self.ngram,
-        )  # fmt: skip
+        vocabulary = self.words / "words.list"
+        return estimate(self.text / "train.txt", self.ngram, order=3, vocabulary=vocabulary, unk=UNKNOWN)
 
     def train(self, name: str) -> int:
         from readers.language.vocabulary import read_vocabulary
@@ -150,7 +139,7 @@ class Recipe:
         return status
 
     def cntk(self, name: str, commands: str, *more: str) -> int:
-        return command("cntk", *self.cntk_arguments(name, commands, *more))
+        return cntk(self.cntk_arguments(name, commands, *more))
 
     def cntk_arguments(self, name: str, commands: str, *more: str) -> list[str]:
         files = "+".join(str(CONFIG / f"{part}lm.cntk") for part in dict.fromkeys(("rnn", name)))
@@ -204,19 +193,30 @@ class Recipe:
             shown = ", ".join(f"{rate.word_error_rate:.1f}% at {weight:g}" for weight, rate in found.items())
             print(f"{name}, dev WER by interpolation weight: {shown}", flush=True)
             chosen = nbest / f"test.{name}.mlf"
-            command(
-                "lm", "rescore", "--nbest", files["test"][0], "--model", self.model(name), "--words", self.vocabulary,
-                "--lm", self.ngram, "--weight", weight, "--mlf", chosen,
-            )  # fmt: skip
+            network = lm.NetworkOptions(model=self.model(name), words=self.vocabulary, weight=weight)
+            call("lm", jobs.RescoreListsOptions(nbest=files["test"][0], network=network, lm=self.ngram, mlf=chosen))
             rates[f"{name} ({weight:g})"] = score_files(files["test"][1], chosen).word_error_rate
         rates["oracle"] = oracle_score(*files["test"]).word_error_rate
         with atomic_write(self.rescored, "w") as file:
             json.dump(rates, file, indent=1)
 
-    def closing(self) -> None:
+    def result(self) -> RecipeResult:
         from recipes.language_model.results import Perplexities
 
-        print("\n".join(Perplexities.read(self.figures).table()))
-        print(f"picture: {self.picture}")
-        rates = json.loads(self.rescored.read_text())
-        print("WER", ", ".join(f"{name} {rate:.1f}%" for name, rate in rates.items()))
+        measured, rates = Perplexities.read(self.figures), json.loads(self.rescored.read_text())
+        perplexities = [
+            Figure("perplexity", one.test, one.name, {"words": measured.num_predicted["test"]})
+            for one in measured.models
+        ]
+        return RecipeResult(
+            figures=(*perplexities, *(Figure("WER", rate, name) for name, rate in rates.items())),
+            pictures=(self.picture,),
+            lines=(
+                *measured.table(),
+                f"picture: {self.picture}",
+                "WER " + ", ".join(f"{name} {rate:.1f}%" for name, rate in rates.items()),
+            ),
+        )
+
+
+RECIPE = LanguageModelOptions, Recipe

@@ -15,16 +15,23 @@ It ends with the word error rates on the test set:
   WER 6.0%  3.4%  (flat LM, LM trained on the transcripts): trained further on its own alignments
 """
 
-import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from decoder import grammars, tying
 from readers.common.files import atomic_write
+from readers.config.options import option
+from recipes import job
+from recipes.an4.comparison import Comparison, count_lines
 from recipes.an4.recipe import LMS, RATE, TRANSITION_POWER, WINDOW, Recipe
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, command, run_stages
+from recipes.stages import Stage, account, call
+from recipes.steps import align, cntk, extract, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 QUESTIONS = Path(__file__).parent / "data" / "questions.hed"
+TREES = {"threshold": 400.0, "min_frames": 100.0}  # options of the decision trees
 SYSTEMS = {
     "tied": "the network of 1680-768x4 on tied triphone states",
     "natural": "the same with natural gradient, half the epochs",
@@ -35,57 +42,43 @@ SYSTEMS = {
 OVERRIDES = {"natural": "natural.cntk", "continued": "again.cntk", "realigned": "again.cntk"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--threshold", type=float, default=400.0, metavar="X", help="minimum gain of a split in ln likelihood (400)"
-    )
-    parser.add_argument("--min-frames", type=float, default=100.0, metavar="N", help="minimum frames of a state (100)")
-    parser.add_argument(
-        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="setting of the trainings to replace, such as LVCSR_Train=[SGD=[maxEpochs=4]] (repeatable)",
-    )  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class LvcsrOptions(job.RecipeOptions):
+    """Options of recipe lvcsr."""
+
+    threshold: float = option(TREES["threshold"], "minimum gain of a split in ln likelihood", least=0)
+    min_frames: float = option(TREES["min_frames"], "minimum frames of a state", least=0, metavar="N")
+    overrides: tuple[str, ...] = job.overrides("of the trainings to replace, such as LVCSR_Train=[SGD=[maxEpochs=4]]")
+
+    def overrides_without(self, command: str) -> list[str]:
+        """Return the settings that are not those of a command of other networks."""
+        return [text for text in self.overrides if text.partition("=")[0].strip().lower() != command.lower()]
 
 
-def run(arguments: argparse.Namespace) -> int:
-    phones = Recipe(with_overrides(arguments, other="LVCSR_Train", network="dnn"))
-    arguments = with_overrides(arguments, other="AN4_Train", network="dnn")
-    tied, natural, continued, realigned = (Tied(arguments, name) for name in SYSTEMS)
+def compared(options: LvcsrOptions) -> Comparison:
+    """Return the stages of monophones and of all tied systems."""
+    phones = Recipe(options, options.overrides_without("LVCSR_Train"))
+    trees = {"threshold": options.threshold, "min_frames": options.min_frames}
+    others = options.overrides_without("AN4_Train")
+    tied, natural, continued, realigned = (Tied(options, others, name, trees) for name in SYSTEMS)
     stages = [*phones.stages(), *tied.tying_stages(), *tied.system_stages(), tied.packing, *natural.system_stages()]
     stages += [tied.alignment_stage(), *realigned.system_stages(), *continued.system_stages()]
-
-    def closing() -> None:
-        for system, what in (
-            (phones, f"monophones, {count_lines(phones.out / 'labels' / 'states.list')} states"),
-            (tied, f"tied triphones, {count_lines(tied.senones)} states"),
-            (natural, "the same with natural gradient, half the epochs"),
-            (continued, "trained further on the same alignments"),
-            (realigned, "trained further on its own alignments"),
-        ):
-            rates = "  ".join(f"{system.total(name).word_error_rate:.1f}%" for name in LMS)
-            print(f"WER {rates}  ({', '.join(LMS.values())}): {what}")
-
-    return run_stages(stages, phones.out, arguments.first, arguments.last, closing)
-
-
-def with_overrides(arguments: argparse.Namespace, other: str, network: str) -> argparse.Namespace:
-    """Return the arguments for the recipe of a network, without the settings of another command."""
-    overrides = [text for text in arguments.overrides if text.partition("=")[0].strip().lower() != other.lower()]
-    return argparse.Namespace(**vars(arguments) | {"overrides": overrides, "network": network})
-
-
-def count_lines(path: Path) -> int:
-    from readers.htk.frame_labels import read_state_list
-
-    return len(read_state_list(path))
+    systems = [
+        (phones, "monophones, {states} states"),
+        (tied, "tied triphones, {states} states"),
+        (natural, "the same with natural gradient, half the epochs"),
+        (continued, "trained further on the same alignments"),
+        (realigned, "trained further on its own alignments"),
+    ]
+    return Comparison(stages, systems)
 
 
 class Tied(Recipe):
-    """The AN4 recipe with tied states as outputs.  name: one of SYSTEMS."""
+    """The AN4 recipe with tied states as outputs.  name: one of SYSTEMS; trees: options of the decision trees."""
 
-    def __init__(self, arguments: argparse.Namespace, name: str):
-        super().__init__(arguments)
-        self.name = name
-        self.tying = {"threshold": arguments.threshold, "min_frames": arguments.min_frames}
+    def __init__(self, options: job.RecipeOptions, overrides: Sequence[str], name: str, trees: dict | None = None):
+        super().__init__(options, overrides)
+        self.name, self.tying = name, trees or TREES
         self.shared = self.out / "lvcsr" / "tied"  # all systems share the tied states
         self.home = self.out / "lvcsr" / name
         self.hmms, self.senones = self.shared / "hmms", self.shared / "hmms" / "senones.list"
@@ -100,15 +93,12 @@ class Tied(Recipe):
         ]  # fmt: skip
 
     def system_stages(self) -> list[Stage]:
-        train, tune, decode = (f"{stage}-{self.name}" for stage in ("train", "tune", "decode"))
         before = {"continued": ("train-tied",), "realigned": ("train-tied", "align")}.get(self.name, ())
         graphs = ("lists", "features", "lm", "graph-tied")
         return [
-            Stage(train, SYSTEMS[self.name], self.train_tied, ("lists", "features", "tie", *before),
+            Stage(f"train-{self.name}", SYSTEMS[self.name], self.train_tied, ("lists", "features", "tie", *before),
                   cntk_settings(self.cntk_arguments()), self.home / "model"),
-            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
-            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
-            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode), closes=True),
+            *self.evaluation_stages(self.name, graphs),
         ]  # fmt: skip
 
     @property
@@ -119,13 +109,7 @@ class Tied(Recipe):
         )  # fmt: skip
 
     def pack(self) -> int:
-        return command(
-            "pack", self.out, "--recipe", "lvcsr", "--rate", RATE, "--window", WINDOW, "--name", "lvcsr",
-            "--language", "en", "-o", self.bundle,
-        ) | command(
-            "calibrate", self.bundle, self.out / "labels" / "dev.words.mlf", "--test", self.evaluation.references,
-            "--list", self.out / "lists" / "plain.hcopy.list", "-o", self.bundle,
-        )  # fmt: skip
+        return make_bundle(self.out, self.bundle, "lvcsr", rate=RATE, window=WINDOW) | self.calibrate()
 
     @property
     def bundle(self) -> Path:
@@ -141,18 +125,15 @@ class Tied(Recipe):
         files = {u: self.out / "features" / "mfcc" / f"{u.name}.mfc" for u in self.sets["train"]}
         listed = self.shared / "train.hcopy.list"
         write_pairs(listed, [(u.audio, file) for u, file in files.items()])
-        lost = command(
-            "hcopy", "-C", CONFIG / "tying.hcopy", "-S", listed,
-            "--report", self.out / "reports" / "features.mfcc", "-j", self.workers,
-        )  # fmt: skip
+        lost = extract(CONFIG / "tying.hcopy", listed, self.workers, report=self.out / "reports" / "features.mfcc")
         report = write_feature_list(self.shared / "train.scp", [(u.name, file) for u, file in files.items()])
         lost |= account(self.out, report, "lists.mfcc")
-        return lost | command(
-            "tie", "--alignment", self.out / "labels" / "states.mlf",
-            "--state-list", self.out / "labels" / "states.list", "--features", self.shared / "train.scp",
-            "--questions", QUESTIONS, "--threshold", self.tying["threshold"], "--min-frames", self.tying["min_frames"],
-            "--transition-power", TRANSITION_POWER, "--out", self.hmms,
+        options = tying.TieOptions(
+            alignment=self.out / "labels" / "states.mlf", features=self.shared / "train.scp",
+            files=tying.StateFiles(state_list=self.out / "labels" / "states.list"), questions=str(QUESTIONS),
+            growing=tying.TreeOptions(**self.tying), transition_power=TRANSITION_POWER, out=self.hmms,
         )  # fmt: skip
+        return lost | call("tie", options)
 
     def graph(self) -> int:
         lost = 0
@@ -161,12 +142,12 @@ class Tied(Recipe):
         return lost
 
     def make_graph(self, name: str) -> int:
-        return command(
-            "graph", "--mmf", self.hmms / "hmmdefs", "--hmm-list", self.hmms / "tiedlist",
-            "--trees", self.hmms / "trees", "--hmms", self.shared / "distilled",
-            "--dict", self.dictionary, "--state-list", self.senones,
-            "--lm", self.lm_file(name), "--out", self.graph_folder(name),
+        options = grammars.GraphFiles(
+            mmf=self.hmms / "hmmdefs", hmm_list=self.hmms / "tiedlist", trees=self.hmms / "trees",
+            hmms=self.shared / "distilled", dictionary=grammars.GraphDictionary(dict=self.dictionary),
+            state_list=self.senones, lm=self.lm_file(name), out=self.graph_folder(name),
         )  # fmt: skip
+        return call("graph", options)
 
     def begin_with(self, model: Path) -> None:
         """Store a trained model as the one from which the training starts, unless there is one."""
@@ -179,10 +160,8 @@ class Tied(Recipe):
         labels = self.label_training(self.labels)
         if OVERRIDES.get(self.name) == "again.cntk":
             self.begin_with(self.shared / "model" / self.model.name)
-        return command(
-            "cntk", *self.cntk_arguments(f"SenoneList={self.senones}", f"SenoneLabels={labels}",
-                                         f"NumSenones={count_lines(self.senones)}"),
-        )  # fmt: skip
+        names = (f"SenoneList={self.senones}", f"SenoneLabels={labels}", f"NumSenones={count_lines(self.senones)}")
+        return cntk(self.cntk_arguments(*names))
 
     def cntk_arguments(self, *settings: str) -> list[str]:
         configs = [CONFIG / name for name in ("tied.cntk", OVERRIDES.get(self.name)) if name]
@@ -195,6 +174,7 @@ class Tied(Recipe):
         """Align the original utterances; the warped copies have the same labels."""
         from readers.htk.mlf import read_mlf, write_mlf
         from readers.htk.scp import read_scp, write_scp
+        from recipes.cli.score import Shown
 
         home = self.out / "lvcsr" / "align"
         entries = [e for name in ("train", "dev") for e in read_scp(self.out / "lists" / f"{name}.scp")]
@@ -203,15 +183,17 @@ class Tied(Recipe):
         words = read_mlf(self.out / "labels" / "train.words.mlf")
         words = read_mlf(self.out / "labels" / "dev.words.mlf", into=words)
         write_mlf(home / "words.mlf", ((f"*/{name}.lab", labels) for name, labels in words.items()))
-        lost = command(
-            "argon", "-graph", self.graph_folder("trained") / "graph.dg", "-alignmlf", home / "words.mlf",
-            "--dict", self.dictionary, "-am", self.model, "-dnn_window_size", WINDOW,
-            "-cntkmap", self.graph_folder("trained") / "cntkmap", "-infiles", home / "both.scp",
-            "-detailed-alignment", "-outmlf", home / "states.mlf",
+        lost = align(
+            self.graph_folder("trained"), self.model, WINDOW, home / "states.mlf", infiles=home / "both.scp",
+            words=home / "words.mlf", dictionary=self.dictionary,
         )  # fmt: skip
-        return lost | command(
-            "score", self.alignment.labels, home / "states.mlf", "--boundaries", "--level", 1, "-z", "sil"
-        )
+        given = self.alignment.labels
+        options = Shown(reference=given, hypothesis=home / "states.mlf", boundaries=True, level=1, ignore=("sil",))
+        return lost | call("score", options)
+
+    @property
+    def state_list(self) -> Path:
+        return self.senones
 
     @property
     def model(self) -> Path:
@@ -219,3 +201,6 @@ class Tied(Recipe):
 
     def graph_folder(self, name: str) -> Path:
         return self.shared / "graph" / name
+
+
+RECIPE = LvcsrOptions, compared

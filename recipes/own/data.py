@@ -11,33 +11,16 @@ from readers.common.files import atomic_write, write_lines
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_lines, read_text
 from readers.corpora.corpus import Corpus, Utterance
-from readers.corpora.directory import AUDIO, SPEAKERS, WORDS
 from readers.dictionaries.case import CASES, best_case
-from readers.errors import ConfigError, FormatError
+from readers.dictionaries.phones import check_phones
+from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
+from recipes.own.options import RATES
 
-RATES = (16000, 8000)  # Hz, of which there are configurations, the best first
 LEAST_SHARE = 0.9  # of the speech that must have the sample rate of a configuration
 FRAMES_PER_SECOND = 100
 SMALL_DICTIONARY = 20_000  # words; a smaller dictionary is used as a whole, of a larger one the words of the texts
 NO_WORDS = ("<s>", "</s>", "!SIL", "<sil>", "<SIL>", "<eps>")
-
-
-def is_imported(source: Path) -> bool:
-    """Whether a directory is one that `argonaut import` wrote."""
-    return all((source / name).is_file() for name in (AUDIO, WORDS, SPEAKERS))
-
-
-def guess_kind(source: Path) -> str:
-    """Return the kind of a corpus, for `argonaut import`."""
-    name = source.name.lower().removesuffix(".gz")
-    if name.endswith(".scp"):
-        return "htk"
-    if name.endswith((".csv", ".tsv", ".json")) or (name.endswith(".jsonl") and "supervisions" not in name):
-        return "table"
-    if name.endswith(".jsonl") or any(source.glob("*recordings*.jsonl*")):
-        return "lhotse"
-    return "kaldi" if any((source / name).exists() for name in ("wav.scp", "wav.scp.gz")) else "folder"
 
 
 def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable[str] | None) -> list[Pronunciation]:
@@ -52,16 +35,6 @@ def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable
         kept = [entry for entry in kept if entry.word in wanted]
     check_phones(kept, path)
     return kept
-
-
-def check_phones(entries: Iterable[Pronunciation], where: object) -> None:
-    """Raise ConfigError for phones that the name of a triphone cannot contain."""
-    for phone in sorted({phone for entry in entries for phone in entry.phones}):
-        if set(phone) & set("-+"):
-            raise ConfigError(
-                f"{where}: phone '{phone}'; expected names without - and +, which separate the phones of a triphone; "
-                "rename it with --map-phones"
-            )
 
 
 def sample_rate(corpus: Corpus, utterances: Sequence[Utterance]) -> int:

@@ -1,7 +1,6 @@
 """The lists that the stages of the recipe read."""
 
-import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,33 +16,32 @@ from readers.htk.mlf import read_mlf
 from readers.htk.scp import read_scp, write_feature_list, write_pairs, write_scp
 from recipes.an4.prepare import WARPS, warp_name, write_warped_config, write_words
 from recipes.background import background_files, join_mlfs, label_background
-from recipes.cli.console import show_losses
-from recipes.cli.dictionaries import open_dictionary
+from recipes.cli.console import show_losses, show_note
 from recipes.own import data
 from recipes.own.alignments import read_alignment
+from recipes.own.options import OwnOptions
 from recipes.own.sets import Sets, divide, read_names
 from recipes.own.sizes import SPEEDS
 
 CEPSTRA, CHANNELS = "cepstra", "channels"
 
 
-def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path, configs: Path) -> int:
+def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs: Path) -> int:
     """Divide the corpus and write everything that later stages read; return 1 if utterances are left out."""
-    corpus = data.choose_channel(read_corpus(corpus_directory), arguments.channel, corpus_directory)
+    corpus = data.choose_channel(read_corpus(corpus_directory), options.channel, corpus_directory)
     write_corpus(corpus, out / "lists")
     spoken = [utterance for utterance in corpus.utterances if utterance.words]
     if not spoken:
         raise FormatError(f"{corpus_directory}: no transcripts; expected words of the utterances")
-    entries = open_dictionary(arguments)
-    if arguments.alignments:  # HTK's dictionaries end words with a short pause; silence between words is optional here
-        silences = arguments.silence.split(",")
-        entries, _ = change_phones(entries, lambda phone: () if phone in silences else (phone,))
-    sets = divide(spoken, read_names(arguments.dev_speakers), read_names(arguments.test_speakers))
+    entries = options.dictionary.read(show_note)
+    if options.alignments:  # HTK's dictionaries end words with a short pause; silence between words is optional here
+        entries, _ = change_phones(entries, lambda phone: () if phone in options.silence else (phone,))
+    sets = divide(spoken, read_names(options.dev_speakers), read_names(options.test_speakers))
     known = {entry.word for entry in entries}
-    text = [] if arguments.text is None else data.sentences_of(arguments.text, known)
+    text = [] if options.text is None else data.sentences_of(options.text, known)
     words = {word for one in (*sets.train, *sets.dev) for word in one.words or ()} | {w for line in text for w in line}
-    if arguments.g2p is not None:
-        entries += guessed_entries(arguments.g2p, entries, words, out / "guessed.dict")
+    if options.dictionary.g2p is not None:
+        entries += guessed_entries(options.dictionary.g2p, entries, words, out / "guessed.dict")
         known = {entry.word for entry in entries}
     report = RunReport("utterances for training and tuning")
     sets = replace(
@@ -54,16 +52,16 @@ def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path
     if unknown:
         some = ", ".join(word for word, _ in unknown.most_common(5))
         print(f"without a pronunciation: {len(unknown)}, such as {some}; all are in {out / 'reports/unknown_words'}")
-    rate = arguments.rate or data.sample_rate(corpus, spoken)
+    rate = options.rate or data.sample_rate(corpus, spoken)
     seconds = {name: sum(map(corpus.seconds, utterances)) for name, utterances in sets.items()}
-    check_amount(corpus_directory, seconds, sets, arguments.min_minutes)
+    check_amount(corpus_directory, seconds, sets, options.min_minutes)
     for name, utterances in sets.items():
         print(f"{name}: {counted(len(utterances), 'utterance')}, {seconds[name] / 60:.1f} minutes")
     print(f"{sets.by}; features of audio at {rate} Hz", flush=True)
 
-    used = data.usable_entries(entries, Path(arguments.dict), None if arguments.lm else words)
-    if arguments.alignments:  # before the features, which take much longer
-        check_alignments(arguments.alignments, used, silences, corpus, (*sets.train, *sets.dev), out)
+    used = data.usable_entries(entries, options.dictionary.dict, None if options.lm else words)
+    if options.alignments:  # before the features, which take much longer
+        check_alignments(options.alignments, used, options.silence, corpus, (*sets.train, *sets.dev), out)
     write_dictionary(out / "words.dict", used)
     write_lines(out / "lm" / "vocabulary", dict.fromkeys(entry.word for entry in used))
     known_sets = {"train": sets.train, "known": (*sets.train, *sets.dev)}
@@ -85,7 +83,7 @@ def write_lists(arguments: argparse.Namespace, corpus_directory: Path, out: Path
 def check_alignments(
     path: Path,
     entries: list[Pronunciation],
-    silences: list[str],
+    silences: Sequence[str],
     corpus: Corpus,
     utterances: Iterable[Utterance],
     out: Path,

@@ -20,20 +20,26 @@ has written.  A tenth of the speakers is held out for tuning, another for the te
 rate of 8 kHz or more.  The more speech the better; 20 minutes are enough for a small vocabulary.
 """
 
-import argparse
 from collections import Counter
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from decoder import g2p, gaussians, grammars, graph, tying
+from decoder.g2p.import_job import ImportDictionary
+from features import augmentation
 from readers.common.environment import available_cores
 from readers.common.files import atomic_write
+from readers.common.report import Log, silent
 from readers.common.text import read_bytes
-from readers.errors import ConfigError
-from recipes.cli.dictionaries import add_dictionary_options, open_dictionary
+from recipes.cli.console import show_note
 from recipes.evaluation import Evaluation, language_models
+from recipes.job import RecipeResult, run_silently
+from recipes.own.options import OwnOptions
 from recipes.own.sizes import SPEEDS
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, command, is_done, run_recipe
+from recipes.stages import Stage, account, call, is_done
+from recipes.steps import align, calibrate, cntk, estimate, extract, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 21  # frames in the input of the network
@@ -41,113 +47,44 @@ TRANSITION_POWER = 0.3  # compensates for a small acoustic weight
 SILENCE = "sil"
 # The node for alignment: without the division by priors, silence keeps the frames beside words (RESULTS.md).
 LOG_POSTERIORS = "HLast"
-LEAST_MINUTES = 15.0
 ORDER = 4  # of the language model
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from readers.corpora.importing import KINDS
-
-    parser.add_argument("--dict", metavar="FILE", help="pronunciation dictionary")
-    parser.add_argument(
-        "--alignments",
-        type=Path,
-        metavar="MLF",
-        help="alignments to begin with, of states or phones, as of HTK's HVite",
-    )
-    parser.add_argument(
-        "--silence", default="sil,sp", metavar="NAMES",
-        help="phones of silence in --alignments, first the one with all states (sil,sp)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--words", type=Path, metavar="MLF", help="of an SCP: the words of its utterances (default: from --alignments)"
-    )
-    add_dictionary_options(parser)
-    parser.add_argument(
-        "--g2p", type=Path, metavar="FILE", help="model of argonaut g2p, for words without a pronunciation"
-    )
-    parser.add_argument(
-        "--kind", choices=KINDS, help="kind of the corpus, as of argonaut import (default: by its files)"
-    )
-    parser.add_argument(
-        "--lm", type=Path, metavar="FILE", help="ARPA language model, used besides that of the transcripts"
-    )
-    parser.add_argument(
-        "--text", type=Path, metavar="FILE", help="sentences, one per line, for the language model of the transcripts"
-    )
-    for name in ("dev", "test"):
-        parser.add_argument(
-            f"--{name}-speakers", metavar="NAMES",
-            help=f"speakers of the {name} set: a file, or names separated by commas (default: a tenth)",
-        )  # fmt: skip
-    parser.add_argument(
-        "--speaker-characters", type=int, default=0, metavar="N",
-        help="of a folder: the first N characters of a file name are the speaker, not the name of the folder",
-    )  # fmt: skip
-    parser.add_argument("--channel", type=int, metavar="N", help="channel of recordings with several, counted from 0")
-    parser.add_argument("--rate", type=int, choices=(8000, 16000), help="sample rate in Hz (default: as the audio has)")
-    parser.add_argument(
-        "--min-minutes", type=float, default=LEAST_MINUTES, metavar="X",
-        help=f"least amount of speech in minutes ({LEAST_MINUTES:g})",
-    )  # fmt: skip
-    parser.add_argument("--language", default="", metavar="TAG", help="language for the bundle, such as en or de-AT")
-    parser.add_argument(
-        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="setting of both trainings to replace, such as Hidden=512*3 (repeatable)",
-    )  # fmt: skip
-
-
-def run(arguments: argparse.Namespace) -> int:
-    return run_recipe(Recipe(arguments), arguments)
 
 
 class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        from recipes.own.data import is_imported
+    def __init__(self, options: OwnOptions):
+        from readers.corpora.importing import is_imported
 
-        self.arguments = arguments
-        if arguments.data is None or arguments.dict is None:
-            missing = "--data DIR, a corpus" if arguments.data is None else "--dict FILE, a pronunciation dictionary"
-            raise ConfigError(f"recipe own: no {missing}; expected --data and --dict")
-        files = ("data", "dict", "alignments", "words", "lm", "text", "g2p")
-        for path in (getattr(arguments, name) for name in files):
-            if path is not None:
-                Path(path).stat()
-        self.data, self.out = arguments.data, arguments.out
-        self.seed, self.overrides = arguments.seed, arguments.overrides
-        self.workers = arguments.workers or available_cores()
+        dictionary = options.dictionary
+        files = (options.data, dictionary.dict, dictionary.g2p, options.alignments, options.words, options.lm)
+        for path in filter(None, (*files, options.text)):
+            path.stat()
+        self.options, self.data, self.out = options, options.data, options.out
+        self.seed, self.overrides = options.seed, options.overrides
+        self.workers = options.workers or available_cores()
         self.corpus = self.data if is_imported(self.data) else self.out / "corpus"
         self.dictionary = self.out / "words.dict"
         self.hmms, self.senones = self.out / "hmms", self.out / "hmms" / "senones.list"
         self.flat, self.aligned = self.out / "flat", self.out / "align" / "states.mlf"
         self.copies = self.out / "copies"
-        self.given_lm: Path | None = arguments.lm
         self.language_models = {"trained": "LM trained on the transcripts"}
-        if self.given_lm is not None:
-            self.language_models |= {"given": self.given_lm.name}
+        if options.lm is not None:
+            self.language_models |= {"given": options.lm.name}
 
     def stages(self) -> list[Stage]:
-        given = self.arguments
-        data = {name: getattr(given, name) for name in ("kind", "speaker_characters")} | {"data": str(self.data)}
-        data |= file_settings(Path(given.dict), given.words)
-        silences = {"silence": given.silence} if given.alignments else {}
-        options = (
-            "dict_format",
-            "strip_stress",
-            "map_phones",
-            "dev_speakers",
-            "test_speakers",
-            "channel",
-            "rate",
-            "min_minutes",
-        )
-        lists = {name: getattr(given, name) for name in options} | silences
+        given, dictionary = self.options, self.options.dictionary
+        data = {"kind": given.kind, "speaker_characters": given.speaker_characters, "data": str(self.data)}
+        data |= file_settings(dictionary.dict, given.words)
+        silences = {"silence": ",".join(given.silence)} if given.alignments else {}
+        names = ("dev_speakers", "test_speakers", "channel", "rate", "min_minutes")
+        lists = {"dict_format": dictionary.dict_format, "strip_stress": dictionary.strip_stress}
+        lists |= {"map_phones": dictionary.map_phones and str(dictionary.map_phones)}
+        lists |= {name: getattr(given, name) for name in names} | silences
         return [
             Stage("import", "recordings, words and speakers of the corpus", self.import_corpus, (), data),
             Stage("lists", "sets, dictionary, transcripts", self.lists, ("import",),
-                  lists | file_settings(given.text, given.g2p, given.alignments)),
+                  lists | file_settings(given.text, dictionary.g2p, given.alignments)),
             Stage("features", "mel channels for the network, of the training set also with warped frequency; cepstra",
                   self.features, ("lists",), file_settings(*sorted(CONFIG.glob("*.hcopy")))),
             Stage("alignments", "the given alignments", self.take_alignments, ("lists", "features"),
@@ -157,7 +94,7 @@ class Recipe:
             Stage("tie", "triphones with states tied by decision trees", self.tie,
                   ("features", "alignments" if given.alignments else "flatstart")),
             Stage("lm", "language models of the transcripts, with and without the development set", self.lm,
-                  ("lists",), file_settings(self.given_lm)),
+                  ("lists",), file_settings(given.lm)),
             Stage("graph", "cross-word triphone graphs for the language models", self.graph, ("lists", "tie", "lm")),
             self.training("train-first", first=True),
             Stage("align", "alignment of the training set by this network", self.align,
@@ -182,29 +119,30 @@ class Recipe:
         )  # fmt: skip
 
     def import_corpus(self) -> int:
+        from readers.corpora.importing import guess_kind
         from readers.dictionaries.case import best_case
         from readers.htk.mlf import read_mlf
-        from recipes.own.data import guess_kind
 
         if self.corpus == self.data:
             print(f"{self.data}: imported before")
             return 0
-        known = {entry.word for entry in open_dictionary(self.arguments)}
-        given = self.arguments
-        words: list[object] = ["import", given.kind or guess_kind(self.data), self.data, "--out", self.corpus]
-        words += ["--dict", given.dict, "--dict-format", given.dict_format]
-        if words[1] == "htk":
-            words += ["--words", given.words or given.alignments or "words.mlf"]
-        words += ["--speaker-characters", given.speaker_characters] if given.speaker_characters else []
-        lost = command(*words)
+        given, dictionary = self.options, self.options.dictionary
+        kind = given.kind or guess_kind(self.data)
+        known = {entry.word for entry in dictionary.read(show_note)}
+        words = ImportDictionary(dict=dictionary.dict, dict_format=dictionary.dict_format)
+        options = g2p.ImportOptions(
+            kind=kind, source=self.data, out=self.corpus, dictionary=words, speaker_characters=given.speaker_characters,
+            words=given.words or given.alignments or Path("words.mlf") if kind == "htk" else None,
+        )  # fmt: skip
+        lost = call("import", options)
         transcripts = read_mlf(self.corpus / "words.mlf")
         case = best_case(Counter(label.name for name in transcripts for label in transcripts[name]), known)
-        return lost if case == "keep" else command(*words, "--case", case)
+        return lost if case == "keep" else call("import", replace(options, case=case))
 
     def lists(self) -> int:
         from recipes.own.lists import write_lists
 
-        return write_lists(self.arguments, self.corpus, self.out, CONFIG)
+        return write_lists(self.options, self.corpus, self.out, CONFIG)
 
     @cached_property
     def facts(self):
@@ -233,77 +171,73 @@ class Recipe:
         config = self.out / "config"
         lost = 0
         for static, with_mean in (("channels.hcopy", "mean.hcopy"), ("static.hcopy", "cepstra.hcopy")):
-            lost |= command(
-                "hcopy", "-C", config / static, "-S", self.out / "lists" / "speech.list",
-                "--speech-mean", config / with_mean, "-j", self.workers,
-            )  # fmt: skip
+            speech = self.out / "lists" / "speech.list"
+            lost |= extract(config / static, speech, self.workers, speech_mean=config / with_mean)
         for warp in WARPS:
             write_warped_config(config / "mean.hcopy", warp, config / f"{warp_name(warp)}.hcopy")
         for path in sorted((self.out / "lists").glob("*.hcopy.list")):
             name = path.name.partition(".")[0]
-            lost |= command(
-                "hcopy", "-C", config / f"{name}.hcopy", "-S", path,
-                "--report", self.out / "reports" / f"features.{name}", "-j", self.workers,
-            )  # fmt: skip
+            report = self.out / "reports" / f"features.{name}"
+            lost |= extract(config / f"{name}.hcopy", path, self.workers, report=report)
         for name, report in write_feature_lists(self.out):
             lost |= account(self.out, report, f"lists.{name}")
         return lost
 
     def flatstart(self) -> int:
-        return command(
-            "flatstart", "--features", self.out / "lists" / "cepstra.scp", "--words", self.labels("known"),
-            "--dict", self.dictionary, "--silence", SILENCE, "-j", self.workers, "--out", self.flat,
+        options = gaussians.FlatStartOptions(
+            features=self.out / "lists" / "cepstra.scp", words=self.labels("known"),
+            dictionary=gaussians.SpokenDictionary(dict=self.dictionary),
+            training=gaussians.FlatStartSettings(silence=SILENCE), out=self.flat,
         )  # fmt: skip
+        return call("flatstart", options, workers=self.workers)
 
     def take_alignments(self) -> int:
         from readers.htk.dictionary import read_dictionary
         from recipes.own.alignments import write_alignment
 
         report = write_alignment(
-            self.arguments.alignments, read_dictionary(self.dictionary), self.arguments.silence.split(","),
+            self.options.alignments, read_dictionary(self.dictionary), self.options.silence,
             self.out / "lists" / "known.scp", self.flat,
         )  # fmt: skip
         return account(self.out, report, "alignments")
 
     def tie(self) -> int:
-        return command(
-            "tie", "--alignment", self.flat / "states.mlf", "--state-list", self.flat / "states.list",
-            "--features", self.out / "lists" / "train.cepstra.scp", "--silence", SILENCE,
-            "--threshold", self.sizes.threshold, "--min-frames", self.sizes.min_frames,
-            "--transition-power", TRANSITION_POWER, "--out", self.hmms,
+        options = tying.TieOptions(
+            alignment=self.flat / "states.mlf", files=tying.StateFiles(state_list=self.flat / "states.list"),
+            features=self.out / "lists" / "train.cepstra.scp", silence=SILENCE,
+            growing=tying.TreeOptions(threshold=self.sizes.threshold, min_frames=self.sizes.min_frames),
+            transition_power=TRANSITION_POWER, out=self.hmms,
         )  # fmt: skip
+        return call("tie", options)
 
     def lm(self) -> int:
-        text, lost = self.arguments.text, 0
-        if self.given_lm is not None:
+        lost = 0
+        if self.options.lm is not None:
             with atomic_write(self.lm_file("given")) as file:
-                file.write(read_bytes(self.given_lm))
+                file.write(read_bytes(self.options.lm))
+        options = {"order": ORDER, "vocabulary": self.out / "lm" / "vocabulary"}
+        options |= {"unk": "<UNK>"} if self.options.text else {}
         for name, source in (("tune-trained", "train"), ("trained", "known")):
-            lost |= command(
-                "lm", "estimate", "--text", self.out / "lm" / f"{source}.txt", "--order", ORDER, "--method", "kn",
-                "--vocabulary", self.out / "lm" / "vocabulary", *(["--unk", "<UNK>"] if text else []),
-                "-o", self.lm_file(name),
-            )  # fmt: skip
+            lost |= estimate(self.out / "lm" / f"{source}.txt", self.lm_file(name), **options)
         return lost
 
     def graph(self) -> int:
         lost = 0
         for name in ("tune-trained", *self.language_models):
-            lost |= command(
-                "graph", "--mmf", self.hmms / "hmmdefs", "--hmm-list", self.hmms / "tiedlist",
-                "--trees", self.hmms / "trees", "--hmms", self.out / "graph" / "tables", "--dict", self.dictionary,
-                "--state-list", self.senones, "--silence", SILENCE, "--drop-missing", "--lm", self.lm_file(name),
-                "--out", self.graph_folder(name),
+            options = grammars.GraphFiles(
+                mmf=self.hmms / "hmmdefs", hmm_list=self.hmms / "tiedlist", trees=self.hmms / "trees",
+                hmms=self.out / "graph" / "tables", dictionary=grammars.GraphDictionary(dict=self.dictionary),
+                state_list=self.senones, graph=graph.GraphOptions(silence=SILENCE, drop_missing=True),
+                lm=self.lm_file(name), out=self.graph_folder(name),
             )  # fmt: skip
+            lost |= call("graph", options)
         return lost
 
     def train(self, first: bool) -> int:
         from readers.htk.frame_labels import read_state_list
 
         sizes = [*self.sizes.arguments(first), f"InputDim={WINDOW * self.feature_dim}"]
-        return command(
-            "cntk", *self.cntk_arguments(first, [f"NumSenones={len(read_state_list(self.senones))}", *sizes])
-        )
+        return cntk(self.cntk_arguments(first, [f"NumSenones={len(read_state_list(self.senones))}", *sizes]))
 
     def cntk_arguments(self, first: bool, sizes: list[str]) -> list[str]:
         labels = self.hmms / "states.mlf" if first else self.copies / "training.mlf"
@@ -315,11 +249,10 @@ class Recipe:
         ]  # fmt: skip
 
     def align(self) -> int:
-        return command(
-            "argon", "-graph", self.graph_folder("trained") / "graph.dg", "-alignmlf", self.labels("known"),
-            "--dict", self.dictionary, "-am", self.model(first=True), "-dnn_window_size", WINDOW,
-            "-cntkmap", self.graph_folder("trained") / "cntkmap", "-infiles", self.out / "lists" / "known.scp",
-            "--output-node", LOG_POSTERIORS, "-detailed-alignment", "-outmlf", self.aligned,
+        return align(
+            self.graph_folder("trained"), self.model(first=True), WINDOW, self.aligned,
+            infiles=self.out / "lists" / "known.scp", words=self.labels("known"), dictionary=self.dictionary,
+            output_node=LOG_POSTERIORS,
         )  # fmt: skip
 
     def make_copies(self) -> int:
@@ -332,16 +265,13 @@ class Recipe:
         background = write_background(
             self.out / "background", self.facts.frames / FRAMES_PER_SECOND, self.facts.rate, self.seed
         )
-        lost = command(
-            "augment", source, "--speed", ",".join(SPEEDS), "--copies-only", "--states", self.aligned,
-            "-C", config, "--out", self.copies, "-j", self.workers,
-        ) | command(
-            "hcopy", "-C", config, "-S", self.copies / "hcopy.list",
-            "--report", self.out / "reports" / "features.copies", "-j", self.workers,
-        ) | command(
-            "hcopy", "-C", config, "-S", background,
-            "--report", self.out / "reports" / "features.background", "-j", self.workers,
+        options = augmentation.AugmentOptions(
+            source=source, speeds=tuple(map(float, SPEEDS)), copies_only=True, states=self.aligned, config=config,
+            out=self.copies,
         )  # fmt: skip
+        lost = call("augment", options, workers=self.workers)
+        for listed, name in ((self.copies / "hcopy.list", "copies"), (background, "background")):
+            lost |= extract(config, listed, self.workers, report=self.out / "reports" / f"features.{name}")
         report = write_training_lists(self.out, self.aligned, self.copies, SILENCE)
         return lost | account(self.out, report, "lists.training")
 
@@ -353,21 +283,14 @@ class Recipe:
         return Evaluation(self.out, self.home(False), self.model(first=False), WINDOW, models, GRID, self.workers)
 
     def pack(self) -> int:
-        name = "trained" if self.given_lm is None else "given"
-        return command(
-            "pack", self.out, "--recipe", "own" if name == "trained" else "own-given",
-            "--rate", self.facts.rate, "--window", WINDOW, "--name", "own",
-            *(["--language", self.arguments.language] if self.arguments.language else []), "-o", self.bundle,
-        ) | command(
-            "calibrate", self.bundle, self.labels("dev"), "--test", self.labels("test"),
-            "--list", self.out / "lists" / "plain.hcopy.list", "-o", self.bundle,
-        )  # fmt: skip
+        recipe, language = "own" if self.options.lm is None else "own-given", self.options.language
+        lost = make_bundle(self.out, self.bundle, recipe, rate=self.facts.rate, window=WINDOW, language=language)
+        return lost | calibrate(
+            self.bundle, words=self.labels("dev"), test=self.labels("test"), list=self.out / "lists/plain.hcopy.list"
+        )
 
-    def closing(self) -> None:
-        if is_done(self.out, "pack"):
-            print("bundle:", self.bundle)
-        print("pictures:", f"{self.model(first=False)}.png", *self.evaluation.pictures)
-        self.evaluation.print_results()
+    def result(self) -> RecipeResult:
+        return self.evaluation.result(self.bundle if is_done(self.out, "pack") else None)
 
     @property
     def bundle(self) -> Path:
@@ -388,3 +311,35 @@ class Recipe:
 
     def graph_folder(self, name: str) -> Path:
         return self.out / "graph" / name
+
+
+RECIPE = OwnOptions, Recipe
+
+
+def recipe_own(options: OwnOptions, *, log: Log = silent) -> RecipeResult:
+    """Train a recogniser on a corpus, and measure its error rate on speakers that were held out.
+
+    An interrupted run continues where it stopped when the function is called again.  Worker processes are spawned, so
+    a script that calls this needs `if __name__ == "__main__":`.
+
+    Parameters
+    ----------
+    options : OwnOptions
+    log : callable
+        Receives a line when a stage begins or ends, and about what is lost.
+
+    Returns
+    -------
+    RecipeResult
+        Its `bundle` is the recogniser, and `figures` has the error rate for each language model.
+
+    Raises
+    ------
+    ArgonautError, OSError
+        For a corpus that cannot be used, and for a stage that can do nothing.
+
+    Examples
+    --------
+    ``recipe_own(OwnOptions(data="data", dictionary=OwnDictionary(dict="words.dict"), out="exp")).figures[0].value``
+    """
+    return run_silently(Recipe, options, log)

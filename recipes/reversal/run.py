@@ -11,34 +11,30 @@ blanks between its tokens; line n of a source file belongs to line n of its targ
 phones as target, the network learns to pronounce words.
 """
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
+from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
-from recipes.stages import Stage, command, run_recipe
+from recipes.stages import Stage
+from recipes.steps import cntk
 
 CONFIG = Path(__file__).parent / "config"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="setting to replace, such as Train=[SGD=[maxEpochs=20]] (repeatable)",
-    )  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class ReversalOptions(RecipeOptions):
+    """Options of recipe reversal."""
 
-
-def run(arguments: argparse.Namespace) -> int:
-    recipe = Recipe(arguments)
-    return run_recipe(recipe, arguments)
+    overrides: tuple[str, ...] = overrides("to replace, such as Train=[SGD=[maxEpochs=20]]")
 
 
 class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        self.corpus: Path | None = arguments.data
-        self.out: Path = arguments.out
-        self.seed, self.overrides = arguments.seed, arguments.overrides
+    def __init__(self, options: ReversalOptions):
+        self.corpus, self.out = options.data, options.out
+        self.seed, self.overrides = options.seed, options.overrides
         self.data, self.decoded = self.out / "data", self.out / "decoded" / "test.target"
         if self.corpus is not None:
             self._pairs()  # reports errors in the corpus before anything is written
@@ -73,7 +69,7 @@ class Recipe:
         words = [
             f"{side.capitalize()}Words={len(read_lines(self.data / f'{side}.words'))}" for side in ("source", "target")
         ]
-        return command("cntk", *self.cntk_arguments(commands, *words))
+        return cntk(self.cntk_arguments(commands, *words))
 
     def cntk_arguments(self, commands: str, *words: str) -> list[str]:
         return [
@@ -91,5 +87,12 @@ class Recipe:
 
         return score(self.data / "test.source", self.data / "test.target", self.decoded)
 
-    def closing(self) -> None:
-        print("\n".join(self._score().lines()))
+    def result(self) -> RecipeResult:
+        score = self._score()
+        counts = {"exact": score.exact.total(), "sequences": score.sequences.total()}
+        counts |= {"errors": score.errors, "tokens": score.tokens}
+        exact = Figure("exact", 100 * counts["exact"] / counts["sequences"], counts=counts)
+        return RecipeResult(figures=(exact,), lines=tuple(score.lines()))
+
+
+RECIPE = ReversalOptions, Recipe

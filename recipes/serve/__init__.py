@@ -4,3 +4,7 @@ Open service.py first: the recogniser, the threads that decode, and the limits t
 speaks the protocol of vosk-server, transcriptions.py OpenAI's HTTP interface, application.py lists the addresses,
 security.py decides who may call them, and running.py opens the port and stops in order.  page/ is the page at /.
 """
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(__name__, __file__)

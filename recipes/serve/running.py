@@ -7,6 +7,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -134,8 +135,8 @@ def make_server(
     application: ASGIApp,
     service: Service,
     should_stop: Callable[[], bool],
-    certificate: str | None = None,
-    key: str | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
 ) -> Server:
     """Return a server.
 

@@ -119,7 +119,7 @@ def _tokens(scope: Scope, headers: Headers) -> list[str]:
     return found
 
 
-def read_token(path: str) -> str:
+def read_token(path: str | Path) -> str:
     """Read an access token: the only line of a file.
 
     Raises
@@ -138,7 +138,7 @@ def read_token(path: str) -> str:
     return token
 
 
-def is_private(path: str) -> bool:
+def is_private(path: str | Path) -> bool:
     """Whether other users cannot read a file."""
     return not Path(path).stat().st_mode & 0o077
 

@@ -5,36 +5,34 @@ worked example:
 ends with the names of its pictures (the book's figures 1.2 and 1.3) and a line `error x.x% (test, 1000 points)`.
 """
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from readers.errors import ConfigError
+from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
-from recipes.stages import Stage, command, run_recipe
+from recipes.stages import Stage
+from recipes.steps import cntk
 
 CONFIG = Path(__file__).parent / "config"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="setting to replace, such as Simple_Demo=[SGD=[maxEpochs=50]] (repeatable)",
-    )  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class Simple2dOptions(RecipeOptions):
+    """Options of recipe simple2d."""
 
+    overrides: tuple[str, ...] = overrides("to replace, such as Simple_Demo=[SGD=[maxEpochs=50]]")
 
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.data is not None:
-        raise ConfigError(f"command line: --data {arguments.data}; expected none, the recipe generates its points")
-    recipe = Recipe(arguments)
-    return run_recipe(recipe, arguments)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("data", self.data is None, f"is {self.data}; expected none, the recipe generates its points")
 
 
 class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        self.out: Path = arguments.out
-        self.seed, self.overrides = arguments.seed, arguments.overrides
+    def __init__(self, options: Simple2dOptions):
+        self.out = options.out
+        self.seed, self.overrides = options.seed, options.overrides
         self.boundary, self.errors = (self.out / "pictures" / f"{name}.png" for name in ("boundary", "errors"))
 
     def stages(self) -> list[Stage]:
@@ -54,7 +52,7 @@ class Recipe:
         write_data(self.out / "data", self.seed)
 
     def cntk(self, commands: str) -> int:
-        return command("cntk", *self.cntk_arguments(commands))
+        return cntk(self.cntk_arguments(commands))
 
     def cntk_arguments(self, commands: str) -> list[str]:
         return [
@@ -77,10 +75,20 @@ class Recipe:
 
         return read_text_matrix(self.out / "output" / f"{name}.ScaledLogLikelihood")
 
-    def closing(self) -> None:
+    def result(self) -> RecipeResult:
         from recipes.simple2d.data import read_points
 
         _, classes = read_points(self.out / "data" / "SimpleDataTest.txt")
         wrong = self.outputs("SimpleOutput").argmax(axis=1) != classes
-        print("pictures:", self.boundary, self.errors)
-        print(f"error {100 * wrong.mean():.1f}% (test, {len(classes)} points)")
+        error = Figure("error", 100 * float(wrong.mean()), counts={"errors": int(wrong.sum()), "points": len(classes)})
+        return RecipeResult(
+            figures=(error,),
+            pictures=(self.boundary, self.errors),
+            lines=(
+                f"pictures: {self.boundary} {self.errors}",
+                f"error {error.value:.1f}% (test, {len(classes)} points)",
+            ),
+        )
+
+
+RECIPE = Simple2dOptions, Recipe

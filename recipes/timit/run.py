@@ -6,26 +6,27 @@ worked example:
   argonaut recipe timit --data /corpora/TIMIT --out exp/timit     the LDC disc
   argonaut recipe timit --out exp/synthetic --size demo           a synthesised corpus of the same layout
 ends with a line `PER xx.x% (test, ...)` for the core test set; the second, also with the word error rate.
-
-  argonaut recipe timit --data /corpora/TIMIT --out exp/timit --variants all
-trains the eight example setups of the book (7.1.1-7.1.9) and ends with their frame and phone error rates.
-`--variants recurrent` trains an LSTM, an LSTM with projection and a bidirectional one on the same features.
 """
 
-import argparse
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
+from decoder import grammars, graph
 from readers.common.environment import available_cores
-from recipes.evaluation import Evaluation, LanguageModel
+from readers.config.options import option
+from recipes.evaluation import Evaluation, LanguageModel, rate_line
+from recipes.job import RecipeOptions, RecipeResult, overrides
+from recipes.packing import PHONE_MAP
 from recipes.stage_settings import cntk_settings, file_settings
-from recipes.stages import Stage, account, command, is_done, run_recipe, run_stages
-from recipes.variants.arguments import add_variants_argument
+from recipes.stages import Stage, account, call, is_done
+from recipes.steps import calibrate, cntk, estimate, extract, make_bundle
 
 CONFIG = Path(__file__).parent / "config"
 FEATURES = CONFIG / "fbank24_zda.hcopy"
-SIZES = ("demo", "full")
 WINDOW = 11  # frames in the input of the network
 RATE = 16000  # of the corpus, Hz
 SETS = ("train", "dev", "test")
@@ -36,35 +37,22 @@ BACKGROUND = 0.1  # duration of the recordings without speech, relative to the t
 DEMO_OVERRIDES = ("TIMIT_TrainSimple=[SGD=[maxEpochs=12;learningRatesPerMB=0.8:3.2*8:0.8:0.08]]",)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--size", choices=SIZES, default="full", help="size of the synthesised corpus (default full)")
-    parser.add_argument(
-        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="setting of the training to replace, such as TIMIT_TrainSimple=[SGD=[maxEpochs=4]] (repeatable)",
-    )  # fmt: skip
-    add_variants_argument(parser)
+@dataclass(frozen=True, kw_only=True)
+class TimitOptions(RecipeOptions):
+    """Options of recipe timit."""
 
-
-def run(arguments: argparse.Namespace) -> int:
-    recipe = Recipe(arguments)
-    if arguments.variants:
-        variants = recipe.variants(arguments)
-        base = ("corpus", "features", "labels", "lm", "graph")
-        shared = [stage for stage in recipe.stages() if stage.name in base]
-        return run_stages([*shared, *variants.stages()], recipe.out, arguments.first, arguments.last, variants.closing)
-    return run_recipe(recipe, arguments)
+    size: Literal["demo", "full"] = option("full", "size of the synthesised corpus")
+    overrides: tuple[str, ...] = overrides("of the training to replace, such as TIMIT_TrainSimple=[SGD=[maxEpochs=4]]")
 
 
 class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        self.out: Path = arguments.out
-        self.synthetic = arguments.data is None
-        self.size, self.seed = arguments.size, arguments.seed
-        self.overrides: list[str] = arguments.overrides
-        self.workers: int = arguments.workers or available_cores()
-        self.data: Path = self.out / f"corpus-{self.size}-{self.seed}" if self.synthetic else arguments.data
+    def __init__(self, options: RecipeOptions, size: str = "full", overrides: Sequence[str] = ()):
+        self.out, self.synthetic = options.out, options.data is None
+        self.size, self.seed, self.overrides = size, options.seed, overrides
+        self.workers = options.workers or available_cores()
+        self.data = options.data or self.out / f"corpus-{self.size}-{self.seed}"
 
     def stages(self) -> list[Stage]:
         corpus = [
@@ -100,35 +88,6 @@ class Recipe:
 
         return find_sets(self.data)
 
-    def variants(self, arguments: argparse.Namespace):
-        """Return the example setups of the book on this corpus; the second task is the dialect region."""
-        from readers.tables.timit import read_phone_map
-        from recipes.timit.grid import GRID
-        from recipes.timit.prepare import PHONE_MAP
-        from recipes.variants.run import Decoding, Task, Variants
-
-        labels, lm = self.out / "labels", self.out / "lm.arpa"
-        task = Task(
-            config=CONFIG / "variants.cntk",
-            sets=self.variant_sets,
-            states=labels / "states.list",
-            decoding={
-                name: Decoding(self.out / "graph", lm, labels / f"{name}.phones.mlf") for name in ("dev", "test")
-            },
-            grid=GRID,
-            unit="PER",
-            data_stage="labels",
-            fold=read_phone_map(PHONE_MAP),
-            fbank=lambda name: self.out / "features" / f"{name}.fbank",
-        )
-        return Variants.from_arguments(task, arguments, self.workers, self.overrides)
-
-    def variant_sets(self):
-        """Return the sets after the corpus stage, which may have to synthesise them."""
-        from recipes.variants.lists import Item
-
-        return {name: [Item(u.name, u.audio, u.dialect) for u in us] for name, us in self.sets.items()}
-
     def corpus(self) -> int:
         from recipes.cli.console import progress_display
         from recipes.timit.synthesise import synthesise
@@ -144,12 +103,8 @@ class Recipe:
         everything, train = self.out / "lists" / "hcopy.list", self.out / "lists" / "train.hcopy.list"
         write_pairs(everything, [pair for name in SETS for pair in pairs[name]])
         write_pairs(train, pairs["train"])
-        return command(
-            "hcopy", "-C", FEATURES, "-S", train, "--speech-mean", self.feature_config, "-j", self.workers
-        ) | command(
-            "hcopy", "-C", self.feature_config, "-S", everything,
-            "--report", self.out / "reports" / "features", "-j", self.workers,
-        )  # fmt: skip
+        lost = extract(FEATURES, train, self.workers, speech_mean=self.feature_config)
+        return lost | extract(self.feature_config, everything, self.workers, report=self.out / "reports" / "features")
 
     def labels(self) -> int:
         from readers.htk.scp import write_feature_list
@@ -180,10 +135,9 @@ class Recipe:
 
         lists, alignment, folder = self.out / "lists", self.out / "labels" / "train.states.mlf", self.out / "background"
         seconds = count_frames(lists / "train.scp", "") / FRAMES_PER_SECOND
-        lost = command(
-            "hcopy", "-C", self.feature_config, "-S", write_background(folder, seconds, RATE, self.seed, BACKGROUND),
-            "--report", self.out / "reports" / "features.background", "-j", self.workers,
-        )  # fmt: skip
+        listed = write_background(folder, seconds, RATE, self.seed, BACKGROUND)
+        report = self.out / "reports" / "features.background"
+        lost = extract(self.feature_config, listed, self.workers, report=report)
         files = [(utterance.name, self.feature_file(utterance)) for utterance in self.sets["train"]]
         write_feature_list(lists / "training.scp", [*files, *background_files(folder)])
         join_mlfs(self.out / "labels" / "training.mlf", alignment, label_background(folder, alignment, SILENCE))
@@ -193,31 +147,30 @@ class Recipe:
         from recipes.timit.synthesise import write_language
 
         text, words = self.out / "labels" / "train.phones.txt", self.words
-        estimate = ("lm", "estimate", "--order", 2)
-        lost = command(*estimate, "--method", "wb", "--text", text, "-o", self.out / "lm.arpa")
+        lost = estimate(text, self.out / "lm.arpa", order=2, method="wb")
         if self.synthetic:
             write_language(words, self.seed)
-            lost |= command(
-                *estimate, "--text", words / "words.txt", "--dict", words / "words.dict", "-o", words / "lm.arpa"
-            )
+            lost |= estimate(words / "words.txt", words / "lm.arpa", words / "words.dict", order=2)
         return lost
 
     def graph(self) -> int:
         labels, words = self.out / "labels", self.words
-        options = ("--state-list", labels / "states.list", "--alignment", labels / "train.states.mlf")
-        lost = command(
-            "graph", *options, "--dict", labels / "phones.dict", "--no-optional-silence", "--drop-missing",
-            "--lm", self.out / "lm.arpa", "--out", self.out / "graph",
+        phones = grammars.GraphFiles(
+            state_list=labels / "states.list", alignment=labels / "train.states.mlf",
+            dictionary=grammars.GraphDictionary(dict=labels / "phones.dict"), lm=self.out / "lm.arpa",
+            graph=graph.GraphOptions(optional_silence=False, drop_missing=True), out=self.out / "graph",
         )  # fmt: skip
+        lost = call("graph", phones)
         if self.synthetic:
-            lost |= command(
-                "graph", *options, "--dict", words / "words.dict", "--sil-topology", "any-order",
-                "--lm", words / "lm.arpa", "--out", words,
+            options = replace(
+                phones, dictionary=grammars.GraphDictionary(dict=words / "words.dict"), lm=words / "lm.arpa",
+                graph=graph.GraphOptions(silence_topology="any-order"), out=words,
             )  # fmt: skip
+            lost |= call("graph", options)
         return lost
 
     def train(self) -> int:
-        return command("cntk", *self.cntk_arguments(), f"stderr={self.out / 'log' / 'train'}")
+        return cntk([*self.cntk_arguments(), f"stderr={self.out / 'log' / 'train'}"])
 
     def cntk_arguments(self) -> list[str]:
         lists = (f"TrainList={self.out}/lists/training.scp", f"TrainLabels={self.out}/labels/training.mlf")
@@ -232,14 +185,14 @@ class Recipe:
         """Those of phones and, with a synthesised corpus, of words."""
         from recipes.timit.grid import GRID, WORD_GRID
 
-        def evaluation(units: str, lm: Path, graph: Path, grid, fold: str = "") -> Evaluation:
+        def evaluation(units: str, lm: Path, graph: Path, grid, fold: Path | None = None) -> Evaluation:
             models = {units: LanguageModel(f"{units[:-1]} bigram", lm, graph, lm, graph)}
             return Evaluation(
                 self.out, self.out, self.model, WINDOW, models, grid, self.workers, units=units, fold=fold
             )
 
         words = [evaluation("words", self.words / "lm.arpa", self.words, WORD_GRID)] if self.synthetic else []
-        return [evaluation("phones", self.out / "lm.arpa", self.out / "graph", GRID, "timit39"), *words]
+        return [evaluation("phones", self.out / "lm.arpa", self.out / "graph", GRID, PHONE_MAP), *words]
 
     def tune(self) -> int:
         return max(evaluation.tune() for evaluation in self.evaluations)
@@ -251,38 +204,41 @@ class Recipe:
         return max(evaluation.score() for evaluation in self.evaluations)
 
     def pack(self) -> int:
-        evaluation = self.evaluations[-1]
-        return command(
-            "pack", self.out, "--recipe", "timit-words" if self.synthetic else "timit", "--rate", RATE,
-            "--window", WINDOW, "--name", "timit", "--language", "en", "-o", self.bundle,
-        ) | command(
-            "calibrate", self.bundle, self.out / "labels" / f"dev.{evaluation.units}.mlf",
-            "--test", evaluation.references, "--list", self.out / "lists" / "hcopy.list",
-            *(["--fold", evaluation.fold] if evaluation.fold else []), "-o", self.bundle,
+        evaluation, layout = self.evaluations[-1], "timit-words" if self.synthetic else "timit"
+        lost = make_bundle(self.out, self.bundle, layout, rate=RATE, window=WINDOW)
+        return lost | calibrate(
+            self.bundle, words=self.out / "labels" / f"dev.{evaluation.units}.mlf", test=evaluation.references,
+            list=self.out / "lists" / "hcopy.list", fold=evaluation.fold,
         )  # fmt: skip
 
-    def closing(self) -> None:
-        evaluation = self.evaluations[-1]
-        print("pictures:", f"{self.model}.png", *(one for e in self.evaluations for one in e.pictures))
-        if is_done(self.out, "pack"):
-            print("bundle:", self.bundle)
-            self.print_next_steps(evaluation)
-        for evaluation in self.evaluations:
-            evaluation.print_results()
+    def result(self) -> RecipeResult:
+        evaluations = self.evaluations
+        figures = tuple(figure for evaluation in evaluations for figure in evaluation.figures())
+        pictures = (Path(f"{self.model}.png"), *(path for evaluation in evaluations for path in evaluation.pictures))
+        lines = [f"pictures: {' '.join(map(str, pictures))}"]
+        bundle = self.bundle if is_done(self.out, "pack") else None
+        if bundle:
+            lines += [f"bundle: {bundle}", *self.next_steps(evaluations[-1], figures[-1].value)]
+        return RecipeResult(
+            figures=figures, bundle=bundle, pictures=pictures, lines=(*lines, *map(rate_line, figures)),
+            reports=tuple(path for evaluation in evaluations for path in evaluation.reports),
+        )  # fmt: skip
 
-    def print_next_steps(self, evaluation: Evaluation) -> None:
+    def next_steps(self, evaluation: Evaluation, error_rate: float) -> list[str]:
+        """Return what can be done with the bundle, as lines for the shell."""
         from recipes.cli.console import program_name
 
         (name,) = evaluation.language_models
-        error_rate, audio = evaluation.total(name).word_error_rate, self.sets["test"][0].audio
-        print(f"The bundle recognises {evaluation.units}; about {error_rate:.0f} of 100 are wrong.  Try")
-        fold = ("--fold", evaluation.fold) if evaluation.fold else ()
-        for command_line in (
+        audio, fold = self.sets["test"][0].audio, ("--fold", "timit39") if evaluation.fold else ()
+        command_lines = (
             ("transcribe", self.bundle, audio),
             ("score", "-t", evaluation.references, evaluation.hypotheses(name), *fold),
             ("plot", "tuning", evaluation.tuned_file(name), "-o", self.out / "tuning.png"),
-        ):
-            print(" ", shlex.join([program_name(), *map(str, command_line)]))
+        )
+        return [
+            f"The bundle recognises {evaluation.units}; about {error_rate:.0f} of 100 are wrong.  Try",
+            *(f"  {shlex.join([program_name(), *map(str, words)])}" for words in command_lines),
+        ]
 
     @property
     def bundle(self) -> Path:
@@ -303,3 +259,6 @@ class Recipe:
 
     def feature_file(self, utterance) -> Path:
         return self.out / "features" / f"{utterance.name}.fbank"
+
+
+RECIPE = TimitOptions, lambda options: Recipe(options, options.size, options.overrides)

@@ -10,14 +10,16 @@ pictures and the phrase-level F1 as computed by conlleval:
 does the same with your copy of ATIS.
 """
 
-import argparse
 import json
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from readers.errors import ConfigError
+from readers.config.options import option
+from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
-from recipes.stages import Stage, command, run_recipe
+from recipes.stages import Stage
+from recipes.steps import cntk
 
 CONFIG = Path(__file__).parent / "config"
 NETWORKS = {
@@ -28,46 +30,37 @@ NETWORKS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--networks", metavar="NAMES", default="lstm",
-        help="all, or some of " + ", ".join(f"{name} ({text})" for name, text in NETWORKS.items()) + "; default lstm",
-    )  # fmt: skip
-    parser.add_argument(
-        "--rare", type=int, metavar="N", default=5,
-        help="training words that occur fewer than N times are treated as unknown (default 5; 1: no words)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="setting to replace, such as SGD=[maxEpochs=20] (repeatable)",
-    )  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class UnderstandingOptions(RecipeOptions):
+    """Options of recipe understanding."""
 
+    networks: str = option(
+        "lstm", "all, or some of " + ", ".join(f"{name} ({text})" for name, text in NETWORKS.items()), metavar="NAMES"
+    )
+    rare: int = option(
+        5, "training words that occur fewer than N times are treated as unknown (default 5; 1: no words)", least=1
+    )
+    overrides: tuple[str, ...] = overrides("to replace, such as SGD=[maxEpochs=20]")
 
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.rare < 1:
-        raise ConfigError(f"command line: --rare {arguments.rare}; expected at least 1")
-    recipe = Recipe(arguments)
-    return run_recipe(recipe, arguments)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in self.names:
+            fine = name in NETWORKS
+            self.require("networks", fine, f"is {name}; expected all, or some of {','.join(NETWORKS)}")
 
-
-def parse_networks(text: str) -> list[str]:
-    """Return names in the order of NETWORKS.  Raises ConfigError."""
-    names = list(NETWORKS) if text == "all" else text.replace(":", ",").split(",")
-    for name in names:
-        if name not in NETWORKS:
-            raise ConfigError(f"command line: --networks {name}; expected all, or some of {','.join(NETWORKS)}")
-    return [name for name in NETWORKS if name in names]
+    @property
+    def names(self) -> list[str]:
+        """The names that `networks` has."""
+        return list(NETWORKS) if self.networks == "all" else self.networks.replace(":", ",").split(",")
 
 
 class Recipe:
     """The stages, and the places of their files: all below `out`, those of a network in its directory."""
 
-    def __init__(self, arguments: argparse.Namespace):
-        self.corpus: Path | None = arguments.data
-        self.out: Path = arguments.out
-        self.seed, self.overrides = arguments.seed, arguments.overrides
-        self.rare = arguments.rare
-        self.networks = parse_networks(arguments.networks)
+    def __init__(self, options: UnderstandingOptions):
+        self.corpus, self.out = options.data, options.out
+        self.seed, self.overrides, self.rare = options.seed, options.overrides, options.rare
+        self.networks = [name for name in NETWORKS if name in options.names]
         self.data = self.out / "data"
         if self.corpus is not None:
             self.parts  # noqa: B018  (reports errors in the corpus before anything is written)
@@ -108,7 +101,7 @@ class Recipe:
 
         known = sizes(self.data)
         dims = (f"InputDim={3 * known['input']}", f"NumWords={known['input']}", f"LabelDim={known['output']}")
-        return command("cntk", *self.cntk_arguments(*dims, f"modelPath={self.model(name)}", *settings))
+        return cntk(self.cntk_arguments(*dims, f"modelPath={self.model(name)}", *settings))
 
     def cntk_arguments(self, *settings: str) -> list[str]:
         return [
@@ -187,14 +180,26 @@ class Recipe:
             if not only_unseen or any(word not in known for word, _ in query)
         )
 
-    def closing(self) -> None:
+    def result(self) -> RecipeResult:
+        figures, pictures, lines = [], [], []
         for name in self.networks:
             chosen, score = self.chosen(name), self.score_of("test", self.tags(name))
             unseen = self.score_of("test", self.tags(name), only_unseen=True)
-            print("pictures:", *(self.picture(name, what) for what in ("epochs", "confusions")))
-            print("scores of every slot:", self.out / name / "test.score.txt")
-            print(f"F1 {unseen.f1:.1f}% ({unseen.num_sentences} test queries with unseen words, {name})")
-            print(
+            drawn = [self.picture(name, what) for what in ("epochs", "confusions")]
+            pictures += drawn
+            counts = {"queries": score.num_sentences, "phrases": score.total.in_reference, "right": score.total.right}
+            figures += [
+                Figure("F1", unseen.f1, f"{name}, unseen words", {"queries": unseen.num_sentences}),
+                Figure("F1", score.f1, name, counts),
+            ]
+            lines += [
+                f"pictures: {' '.join(map(str, drawn))}",
+                f"scores of every slot: {self.out / name / 'test.score.txt'}",
+                f"F1 {unseen.f1:.1f}% ({unseen.num_sentences} test queries with unseen words, {name})",
                 f"F1 {score.f1:.1f}% (test, {score.num_sentences} queries, {score.total.in_reference} phrases, "
-                f"{name} after {chosen['best']} of {len(chosen['f1'])} epochs)"
-            )
+                f"{name} after {chosen['best']} of {len(chosen['f1'])} epochs)",
+            ]
+        return RecipeResult(figures=tuple(figures), pictures=tuple(pictures), lines=tuple(lines))
+
+
+RECIPE = UnderstandingOptions, Recipe

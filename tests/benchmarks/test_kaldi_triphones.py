@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
-from recipes.cli.main import main
 
 kaldifst = pytest.importorskip("kaldifst")
 
@@ -58,13 +57,12 @@ def test_labels_loop_where_they_were_read_and_are_paid_for_on_leaving():
 @pytest.mark.slow
 def test_both_searches_find_the_same_paths_at_the_same_cost(tmp_path):
     kaldi_decoder = pytest.importorskip("kaldi_decoder")
+    from benchmarks.experiment import main as experiment
     from benchmarks.stress_task import Task
     from decoder.graph import PhoneModels
     from readers.htk.dictionary import read_dictionary
 
-    assert (
-        main(["recipe", "stress", "--size", "tiny", "--utterances", "2", "--out", str(tmp_path), "--to", "speech"]) == 0
-    )
+    assert experiment("stress", ["--size", "tiny", "--utterances", "2", "--out", str(tmp_path), "--to", "speech"]) == 0
     task = Task(tmp_path)
     wide = {"beam": 25.0, "word_end_beam_frac": 10.0, "max_tokens": 10**6}
     decoder = task.decoder().with_options(acweight=0.1, sil_cost=0.25, word_penalty=0.5, lm_scale=1.5, **wide)

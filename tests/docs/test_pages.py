@@ -11,6 +11,7 @@ from tests.structure.test_imports import ROOMS, ROOT
 README = ROOT / "README.md"
 PAGES = [README, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "tests/README.md"))]
 PAGES += sorted((ROOT / "docs").rglob("*.md")) + sorted((ROOT / "recipes").rglob("*.md"))
+PAGES += sorted((ROOT / "benchmarks").rglob("*.md"))
 NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")

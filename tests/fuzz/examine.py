@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 from readers.errors import ArgonautError, AudioWarning
-from recipes.cli.info import describe
+from recipes.file_kinds import describe_file
 from tests.fuzz.format import Format
 
 ACCEPTED, REFUSED, FINDING = "accepted", "refused", "finding"
@@ -28,7 +28,7 @@ def examine(form: Format, path: Path, number: int = 0) -> tuple[str, str, str]:
         warnings.showwarning = note
         outcome, kind, trace = _outcome(form.use, path)
         if outcome != FINDING and number % DESCRIBED_EVERY == 0:
-            described, kind, trace = _outcome(lambda path: describe(str(path), verbose=1), path)
+            described, kind, trace = _outcome(lambda path: describe_file(str(path), verbose=1), path)
             if described == FINDING:
                 outcome = FINDING
     if outcome != FINDING and warned:

@@ -16,17 +16,13 @@ LEFT_OUT = (
     "acoustic/export/network_plot.py",
     "acoustic/training/reporting/",
     "recipes/cli/console.py",
-    "recipes/cli/file_kinds/figures.py",
+    "recipes/file_kinds/figures.py",
     "recipes/language_model/",
-    "recipes/natural_gradient/",
     "recipes/pictures/",
-    "recipes/reference/",
     "recipes/reversal/",
     "recipes/simple2d/",
-    "recipes/stress/",
     "recipes/timit/synthesis/",
     "recipes/understanding/",
-    "recipes/variants/",
 )
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 

@@ -9,7 +9,7 @@ import random
 import numpy as np
 import pytest
 
-from readers.audio.audio_file import read_audio, write_sphere, write_wav
+from readers.audio.audio_file import read_audio, write_wav
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import ArgonautError
 from readers.htk.dictionary import read_dictionary
@@ -19,10 +19,11 @@ from readers.htk.parameter_file import parse_kind, read_htk, write_htk
 from readers.htk.scp import read_list, read_pairs, read_scp
 from readers.htk.slf import read_slf
 from readers.language.arpa import read_arpa
-from readers.language.att import read_acceptor, read_symbols
+from readers.language.att import read_acceptor
 from readers.results.trn import read_trn
 from readers.tables.hmm_tables import read_cntkmap, read_lookahead, read_state_map, read_transitions
-from readers.tables.timit import read_phone_map, read_segments, read_sentence
+from readers.tables.timit import read_phone_map, read_segments
+from tests.readers.audio.sphere_files import write_sphere
 
 ROUNDS = 60
 # Characters that mean something to one format or another.
@@ -50,7 +51,6 @@ TEXTS = {
         "\\data\\\nngram 1=2\nngram 2=1\n\\1-grams:\n-1 <s> -0.5\n-2 a\n\\2-grams:\n-0.5 <s> a\n\\end\\\n",
     ),
     "acceptor": (read_acceptor, "0 1 [a_s2] 0.5\n1 2 A\n2 1 b 1e-3\n2 0.25\n"),
-    "symbols": (read_symbols, "<eps> 0\na 1\nb 2\n"),
     "state map": (read_state_map, "a a_s2 a_s3\nsil sil[2]\n"),
     "transitions": (read_transitions, "[a_s2] -0.6931 -0.6931\n[b] -inf 0\n"),
     "cntkmap": (read_cntkmap, "[a_s2] 0\n[b] 1\n"),
@@ -61,7 +61,6 @@ TEXTS = {
         'VERSION=1.0\nbase=10\nN=2 L=1\nI=0 t=0.0\nI=1 t=1.5 W="x"\nJ=0 S=0 E=1 a=-5 l=-1 v=0 d=:a,0.1,-3:b,0.2:\n',
     ),
     "segments": (read_segments, "0 100 h#\n100 250 sh\n"),
-    "sentence": (read_sentence, "0 250 Some words.\n"),
     "phone map": (read_phone_map, "aa aa aa\nax-h ax ah\nq\n"),
     "trn": (read_trn, "<s> A B </s> (u1)\nC (u2)\n"),
 }

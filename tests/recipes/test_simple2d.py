@@ -84,4 +84,4 @@ def test_recipe_parts_the_classes_and_resumes(tmp_path, monkeypatch, capsys):
 
 def test_recipe_takes_no_corpus(tmp_path, capsys):
     assert main(["recipe", "simple2d", "--data", "somewhere", "--out", str(tmp_path / "exp")]) == 2
-    assert "--data somewhere; expected none" in capsys.readouterr().err
+    assert "--data is somewhere; expected none" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """The settings on which a stage depends: those that its commands read, and the content of its files."""
 
-import argparse
 import json
 from pathlib import Path
 
@@ -136,14 +135,11 @@ def test_a_training_does_not_go_on_if_anything_else_depends_on_its_epochs(settin
 
 
 def test_set_replaces_settings_of_the_training_of_timit(tmp_path):
-    def settings(*words):
-        parser = argparse.ArgumentParser()
-        timit.add_arguments(parser)
-        place = argparse.Namespace(out=tmp_path, data=None, seed=0, workers=1)
-        stages = timit.Recipe(parser.parse_args([*words, "--size", "demo"], place)).stages()
+    def settings(*overrides):
+        stages = timit.Recipe(timit.RecipeOptions(out=tmp_path), "demo", overrides).stages()
         return {stage.name: stage.settings for stage in stages}
 
-    before, after = settings(), settings("--set", "TIMIT_TrainSimple=[SGD=[maxEpochs=3]]")
+    before, after = settings(), settings("TIMIT_TrainSimple=[SGD=[maxEpochs=3]]")
     assert [name for name in before if before[name] != after[name]] == ["train"]
     assert after["train"]["TIMIT_TrainSimple.SGD.maxEpochs"] == "3"
 

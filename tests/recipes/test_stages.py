@@ -14,7 +14,8 @@ from recipes.cli.command import Command
 from recipes.cli.console import SIGNAL_BASE, run_guarded
 from recipes.cli.main import main
 from recipes.cli.score import Shown
-from recipes.stages import Stage, command, run_stages
+from recipes.job import RecipeResult
+from recipes.stages import Stage, call, run_stages
 
 
 def recording_stages(names, log, statuses=None, settings=None):
@@ -160,15 +161,29 @@ def test_run_stages_losses_make_exit_status_1_and_are_recorded(tmp_path):
 def test_command_shows_its_line_and_gives_the_exit_status(tmp_path, capsys):
     for name, word in (("ref", "GO"), ("hyp", "NO")):
         (tmp_path / f"{name} 1.mlf").write_text(f'#!MLF!#\n"*/u.lab"\n{word}\n.\n')
-    assert command("score", tmp_path / "ref 1.mlf", tmp_path / "hyp 1.mlf") == 0
+    options = Shown(reference=tmp_path / "ref 1.mlf", hypothesis=tmp_path / "hyp 1.mlf", level=0, per=False)
+    assert call("score", options, workers=2) == 0
     output = capsys.readouterr().out
-    assert output.startswith(f"$ argonaut score '{tmp_path}/ref 1.mlf'")
+    assert output.startswith(f"$ argonaut score '{tmp_path}/ref 1.mlf' '{tmp_path}/hyp 1.mlf' --workers 2\n")
     assert "WER 100.0% (1 utterance, 1 word)" in output
 
 
-def test_command_that_can_do_nothing_stops_the_recipe(tmp_path):
+def test_a_command_that_can_do_nothing_stops_the_recipe(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="missing"):
+        call("score", Shown(reference=tmp_path / "missing", hypothesis=tmp_path / "missing"))
+    monkeypatch.setattr("recipes.cli.score.COMMAND", Command("score", Shown, lambda options, console: 2))
     with pytest.raises(ConfigError, match="argonaut score: exit status 2"):
-        command("score", tmp_path / "missing", tmp_path / "missing")
+        call("score", Shown(reference="ref", hypothesis="hyp"))
+
+
+def test_a_command_that_is_interrupted_says_what_it_has_done(monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt("3 of 4 files are done")
+
+    monkeypatch.setattr("recipes.cli.score.COMMAND", Command("score", Shown, interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        call("score", Shown(reference="ref", hypothesis="hyp"))
+    assert capsys.readouterr().err == "interrupted: 3 of 4 files are done\n"
 
 
 def test_an_interrupted_command_interrupts_the_recipe_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):
@@ -176,7 +191,7 @@ def test_an_interrupted_command_interrupts_the_recipe_and_says_how_to_go_on(tmp_
         raise KeyboardInterrupt
 
     monkeypatch.setattr("recipes.cli.score.COMMAND", Command("score", Shown, interrupt))
-    stages = [Stage("a", "", lambda: command("score", "ref", "hyp"))]
+    stages = [Stage("a", "", lambda: call("score", Shown(reference="ref", hypothesis="hyp")))]
     assert run_guarded(run_stages, stages, tmp_path) == SIGNAL_BASE + signal.SIGINT
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "interrupted: stage a is not done; to continue, run the same command again"
@@ -354,10 +369,12 @@ def test_results_of_inputs_that_an_earlier_run_changed_are_removed(tmp_path, cap
 def test_workers_limit_the_cores_of_all_stages(tmp_path, monkeypatch, threads_of_blas):
     seen = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
-    monkeypatch.setattr(
-        "recipes.an4.run.run",
-        lambda arguments: seen.append((available_cores(), os.environ["OMP_NUM_THREADS"], threads_of_blas())) or 0,
-    )
-    assert main(["recipe", "an4", "--out", str(tmp_path), "--workers", "2"]) == 0
+
+    def look():
+        seen.append((available_cores(), os.environ["OMP_NUM_THREADS"], threads_of_blas()))
+
+    monkeypatch.setattr("recipes.simple2d.run.Recipe.stages", lambda recipe: [Stage("look", "", look)])
+    monkeypatch.setattr("recipes.simple2d.run.Recipe.result", lambda recipe: RecipeResult())
+    assert main(["recipe", "simple2d", "--out", str(tmp_path), "--workers", "2"]) == 0
     assert seen == [(2, "2", 2)]
     assert available_cores() == 8

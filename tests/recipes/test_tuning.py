@@ -8,7 +8,7 @@ from decoder.scoring.error_counts import Score
 from decoder.search.decoder import DecodingResult
 from readers.errors import FormatError
 from recipes import tuning
-from recipes.decoding import read_choice, search_flags, store_choice
+from recipes.decoding import read_choice, search_options, store_choice
 from recipes.tuning import Development, Grid, Outcome
 from tests.decoder.graphs import make_acceptor
 
@@ -98,9 +98,19 @@ def test_decode_and_score_folds_and_counts_an_empty_result(monkeypatch):
     assert (outcome.unfinished, outcome.widened, outcome.texts) == (1, 2, [["ao"], []])
 
 
-def test_the_choice_of_a_record_becomes_flags(tmp_path):
+def test_the_choice_of_a_record_becomes_options_of_the_search(tmp_path):
     (tmp_path / "tune.json").write_text('{"chosen": {"acweight": 0.2, "sil_cost": 0.0}, "trials": []}')
-    assert search_flags(read_choice(tmp_path / "tune.json")) == ["-acweight", 0.2, "-sil-cost", 0.0]
+    assert search_options(tmp_path / "tune.json").to_flags() == ["-acweight", "0.2", "-sil-cost", "0.0"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [('{"bean": 1}', "bean is no option of the search"), ('{"beam": -1}', "beam is -1; expected at least 0")],
+)
+def test_a_choice_that_is_none_is_refused(tmp_path, chosen, message):
+    (tmp_path / "tune.json").write_text(f'{{"chosen": {chosen}, "trials": []}}')
+    with pytest.raises(FormatError, match=rf"tune\.json: `chosen`: {message}"):
+        search_options(tmp_path / "tune.json")
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_every_imported_name_exists():
     modules, missing = modules_of(ROOT, ROOMS), []
     for name in modules:
         importlib.import_module(name)
-    users = [path for room in ("benchmarks", "tests") for path in (ROOT / room).rglob("*.py")]
+    users = [path for room in ("benchmarks", "docs", "tests") for path in (ROOT / room).rglob("*.py")]
     for path in [*modules.values(), *users]:
         for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in ROOMS:

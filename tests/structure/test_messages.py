@@ -11,6 +11,7 @@ OPTION, COMMAND = re.compile(r"(?<![\w-])--[a-z]"), re.compile(r"`[^`]*`")
 # Files whose texts are for the command line only, or name the options of other programs.
 EXCEPTIONS = {
     "acoustic/actions/plot.py",  # actions of a configuration, which only a command reads
+    "decoder/recognizer/jobs/alignment/aligning.py",  # the report of `argonaut align`
     "readers/common/extensions.py",
     "readers/common/jobs/dask_cluster.py",  # of `dask scheduler`
     "readers/corpora/pipes.py",  # of sph2pipe, ffmpeg and sox

@@ -5,10 +5,4 @@ Open `simple.py` first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "simple": ["SimpleNetworkOptions", "build_simple_network"],
-        "parts": ["BuilderOptions"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

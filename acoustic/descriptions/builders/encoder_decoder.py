@@ -12,6 +12,7 @@ decoderNodes pair with it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
@@ -94,12 +95,8 @@ def _is_ndl(block: Config) -> bool:
 
 def _encoder(block: Config) -> tuple[Callable[..., Network], Callable[[], Network]]:
     """Return the function that builds the encoder, and one that builds it for checking a decoder."""
-    if _is_ndl(block):
-        options: Any = ndl_options(block)
-        build: Callable[..., Network] = lambda *common: build_ndl_network(options, *common)  # noqa: E731
-    else:
-        options = simple_network_options(block)
-        build = lambda *common: build_simple_network(options, *common)  # noqa: E731
+    options: Any = ndl_options(block) if _is_ndl(block) else simple_network_options(block)
+    build = partial(build_ndl_network if _is_ndl(block) else build_simple_network, options)
     return build, lambda: _as_encoder(build("float", "cpu", 0))
 
 

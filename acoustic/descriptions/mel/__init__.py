@@ -5,13 +5,4 @@ Open `commands.py` first, where each command is a function; `parse.py` reads a s
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "parse": ["parse_script"],
-        "script": ["Editor"],
-        "names": ["EditedModel"],
-        "statements": ["Command", "Description", "MelScript", "Snippet"],
-        "command_table": ["CommandSpec"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

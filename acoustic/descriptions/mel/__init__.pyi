@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic.descriptions.mel.command_table import CommandSpec as CommandSpec
 from acoustic.descriptions.mel.names import EditedModel as EditedModel
 from acoustic.descriptions.mel.parse import parse_script as parse_script

@@ -5,11 +5,4 @@ Open elementwise.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "elementwise": ["ArrayKernels"],
-        "sequence": ["SequenceMarks"],
-        "word": ["ClassLabels", "NoiseLabels"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic.kernels.arrays.elementwise import ArrayKernels as ArrayKernels
 from acoustic.kernels.arrays.sequence import SequenceMarks as SequenceMarks
 from acoustic.kernels.arrays.word import ClassLabels as ClassLabels

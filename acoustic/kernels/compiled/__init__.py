@@ -5,9 +5,4 @@ A module such as elementwise.py checks and prepares the operands; its loops are 
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "elementwise": ["CompiledKernels"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

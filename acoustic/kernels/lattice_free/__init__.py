@@ -6,9 +6,4 @@ numerators in logarithms; forward_mode.py is the plain computation of both, with
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "objective": ["LatticeFree", "Objective"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

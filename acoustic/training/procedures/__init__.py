@@ -5,12 +5,4 @@ Each file holds one procedure; open precompute.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "combination": ["CombinationResult", "combine"],
-        "mixing_up": ["mix_up"],
-        "layerwise": ["grow"],
-        "adaptation": ["ReferenceModel"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from acoustic.training.procedures.adaptation import ReferenceModel as ReferenceModel
 from acoustic.training.procedures.combination import CombinationResult as CombinationResult
 from acoustic.training.procedures.combination import combine as combine

@@ -5,10 +5,4 @@ Open log.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "display": ["Callbacks"],
-        "log": ["read_history"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,8 +1,7 @@
 """Progress of a running epoch: lines of the log, and figures for a progress display."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from acoustic.network.network import Network
 from acoustic.training.evaluation import EvaluationTotals
@@ -11,26 +10,6 @@ from acoustic.training.reporting.log import minibatch_line
 from readers.common.report import Log, Progress
 
 PROGRESS_INTERVAL = 0.1  # seconds
-
-
-def silent(*_arguments, **_figures) -> None:
-    """Log or progress display that shows nothing."""
-
-
-@dataclass(frozen=True)
-class Callbacks:
-    """Functions that are called while a training runs.
-
-    Parameters
-    ----------
-    progress : callable
-        Called as `progress(frames done, frames in the epoch, **figures)` for a progress display.
-    on_epoch : callable
-        Receives each epoch's row of the history before the control of the learning rate decides.
-    """
-
-    progress: Progress = silent
-    on_epoch: Callable[[dict], None] = silent
 
 
 class Display:

@@ -7,27 +7,10 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from acoustic.training.evaluation import EvaluationTotals
+from acoustic.training.evaluation import EvaluationTotals, figures_text
 from readers.common.files import atomic_write
 from readers.common.text import parse_json, read_lines
 from readers.errors import FormatError
-
-
-def figure_text(name: str, total: float, count: int) -> str:
-    """Return `name = average * count` with eight decimals, or in exponential form, as the tool prints a criterion.
-
-    `total` is the sum over `count` frames. A name that ends in "s" counts errors, which are shown in percent.
-    """
-    average = total / count if count else 0.0
-    if name.endswith("s"):
-        return f"{name} = {100 * average:.3f}% * {count}"
-    exponential = "e" in f"{average:.8g}"
-    return f"{name} = {average:.8e} * {count}" if exponential else f"{name} = {average:.8f} * {count}"
-
-
-def figures_text(totals: EvaluationTotals) -> str:
-    """Return the figures of all nodes, separated by semicolons."""
-    return "; ".join(figure_text(name, total, totals.num_frames) for name, total in totals.figures.items())
 
 
 def starting_line(epoch: int, learning_rate: float, momentum: float, time_constant: float) -> str:

@@ -5,9 +5,4 @@ Open checkpoint.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "checkpoint": ["Checkpoint", "TrainingFiles"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -2,13 +2,4 @@
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "audio_scores": ["AudioScores"],
-        "long_alignment": ["align_long"],
-        "options": ["LongOptions"],
-        "results": ["DamagedStretch", "LongAlignment", "SpokenPhone", "SpokenWord"],
-        "sources": ["ArrayScores", "ScoreSource", "divide"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.alignment.long_recordings.audio_scores import AudioScores as AudioScores
 from decoder.alignment.long_recordings.long_alignment import align_long as align_long
 from decoder.alignment.long_recordings.options import LongOptions as LongOptions

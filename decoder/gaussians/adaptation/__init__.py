@@ -6,10 +6,4 @@ data and speakers.py transforms features of new speakers.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "job": ["FmllrApplyResult", "FmllrTrainResult", "apply_fmllr", "train_fmllr"],
-        "options": ["AdaptationOptions", "FmllrApplyOptions", "FmllrTrainOptions", "SpeakerOptions"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.gaussians.adaptation.job import FmllrApplyResult as FmllrApplyResult
 from decoder.gaussians.adaptation.job import FmllrTrainResult as FmllrTrainResult
 from decoder.gaussians.adaptation.job import apply_fmllr as apply_fmllr

@@ -14,8 +14,9 @@ from decoder.gaussians.adaptation.fmllr import FmllrSums
 from decoder.gaussians.adaptation.kernels import add_fmllr, add_gaussians, add_mllt, posteriors, product
 from decoder.gaussians.adaptation.lda import LdaSums
 from decoder.gaussians.models import GaussianModels, mixture_arrays
-from decoder.gaussians.shards import LEAST_SHARE, SHARD_FRAMES, SHARD_UTTERANCES, read_features, reason_of
+from decoder.gaussians.shards import LEAST_SHARE, SHARD_FRAMES, SHARD_UTTERANCES, read_features
 from decoder.gaussians.statistics import Accumulator
+from readers.common.faults import loss_reason
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import SideFiles
 from readers.errors import ArgonautError, FormatError, ShapeError
@@ -154,7 +155,7 @@ def lda_sums(shard: AlignedShard, projection: Projection, num_states: int) -> Ld
         try:
             sums.add_frames(projection.read(utterance), np.repeat(utterance.states, utterance.lengths))
         except (ArgonautError, OSError) as fault:
-            sums.failures.append((utterance.name, reason_of(fault)))
+            sums.failures.append((utterance.name, loss_reason(fault)))
     return sums
 
 
@@ -241,7 +242,7 @@ def fmllr_sums(
         try:
             found = _visits(utterance, projection, transforms.get(utterance.speaker), models)
         except (ArgonautError, OSError) as fault:
-            result.failures.append((utterance.name, reason_of(fault)))
+            result.failures.append((utterance.name, loss_reason(fault)))
             continue
         frames, _, visits, log_likelihood = found
         counted = np.repeat(~np.isin(utterance.states, silent), utterance.lengths)

@@ -11,7 +11,7 @@ from decoder.gaussians.adaptation.fmllr import FmllrSums, estimate_fmllr
 from decoder.gaussians.adaptation.options import SpeakerOptions
 from decoder.gaussians.adaptation.shards import AlignedShard, AlignedUtterance, Projection, fmllr_sums, transformed
 from decoder.gaussians.models import GaussianModels
-from decoder.gaussians.shards import reason_of
+from readers.common.faults import loss_reason
 from readers.common.jobs.runner import Runner
 from readers.common.report import Progress
 from readers.errors import ArgonautError
@@ -161,7 +161,7 @@ def write_features(
             frames = transformed(projection.read(utterance), transforms.get(utterance.speaker))
             write_htk(targets[utterance.name], frames.T.astype(np.float32), "USER", projection.period)
         except (ArgonautError, OSError) as fault:
-            reasons.append(reason_of(fault))
+            reasons.append(loss_reason(fault))
         else:
             reasons.append("")
     return reasons

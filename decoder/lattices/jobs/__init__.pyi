@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.lattices.jobs.conversion import AcceptorResult as AcceptorResult
 from decoder.lattices.jobs.conversion import KaldiResult as KaldiResult
 from decoder.lattices.jobs.conversion import write_kaldi as write_kaldi

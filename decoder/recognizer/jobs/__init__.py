@@ -6,13 +6,4 @@ transcripts.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "calibration_job": ["CalibrateResult", "calibrate"],
-        "live": ["LiveResult", "transcribe_live"],
-        "options": ["CalibrateOptions", "TranscribeOptions"],
-        "recordings": ["RecordingFile", "find_recordings"],
-        "transcription": ["TranscribeResult", "TranscribedFile", "transcribe"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

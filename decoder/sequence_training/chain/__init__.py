@@ -7,23 +7,4 @@ numerators into chunks.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "options": [
-            "ChainDictionary",
-            "ChainOptions",
-            "ChainStates",
-            "ChainTiming",
-            "PhoneLmOptions",
-            "SilenceOptions",
-        ],
-        "job": ["ChainResult", "make_chain"],
-        "alignment": ["PhoneSegments", "aligned_numerator", "chain_labels", "phone_segments"],
-        "denominator": ["build_denominator"],
-        "outputs": ["ChainOutputs", "monophone_outputs", "read_tied_outputs"],
-        "system": ["ChainSystem", "chain_models"],
-        "transcripts": ["Lexicon", "transcript_numerator"],
-        "phone_lm": ["PhoneLm", "estimate_phone_lm"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

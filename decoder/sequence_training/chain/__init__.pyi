@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from decoder.sequence_training.chain.alignment import PhoneSegments as PhoneSegments
 from decoder.sequence_training.chain.alignment import aligned_numerator as aligned_numerator
 from decoder.sequence_training.chain.alignment import chain_labels as chain_labels

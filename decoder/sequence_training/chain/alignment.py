@@ -171,8 +171,3 @@ def chain_labels(
         if end > begin + 1:
             add(begin + 1, end, further)
     return labels
-
-
-def numbers_of(segments: PhoneSegments, outputs: ChainOutputs) -> list[int]:
-    """Return the numbers of the phones.  Raises GraphError for a phone without outputs."""
-    return [outputs.number(phone) for phone in segments.phones]

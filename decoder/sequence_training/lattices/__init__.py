@@ -5,10 +5,4 @@ Open job.py, and maker.py first, which makes the lattice of an utterance; worker
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "job": ["DenominatorResult", "make_lattices"],
-        "options": ["DenominatorOptions", "TranscriptDictionary"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

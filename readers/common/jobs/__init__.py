@@ -7,11 +7,4 @@ ends worker processes.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "places": ["Place"],
-        "runner": ["Runner", "cluster_runner", "process_runner", "thread_runner"],
-        "worker": ["Answer", "kept"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.common.jobs.places import Place as Place
 from readers.common.jobs.runner import Runner as Runner
 from readers.common.jobs.runner import cluster_runner as cluster_runner

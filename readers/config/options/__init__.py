@@ -12,8 +12,8 @@ For example::
     TreeOptions.from_block(config.block("trees"))       # minFrames=50 in a configuration
     TreeOptions().to_flags()                            # the flags of the command line that differ from the defaults
 
-`recipes/cli/flags.py` makes `--min-frames N` of the declaration, and `recipes/reference` a row of a table.  Each way in
-has the same checks, and names the option as its user wrote it.
+`recipes/cli/flags.py` makes `--min-frames N` of the declaration, and `docs/reference_pages` a row of a table.  Each way
+in has the same checks, and names the option as its user wrote it.
 """
 
 from readers.config.options.declaration import Option, OptionFault, Range, given, option

@@ -77,7 +77,7 @@ class Option:
     metavar : str
         What stands for the value in the help of the command line.
     heading : str
-        Title of the group of options that begins with this one, "" if the group goes on.
+        Title of the group of options that begins with this one, "" if the group goes on; further lines describe it.
     parse : callable or None
         Converts text to the value.
     separator : str
@@ -200,7 +200,7 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
     metavar : str
         What stands for the value in the help, such as FILE.
     heading : str
-        Title of the group of options that this one begins.
+        Title of the group of options that this one begins, in further lines a description.
     parse : callable, optional
         Converts the text of the command line or of a configuration to the value; raises ConfigError.
     separator : str

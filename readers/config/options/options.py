@@ -6,7 +6,7 @@ import textwrap
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import Field, field, fields
+from dataclasses import MISSING, Field, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -35,7 +35,7 @@ def group(options: "type[Options]", help: str = "", **others: Any) -> Any:
     return field(default_factory=options, metadata=option(help=help, **others).metadata)
 
 
-def like(options: "type[Options]", name: str) -> Any:
+def like(options: "type[Options]", name: str, default: Any = MISSING, **changes: Any) -> Any:
     """Declare a field of Options that is an option of another class, too.
 
     Parameters
@@ -43,10 +43,15 @@ def like(options: "type[Options]", name: str) -> Any:
     options : type of Options
         The other class.
     name : str
-        Its field, and this one.
+        Its field.
+    default : optional
+        Instead of its default.
+    **changes : object
+        What differs otherwise, by the attributes of Option, such as `help`.
     """
     declared = {each.name: each for each in fields(options)}[name]
-    return field(default=declared.default, metadata=declared.metadata)
+    default = declared.default if default is MISSING else default
+    return field(default=default, metadata={DECLARED: replace(declared.metadata[DECLARED], **changes)})
 
 
 class Options:
@@ -87,11 +92,13 @@ class Options:
                 object.__setattr__(self, declared.name, value)
             elif declared.several == LIST and value is not None:
                 values = (value,) if isinstance(value, str | Path) else value
-                value = tuple(map(Path, values)) if declared.type is Path else tuple(values)
+                value = tuple(_as_declared(declared, single) for single in values)
                 object.__setattr__(self, declared.name, value)
             elif declared.type is Path and isinstance(value, str):
                 value = None if not value and declared.default is None else Path(value)  # such as --report "$REPORT"
                 object.__setattr__(self, declared.name, value)
+            elif isinstance(value, Path):
+                object.__setattr__(self, declared.name, _as_declared(declared, value))
             if text := declared.fault_of(value):
                 raise OptionFault(declared, text)
 
@@ -102,8 +109,8 @@ class Options:
 
     @classmethod
     def declaration(cls, name: str) -> Option:
-        """Return the declaration of the field `name`, of the options or of one of their groups."""
-        return next(declared for declared in cls.with_groups() if declared.name == name)
+        """Return the declaration of the field `name`, of the options or of their groups, rather than of a group."""
+        return min((declared for declared in cls.with_groups() if declared.name == name), key=is_group)
 
     @classmethod
     def with_groups(cls) -> Iterator[Option]:
@@ -155,6 +162,22 @@ class Options:
                 words += _words_of(declared, value)
         return words
 
+    def to_settings(self, complete: bool = False) -> list[str]:
+        """Return `name=value` of a configuration for the options that differ from their defaults, or for all.
+
+        Raises ConfigError for a text that no configuration can have.
+        """
+        settings: list[str] = []
+        for declared in self.declared():
+            value = getattr(self, declared.name)
+            if not declared.in_blocks or value in (None, ()):
+                continue
+            if isinstance(value, Options):
+                settings.append(f"{declared.key}=[{'; '.join(value.to_settings(complete))}]")
+            elif complete or declared.required or value != declared.default:
+                settings.append(f"{declared.key}={_setting_of(value)}")
+        return settings
+
     def changed(self) -> Iterator[tuple[Option, Any]]:
         """Yield (declaration, value) of the options that differ from their defaults, those of groups too."""
         for declared in self.declared():
@@ -168,6 +191,12 @@ class Options:
         """Raise OptionFault for the field `name` unless `fine`; text: what is wrong and what was expected."""
         if not fine:
             raise OptionFault(self.declaration(name), text, self.with_groups())
+
+
+def _as_declared(declared: Option, value: Any) -> Any:
+    """Return a value with the type of the option, if one is a path and the other a text."""
+    is_path_as_text = declared.type is str and isinstance(value, Path)
+    return str(value) if is_path_as_text else Path(value) if declared.type is Path else value
 
 
 def is_group(declared: Option) -> bool:
@@ -244,6 +273,17 @@ def _words_of(declared: Option, value: Any) -> list[str]:
         return values
     flag = declared.flag
     return [word for text in values for word in ([f"{flag}={text}"] if text.startswith("-") else [flag, text])]
+
+
+def _setting_of(value: Any) -> str:
+    """Return a value as a configuration has it."""
+    if isinstance(value, tuple):
+        return f"{{{':'.join(map(_setting_of, value))}}}"
+    if isinstance(value, str | Path):
+        if set(str(value)) & set('"\n'):
+            raise ConfigError(f"{str(value)!r}: has a quotation mark or a line break; expected a text without")
+        return f'"{value}"'
+    return str(value).lower()
 
 
 def _with_parameters(text: str, documented: Mapping[str, tuple[Option, Any]]) -> str:

@@ -2,7 +2,3 @@
 
 Open label_index.py first.
 """
-
-from readers.common.lazy import face
-
-__all__, __getattr__ = face(__name__, {})

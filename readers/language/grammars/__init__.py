@@ -5,12 +5,4 @@ Open network.py first.  expression.py turns rules into a network, jsgf.py, hpars
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "hparse": ["parse_hparse"],
-        "jsgf": ["parse_jsgf"],
-        "network": ["WordArc", "WordNetwork"],
-        "phrase_list": ["parse_phrase_list", "phrase_network"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.language.grammars.hparse import parse_hparse as parse_hparse
 from readers.language.grammars.jsgf import parse_jsgf as parse_jsgf
 from readers.language.grammars.network import WordArc as WordArc

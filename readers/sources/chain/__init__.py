@@ -5,11 +5,4 @@ Open supervision_source.py first: a reader's block `chain` makes it.  compositio
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "denominator_file": ["DenominatorFile", "check_denominator", "read_denominator", "write_denominator"],
-        "numerators": ["AlignedNumerator", "TranscriptNumerator", "write_numerators"],
-        "supervision_source": ["ChainSource"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

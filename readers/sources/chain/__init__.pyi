@@ -1,4 +1,3 @@
-# From the table in __init__.py, by `python -m tests.structure.test_faces`
 from readers.sources.chain.denominator_file import DenominatorFile as DenominatorFile
 from readers.sources.chain.denominator_file import check_denominator as check_denominator
 from readers.sources.chain.denominator_file import read_denominator as read_denominator

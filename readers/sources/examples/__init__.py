@@ -5,11 +5,4 @@ Open example_archive.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "example_archive": ["ExampleArchive"],
-        "example_reader": ["ExampleReader"],
-        "example_writer": ["write_examples"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -16,9 +16,7 @@ from readers.errors import FormatError
 
 KNOTS = (0, 24, 232, 255)  # codes of the smallest value, the two quantiles, the largest value
 EDGE = 50  # one in this many values lies beyond each quantile
-ROUNDING = 2.0**-22  # relative to the largest magnitude of the dimension: base, step and sum are rounded to float32
 ROWS = 1024  # encoded at a time
-STEP_ROUNDING = 2.0**-15  # relative to a step, which is rounded to float32 and multiplied by up to 208
 
 
 def knots_of(values: np.ndarray) -> np.ndarray:
@@ -42,12 +40,6 @@ def steps(knots: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Return (3, dim) float64: the distance between adjacent codes in each interval."""
     distances: npt.NDArray[np.float64] = np.diff(knots.astype(np.float64), axis=0) / np.diff(KNOTS)[:, None]
     return distances
-
-
-def error_bound(knots: np.ndarray) -> np.ndarray:
-    """Return (3, dim) float64: the maximum error of a decoded value in each interval."""
-    largest: npt.NDArray[np.float64] = np.abs(knots.astype(np.float64)).max(axis=0)
-    return steps(knots) * (0.5 + STEP_ROUNDING) + largest * ROUNDING
 
 
 def encode(values: np.ndarray, knots: np.ndarray) -> np.ndarray:

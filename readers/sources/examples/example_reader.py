@@ -22,7 +22,7 @@ from readers.config.feature_record import FeatureRecord, MismatchOptions
 from readers.config.options import option
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError, FormatError
-from readers.minibatches.base import Minibatch, Reader, Utterance
+from readers.minibatches.base import IDLE, Minibatch, Reader, Utterance
 from readers.minibatches.indicators import one_hot
 from readers.minibatches.randomisation import MinibatchOptions
 from readers.sources.examples.example_archive import CLASS, Description, ExampleArchive, ExampleStream
@@ -33,9 +33,7 @@ from readers.sources.records.records import SelectionOptions
 PIECE_EXAMPLES = 16384  # per Utterance that action write receives
 WITHOUT_EFFECT = {
     "randomize": "the archives are already shuffled",
-    "verbosity": "the program has one log for everything",
-    "traceLevel": "the program has one log for everything",
-    "precision": "the network converts what it reads",
+    **IDLE,
 }
 
 

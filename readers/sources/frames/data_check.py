@@ -24,7 +24,7 @@ from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.masks import channels_of, check_channels
 from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
-from readers.sources.frames.htk_mlf_options import WITHOUT_EFFECT, ReaderOptions, find_streams
+from readers.sources.frames.htk_mlf_options import WITHOUT_EFFECT, ReaderOptions
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
@@ -179,7 +179,7 @@ class _HTKMLFCheck:
         if not self.features:
             return None
         if whole:  # checks across streams
-            self.config.check(lambda: find_streams(self._block(), self.write))
+            self.config.check(lambda: HTKMLFReader.find_streams(self._block(), self.write))
         if options is not None and not self.write:
             with self.findings.catch():
                 self.findings.extend(missing_supervision(self._block()))
@@ -215,7 +215,7 @@ class _HTKMLFCheck:
             if inner.has_own("scpFile"):
                 self._refuse_unknown(inner, CorpusFeatures.options.option_keys())
                 whole = self._open_stream(CorpusFeatures, name, self.features) and whole
-            elif inner.has_own("mlfFile") or inner.has_own("mlfFileList"):  # find_streams reports other blocks
+            elif any(map(inner.has_own, HTKMLFReader.roles)):  # find_streams reports other blocks
                 self._refuse_unknown(inner, CorpusLabels.options.option_keys())
                 whole = (self.write or self._open_stream(CorpusLabels, name, self.labels)) and whole
         return whole

@@ -6,8 +6,7 @@ Features are loaded in chunks; labels are kept in memory, two bytes per frame.  
 Source: CNTK book 3.4.2.
 """
 
-from abc import abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,7 +33,13 @@ from readers.sources.frames.corpus import (
     settle,
     utterance_frames,
 )
-from readers.sources.frames.htk_mlf_options import ReaderOptions
+from readers.sources.frames.htk_mlf_options import (
+    WITHOUT_EFFECT,
+    ReaderOptions,
+    check_streams,
+    refuse_block,
+    supervision_role,
+)
 from readers.sources.frames.paging import ChunkCache
 from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
@@ -62,7 +67,7 @@ class _Block:
 
 
 class FrameReader(Reader):
-    """Base class of readers of frames; a subclass defines `find_streams`.
+    """Base class of readers of frames.  A subclass defines `roles`: a name that a block sets -> the kind of its stream.
 
     Parameters
     ----------
@@ -94,6 +99,8 @@ class FrameReader(Reader):
 
     unit = "utterances"
     options_class: ClassVar[type[ReaderOptions]] = ReaderOptions
+    roles: ClassVar[Mapping[str, type[CorpusFeatures] | type[CorpusLabels]]]
+    warns_of_labels: ClassVar[bool] = True  # that action write ignores
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
@@ -133,10 +140,46 @@ class FrameReader(Reader):
         self._check_memory(config, corpus.total_frames)
         self.warnings += self.options.excerpts.context_warning(config, self._divide(corpus, rng_seed))
 
-    @staticmethod
-    @abstractmethod
-    def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
-        """Return (feature streams, label streams, warnings) of a reader block; with write, labels are ignored."""
+    @classmethod
+    def find_streams(
+        cls, config: Config, write: bool = False
+    ) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
+        """Return (feature streams, label streams, warnings) of the blocks within a reader block, in their order.
+
+        write: for action write; label blocks are ignored.
+        Raises ConfigError for a block that is neither, and for streams that do not form training data.
+        """
+        features: list[CorpusFeatures] = []
+        labels: list[CorpusLabels] = []
+        known = [*cls.option_names(), *WITHOUT_EFFECT, *(name for name, _ in config.blocks())]
+        warnings = list(map(str, config.unknown(known)))
+        for name, block in config.blocks():
+            role = next((role for role in cls.roles if block.has_own(role)), None)
+            if role is None:
+                if supervision_role(block) is None:
+                    refuse_block(block, list(cls.roles))
+                continue
+            kind = cls.roles[role]
+            if issubclass(kind, CorpusFeatures):
+                features.append(kind.from_config(name, block))
+            elif not write:
+                labels.append(kind.from_config(name, block))
+                warnings.extend(labels[-1].warnings)
+            elif cls.warns_of_labels:
+                warnings.append(
+                    f"{block.where()}: {block.full_name()} contains labels, which action write reads only "
+                    "for outputs that depend on them"
+                )
+            warnings.extend(map(str, block.unknown(kind.options.option_keys())))
+        check_streams(config, features, labels, write)
+        for stream in features[1:]:
+            stream.arrange(features[0])
+        return features, labels, warnings
+
+    @classmethod
+    def option_names(cls) -> list[str]:
+        """Return the names that the reader block may set, beside its blocks."""
+        return cls.options_class.option_keys()
 
     def _divide(self, corpus: Corpus, seed: int) -> Excerpts:
         """Choose chunks and memory; return the excerpts, which are used with frameMode=false."""

@@ -13,21 +13,18 @@ from readers.config.feature_record import MismatchOptions
 from readers.config.options import Options, given, option
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
+from readers.minibatches.base import IDLE
 from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.randomisation import VisitOptions
-from readers.sources.frames.stream_options import HTKFeatureOptions, LabelOptions
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
 
 MAX_UTTERANCE_FRAMES = 65535  # CNTK's limit, only for blockRandomize
 # Options of CNTK without effect here, and the reason.
 WITHOUT_EFFECT = {
-    "verbosity": "the program has one log for everything",
-    "traceLevel": "the program has one log for everything",
-    "precision": "the network converts what it reads",
+    **IDLE,
     "useMersenneTwisterRand": "randomSeed determines the order",
     "unigram": "a language model of states is used only by sequence training",
 }
-ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,42 +118,13 @@ class ReaderOptions(MismatchOptions, VisitOptions):
     def option_keys(cls) -> list[str]:
         return [*super().option_keys(), *ExcerptOptions.option_keys()]
 
+    def to_settings(self, complete: bool = False) -> list[str]:
+        return [*super().to_settings(complete), *self.excerpts.to_settings(complete)]
+
     @property
     def max_utterance(self) -> int | None:
         """Longer utterances are skipped; None for no limit."""
         return MAX_UTTERANCE_FRAMES if self.longest is None and self.method == "blockRandomize" else self.longest
-
-
-def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
-    """Return (feature streams, label streams, warnings) of the blocks within a reader block, in their order.
-
-    write: for action write; label blocks are ignored.
-    Raises ConfigError for a block that is neither, and for streams that do not form training data.
-    """
-    features: list[CorpusFeatures] = []
-    labels: list[CorpusLabels] = []
-    known = [*ReaderOptions.option_keys(), *WITHOUT_EFFECT, *(name for name, _ in config.blocks())]
-    warnings = list(map(str, config.unknown(known)))
-    for name, block in config.blocks():
-        kind: type[Options] = LabelOptions
-        if block.has_own("scpFile"):
-            features.append(CorpusFeatures.from_config(name, block))
-            kind = HTKFeatureOptions
-        elif supervision_role(block) is not None:
-            continue
-        elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
-            refuse_block(block)
-        elif write:
-            warnings.append(
-                f"{block.where()}: {block.full_name()} contains labels, which action write reads only "
-                "for outputs that depend on them"
-            )
-        else:
-            labels.append(CorpusLabels.from_config(name, block))
-            warnings.extend(labels[-1].warnings)
-        warnings.extend(map(str, block.unknown(kind.option_keys())))
-    check_streams(config, features, labels, write)
-    return features, labels, warnings
 
 
 def check_streams(
@@ -190,7 +158,7 @@ def supervision_role(block: Config) -> str | None:
     return found
 
 
-def refuse_block(block: Config, roles: Sequence[str] = ROLE_NAMES) -> None:
+def refuse_block(block: Config, roles: Sequence[str]) -> None:
     """Raise ConfigError for a block without any of the names that define its role."""
     hints = [did_you_mean(name, roles) for name in block.names()]
     raise ConfigError(

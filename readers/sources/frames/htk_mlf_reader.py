@@ -15,8 +15,7 @@ from readers.config.config import Config
 from readers.errors import ArgonautError
 from readers.minibatches.base import reader_class
 from readers.sources.frames.frame_reader import FrameReader
-from readers.sources.frames.htk_mlf_options import ROLE_NAMES, find_streams
-from readers.sources.frames.streams import naming
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, naming
 from readers.sources.frames.supervision_blocks import missing_supervision
 
 
@@ -26,7 +25,7 @@ class HTKMLFReader(FrameReader):
     See FrameReader for parameters, attributes and errors, and the module's description for an example.
     """
 
-    find_streams = staticmethod(find_streams)
+    roles = {"scpFile": CorpusFeatures, "mlfFile": CorpusLabels, "mlfFileList": CorpusLabels}  # noqa: RUF012
 
 
 def missing_files(config: Config) -> Iterator[ArgonautError]:
@@ -37,7 +36,7 @@ def missing_files(config: Config) -> Iterator[ArgonautError]:
     kind = reader_class(config)
     if issubclass(kind, HTKMLFReader):
         for _, block in config.blocks():
-            for name in (name for name in ROLE_NAMES if block.has_own(name)):
+            for name in filter(block.has_own, HTKMLFReader.roles):
                 try:
                     with naming(block, name):
                         block.path(name).open("rb").close()

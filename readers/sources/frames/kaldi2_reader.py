@@ -27,18 +27,11 @@ from readers.errors import ConfigError, FormatError
 from readers.kaldi.ark import ArkEntry, read_ark_scp, scan_ark
 from readers.kaldi.specifiers import Specifier, parse_specifier
 from readers.sources.frames.frame_reader import FrameReader
-from readers.sources.frames.htk_mlf_options import (
-    WITHOUT_EFFECT,
-    ReaderOptions,
-    check_streams,
-    refuse_block,
-    supervision_role,
-)
+from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.kaldi_reader import AlignmentStream, KaldiStream, prefixed
 from readers.sources.frames.stream_options import FeatureOptions, Kaldi2FeatureOptions, Kaldi2LabelOptions, LabelOptions
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, naming
 
-ROLE_NAMES = ("scpFile", "mlfFile")
 SEQUENCE_NAMES = ("seqTrainCriterion", "denlats", "alignments")
 
 
@@ -118,9 +111,13 @@ class Kaldi2Reader(FrameReader):
     """
 
     options_class = Kaldi2Options
+    roles = {"scpFile": Kaldi2Stream, "mlfFile": Kaldi2Labels}  # noqa: RUF012
+    warns_of_labels = False
 
-    @staticmethod
-    def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
+    @classmethod
+    def find_streams(
+        cls, config: Config, write: bool = False
+    ) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
         for name in SEQUENCE_NAMES:
             if config.has_own(name):
                 raise ConfigError(
@@ -128,23 +125,8 @@ class Kaldi2Reader(FrameReader):
                     "expected lattices=[denLatTocFile=...], made by argonaut denominator, and a criterion "
                     "SequenceWithSoftmax(..., sequenceCriterion=smbr)"
                 )
-        features: list[KaldiStream] = []
-        labels: list[CorpusLabels] = []
-        blocks = list(config.blocks())
-        own = [*Kaldi2Options.option_keys(), Kaldi2LabelOptions.declaration("delay").key, *WITHOUT_EFFECT]
-        warnings = list(map(str, config.unknown([*own, *(name for name, _ in blocks)])))
-        for name, block in blocks:
-            if block.has_own("scpFile"):
-                features.append(Kaldi2Stream.from_config(name, block))
-                warnings.extend(map(str, block.unknown(Kaldi2FeatureOptions.option_keys())))
-            elif supervision_role(block) is not None:
-                continue
-            elif not block.has_own("mlfFile"):
-                refuse_block(block, ROLE_NAMES)
-            elif not write:
-                labels.append(Kaldi2Labels.from_config(name, block))
-                warnings.extend([*labels[-1].warnings, *map(str, block.unknown(Kaldi2LabelOptions.option_keys()))])
-        check_streams(config, features, labels, write)
-        for stream in features[1:]:
-            stream.arrange([entry.key for entry in features[0].entries])
-        return [*features], labels, warnings
+        return super().find_streams(config, write)
+
+    @classmethod
+    def option_names(cls) -> list[str]:
+        return [*super().option_names(), Kaldi2LabelOptions.declaration("delay").key]

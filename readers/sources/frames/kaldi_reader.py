@@ -32,17 +32,8 @@ from readers.kaldi.ark import (
     scan_ark,
 )
 from readers.sources.frames.frame_reader import FrameReader
-from readers.sources.frames.htk_mlf_options import (
-    WITHOUT_EFFECT,
-    ReaderOptions,
-    check_streams,
-    refuse_block,
-    supervision_role,
-)
 from readers.sources.frames.stream_options import AlignmentOptions, FeatureOptions, KaldiFeatureOptions, LabelOptions
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, Entry, describe, naming
-
-ROLE_NAMES = ("scpFile", "arkFile", "aliFile", "aliScpFile", "mlfFile", "mlfFileList")
 
 
 class KaldiStream(CorpusFeatures):
@@ -58,8 +49,7 @@ class KaldiStream(CorpusFeatures):
         with naming(config, "scpFile"):
             return str(options.scp_file), prefixed(read_ark_scp(options.scp_file), options.prefix)
 
-    @staticmethod
-    def _read_header(entry: ArkEntry) -> HTKHeader:
+    def _read_header(self, entry: ArkEntry) -> HTKHeader:
         if not entry.path:
             raise FormatError(f"{entry.source_file}: no features of {entry.name}; expected an entry with that key")
         found = read_matrix_header(entry.path, entry.offset)
@@ -68,13 +58,12 @@ class KaldiStream(CorpusFeatures):
     def _read_record(self, entry: ArkEntry, header: HTKHeader) -> FeatureRecord:
         return FeatureRecord()
 
-    @staticmethod
-    def _read_frames(entry: ArkEntry) -> np.ndarray:
+    def _read_frames(self, entry: ArkEntry) -> np.ndarray:
         return read_matrix(entry.path, entry.offset, entry.start or 0, entry.end)
 
-    def arrange(self, keys: Sequence[str]) -> None:
-        """Sort the entries in the order of these keys; a key without an entry gets an entry without a path."""
+    def arrange(self, first: CorpusFeatures) -> None:
         known = {entry.key: entry for entry in self.entries}
+        keys = [entry.key for entry in first.entries]
         self.entries = [known.get(key) or ArkEntry(key, "", source_file=self.scp) for key in keys]
 
 
@@ -153,28 +142,9 @@ class KaldiReader(FrameReader):
     See FrameReader for parameters, attributes and errors, and the module's description for an example.
     """
 
-    @staticmethod
-    def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
-        features: list[KaldiStream] = []
-        labels: list[CorpusLabels] = []
-        blocks = list(config.blocks())
-        known = [*ReaderOptions.option_keys(), *WITHOUT_EFFECT, *(name for name, _ in blocks)]
-        warnings = list(map(str, config.unknown(known)))
-        for name, block in blocks:
-            role = next((role for role in ROLE_NAMES if block.has_own(role)), None)
-            if supervision_role(block) is not None:
-                continue
-            if role is None:
-                refuse_block(block, ROLE_NAMES)
-            elif role in ("scpFile", "arkFile"):
-                features.append(KaldiStream.from_config(name, block))
-            elif not write:
-                kind = CorpusLabels if role.startswith("mlf") else AlignmentStream
-                labels.append(kind.from_config(name, block))
-                warnings.extend(labels[-1].warnings)
-            own = KaldiFeatureOptions if role in ("scpFile", "arkFile") else AlignmentOptions
-            warnings.extend(map(str, block.unknown(own.option_keys())))
-        check_streams(config, features, labels, write)
-        for stream in features[1:]:
-            stream.arrange([entry.key for entry in features[0].entries])
-        return [*features], labels, warnings
+    roles = {  # noqa: RUF012
+        **dict.fromkeys(("scpFile", "arkFile"), KaldiStream),
+        **dict.fromkeys(("aliFile", "aliScpFile"), AlignmentStream),
+        **dict.fromkeys(("mlfFile", "mlfFileList"), CorpusLabels),
+    }
+    warns_of_labels = False

@@ -106,17 +106,18 @@ class CorpusFeatures:
         with naming(config, "scpFile"):
             return str(options.scp_file), read_scp(options.scp_file, prefix=options.prefix, on_fault=on_fault)
 
-    @staticmethod
-    def _read_header(entry: Any) -> HTKHeader:
+    def _read_header(self, entry: Any) -> HTKHeader:
         return read_htk_header(entry.path)
 
     def _read_record(self, entry: Any, header: HTKHeader) -> FeatureRecord:
         return self._side_files.record(entry.path, kind_name(header.kind), header.period)
 
-    @staticmethod
-    def _read_frames(entry: Any) -> np.ndarray:
+    def _read_frames(self, entry: Any) -> np.ndarray:
         """Return (T, dim) float32 in C order."""
         return read_htk(entry.path, entry.start or 0, entry.end).frames.T
+
+    def arrange(self, first: Self) -> None:
+        """Sort the utterances as in the first stream, if the format has keys; else line i of both is the same one."""
 
     def header(self, entry: Entry) -> HTKHeader:
         """Return the header of an entry's file, after comparing it with the first valid header.

@@ -5,7 +5,4 @@ Open lattice_archive.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {"lattice_archive": ["LatticeArchive", "LatticeArchiveWriter"]},
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -5,12 +5,4 @@ Open records.py first: a subclass of its RecordReader is the shortest way to wri
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "records": ["RecordOrder", "RecordReader", "RecordStream"],
-        "uci_reader": ["UCIFastReader"],
-        "binary_reader": ["BinaryReader"],
-        "record_cache": ["CachedSource", "CachedStream", "RecordCache", "open_cache"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

@@ -15,6 +15,7 @@ from readers.config.config import Config
 from readers.config.options import option
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
+from readers.minibatches.base import IDLE
 from readers.sources.frames.streams import naming
 from readers.sources.records.record_cache import CachedStream, RecordCache, open_cache
 from readers.sources.records.records import RecordOrder, RecordReader, RecordStream, SelectionOptions
@@ -22,9 +23,7 @@ from readers.sources.records.uci_options import LabelMapOptions, label_map
 
 # Options of a UCIFastReader block without effect here, and the reason.
 WITHOUT_EFFECT = {
-    "verbosity": "the program has one log for everything",
-    "traceLevel": "the program has one log for everything",
-    "precision": "the network converts what it reads",
+    **IDLE,
     "start": "the cache contains values, not columns of text",
     "sectionType": "the cache distinguishes features and labels",
     "type": "the cache distinguishes features and labels",

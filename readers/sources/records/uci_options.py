@@ -15,14 +15,13 @@ from readers.config.config import Config
 from readers.config.options import Options, located_faults, option
 from readers.errors import ConfigError, FormatError
 from readers.htk.frame_labels import read_state_list
+from readers.minibatches.base import IDLE
 from readers.sources.frames.streams import naming
 from readers.sources.records.records import RecordOrder
 
 # Options of CNTK without effect here, and the reason.
 WITHOUT_EFFECT = {
-    "verbosity": "the program has one log for everything",
-    "traceLevel": "the program has one log for everything",
-    "precision": "the network converts what it reads",
+    **IDLE,
     "prefetch": "records are in memory or mapped",
     "useMersenneTwisterRand": "randomSeed determines the order",
     "wsize": "a cache is as large as its records",

@@ -5,13 +5,4 @@ Open sentences.py first.
 
 from readers.common.lazy import face
 
-__all__, __getattr__ = face(
-    __name__,
-    {
-        "lm_sequence_reader": ["LMSequenceReader"],
-        "lu_sequence_reader": ["LUSequenceReader"],
-        "noise": ["Noise"],
-        "pair_reader": ["PairReader"],
-        "sentences": ["SentenceOrder", "SentenceReader", "WordStream"],
-    },
-)
+__all__, __getattr__ = face(__name__, __file__)

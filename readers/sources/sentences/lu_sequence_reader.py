@@ -268,10 +268,7 @@ def _read_tokens(block: Config, options: LULabelOptions) -> list[VocabularyWord]
     """Return the tokens of a block of labels, with their classes if it has mode=class."""
     path = options.token
     with naming(block, "token"):
-        if options.by_class:
-            tokens = read_classed_tokens(path)
-        else:
-            tokens = [VocabularyWord(token, 0) for token in read_tokens(path)]
+        tokens = read_classed_tokens(path) if options.by_class else [VocabularyWord(t, 0) for t in read_tokens(path)]
     with located_faults(block):
         expected = f"expected at least {len(tokens)}, the tokens of {path}"
         options.require("size", not 0 < options.size < len(tokens), f"is {options.size}; {expected}")

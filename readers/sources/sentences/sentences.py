@@ -18,7 +18,7 @@ from readers.config.options import option
 from readers.config.values import Schedule
 from readers.errors import FormatError
 from readers.language.vocabulary_record import VocabularyRecord
-from readers.minibatches.base import Minibatch, Reader, ReaderBlock, Utterance, check_epoch
+from readers.minibatches.base import IDLE, Minibatch, Reader, ReaderBlock, Utterance, check_epoch
 from readers.minibatches.indicators import Indicators
 from readers.minibatches.randomisation import ChunkPlan
 from readers.minibatches.sequence_packing import PackedSequences, pack_truncated
@@ -31,9 +31,7 @@ CACHE_NAMES = (
 )
 # Options of CNTK without effect here, and the reason.
 WITHOUT_EFFECT = {
-    "verbosity": "the program has one log for everything",
-    "traceLevel": "the program has one log for everything",
-    "precision": "the network converts what it reads",
+    **IDLE,
     "dim": "the vocabulary determines the number of rows",
     **dict.fromkeys(CACHE_NAMES, "texts are not cached"),
 }

@@ -4,37 +4,26 @@
 the training set, and biphones are made from these alignments.
 """
 
-import argparse
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from decoder import grammars, tying
+from decoder.sequence_training import chain
+from decoder.sequence_training.chain.options import ChainDictionary, ChainStates, PhoneLmOptions
+from recipes.an4.comparison import count_lines
 from recipes.an4.recipe import LMS, Recipe
 from recipes.evaluation import Evaluation, language_models
-from recipes.lvcsr.run import count_lines
+from recipes.job import RecipeOptions, RecipeResult
 from recipes.stage_settings import cntk_settings
-from recipes.stages import Stage, command, run_stages
+from recipes.stages import Stage, call
+from recipes.steps import align, cntk
 
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 5  # frames in the input of the network
 ORDER = 2  # of the phone language model of the denominator
 TYING = {"threshold": 200.0, "min_frames": 100.0}  # of five copies of the training set
 NAMES = ("lfmmi", "lfmmi-flat")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    system, stages = Biphones(arguments, arguments.system), []
-    if arguments.system == "lfmmi-flat":
-        flat = Monophones(arguments, "flat")
-        system.source = Labels(flat.aligned, flat.senones, "align-flat")
-        stages = flat.system_stages()
-    shared = [stage for stage in system.stages() if stage.name in ("lists", "features", "lm")]
-
-    def closing() -> None:
-        print("pictures:", f"{system.model}.png", *system.evaluation.pictures)
-        system.evaluation.print_results()
-
-    stages = [*shared, *stages, *system.system_stages()]
-    return run_stages(stages, system.out, arguments.first, arguments.last, closing)
 
 
 @dataclass(frozen=True)
@@ -52,8 +41,8 @@ class LatticeFree(Recipe):
     configs: tuple[Path, ...]
     lms: tuple[str, ...]  # of the graphs
 
-    def __init__(self, arguments: argparse.Namespace, name: str):
-        super().__init__(arguments)
+    def __init__(self, options: RecipeOptions, overrides: Sequence[str], name: str):
+        super().__init__(options, overrides)
         self.name = name
         self.home = self.out / name
         self.chain = self.home / "chain"
@@ -72,18 +61,18 @@ class LatticeFree(Recipe):
         raise NotImplementedError
 
     def graph(self) -> int:
-        trees = ("--trees", self.chain / "trees") if (self.chain / "trees").exists() else ()
-        lost = 0
+        trees, lost = self.chain / "trees", 0
         for name in self.lms:
-            lost |= command(
-                "graph", "--mmf", self.chain / "hmmdefs", "--hmm-list", self.chain / "tiedlist", *trees,
-                "--dict", self.dictionary, "--state-list", self.senones, "--lm", self.lm_file(name),
-                "--out", self.graph_folder(name),
+            options = grammars.GraphFiles(
+                mmf=self.chain / "hmmdefs", hmm_list=self.chain / "tiedlist", trees=trees if trees.exists() else None,
+                dictionary=grammars.GraphDictionary(dict=self.dictionary), state_list=self.senones,
+                lm=self.lm_file(name), out=self.graph_folder(name),
             )  # fmt: skip
+            lost |= call("graph", options)
         return lost
 
     def train_network(self) -> int:
-        return command("cntk", *self.cntk_arguments(f"NumSenones={count_lines(self.senones)}"))
+        return cntk(self.cntk_arguments(f"NumSenones={count_lines(self.senones)}"))
 
     def cntk_arguments(self, *settings: str) -> list[str]:
         return [
@@ -112,20 +101,14 @@ class Biphones(LatticeFree):
     configs = (CONFIG / "lfmmi.cntk",)
     lms = ("tune-trained", *LMS)
 
-    def __init__(self, arguments: argparse.Namespace, name: str):
-        super().__init__(arguments, name)
+    def __init__(self, options: RecipeOptions, overrides: Sequence[str], name: str):
+        super().__init__(options, overrides, name)
         labels = self.out / "labels"
         self.source = Labels(labels / "states.mlf", labels / "states.list", "lists")
 
     def system_stages(self) -> list[Stage]:
-        graph, train, tune, decode = (f"{stage}-{self.name}" for stage in ("graph", "train", "tune", "decode"))
-        graphs = ("lists", "features", "lm", graph)
-        return [
-            *super().system_stages(),
-            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
-            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
-            Stage(f"score-{self.name}", "word error rates", self.score, ("lists", decode), closes=True),
-        ]  # fmt: skip
+        graphs = ("lists", "features", "lm", f"graph-{self.name}")
+        return [*super().system_stages(), *self.evaluation_stages(self.name, graphs)]  # fmt: skip
 
     def chain_stage(self, name: str) -> Stage:
         return Stage(
@@ -141,16 +124,15 @@ class Biphones(LatticeFree):
         names = [utterance.name for utterance in self.sets["train"] if utterance.name in alignment]
         write_mlf(train, ((f"*/{name}.lab", alignment[name]) for name in names))
         phones, tied = self.home / "phones", self.home / "tied"
-        aligned = ("--alignment", train, "--state-list", self.source.states, "--order", ORDER)
-        return (
-            command("chain", *aligned, "--out", phones)
-            | command(
-                "tie", "--alignment", phones / "states.mlf", "--state-list", phones / "senones.list",
-                "--features", self.out / "lists" / "train.scp", "--context", "left",
-                "--threshold", TYING["threshold"], "--min-frames", TYING["min_frames"], "--out", tied,
-            )
-            | command("chain", *aligned, "--tied", tied, "--out", self.chain)
+        options = chain.ChainOptions(
+            alignment=train, files=ChainStates(state_list=self.source.states), phone_lm=PhoneLmOptions(order=ORDER),
+            out=phones,
         )  # fmt: skip
+        lost = call("chain", options) | call("tie", tying.TieOptions(
+            alignment=phones / "states.mlf", files=tying.StateFiles(state_list=phones / "senones.list"),
+            features=self.out / "lists" / "train.scp", context="left", growing=tying.TreeOptions(**TYING), out=tied,
+        ))  # fmt: skip
+        return lost | call("chain", replace(options, tied=tied, out=self.chain))
 
 
 class Monophones(LatticeFree):
@@ -166,10 +148,11 @@ class Monophones(LatticeFree):
         )  # fmt: skip
 
     def make_chain(self) -> int:
-        return command(
-            "chain", "--words", self.out / "labels" / "train.words.mlf", "--dict", self.dictionary,
-            "--features", self.out / "lists" / "train.scp", "--order", ORDER, "--out", self.chain,
+        options = chain.ChainOptions(
+            words=self.out / "labels" / "train.words.mlf", dictionary=ChainDictionary(dict=self.dictionary),
+            features=self.out / "lists" / "train.scp", phone_lm=PhoneLmOptions(order=ORDER), out=self.chain,
         )  # fmt: skip
+        return call("chain", options)
 
     def system_stages(self) -> list[Stage]:
         needs = ("lists", "features", f"graph-{self.name}", f"train-{self.name}")
@@ -189,12 +172,29 @@ class Monophones(LatticeFree):
         entries = [e._replace(logical=e.logical.removeprefix("plain/")) for e in entries]
         write_scp(listed, entries)
         graph, found = self.graph_folder("trained"), self.aligned.with_name("found.mlf")
-        lost = command(
-            "argon", "-graph", graph / "graph.dg", "-alignmlf", self.out / "labels" / "train.words.mlf",
-            "--dict", self.dictionary, "-am", self.model, "-dnn_window_size", WINDOW,
-            "-cntkmap", graph / "cntkmap", "-infiles", listed, "-acweight", 1, "-detailed-alignment",
-            "-outmlf", found,
+        lost = align(
+            graph, self.model, WINDOW, found, infiles=listed, words=self.out / "labels" / "train.words.mlf",
+            dictionary=self.dictionary, acweight=1.0,
         )  # fmt: skip
         alignment = read_mlf(found)
         write_mlf(self.aligned, ((f"*/{e.key}.lab", labels) for e in entries if (labels := alignment.get(e.key))))
         return lost
+
+
+class Systems:
+    """The stages of a system, which may begin with another that aligns.  name: one of NAMES."""
+
+    def __init__(self, options: RecipeOptions, overrides: Sequence[str], name: str):
+        self.system, self.before = Biphones(options, overrides, name), []
+        self.out = self.system.out
+        if name == "lfmmi-flat":
+            flat = Monophones(options, overrides, "flat")
+            self.system.source = Labels(flat.aligned, flat.senones, "align-flat")
+            self.before = flat.system_stages()
+
+    def stages(self) -> list[Stage]:
+        shared = [stage for stage in self.system.stages() if stage.name in ("lists", "features", "lm")]
+        return [*shared, *self.before, *self.system.system_stages()]
+
+    def result(self) -> RecipeResult:
+        return self.system.evaluation.result()

@@ -23,26 +23,23 @@ To align transcripts, use the tables that `argonaut graph` wrote beside g.dg:
         -detailed-alignment -outmlf aligned.mlf
 """
 
-import argparse
+import contextlib
+import signal
 import sys
 
-from readers.common.environment import using_cores
+from decoder.recognizer.jobs.decoding.options import DecodeOptions
+from readers.common.stop_signals import stopping_signal
 from readers.errors import ConfigError
-from recipes.cli.argon.decoding import Pipeline, process_files
-from recipes.cli.argon.options import (
-    ALIGNING,
-    DECODING,
-    MAX_WIDENINGS,
-    STREAMING,
-    canonical,
-    make_parser,
-    refuse_streaming,
-)
-from recipes.cli.argon.setup import precompile_graph, save_search_defaults
-from recipes.cli.argon.sharding import check_processes
-from recipes.cli.console import run_guarded
+from readers.results.timed_words import words_note
+from recipes.cli.argon.parser import ArgonParser, canonical
+from recipes.cli.command import Command, Console, add_verbose
+from recipes.cli.console import SIGNAL_BASE, run_guarded, show_guesses, show_losses
 from recipes.cli.extensions import take_extensions
+from recipes.cli.live_display import JsonDisplay, TextDisplay
+from recipes.cli.machines import print_line
 from recipes.cli.parser import print_version
+
+PATIENCE = 10.0  # seconds in which a process may finish its shard after Ctrl-C
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -55,43 +52,98 @@ def run(argv: list[str]) -> int:
         raise ConfigError("command line: no options; argon -help shows them")
     if "--version" in argv:
         return print_version("argon")
-    parser = make_parser(__doc__)
-    arguments = parser.parse_args(canonical(argv, parser))
-    if not arguments.graph:
-        raise ConfigError("command line: -graph is missing; expected the compiled graph to read or to write")
-    if arguments.save_defaults:
-        return save_search_defaults(arguments, parser)
-    defaults = ALIGNING if arguments.alignmlf else STREAMING if arguments.stream else DECODING
-    for name, value in defaults.items():
-        if getattr(arguments, name) is None:
-            setattr(arguments, name, value)
-    if not 0 <= arguments.widenings <= MAX_WIDENINGS:
-        raise ConfigError(f"command line: --widenings {arguments.widenings}; expected 0 to {MAX_WIDENINGS}")
-    check_processes(arguments)
-    if arguments.threads is None:
-        return run_mode(arguments, parser)
-    if arguments.threads < 1:
-        raise ConfigError(f"command line: --threads {arguments.threads}; expected at least 1")
-    with using_cores(arguments.threads):
-        return run_mode(arguments, parser)
+    return COMMAND(make_parser().parse_args(canonical(argv)))
 
 
-def run_mode(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Compile a graph, recognise a stream, align or decode, as the arguments say; return the exit status."""
-    if arguments.stream and not arguments.precompile:
-        from recipes.cli.argon.streaming import stream
+def make_parser() -> ArgonParser:
+    usage = "argon -graph FILE [options]"
+    parser = ArgonParser(prog="argon", usage=usage, description=__doc__, add_help=False, allow_abbrev=False)
+    parser.add_argument("-h", "-help", action="help", help="show this help and exit")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    add_verbose(parser)
+    COMMAND.add_arguments(parser)
+    return parser
 
-        return stream(arguments)
-    refuse_streaming(arguments, parser)
-    if arguments.g2p and not arguments.alignmlf:
-        raise ConfigError("command line: --g2p without -alignmlf; expected transcripts whose words need pronunciations")
-    if arguments.precompile:
-        return precompile_graph(arguments)
-    if arguments.alignmlf:
-        from recipes.cli.argon.alignment import AlignmentPipeline
 
-        return process_files(arguments, AlignmentPipeline)
-    return process_files(arguments, Pipeline)
+def run_job(options: DecodeOptions, console: Console) -> int:
+    """Compile a graph, recognise a stream, align or decode, as the options say; return the exit status."""
+    machines, list_only = console.machines, "is given without a list of utterances; expected one to divide"
+    for name in ("workers", "scheduler"):
+        machines.require(name, options.is_list or getattr(machines, name) is None, list_only)
+    if options.search.save_defaults:
+        return store(options)
+    if options.compiling.precompile:
+        return compile_acceptor(options, console)
+    return run_stream(options, console) if options.streaming.stream else run_list(options, console)
+
+
+def store(options: DecodeOptions) -> int:
+    from decoder.recognizer.jobs.decoding.compilation import store_defaults
+    from decoder.recognizer.jobs.decoding.opening import defaults_text
+
+    stored = store_defaults(options)
+    text = defaults_text(stored.options, stored.tuned_with) if stored.options else "no defaults"
+    print(f"{options.graph}: {text}")
+    return 0
+
+
+def compile_acceptor(options: DecodeOptions, console: Console) -> int:
+    from decoder.recognizer.jobs.decoding.compilation import compile_graph
+
+    graph = compile_graph(options, log=console.tell)
+    print(
+        f"graph: {options.graph}: {graph.num_states} states, {graph.num_positions} HMM positions, "
+        f"{len(graph.arrays.emitting_cost)} emitting arcs, {len(graph.arrays.word_cost)} word arcs"
+    )
+    return 0
+
+
+def run_list(options: DecodeOptions, console: Console) -> int:
+    from decoder.recognizer.jobs.decoding.job import align_transcripts, decode
+
+    job = align_transcripts if options.transcripts.alignmlf else decode
+    with contextlib.ExitStack() as stack:
+        machines, runner = console.machines, None
+        if machines.workers or machines.scheduler:
+            runner = stack.enter_context(console.runner(patient_processes))
+        progress = stack.enter_context(console.progress(runner=runner))
+        result = job(options, runner=runner, progress=progress, log=console.tell)
+    for line in result.guess_lines:
+        print(line)
+    if result.guesses:
+        show_guesses(result.guesses, console.verbose)
+    if options.output.words and (note := words_note(options.output.words, result.words_files)):
+        console.tell(note)
+    for remark in result.report.remarks.values():
+        console.note(remark)
+    show_losses(result.report, options.output.report_path, console.verbose, result.source)
+    if console.verbose and result.num_frames:
+        console.tell(f"{result.tokens_per_frame:.1f} tokens per frame")
+    figures = f"frames {result.num_frames}; real-time factor {result.real_time_factor:.3f}"
+    print(f"{result.report.summary()}; {figures}")
+    return result.report.exit_status
+
+
+def patient_processes(count: int | None):
+    """Return a Runner in processes, whose shards in progress may end."""
+    from readers.common.jobs.places import ONE_BLAS_THREAD
+    from readers.common.jobs.runner import process_runner
+
+    return process_runner(count or 1, print_line, ONE_BLAS_THREAD, PATIENCE)
+
+
+def run_stream(options: DecodeOptions, console: Console) -> int:
+    from decoder.recognizer.jobs.decoding.stream import decode_stream
+
+    display = JsonDisplay() if options.streaming.json else TextDisplay(times=True)
+    result = decode_stream(options, take=display, log=console.tell)
+    show_losses(result.report, None, console.verbose, options.streaming.stream)
+    display.close(result.report, result.num_frames, result.real_time_factor)
+    stopped = stopping_signal()
+    return result.report.exit_status if stopped == signal.SIGINT else SIGNAL_BASE + stopped
+
+
+COMMAND = Command("argon", DecodeOptions, run_job, machines="list")
 
 
 if __name__ == "__main__":

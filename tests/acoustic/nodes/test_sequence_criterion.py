@@ -9,10 +9,10 @@ import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import check_gradients, compare_with_forward_mode
+from acoustic.engine.inputs import check_inputs
 from acoustic.kernels.arrays.lattice import LatticeArrays, plain_value
 from acoustic.kernels.compiled import lattice_loops
 from acoustic.network.network import Network
-from acoustic.training.evaluation import check_inputs
 from acoustic.training.options import TrainingOptions
 from acoustic.training.parallel.shares import check_divisible, split
 from readers.errors import ModelError, SequenceWarning

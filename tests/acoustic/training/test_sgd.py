@@ -7,9 +7,9 @@ import pytest
 
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.engine.engine import Engine
-from acoustic.training.evaluation import check_inputs, evaluate, evaluation_nodes
+from acoustic.engine.inputs import check_inputs
+from acoustic.training.evaluation import evaluation_nodes, sum_figures
 from acoustic.training.options import TrainingOptions
-from acoustic.training.reporting import Callbacks
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp
 from acoustic.training.sgd import train
 from readers.errors import ModelError, ShapeError
@@ -97,7 +97,7 @@ def test_data_that_fill_no_minibatch_are_said(ring_reader):
 
 def test_nothing_to_evaluate_is_an_error(ring_reader):
     with pytest.raises(ModelError, match="the reader gave no frame to evaluate"):
-        evaluate(Engine(ring_network(), ["CrossEntropyWithSoftmax"]), [], ["CrossEntropyWithSoftmax"])
+        sum_figures(Engine(ring_network(), ["CrossEntropyWithSoftmax"]), [], ["CrossEntropyWithSoftmax"])
 
 
 def test_learning_rate_zero_leaves_the_parameters_alone(ring_reader):
@@ -145,7 +145,7 @@ def test_files_and_log_of_a_run(drawn, ring_reader, tmp_path):
         ring_reader(40, 1),
         model_path=tmp_path / "m",
         log=lines.append,
-        callbacks=Callbacks(lambda done, total, **figures: shown.append((done, total, figures))),
+        progress=lambda done, total, **figures: shown.append((done, total, figures)),
     )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.0", "m.1", "m.ckp", "m.history.jsonl", "m.png"]
     assert lines.pop(0).startswith("warning: dropoutRate is set")
@@ -174,8 +174,7 @@ def test_two_trainings_at_once_do_not_share_their_files(ring_reader, tmp_path):
             train(ring_network(), ring_reader(100), ring_options(1), model_path=tmp_path / "m")
         train(ring_network(), ring_reader(100), ring_options(1), model_path=tmp_path / "other")
 
-    callbacks = Callbacks(on_epoch=train_too)
-    result = train(ring_network(), ring_reader(100), ring_options(2), model_path=tmp_path / "m", callbacks=callbacks)
+    result = train(ring_network(), ring_reader(100), ring_options(2), model_path=tmp_path / "m", on_epoch=train_too)
     assert [row["epoch"] for row in result.history] == [1, 2]
     assert not list(tmp_path.glob(".*"))
 
@@ -204,8 +203,7 @@ def test_figures_of_several_errors_keep_their_names(ring_reader):
     network.add("ErrorPrediction", "second", *network[error].operands)
     network.evaluations.append("second")
     shown = []
-    callbacks = Callbacks(progress=lambda done, total, **figures: shown.append(figures))
-    train(network, ring_reader(60), ring_options(1), callbacks=callbacks)
+    train(network, ring_reader(60), ring_options(1), progress=lambda done, total, **figures: shown.append(figures))
     assert set(shown[-1]) == {"epoch", "frames/s", "loss", error, "second"}
 
 
@@ -281,7 +279,7 @@ def test_evaluate_counts_what_a_direct_computation_counts(ring_reader):
     assert names == ["EvalErrorPrediction", "CrossEntropyWithSoftmax"]
     engine = Engine(network, names)
     check_inputs(engine, reader)
-    totals = evaluate(engine, reader.minibatches(0, 64, 0), names)
+    totals = sum_figures(engine, reader.minibatches(0, 64, 0), names)
     assert (totals.num_frames, totals.num_minibatches) == (300, 5)
     value = {name: network[name].value.astype(float) for name in ("W0", "B0", "W1", "B1", "MeanOfFeatures")}
     x = reader.matrices["features"].astype(float)

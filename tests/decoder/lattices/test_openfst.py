@@ -11,7 +11,7 @@ from decoder.lattices.posteriors import best_path
 from readers.errors import GraphError
 from readers.htk.slf import NULL_WORD
 from readers.kaldi.lattice import word_table
-from readers.language.att import read_acceptor, write_acceptor, write_symbols
+from readers.language.att import read_acceptor, write_acceptor
 from tests.decoder.lattices.small_lattices import lattice_of, paths, random_lattice, spoken
 
 SEEDS = range(30)
@@ -51,7 +51,7 @@ def test_openfst_compiles_the_text_to_the_lattices_paths(seed, tmp_path):
     acceptor = lattice_acceptor(lattice)
     write_acceptor(tmp_path / "a.txt", acceptor)
     words = word_table(acceptor.symbols)
-    write_symbols(tmp_path / "words.txt", list(words))
+    (tmp_path / "words.txt").write_text("".join(f"{word}\t{number}\n" for number, word in enumerate(words)))
     table = kaldifst.SymbolTable.read_text(str(tmp_path / "words.txt"))
     fst = kaldifst.compile((tmp_path / "a.txt").read_text(), acceptor=True, isymbols=table)
     check(walks(from_openfst(fst), list(words)), expected_walks(lattice))

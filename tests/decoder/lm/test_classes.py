@@ -10,7 +10,7 @@ import pytest
 from decoder.lm.classes import class_model, find_classes
 from decoder.lm.estimation import estimate
 from decoder.lm.language_model import LanguageModel
-from decoder.lm.mixture import estimate_with_classes, mix
+from decoder.lm.mixing.mixture import estimate_with_classes, mix
 from readers.errors import GraphError
 
 CLASSES = {"one": "digit", "two": "digit", "six": "digit", "go": "command", "a": "letter", "b": "letter"}

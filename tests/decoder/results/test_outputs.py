@@ -8,7 +8,7 @@ import pytest
 from decoder.graph.compiled_graph import precompile
 from decoder.lattices.posteriors import confident_words
 from decoder.results.outputs import slf_lattice, state_labels, word_labels
-from decoder.search.batch import MAX_WAITING, decode_batch, in_order
+from decoder.search.batch import MAX_WAITING, in_order
 from decoder.search.decoder import Decoder, SearchOptions
 from readers.errors import ShapeError
 from readers.htk.frame_labels import frame_labels
@@ -180,15 +180,14 @@ def test_batch_gives_results_in_order_whatever_the_threads():
     matrices = [rng.normal(size=(6, n)).astype(np.float32) for n in rng.integers(5, 60, size=30)]
     matrices[7] = np.full((6, 9), np.nan, np.float32)
     matrices[8] = np.zeros((2, 9), np.float32)
-    counts = []
-    one = list(decode_batch(matrices, decoder, 1, lambda done, total, frames: counts.append((done, frames))))
-    four = list(decode_batch(iter(matrices), decoder, 4))
-    assert [r.cost for r in one] == [r.cost for r in four]
-    assert [r.text for r in one] == [r.text for r in four]
-    assert "NaN" in one[7].reason
-    assert "shape (2, 9)" in one[8].reason
-    assert one[0].cost == decoder.decode(matrices[0]).cost
-    assert counts[-1] == (30, sum(m.shape[1] for m in matrices))
+    one, four = (list(in_order(decoder.decode, iter(matrices), threads)) for threads in (1, 4))
+    for number, ((matrix, result), (_, again)) in enumerate(zip(one, four)):
+        assert matrix is matrices[number]
+        if number not in (7, 8):
+            assert (result.cost, result.text) == (again.cost, again.text)
+    assert "NaN" in str(one[7][1])
+    assert "shape (2, 9)" in str(one[8][1])
+    assert one[0][1].cost == decoder.decode(matrices[0]).cost
 
 
 def test_batch_draws_no_more_than_it_needs():

@@ -14,10 +14,9 @@ from decoder.lm.evaluation import perplexity
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.mapped_model import load_language_model, open_language_model, save_language_model
 from decoder.search.decoder import Decoder, SearchOptions
-from readers.errors import ArgonautError
 from readers.htk.dictionary import Pronunciation
 from readers.language.arpa import read_arpa, write_arpa
-from readers.language.att import read_acceptor, read_symbols
+from readers.language.att import read_acceptor
 from tests.decoder import graphs, reference
 from tests.fuzz.format import Format, text, written
 
@@ -172,15 +171,6 @@ def use_acceptor(path) -> None:
     decode(load_graph(path.with_suffix(".dg")), None)
 
 
-def use_symbols(path) -> None:
-    symbols = read_symbols(path)
-    (path.parent / "g").write_text("0 1 1 0.5\n1 2 2\n2 1 1 1e-3\n2 0.25\n")
-    try:
-        read_acceptor(path.parent / "g", symbols)
-    except ArgonautError:
-        return
-
-
 ACCEPTORS = (
     "0 1 [a_s2] 0.5\n1 2 A\n2 1 [b] 1e-3\n2 0.25\n",
     "0 1 <s>\n1 2 [a] 0.1\n2 1 x 0.2\n1 3 </s> -0.5\n3\n",
@@ -189,7 +179,6 @@ ACCEPTORS = (
 
 FORMATS = (
     Format("acceptor", text(*ACCEPTORS), use_acceptor),
-    Format("symbols", text("<eps> 0\na 1\nb 2\n"), use_symbols),
     Format(
         "decoding graph",
         written(lambda path, rng: save_graph(random_graph(rng), path)),

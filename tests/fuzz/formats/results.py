@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from decoder.lattices.openfst import lattice_acceptor, write_binary
+from decoder.recognizer.jobs.decoding.transcripts import read_transcripts
 from decoder.scoring.error_counts import score
 from decoder.scoring.words import read_words
 from readers.errors import ArgonautError
@@ -19,8 +20,7 @@ from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
 from readers.results.nbest import Hypothesis, read_nbest, write_nbest
 from readers.results.timed_words import Word, read_ctm, write_words
 from readers.results.trn import read_named_lines, read_trn
-from recipes.cli.argon.transcripts import read_transcripts
-from recipes.cli.info import describe
+from recipes.file_kinds import describe_file
 from tests.fuzz.format import Format, text, written
 from tests.fuzz.formats.htk import lattice
 from tests.fuzz.mutators import json_mutator
@@ -72,7 +72,7 @@ def openfst(path, found) -> None:
 
 
 def info(path) -> None:
-    describe(str(path), verbose=1)
+    describe_file(str(path), verbose=1)
 
 
 def score_against(path) -> None:

@@ -7,8 +7,8 @@ from acoustic.training.reporting.log import read_history, truncate_history
 from decoder.lattices.jobs.index import read_index
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import read_side_file, write_side_file
-from recipes.cli.info import describe
-from recipes.decoding import read_choice, search_flags
+from recipes.decoding import search_options
+from recipes.file_kinds import describe_file
 from recipes.stages import Stage, run_stages
 from tests.fuzz.format import Format, text, written
 from tests.fuzz.mutators import json_mutator
@@ -62,13 +62,13 @@ def lattices(path: Path) -> None:
 
 
 def info(path: Path) -> None:
-    describe(str(path), verbose=1)
+    describe_file(str(path), verbose=1)
 
 
 FORMATS = (
     Format("history", text(HISTORY), history, (json_mutator,)),
     Format("history of iterations", text(ITERATIONS), info, (json_mutator,)),
-    Format("tuned options", text(TUNED), lambda path: search_flags(read_choice(path)), (json_mutator,)),
+    Format("tuned options", text(TUNED), search_options, (json_mutator,)),
     Format("mark of a stage", text(MARK), mark, (json_mutator,)),
     Format("report", text("# words: 2 done, 1 skipped, 0 failed\n# minimised: 3 arcs\nu1\tskipped\tno labels\n"), info),
     Format("index of lattices", text("1\tu1\n2\tu2\n"), lattices),

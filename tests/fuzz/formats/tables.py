@@ -15,7 +15,7 @@ from readers.tables import hmm_tables
 from readers.tables.dbn import read_dbn
 from readers.tables.priors import read_priors
 from readers.tables.text_matrix import read_text_matrix
-from readers.tables.timit import read_phone_map, read_segments, read_sentence
+from readers.tables.timit import read_phone_map, read_segments
 from tests.decoder.graphs import make_acceptor
 from tests.fuzz.format import Format, text
 from tests.readers.tables.dbn_files import dbn_bytes
@@ -94,7 +94,6 @@ FORMATS = (
     Format("text matrix", text("1 2 3\n# x\n4 5e-1 -6\n"), read_text_matrix),
     Format("dbn model", dbn, read_dbn, binary=True),
     Format("timit segments", text("0 100 h#\n100 250 sh\n"), read_segments, suffix=".phn"),
-    Format("timit sentence", text("0 250 Some words.\n"), read_sentence),
     Format("timit phone map", text("aa aa aa\nax-h ax ah\nq\n"), read_phone_map),
     Format("vocabulary", text("0 7 a 0\n1 3 b 1\n2 1 <unk> 1\n"), vocabulary),
     Format("hotwords", text("# names\nA B :2.5\nC\n"), partial(read_hotwords, score=1.0)),

@@ -10,7 +10,7 @@ from readers.common.audio_format import MAGIC, audio_format
 from readers.common.text import read_lines
 from readers.errors import FormatError
 from readers.htk.parameter_file import WAVEFORM, read_htk, write_htk
-from recipes.cli.info import describe
+from recipes.file_kinds import describe_file
 
 RATE = 16000
 # Name of the format in libsndfile -> ours.
@@ -41,7 +41,7 @@ def form(request, tmp_path):
 
 def test_every_reader_recognises_a_format(form, tmp_path):
     path = tmp_path / "a"
-    kind, figures = describe(str(path))
+    kind, figures = describe_file(str(path))
     assert (kind, dict(figures)["format"]) == ("audio", form)
     with pytest.raises(FormatError, match=rf"a: {form} audio; expected an HTK feature file; argonaut hcopy makes"):
         read_htk(path)

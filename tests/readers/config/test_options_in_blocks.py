@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from readers.config.config import Config
-from readers.config.options import Option, Options, Range, like, option
+from readers.config.options import Option, Options, Range, group, like, option
 from readers.errors import ConfigError
 
 SPELLINGS = {"off": "none", "search": "before"}
@@ -74,3 +75,33 @@ def test_a_unit_is_singular_after_one():
     assert Option(name="x", help="", unit="frames", range=Range(least=1)).describe() == "at least 1 frame"
     assert Option(name="x", help="", unit="frames", range=Range(least=2)).describe() == "at least 2 frames"
     assert Option(name="x", help="", unit="frames", range=Range(least=0, most=1)).describe() == "0 to 1 frames"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus(Options):
+    name: str = option("", "name")
+    files: tuple[Path, ...] = option((), "files", own=True)
+    shifts: tuple[int, ...] = option((0,), "shifts")
+    is_whole: bool = option(True, "whole")
+    rates: Rates = group(Rates)
+    others: Others | None = option(None, "others")
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        Corpus(),
+        Corpus(name="a, b; c=[d] # e:f", files=("x:y.scp", "a b"), shifts=(-1, 2), is_whole=False),
+        Corpus(name="default", rates=Rates(mode="before", size=(4, 8), limit=math.inf), others=Others()),
+        Corpus(name="$HOME {x} 'y' *3", rates=Rates(limit=1e-30)),
+    ],
+)
+def test_settings_say_what_the_options_are(options, complete):
+    assert Corpus.from_block(Config.from_text("\n".join(options.to_settings(complete)))) == options
+
+
+def test_settings_are_those_that_differ_from_the_defaults():
+    assert Corpus(shifts=(1,)).to_settings() == ["shifts={1}", "rates=[]"]
+    with pytest.raises(ConfigError, match="has a quotation mark or a line break; expected a text without"):
+        Corpus(name='5"').to_settings()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from readers.common.text import chunks
 from readers.errors import FormatError, GraphError
-from readers.language.att import Acceptor, read_acceptor, read_symbols, write_acceptor, write_symbols
+from readers.language.att import Acceptor, read_acceptor, write_acceptor
 
 TEXT = "3\t0\t[h#_s2]\t2.5\n0 1 h#\n\n1 0 [h#_s2] -1e-3\n5\n1\t0.25\n0 5 <eps>\n"
 
@@ -67,11 +67,6 @@ def test_infinite_costs_as_openfst_prints_them(tmp_path):
     assert read_acceptor(put(tmp_path / "g", "0 1 a Infinity\n1\n")).cost.tolist() == [np.inf]
 
 
-def test_labels_get_the_ids_of_a_given_table(tmp_path):
-    graph = read_acceptor(put(tmp_path / "g", "0 1 b\n1 0 a\n1\n"), symbols=["<eps>", "a", "b"])
-    assert graph.label.tolist() == [2, 1]
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -98,11 +93,9 @@ def test_malformed_lines_are_named(tmp_path, monkeypatch, line, message, size):
         read_acceptor(put(tmp_path / "g", f"0 1 a\n{line}\n"))
 
 
-def test_an_empty_file_and_an_unknown_label_are_named(tmp_path):
+def test_an_empty_file_is_named(tmp_path):
     with pytest.raises(FormatError, match=r"g: no arcs and no final state; expected lines"):
         read_acceptor(put(tmp_path / "g", "\n\n"))
-    with pytest.raises(FormatError, match=r"g:1: label 'x' is not in the symbol table; expected one of its 2 names"):
-        read_acceptor(put(tmp_path / "g", "0 1 x\n1\n"), symbols=["<eps>", "a"])
 
 
 def random_acceptor(seed, num_states, num_arcs, num_final):
@@ -136,12 +129,13 @@ def test_what_is_written_is_read_back(tmp_path_factory, seed, num_states, num_ar
     path = tmp_path_factory.mktemp("att") / ("g.gz" if compress else "g")
     graph = random_acceptor(seed, num_states, num_arcs, num_final)
     write_acceptor(path, graph)
-    again = read_acceptor(path, graph.symbols)
+    again = read_acceptor(path)
     assert again.start == graph.start
 
     # The line that tells the start state comes first; the order of the others is kept.
     def sorted_arcs(g):
-        return sorted(zip(g.source.tolist(), g.target.tolist(), g.label.tolist(), g.cost.tolist()))
+        names = [g.symbols[label] for label in g.label]
+        return sorted(zip(g.source.tolist(), g.target.tolist(), names, g.cost.tolist()))
 
     assert sorted_arcs(again) == sorted_arcs(graph)
     assert dict(zip(again.final.tolist(), again.final_cost.tolist())) == dict(
@@ -172,26 +166,3 @@ GRAPH = random_acceptor(0, 4, 6, 2)
 def test_acceptors_that_cannot_be_written(tmp_path, changes, message):
     with pytest.raises(GraphError, match=message):
         write_acceptor(tmp_path / "g", dataclasses.replace(GRAPH, **changes))
-
-
-def test_symbol_tables(tmp_path):
-    path = put(tmp_path / "s", "<eps> 0\nb\t2\n\na 1\n")
-    assert read_symbols(path) == ["<eps>", "a", "b"]
-    write_symbols(tmp_path / "t", ["<eps>", "a", "b"])
-    assert read_symbols(tmp_path / "t") == ["<eps>", "a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("<eps> 0\na\n", r"s:2: 'a'; expected name id"),
-        ("<eps> 0\na x\n", r"s:2: 'a x'; expected name id"),
-        ("<eps> 0\na 1\na 2\n", r"s:3: 'a 2' repeats a name or an id; expected each once"),
-        ("<eps> 0\na 0\n", r"s:2: 'a 0' repeats a name or an id"),
-        ("<eps> 0\na 2\n", r"s: 2 symbols with gaps in their ids; expected 0, 1, 2"),
-        ("", r"s: 0 symbols with gaps"),
-    ],
-)
-def test_malformed_symbol_tables(tmp_path, text, message):
-    with pytest.raises(FormatError, match=message):
-        read_symbols(put(tmp_path / "s", text))

@@ -332,12 +332,12 @@ def test_damaged_results_of_an_earlier_run_are_made_again(phonetician, damage):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*RUN, "--format", "textgrid,praat"), "--format: praat; expected textgrid, json, ctm, csv, mlf"),
-        ((*RUN, "--format", ","), "--format: no format"),
-        ((*RUN, "--doubtful", "2"), "--doubtful 2; expected a confidence from 0 to 1"),
-        ((*RUN, "--long", "-1"), "--long -1; expected seconds, at least 0"),
-        ((*RUN, "-j", "0"), "-j 0; expected at least 1"),
-        ((*RUN, "--beam", "-1"), "beam -1.0; expected a number above 0"),
+        ((*RUN, "--format", "textgrid,praat"), "--format is 'praat'; expected textgrid or json or ctm or csv or mlf"),
+        ((*RUN, "--format", ","), "--format is empty; expected"),
+        ((*RUN, "--doubtful", "2"), "--doubtful is 2; expected 0 to 1"),
+        ((*RUN, "--long", "-1"), "--long is -1; expected at least 0 seconds"),
+        ((*RUN, "-j", "0"), "--threads is 0; expected at least 1"),
+        ((*RUN, "--beam", "-1"), "--beam is -1; expected above 0"),
         (
             ("corpus", "dict", "tones.argo", "corpus"),
             "corpus: inside of corpus, where TextGrids are transcripts; expected",

@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
-from recipes.align.output import tiers_of
-from recipes.align.results import AlignedRecording, AlignedUtterance, Word
+from decoder.recognizer.jobs.alignment.output import tiers_of
+from decoder.recognizer.jobs.alignment.results import AlignedRecording, AlignedUtterance, Word
 from tests.recipes.align.conftest import RUN, SPOKEN
 
 

@@ -86,13 +86,6 @@ def test_recipe_without_the_corpus_is_one_line_and_status_2(tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_network_and_variants_are_not_both_trained(toy_corpus, tmp_path, capsys):
-    options = ("--data", str(toy_corpus), "--out", str(tmp_path / "exp"))
-    assert main(["recipe", "an4", *options, "--network", "blstm", "--variants", "all"]) == 2
-    assert "--network blstm and --variants; expected only one of them" in capsys.readouterr().err
-    assert not (tmp_path / "exp").exists()
-
-
 # Labels and configurations
 
 

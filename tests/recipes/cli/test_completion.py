@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from acoustic.actions.top_level import TOP_NAMES
 from readers.config.files import ARGUMENT_NAMES
-from recipes.cli.cntk import TOP_NAMES
 from recipes.cli.completion import PROGRAMS, completions
 from recipes.cli.main import COMMANDS, main
 from recipes.cli.recipe import RECIPES

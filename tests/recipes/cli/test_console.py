@@ -3,9 +3,9 @@
 import io
 import sys
 
-from readers.common.report import RunReport
+from readers.common.report import RunReport, loss_lines
 from readers.errors import ConfigError
-from recipes.cli.console import loss_lines, one_line, progress_display, show_losses
+from recipes.cli.console import one_line, progress_display, show_losses
 
 
 class Terminal(io.StringIO):

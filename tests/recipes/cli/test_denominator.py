@@ -17,7 +17,7 @@ from readers.htk.parameter_file import read_htk_header
 from readers.results.indexed_archive import ArchiveWriter
 from readers.sources.lattices.lattice_archive import LatticeArchive, check
 from readers.sources.lattices.lattice_contents import read_contents
-from recipes.cli.info import describe
+from recipes.file_kinds import describe_file
 
 COMMON = ("--model", "model/net", "--graph", "graph/graph.dg", "--lm", "lm.arpa", "--dict", "dict", "--acweight", "0.5")
 TEST = (*COMMON, "--features", "test.scp", "--words", "words.mlf", "--out", "den")
@@ -58,11 +58,11 @@ def test_lattices_of_a_list(user):
     line = outcome.out[-1]
     assert line.startswith(f"utterances: 6 done, 0 skipped, 0 failed; frames {frames}; {arc_frames / frames:.1f} arcs ")
     assert "; oracle WER 0.0%; reference added to " in line
-    kind, figures = describe(f"den/{ARCHIVE}")
+    kind, figures = describe_file(f"den/{ARCHIVE}")
     assert kind == "archive of lattices"
     assert dict(figures)["frames"] == f"{frames}"
     assert dict(figures)["phones"] == "4, of which sil silence"
-    kind, figures = describe(f"den/{CONTENTS}")
+    kind, figures = describe_file(f"den/{CONTENTS}")
     assert kind == "table of contents of lattices"
     assert dict(figures) == {"utterances": "6", "archives": f"den/{ARCHIVE}", "first": "feat/utt24"}
     contents = read_contents(f"den/{CONTENTS}")

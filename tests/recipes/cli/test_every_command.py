@@ -170,9 +170,9 @@ def test_one_line_of_an_os_error_without_a_file():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--seed", "-1"], "command line: --seed -1; expected at least 0"),
-        (["--workers", "0"], "command line: --workers 0; expected at least 1"),
-        (["--out", "file"], "command line: --out file: cannot be written: file is not a directory; expected one"),
+        (["--seed", "-1"], "command line: --seed is -1; expected at least 0"),
+        (["--workers", "0"], "command line: --workers is 0; expected at least 1"),
+        (["--out", "file"], "command line: --out is file: cannot be written: file is not a directory; expected one"),
         (["--data", "nowhere"], "nowhere: no TRAIN directory; expected TIMIT's TRAIN and TEST"),
         (["--from", "train"], "stage train: stage corpus is not done; run with --from corpus"),
     ],

@@ -13,7 +13,6 @@ from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import read_scp
 from readers.tables.hmm_tables import read_transitions
-from recipes.cli.flatstart import PICTURE
 from tests.recipes.cli.test_tie import QUESTIONS
 
 FLAT = ("--features", "train.scp", "--words", "spoken.mlf", "--dict", "dict", "-j", "2")
@@ -32,7 +31,7 @@ def talker(user):
 def test_results_go_into_tie(talker):
     outcome = talker.run("flatstart", *FLAT, *SMALL, "--out", "flat")
     assert outcome.status == 0, outcome.err
-    assert {path.name for path in Path("flat").iterdir()} == {*RESULTS, PICTURE}
+    assert {path.name for path in Path("flat").iterdir()} == {*RESULTS}
     rows = [json.loads(line) for line in Path("flat/passes.jsonl").read_text().splitlines()]
     assert [row["gaussians"] for row in rows] == 6 * [12] + 2 * [24]
     assert (

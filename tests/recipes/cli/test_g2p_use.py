@@ -73,7 +73,10 @@ def test_guesses_with_phones_that_the_dictionary_lacks(lacking):
             "--g2p is given beside --loop",
         ),
         (("graph", *GRAPH, "--g2p", "dict", "--out", "g"), "dict: begins with .* expected a pronunciation model"),
-        (("argon", "-graph", "graph/graph.dg", "--g2p", "m.g2p"), "--g2p without -alignmlf; expected transcripts"),
+        (
+            ("argon", "-graph", "graph/graph.dg", "--dict", "dict", "--g2p", "m.g2p"),
+            "--g2p is given without -alignmlf; expected transcripts",
+        ),
     ],
 )
 def test_refused(lacking, command, message):

@@ -1,6 +1,5 @@
 """`argonaut info`: files are told by their content and described; a bad file does not take the others with it."""
 
-import argparse
 import gzip
 import json
 
@@ -10,7 +9,6 @@ import pytest
 
 from decoder.graph.compiled_graph import precompile
 from decoder.graph.graph_file import save_graph
-from readers.audio.audio_file import write_sphere
 from readers.errors import FormatError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.slf import Lattice, write_slf
@@ -20,8 +18,9 @@ from readers.minibatches.base import Minibatch
 from readers.sources.examples.example_writer import write_examples
 from readers.sources.records.record_cache import CachedSource, CachedStream, write_cache
 from readers.tables.tensor_file import save_tensors
-from recipes.cli import info
 from recipes.cli.main import main
+from recipes.file_kinds import describe_file
+from tests.readers.audio.sphere_files import write_sphere
 
 
 def put(path, text):
@@ -30,7 +29,7 @@ def put(path, text):
 
 
 def figures_of(path, verbose=0):
-    kind, figures = info.describe(str(path), verbose)
+    kind, figures = describe_file(str(path), verbose)
     return kind, {name: str(value) for name, value in figures}
 
 
@@ -275,18 +274,18 @@ def test_a_model_cut_short(tmp_path):
 
     save_file({"W": np.zeros((30, 4), np.float32)}, tmp_path / "m")
     (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:-8])
-    with pytest.raises(info.FormatError, match=r"m: .*; expected a complete safetensors file"):
-        info.describe(str(tmp_path / "m"))
+    with pytest.raises(FormatError, match=r"m: .*; expected a complete safetensors file"):
+        describe_file(str(tmp_path / "m"))
     (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:20])  # not even its description is there
-    with pytest.raises(info.FormatError, match=r"m: truncated, 20 bytes; expected a safetensors file of more than"):
-        info.describe(str(tmp_path / "m"))
+    with pytest.raises(FormatError, match=r"m: truncated, 20 bytes; expected a safetensors file of more than"):
+        describe_file(str(tmp_path / "m"))
 
 
 def test_features_cut_short(tmp_path):
     write_htk(tmp_path / "f", np.ones((3, 10), np.float32), parse_kind("FBANK"))
     (tmp_path / "f").write_bytes((tmp_path / "f").read_bytes()[:50])
-    with pytest.raises(info.FormatError, match=r"f: truncated, 50 bytes; expected 132 for 10 frames of 12 bytes"):
-        info.describe(str(tmp_path / "f"))
+    with pytest.raises(FormatError, match=r"f: truncated, 50 bytes; expected 132 for 10 frames of 12 bytes"):
+        describe_file(str(tmp_path / "f"))
 
 
 @pytest.mark.parametrize(
@@ -303,8 +302,8 @@ def test_features_cut_short(tmp_path):
 )
 def test_files_of_no_known_kind(tmp_path, content, message):
     (tmp_path / "f").write_bytes(content)
-    with pytest.raises(info.FormatError, match=message):
-        info.describe(str(tmp_path / "f"))
+    with pytest.raises(FormatError, match=message):
+        describe_file(str(tmp_path / "f"))
 
 
 def test_a_bad_file_does_not_take_the_others_with_it(tmp_path, capsys):
@@ -333,12 +332,6 @@ def test_the_worked_example_stands_in_the_help(capsys):
     assert "argonaut info feat/cen1-fash-b.fbank lm.arpa" in capsys.readouterr().out
 
 
-def test_arguments_are_files():
-    parser = argparse.ArgumentParser()
-    info.add_arguments(parser)
-    assert parser.parse_args(["a", "b"]).files == ["a", "b"]
-
-
 def test_compiled_graphs(tmp_path):
     acceptor = put(tmp_path / "graph.fsa", "0 1 [a_s2]\n1 2 A\n2 3 [b_s2]\n3 0.5\n")
     save_graph(precompile(read_acceptor(acceptor)), tmp_path / "g.dg")
@@ -348,7 +341,7 @@ def test_compiled_graphs(tmp_path):
     assert figures["labels"] == "2 HMM states of 2 models and 1 word"
     assert figures["models"] == "a b"
     (tmp_path / "g.dg").write_bytes((tmp_path / "g.dg").read_bytes()[:-1])
-    with pytest.raises(info.FormatError, match="the file is damaged, compile it again"):
+    with pytest.raises(FormatError, match="the file is damaged, compile it again"):
         figures_of(tmp_path / "g.dg")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from readers.errors import FormatError
 from readers.tables.tensor_file import save_tensors
-from recipes.cli.info import describe
+from recipes.file_kinds import describe_file
 from tests.languages.targets import expect_own_faults, limited
 from tests.recipes.cli.test_info import figures_of, put
 
@@ -27,7 +27,7 @@ LONG = 200_000
 def test_metadata_of_models(tmp_path, metadata):
     save_tensors(tmp_path / "m", {"a": np.ones((1, 2))}, metadata)
     with pytest.raises(FormatError, match=r"m: metadata \(.*\); expected the nodes of a network"):
-        describe(str(tmp_path / "m"))
+        describe_file(str(tmp_path / "m"))
 
 
 def test_a_model_of_an_odd_format_is_a_model(tmp_path):
@@ -53,7 +53,7 @@ HUGE = 10**400
 )
 def test_records_in_json(tmp_path, record, message):
     with pytest.raises(FormatError, match=f"f: .*{message}"):
-        describe(str(put(tmp_path / "f", json.dumps(record))))
+        describe_file(str(put(tmp_path / "f", json.dumps(record))))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_records_in_json(tmp_path, record, message):
 )
 def test_text_of_no_kind_takes_linear_time(tmp_path, text):
     with limited(5.0):
-        expect_own_faults(describe, str(put(tmp_path / "f", text)))
+        expect_own_faults(describe_file, str(put(tmp_path / "f", text)))
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_text_of_no_kind_takes_linear_time(tmp_path, text):
     ],
 )
 def test_numbers_of_thousands_of_digits(tmp_path, text):
-    expect_own_faults(describe, str(put(tmp_path / "f", text)))
+    expect_own_faults(describe_file, str(put(tmp_path / "f", text)))

@@ -15,15 +15,13 @@ from readers.errors import FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.htk.scp import write_pairs
 from readers.htk.slf import write_slf
-from readers.language.att import write_symbols
 from readers.language.vocabulary import VocabularyWord, write_vocabulary
 from readers.results import timed_words
 from readers.results.nbest import Hypothesis, write_nbest
 from readers.results.timed_words import Word
 from readers.tables import hmm_tables
-from recipes.cli import info
-from recipes.cli.info import describe
 from recipes.cli.main import main
+from recipes.file_kinds import describe_file, detection
 from recipes.pictures.confusions import draw_confusions
 from recipes.stages import Stage, run_stages
 from tests.decoder.lattices.small_lattices import random_lattice
@@ -74,7 +72,7 @@ def test_textgrids_as_praat_writes_them(tmp_path):
         assert figures_as("TextGrid of Praat", tmp_path / "b.TextGrid") == expected
     (tmp_path / "text").write_text("größe", "utf-16")
     with pytest.raises(FormatError, match="expected a TextGrid"):
-        describe(str(tmp_path / "text"))
+        describe_file(str(tmp_path / "text"))
 
 
 def test_scored_words(tmp_path):
@@ -149,7 +147,7 @@ def test_tables_of_hmms_and_words(tmp_path):
     assert figures_as("ways through HMMs (topology)", tmp_path / "t") == {"models": "sil", "ways": "3"}
     hmm_tables.write_state_map(tmp_path / "m", {"a-b": ("a_s2_1", "a_s3_4"), "sil": ("ST_sil_2", "sil[3]")})
     assert figures_as("states of models (state map)", tmp_path / "m")["models"] == "2, 2 states each"
-    write_symbols(tmp_path / "s", ["<eps>", "a"])
+    (tmp_path / "s").write_text("<eps>\t0\na\t1\n")
     assert figures_as("symbol table", tmp_path / "s")["symbols"] == "2, numbers 0 to 1"
     write_vocabulary(tmp_path / "v", [VocabularyWord("a", 7, 0), VocabularyWord("b", 3, 1)])
     assert figures_as("vocabulary with classes", tmp_path / "v")["classes"] == "2"
@@ -255,7 +253,7 @@ def test_texts_that_only_begin_like_a_kind_are_not_of_it(tmp_path, kind, text, e
     """The kind alone: a function that describes a wrong one would raise FormatError, too."""
     (tmp_path / "a").write_text(text)
     try:
-        found = info._text_kind(str(tmp_path / "a"))[0]
+        found = detection._text_kind(str(tmp_path / "a"))[0]
     except FormatError:
         found = None
     assert (found == kind) is expected
@@ -263,5 +261,5 @@ def test_texts_that_only_begin_like_a_kind_are_not_of_it(tmp_path, kind, text, e
 
 def test_blocks_of_a_configuration_are_not_shown_as_its_values(tmp_path):
     (tmp_path / "a.cntk").write_text("command=Train\nprecision=float\nTrain=[\n action=train\n]\nMore=[b=2]\n")
-    figures = describe(str(tmp_path / "a.cntk"), 1)[1]
+    figures = describe_file(str(tmp_path / "a.cntk"), 1)[1]
     assert [name for name, _ in figures] == ["commands", "Train", "blocks", "command", "precision"]

@@ -173,10 +173,13 @@ def user_scores(scorer, name):
         (("--features", "hcopy.config"), "ad/net: takes i-vectors of 3 values; expected --ivector-model"),
         (
             (*VECTORS, "--features", "hcopy.config"),
-            "command line: --ivectors with --features; expected --ivector-model",
+            "command line: --ivectors is given with --features; expected --ivector-model",
         ),
-        (("--ivector-model", "m.ivector"), "command line: --ivector-model without --features; expected --ivectors"),
-        ((*VECTORS, "-am", "model/net"), "command line: --ivectors test.iv.scp: model/net takes no i-vectors"),
+        (
+            ("--ivector-model", "m.ivector"),
+            "command line: --ivector-model is given without --features; expected --ivectors",
+        ),
+        ((*VECTORS, "-am", "model/net"), "command line: --ivectors is test.iv.scp: model/net takes no i-vectors"),
         (("--ivectors", "twice"), "twice:2: 'a' is already at twice:1; expected each name once"),
         (("--ivectors", "empty"), "empty: no entries; expected a file of i-vectors on each line"),
         (

@@ -23,7 +23,7 @@ def shown(name: str, capsys) -> tuple[list[Path], str]:
     return [Path(line) for line in out.splitlines()], err
 
 
-@pytest.mark.parametrize("name", [*RECIPES, "variants"])
+@pytest.mark.parametrize("name", RECIPES)
 def test_every_configuration_is_shown(name, capsys):
     files, remark = shown(name, capsys)
     assert files == sorted(PACKAGE.joinpath(name).glob("config/*"))
@@ -33,7 +33,7 @@ def test_every_configuration_is_shown(name, capsys):
 def test_the_paths_can_be_used(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     files, _ = shown("timit", capsys)
-    hcopy, training, _ = files
+    hcopy, training = files
     assert read_hcopy_config(hcopy)["TARGETKIND"] == "FBANK_Z_D_A"
     assert (hcopy.name, training.name) == ("fbank24_zda.hcopy", "timit.cntk")
 
@@ -41,6 +41,25 @@ def test_the_paths_can_be_used(capsys, tmp_path, monkeypatch):
 def test_an_unknown_recipe_is_refused(capsys):
     assert main(["recipe", "--show-config", "timitt"]) == 2
     assert "argument --show-config: 'timitt' is unknown; did you mean timit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["stress", "--size", "5k", "--out", "exp"],
+         "argonaut recipe: argument RECIPE: 'stress' is not installed any more; in a checkout of the sources run "
+         "python -m benchmarks.stress; argonaut recipe --help shows the options"),
+        (["--show-config", "variants"],
+         "argonaut recipe: argument --show-config: 'variants' is not installed any more; in a checkout of the sources "
+         "run python -m benchmarks.variants; argonaut recipe --help shows the options"),
+        (["an4", "--out", "exp", "--variants", "all"],
+         "argonaut recipe an4: argument --variants: is not installed any more; in a checkout of the sources run "
+         "python -m benchmarks.variants an4 --only all; argonaut recipe an4 --help shows the options"),
+    ],
+)  # fmt: skip
+def test_experiments_say_where_they_went(arguments, message, capsys):
+    assert main(["recipe", *arguments]) == 2
+    assert capsys.readouterr().err == f"error: {message}\n"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +81,7 @@ def installed(tmp_path_factory) -> set[str]:
 def test_everything_that_runs_is_installed(installed, capsys):
     root = PACKAGE.parent
     modules = {path for name in PACKAGES for path in root.joinpath(name).rglob("*.py")}
-    shown_files = {path for name in (*RECIPES, "variants") for path in shown(name, capsys)[0]}
+    shown_files = {path for name in RECIPES for path in shown(name, capsys)[0]}
     data = {path for name in PACKAGES for path in root.joinpath(name).rglob("data/**/*") if path.is_file()}
     networks = set(root.joinpath("acoustic").rglob("*.ndl"))
     assert min(map(len, (shown_files, data, networks))) > 0
@@ -73,5 +92,5 @@ def test_everything_that_runs_is_installed(installed, capsys):
 @pytest.mark.slow
 def test_nothing_else_is_installed(installed):
     assert {path.split("/")[0] for path in installed} == set(PACKAGES)
-    others = {path for path in installed if not path.endswith((".py", ".md", "/py.typed"))}
+    others = {path for path in installed if not path.endswith((".py", ".pyi", ".md", "/py.typed"))}
     assert not [path for path in others if not {"config", "data", "ndl", "page"} & set(path.split("/"))]

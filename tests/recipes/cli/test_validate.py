@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import argonaut
 from acoustic.network.model_file import load_model, save_model
 
 
@@ -164,3 +165,13 @@ def test_a_configuration_that_cannot_be_read_is_one_line_and_status_2(user):
     assert "nothere.cntk: No such file" in user.run("validate", "nothere.cntk").fault
     user.write("broken.cntk", "a=[\n")
     assert user.run("validate", "broken.cntk").fault.startswith("broken.cntk:1: [ is opened and not closed")
+
+
+def test_a_configuration_is_validated_from_python(user, capsys):
+    user.replace("net.cntk", "minibatchSize=32", "minibatchSize=none")
+    options = argonaut.ValidateOptions(files="net.cntk", settings=["command=Train:Write"], quick=True)
+    result = argonaut.validate(options)
+    assert result.faults == {"Train": ("net.cntk:18: Train.SGD.minibatchSize is 'none'; expected an integer",)}
+    assert [(figures.command, figures.action) for figures in result.figures] == [("Train", "train"), ("Write", "write")]
+    assert result.summary == "1 fault in 1 file; checked 2 commands, 30 utterances"
+    assert capsys.readouterr() == ("", "")

@@ -36,16 +36,16 @@ def _replace(owner, name: str, value) -> None:
 
 def no_memory_for(key: str) -> None:
     """Decoding an utterance takes too much memory."""
-    from recipes.cli.argon.decoding import Pipeline
+    from decoder.recognizer.jobs.decoding.utterances import DecodingPipeline
 
-    call = Pipeline.__call__
+    call = DecodingPipeline.__call__
 
     def short_of_memory(self, numbered):
         if numbered[1].key == key:
             raise MemoryError("Unable to allocate 9 GiB")
         return call(self, numbered)
 
-    _replace(Pipeline, "__call__", short_of_memory)
+    _replace(DecodingPipeline, "__call__", short_of_memory)
 
 
 def no_space_for(name: str) -> None:

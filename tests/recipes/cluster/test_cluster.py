@@ -143,10 +143,13 @@ def test_processes_of_this_machine_change_no_bit(user, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        (("--workers", "0"), "command line: --workers 0; expected at least 1"),
-        (("--workers", "1", "--scheduler", "tcp://x"), "command line: --workers and --scheduler; expected only one"),
-        (("--workers", "1", "--stream", "-"), "command line: --workers with --stream; expected it only with a list"),
-        (("--scheduler", "tcp://x", "-precompile"), "command line: --scheduler with -precompile; expected it only"),
+        (("--workers", "0"), "command line: --workers is 0; expected at least 1"),
+        (
+            ("--workers", "1", "--scheduler", "tcp://x"),
+            "command line: --workers is given with --scheduler; expected only one",
+        ),
+        (("--workers", "1", "--stream", "-"), "command line: --workers is given without a list of utterances;"),
+        (("--scheduler", "tcp://x", "-precompile"), "command line: --scheduler is given without a list of utterances;"),
     ],
 )
 def test_options_that_do_not_go_together(user, options, fault):

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from recipes.cli.argon.options import make_parser
+from recipes.cli.argon.command import make_parser
 from recipes.cli.main import COMMANDS, main
 from tests.docs.pages import DOCS
 from tests.docs.test_pages import PAGES
@@ -32,7 +32,7 @@ def shown(text):
 def options(*command):
     """The options in the help of a command, written as `plain` does."""
     if command == ("argon",):
-        return {plain(flag) for flag in make_parser("")._option_string_actions}
+        return {plain(flag) for flag in make_parser()._option_string_actions}
     text = io.StringIO()
     with contextlib.redirect_stdout(text), pytest.raises(SystemExit) as stop:
         main([*command, "--help"])

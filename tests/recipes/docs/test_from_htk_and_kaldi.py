@@ -6,7 +6,8 @@ from pathlib import Path
 from readers.dictionaries import read_any_dictionary
 from readers.htk.slf import write_slf
 from readers.results.nbest import read_nbest
-from recipes.cli.argon.options import canonical, make_parser
+from recipes.cli.argon.command import make_parser
+from recipes.cli.argon.parser import canonical
 from recipes.cli.main import COMMANDS, main
 from tests.decoder.lattices.small_lattices import random_lattice
 from tests.docs.pages import page_text
@@ -23,10 +24,10 @@ def test_kaldis_lexicons_are_dictionaries(tmp_path):
 
 
 def test_the_options_and_commands_are_there():
-    parser = make_parser("")
+    parser = make_parser()
     for flag in ("-acweight", "-beam", "-max-tokens", "--lm-scale", "--word-penalty", "--lattice-beam", "-alignmlf"):
         assert f"`{flag}" in PAGE or f" {flag}" in PAGE
-        assert canonical([flag], parser)[0] in parser._option_string_actions
+        assert canonical([flag])[0] in parser._option_string_actions
     assert set(re.findall(r"`argonaut ([a-z0-9]+)", PAGE)) <= set(COMMANDS)
 
 

@@ -22,7 +22,10 @@ def test_commands_and_programs_can_be_read():
     lines = re.findall(r"^    (cntk .*--scheduler .*)$", PAGE, re.MULTILINE)
     assert len(lines) == 2
     for line in lines:
-        assert cntk.settings(line.split()[1:]) == ["configFile=train.cntk", f"scheduler={line.split()[-1]}"]
+        assert cntk.config_options(line.split()[1:]).arguments == [
+            "configFile=train.cntk",
+            f"scheduler={line.split()[-1]}",
+        ]
     programs = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     assert len(programs) == 5
     for program in programs:

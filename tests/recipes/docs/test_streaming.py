@@ -7,12 +7,13 @@ import pytest
 
 from decoder.graph.graph_file import load_graph
 from decoder.lm.mapped_model import open_language_model
+from decoder.recognizer.jobs.decoding import DecodeOptions
 from decoder.search.decoder import Decoder, SearchOptions
 from features import FeatureConfig, extract
 from readers.audio.audio_file import read_audio
 from readers.config.hcopy import read_hcopy_config
 from readers.tables.hmm_tables import read_cntkmap
-from recipes.cli.argon.options import make_parser
+from recipes.cli.argon.command import make_parser
 from tests.docs.pages import page_text
 
 PAGES = {name: page_text(name) for name in ("streaming", "scores")}
@@ -65,7 +66,7 @@ def test_the_program_of_the_page_on_scores_runs(names, user):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_options_of_the_pages_are_those_of_the_command(page):
-    known = {flag.lstrip("-").replace("_", "-") for flag in make_parser("")._option_string_actions}
+    known = {flag.lstrip("-").replace("_", "-") for flag in make_parser()._option_string_actions}
     for command in re.findall(r"^ {4}(?:arecord.*\n {4})?argon .*(?:\n {10}.*)*", PAGES[page], re.MULTILINE):
         for flag in re.findall(r"(?<= )--?([a-z_-]{2,})", command.split("|")[-1].split("argon ", 1)[1]):
             assert flag.replace("_", "-") in known, flag
@@ -74,6 +75,5 @@ def test_options_of_the_pages_are_those_of_the_command(page):
 
 
 def test_defaults_on_the_page_are_those_of_the_command():
-    parser = make_parser("")
     for flag, shown in re.findall(r"^\| `--([a-z-]+) ([0-9.:]+)`", PAGES["streaming"], re.MULTILINE):
-        assert str(parser.get_default(flag.replace("-", "_"))) in (shown, f"{shown}.0"), flag
+        assert str(DecodeOptions.declaration(flag.replace("-", "_")).default) in (shown, f"{shown}.0"), flag

@@ -139,8 +139,8 @@ def test_a_generated_text_goes_to_the_stages_that_are_asked_for(tmp_path, monkey
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--data", "d", "--text", "t"], "--data d and --text t; expected only one of them"),
-        (["--epochs", "0"], "--epochs 0; expected at least 1"),
+        (["--data", "d", "--text", "t"], "--data is given beside --text; expected only one of them"),
+        (["--epochs", "0"], "--epochs is 0; expected at least 1"),
         (["--text", "missing"], "missing"),
     ],
 )

@@ -1,16 +1,23 @@
 """The recipe for one's own corpus as a whole, on recordings of tones in folders of speakers."""
 
+import contextlib
+import io
+import json
+import shlex
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import argonaut
 from decoder import Recognizer
 from readers.audio.audio_file import write_wav
 from readers.htk.mlf import read_mlf
 from readers.htk.scp import read_scp
-from recipes.cli.main import main
+from recipes.cli.command import MACHINES, MachineOptions
+from recipes.cli.flags import options_from
+from recipes.cli.main import command_parser, main, module_of
 from tests.recipes.systems.small_system import RATE, WORDS, speak
 
 NUM_SPEAKERS, PER_SPEAKER = 8, 6
@@ -38,11 +45,18 @@ def place(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(place) -> list[str]:
-    """The directory after a run, and its last lines."""
-    with pytest.MonkeyPatch.context() as patch:
+def printed(place) -> list[str]:
+    """The lines that a run printed."""
+    shown = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(shown):
         patch.chdir(place)
         assert main([*RECIPE]) == 0
+    return shown.getvalue().splitlines()
+
+
+@pytest.fixture(scope="module")
+def finished(place, printed) -> Path:
+    """The directory after a run."""
     return place
 
 
@@ -76,6 +90,45 @@ def phones(labels) -> str:
 
 
 @pytest.mark.slow
+def test_a_run_in_python_returns_the_results(finished, monkeypatch, capsys):
+    monkeypatch.chdir(finished)
+    dictionary = argonaut.OwnDictionary(dict="words.dict")
+    options = argonaut.OwnOptions(
+        data="data", dictionary=dictionary, out="exp", min_minutes=0.5, overrides=("Hidden=48*1", "Epochs=4"), workers=1
+    )
+    lines = []
+    result = argonaut.recipe_own(options, log=lines.append)
+    assert capsys.readouterr() == ("", "")
+    assert len([line for line in lines if line.endswith(": done before")]) == len(result.stages) == 15
+    assert result.bundle == Path("exp/own.argo")
+    (figure,) = result.figures
+    assert figure.counts == {"errors": round(figure.value * 24 / 100), "utterances": 6, "words": 24}
+    assert lines[-1] == f"WER {figure.value:.1f}% (test, 6 utterances, 24 words, LM trained on the transcripts)"
+    assert Path("exp/final/reports/score.trained") in result.reports
+    assert all(path.is_file() for path in (*result.reports, *result.pictures))
+    assert main([*RECIPE, "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["bundle"] == "exp/own.argo"
+    assert json.loads(shown.out)["figures"][0]["counts"] == figure.counts
+    assert shown.err.splitlines()[-1] == lines[-1]
+
+
+@pytest.mark.slow
+def test_the_lines_of_commands_give_the_same_options(printed, place, monkeypatch):
+    monkeypatch.chdir(place)
+    lines = [shlex.split(line)[2:] for line in printed if line.startswith("$ argonaut ")]
+    assert {words[0] for words in lines} >= {"import", "hcopy", "flatstart", "tie", "graph", "lm", "score", "pack"}
+    for words in lines:
+        module = module_of(words[0])
+        arguments = command_parser(words[0], module).parse_args(words[1:])
+        command = getattr(arguments, "action", module.COMMAND)
+        machines = options_from(arguments, MACHINES.get(command.machines, MachineOptions), "machines.")
+        name = [command.name] if command is not module.COMMAND else []
+        options = options_from(arguments, command.options)
+        assert words[1:] == [*name, *options.to_flags(), *machines.to_flags()]
+
+
+@pytest.mark.slow
 def test_a_change_repeats_what_depends_on_it_and_from_a_stage_on(finished, monkeypatch, capsys):
     monkeypatch.chdir(finished)
     (finished / "text").write_text("ab ba ab\nba\n")
@@ -89,8 +142,8 @@ def test_a_change_repeats_what_depends_on_it_and_from_a_stage_on(finished, monke
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (("--dict", "words.dict"), "recipe own: no --data DIR, a corpus; expected --data and --dict"),
-        (("--data", "data"), "recipe own: no --dict FILE, a pronunciation dictionary; expected --data and --dict"),
+        (("--dict", "words.dict"), "the following arguments are required: --data; argonaut recipe own --help"),
+        (("--data", "data"), "the following arguments are required: --dict; argonaut recipe own --help"),
         (("--data", "data", "--dict", "none"), "none: No such file or directory"),
         (("--data", "data", "--dict", "words.dict"), "minutes of speech with transcripts and pronunciations; expected"),
         (

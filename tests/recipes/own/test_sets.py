@@ -9,6 +9,7 @@ import soundfile
 
 from readers.audio.audio_file import write_wav
 from readers.corpora.corpus import Corpus, Utterance
+from readers.corpora.importing import guess_kind, is_imported
 from readers.dictionaries.case import best_case
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation
@@ -86,13 +87,13 @@ def test_too_few_utterances():
 
 
 def test_the_kind_of_a_corpus_is_guessed_from_its_files(tmp_path):
-    assert data.guess_kind(tmp_path) == "folder"
+    assert guess_kind(tmp_path) == "folder"
     (tmp_path / "wav.scp").write_text("")
-    assert data.guess_kind(tmp_path) == "kaldi"
+    assert guess_kind(tmp_path) == "kaldi"
     (tmp_path / "x_recordings.jsonl.gz").write_text("")
-    assert data.guess_kind(tmp_path) == "lhotse"
-    assert data.guess_kind(Path("cv/train.tsv")) == "table"
-    assert not data.is_imported(tmp_path)
+    assert guess_kind(tmp_path) == "lhotse"
+    assert guess_kind(Path("cv/train.tsv")) == "table"
+    assert not is_imported(tmp_path)
 
 
 def test_the_case_with_the_fewest_unknown_words():
@@ -109,7 +110,7 @@ def test_dictionary_without_silences_and_of_a_large_one_the_words_of_the_texts(m
     monkeypatch.setattr(data, "SMALL_DICTIONARY", 2)
     assert [e.word for e in data.usable_entries(entries, Path("d"), {"b"})] == ["b"]
     assert [e.word for e in data.usable_entries(entries, Path("d"), None)] == ["a", "b", "c"]
-    with pytest.raises(ConfigError, match=r"d: phone 'a-b'; expected names without - and \+.*--map-phones"):
+    with pytest.raises(ConfigError, match=r"d: phone 'a-b'; expected names without - and \+.*the option map_phones"):
         data.usable_entries([Pronunciation("x", None, None, ("a-b",))], Path("d"), None)
 
 

@@ -11,8 +11,8 @@ import sys
 import pytest
 from websockets.sync.client import connect
 
-from recipes.cli import serve
 from recipes.cli.main import main
+from recipes.serve.job import PACKAGES
 from tests.recipes.serve.conftest import speak_to
 
 
@@ -33,11 +33,11 @@ def test_without_the_extra(capsys, monkeypatch, bundle):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--port", "70000"], "--port 70000; expected 0 to 65535"),
-        (["--threads", "0"], "--threads 0; expected at least 1"),
-        (["--max-streams", "0"], "--max-streams 0; expected a number above 0"),
-        (["--idle", "-1"], "--idle -1; expected a number above 0"),
-        (["--tls-cert", "a.pem"], "--tls-cert or --tls-key alone; expected both"),
+        (["--port", "70000"], "--port is 70000; expected 0 to 65535"),
+        (["--threads", "0"], "--threads is 0; expected at least 1"),
+        (["--max-streams", "0"], "--max-streams is 0; expected at least 1"),
+        (["--idle", "-1"], "--idle is -1; expected above 0 seconds"),
+        (["--tls-cert", "a.pem"], "--tls-cert is given without --tls-key; expected both"),
         (["--token-file", "nothing"], "nothing"),
     ],
 )
@@ -112,4 +112,4 @@ def test_a_server_for_other_machines_warns(started, pcm, tmp_path):
 
 
 def test_packages_are_those_of_the_extra():
-    assert serve.PACKAGES == ("starlette", "uvicorn", "websockets", "python_multipart")
+    assert PACKAGES == ("starlette", "uvicorn", "websockets", "python_multipart")

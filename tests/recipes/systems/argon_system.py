@@ -14,7 +14,6 @@ from readers.language.arpa import read_arpa
 from readers.language.att import write_acceptor
 from readers.tables.hmm_tables import write_cntkmap, write_lookahead, write_transitions
 from recipes.cli.argon.command import main
-from recipes.cli.argon.options import spelled
 
 PHONES = ("a", "b", "c", "sil")
 STATES = [f"{phone}_s{i}" for phone in PHONES for i in (2, 3, 4)]
@@ -110,9 +109,8 @@ def decode(made, out, *more, **changes):
         "threads": 2,
         **changes,
     }
-    return main(
-        [text for name, value in flags.items() if value is not None for text in (spelled(name), str(value))] + [*more]
-    )
+    given = {f"--{name.replace('_', '-')}": str(value) for name, value in flags.items() if value is not None}
+    return main([text for flag in given.items() for text in flag] + [*more])
 
 
 def words_of(path):

@@ -1,6 +1,5 @@
 """TIMIT's layout and labels: sets, state times, and what a broken file costs."""
 
-import argparse
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ from readers.htk.mlf import read_mlf
 from readers.htk.scp import ScpEntry, write_scp
 from readers.tables.timit import Segment, write_segments
 from recipes.timit import corpus, prepare
-from recipes.timit.run import Recipe
+from recipes.timit.run import Recipe, RecipeOptions
 
 
 def write_corpus(root, names, segments=((0, 3200, "h#"), (3200, 4800, "ix"), (4800, 8000, "h#"))):
@@ -111,7 +110,6 @@ def test_write_labels_a_broken_file_loses_only_its_own_utterance(tmp_path):
     assert [label.name for label in read_mlf(tmp_path / "phones.mlf")[names[0]]] == ["h#", "ix", "h#"]
 
 
-@pytest.mark.parametrize(("workers", "expected"), [(None, available_cores()), (0, available_cores()), (3, 3)])
+@pytest.mark.parametrize(("workers", "expected"), [(None, available_cores()), (3, 3)])
 def test_as_many_workers_as_given_else_one_per_core(tmp_path, workers, expected):
-    arguments = {"out": tmp_path, "data": None, "size": "demo", "seed": 1, "overrides": [], "workers": workers}
-    assert Recipe(argparse.Namespace(**arguments)).workers == expected
+    assert Recipe(RecipeOptions(out=tmp_path, workers=workers)).workers == expected

@@ -14,7 +14,7 @@ from recipes.cli.main import main
 from recipes.understanding import queries
 from recipes.understanding.corpus import read_corpus
 from recipes.understanding.pictures import confusion_matrix, draw_confusions, draw_epochs
-from recipes.understanding.run import CONFIG, NETWORKS, parse_networks
+from recipes.understanding.run import CONFIG, NETWORKS, Recipe, UnderstandingOptions
 from recipes.understanding.tables import known_words, query_file, read_queries, read_tags, sizes, write_tables
 
 QUERIES = {
@@ -236,13 +236,13 @@ def test_configuration_is_the_books():
 @pytest.mark.parametrize(
     ("text", "names"), [("all", list(NETWORKS)), ("lstm", ["lstm"]), ("blstm,lstm", ["lstm", "blstm"])]
 )
-def test_names_of_networks(text, names):
-    assert parse_networks(text) == names
+def test_names_of_networks(text, names, tmp_path):
+    assert Recipe(UnderstandingOptions(out=tmp_path, networks=text)).networks == names
 
 
 def test_an_unknown_network_is_refused():
-    with pytest.raises(ConfigError, match="--networks gru; expected all, or some of lstm,window,blstm,crf"):
-        parse_networks("lstm,gru")
+    with pytest.raises(ConfigError, match="networks is gru; expected all, or some of lstm,window,blstm,crf"):
+        UnderstandingOptions(out="exp", networks="lstm,gru")
 
 
 SMALL = [
@@ -336,7 +336,7 @@ def test_recipe_takes_a_users_queries(small, tmp_path, capsys):
 
 def test_rare_is_a_count(tmp_path, capsys):
     assert main(["recipe", "understanding", "--rare", "0", "--out", str(tmp_path / "exp")]) == 2
-    assert "--rare 0; expected at least 1" in capsys.readouterr().err
+    assert "--rare is 0; expected at least 1" in capsys.readouterr().err
 
 
 def test_a_corpus_that_is_not_there_is_told_before_anything_is_written(tmp_path, capsys):

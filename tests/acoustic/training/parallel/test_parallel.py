@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
-from acoustic.training.evaluation import evaluate
+from acoustic.training.evaluation import sum_figures
 from acoustic.training.learner import Diverged, Learner
 from acoustic.training.parallel import ParallelOptions, executors
 from acoustic.training.parallel.files import Iteration, IterationFiles
@@ -122,7 +122,7 @@ def test_jobs_learn(tmp_path):
     write_task(tmp_path / "e", 4000)
     write_task(tmp_path / "v", 500, seed=1)
     options = small_options(4, momentum_per_minibatch=0.0, learning_rates_per_minibatch=1.0)
-    run(tmp_path / "e", ParallelOptions(2, samples=500), options, cv_reader=opened(tmp_path / "v"))
+    run(tmp_path / "e", ParallelOptions(2, samples=500), options, validation=opened(tmp_path / "v"))
     history = read_history(tmp_path / "m.history.jsonl")
     assert [row["samples"] for row in history] == [4000] * 4
     assert history[-1]["validation"]["EvalErrorPrediction"] < 0.1
@@ -130,7 +130,7 @@ def test_jobs_learn(tmp_path):
     network = load_model(tmp_path / "m")
     names = [*network.criteria, *network.evaluations]
     with opened(tmp_path / "v") as reader:
-        totals = evaluate(Engine(network, names), reader.minibatches(0, 100), names)
+        totals = sum_figures(Engine(network, names), reader.minibatches(0, 100), names)
     assert totals.averages() == pytest.approx(history[-1]["validation"], rel=1e-5)
 
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from acoustic.training.evaluation import EvaluationTotals
+from acoustic.training.evaluation import EvaluationTotals, figure_text
 from acoustic.training.reporting import plots
 from acoustic.training.reporting.log import (
     append_history,
-    figure_text,
     finished_line,
     minibatch_line,
     read_history,

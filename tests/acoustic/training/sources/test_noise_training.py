@@ -9,7 +9,7 @@ from acoustic.descriptions.builders.simple import build_simple_network, simple_n
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, save_model
 from acoustic.scoring.word_scorer import WordScorer
-from acoustic.training.evaluation import evaluate
+from acoustic.training.evaluation import sum_figures
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
 from readers.config.config import Config
@@ -58,7 +58,7 @@ def sentences(tmp_path):
 
 def value_of(net, reader):
     (name,) = net.criteria
-    return evaluate(Engine(net, [name]), reader.minibatches(0, 8), [name]).averages()[name]
+    return sum_figures(Engine(net, [name]), reader.minibatches(0, 8), [name]).averages()[name]
 
 
 def test_a_language_model_is_as_good_as_with_a_full_softmax(sentences, tmp_path):

@@ -8,7 +8,7 @@ from acoustic.actions.base import CommonSettings
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
-from acoustic.training.evaluation import evaluate
+from acoustic.training.evaluation import sum_figures
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
 from readers.config.config import Config
@@ -89,7 +89,7 @@ def test_words_are_foretold(tmp_path):
     values = TrainingOptions(15, learning_rates_per_sample=0.1, minibatch_size=2)
     with open_reader(Config.from_text(text, "lm.cntk").block("reader"), 1) as reader:
         network = train(recurrent(6, 6), reader, values).network
-        totals = evaluate(Engine(network, ["ce"]), reader.minibatches(0, 2), ["ce"])
+        totals = sum_figures(Engine(network, ["ce"]), reader.minibatches(0, 2), ["ce"])
     assert totals.num_frames == 300
     # Of three words to foretell one has an entropy of ln 2, the others of nothing.
     assert totals.averages()["ce"] == pytest.approx(np.log(2) / 3, abs=0.02)

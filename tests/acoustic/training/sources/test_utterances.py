@@ -6,9 +6,10 @@ import pytest
 from acoustic.actions import make_action
 from acoustic.actions.base import CommonSettings
 from acoustic.engine.engine import Engine
+from acoustic.engine.inputs import check_inputs
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from acoustic.training.evaluation import check_inputs, evaluate
+from acoustic.training.evaluation import sum_figures
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
 from readers.config.config import Config
@@ -77,7 +78,7 @@ def options(max_epochs: int, **changes) -> TrainingOptions:
 @pytest.mark.parametrize("mode", [f"{WHOLE};nbruttsineachrecurrentiter=2", f"{CUT};nbruttsineachrecurrentiter=3"])
 def test_what_came_before_is_learned(blocks, mode):
     with reader_of(blocks, mode) as reader:
-        history = train(recurrent(), reader, options(25), cv_reader=reader).history
+        history = train(recurrent(), reader, options(25), validation=reader).history
     assert history[0]["samples"] == sum(LENGTHS)
     assert history[0]["training"]["err"] > 0.3
     assert history[-1]["training"]["err"] < 0.1  # the first frame of an utterance cannot be known
@@ -90,9 +91,9 @@ def test_figures_do_not_depend_on_how_utterances_are_put_side_by_side(blocks, mo
     network = recurrent(3)
     engine = Engine(network, ["ce", "err"])
     with reader_of(blocks, WHOLE) as alone:
-        expected = evaluate(engine, alone.minibatches(0, 5), ["ce", "err"])
+        expected = sum_figures(engine, alone.minibatches(0, 5), ["ce", "err"])
     with reader_of(blocks, f"{mode};nbruttsineachrecurrentiter={parallel}") as reader:
-        found = evaluate(engine, reader.minibatches(0, 5), ["ce", "err"])
+        found = sum_figures(engine, reader.minibatches(0, 5), ["ce", "err"])
     assert found.num_frames == expected.num_frames == sum(LENGTHS)
     assert found.figures["ce"] == pytest.approx(expected.figures["ce"], rel=1e-5)
     assert found.figures["err"] == expected.figures["err"]
@@ -124,7 +125,7 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(blocks, mode, tmp_pat
                     with pytest.raises(KeyboardInterrupt):
                         train(recurrent(), reader, values, model_path=path)
                 else:
-                    result = train(recurrent(), reader, values, cv_reader=reader, model_path=path)
+                    result = train(recurrent(), reader, values, validation=reader, model_path=path)
         results.append(result.network)
     for node in results[0].parameters():
         np.testing.assert_array_equal(node.value, results[1][node.name].value)

@@ -7,9 +7,10 @@ import pytest
 
 from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
 from acoustic.engine.engine import Engine
+from acoustic.engine.inputs import check_inputs
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
-from acoustic.training.evaluation import check_inputs, evaluate
+from acoustic.training.evaluation import sum_figures
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES
 from acoustic.training.sgd import train
@@ -57,7 +58,7 @@ def test_words_are_foretold_by_class(sentences, rule, rate):
     with reader_of(sentences) as reader:
         trained = train(class_network(), reader, options).network
         (name,) = trained.criteria
-        totals = evaluate(Engine(trained, [name]), reader.minibatches(0, 2), [name])
+        totals = sum_figures(Engine(trained, [name]), reader.minibatches(0, 2), [name])
     # Of three words to foretell one has an entropy of ln 2, the others of nothing.
     assert totals.averages()[name] == pytest.approx(np.log(2) / 3, abs=0.02)
 
@@ -73,9 +74,9 @@ def test_a_model_knows_its_words_and_refuses_others(sentences, tmp_path):
     engine = Engine(model, model.criteria)
     with reader_of(sentences, words=path) as reader:  # the model in place of the vocabulary
         check_inputs(engine, reader)
-        from_model = evaluate(engine, reader.minibatches(0, 2), model.criteria).averages()
+        from_model = sum_figures(engine, reader.minibatches(0, 2), model.criteria).averages()
     with reader_of(sentences) as reader:
-        assert evaluate(engine, reader.minibatches(0, 2), model.criteria).averages() == from_model
+        assert sum_figures(engine, reader.minibatches(0, 2), model.criteria).averages() == from_model
     text = (sentences / "words").read_text()
     for old, new, message in (
         (
@@ -98,7 +99,7 @@ def test_a_condition_tells_the_first_word(sentences):
     with reader_of(sentences, f"binaryFeature=[file={sentences}/conditions; dim=2]") as reader:
         trained = train(network(text), reader, options).network
         (name,) = trained.criteria
-        totals = evaluate(Engine(trained, [name]), reader.minibatches(0, 3), [name])
+        totals = sum_figures(Engine(trained, [name]), reader.minibatches(0, 3), [name])
     assert totals.averages()[name] < 0.05  # without the condition at least ln 2 / 3
 
 
@@ -110,7 +111,7 @@ def test_a_probabilistic_model_sees_the_word_three_places_before(sentences):
     with reader_of(sentences, "mode=softmax") as reader:
         trained = train(network("rnnType=NPLM; lookupTableOrder=1; layerSizes=6:5:10:6"), reader, options).network
         (name,) = trained.criteria
-        totals = evaluate(Engine(trained, [name]), reader.minibatches(0, 5), [name])
+        totals = sum_figures(Engine(trained, [name]), reader.minibatches(0, 5), [name])
     assert totals.averages()[name] == pytest.approx(np.log(2) / 5, abs=0.02)  # only the first word is anyone's guess
 
 
@@ -118,7 +119,7 @@ def test_pieces_of_sentences_have_the_value_of_the_whole(sentences):
     net = class_network()
     (name,) = net.criteria
     with reader_of(sentences) as reader:
-        sums = [evaluate(Engine(net, [name]), reader.minibatches(0, size), [name]) for size in (1, 2, 10)]
+        sums = [sum_figures(Engine(net, [name]), reader.minibatches(0, size), [name]) for size in (1, 2, 10)]
     assert {one.num_frames for one in sums} == {300}
     np.testing.assert_allclose([one.figures[name] for one in sums], sums[0].figures[name], rtol=1e-5)
 

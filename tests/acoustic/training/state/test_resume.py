@@ -147,13 +147,13 @@ def test_model_0_is_the_start_of_a_training(ring_reader, tmp_path):
 
 def test_what_stops_a_training_before_it_begins_leaves_the_earlier_one_alone(ring_reader, tmp_path):
     path = tmp_path / "m"
-    train(ring_network(), ring_reader(), ring_options(2), model_path=path, description="first")
+    train(ring_network(), ring_reader(), ring_options(2, description="first"), model_path=path)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert before["m.config"] == b"first"
-    other, options = ring_reader(), ring_options(2, make_mode=False)
+    other, options = ring_reader(), ring_options(2, make_mode=False, description="second")
     other.dims = lambda: {"features": 3, "labels": 2}
     with pytest.raises(ShapeError, match="reader: features has dimension 3; expected 2, as the network's input"):
-        train(ring_network(), other, options, model_path=path, description="second")
+        train(ring_network(), other, options, model_path=path)
     with pytest.raises(Killed):  # among the statistics
-        train(ring_network(), dying_at_once(ring_reader()), options, model_path=path, description="second")
+        train(ring_network(), dying_at_once(ring_reader()), options, model_path=path)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

@@ -141,10 +141,16 @@ def test_knots_are_a_small_part_of_a_wide_archive():
     assert sum(stream.coded_bytes(count) for stream in streams) < 5_000_000
 
 
+ROUNDING = 2.0**-22  # relative to the largest magnitude of the dimension: base, step and sum are rounded to float32
+STEP_ROUNDING = 2.0**-15  # relative to a step, which is rounded to float32 and multiplied by up to 208
+
+
 def bounds_of(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
     """The bound of the error of each value, by the stretch that it lies in."""
     stretch = (values >= knots[1]).astype(int) + (values > knots[2])
-    return np.take_along_axis(byte_coding.error_bound(knots), stretch, axis=0)
+    largest = np.abs(knots.astype(np.float64)).max(axis=0)
+    bounds = byte_coding.steps(knots) * (0.5 + STEP_ROUNDING) + largest * ROUNDING
+    return np.take_along_axis(bounds, stretch, axis=0)
 
 
 FLOATS = st.floats(-(2.0**127), 2.0**127, width=32, allow_subnormal=False)

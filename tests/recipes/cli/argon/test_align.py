@@ -244,13 +244,13 @@ def test_a_bad_line_of_a_trn_is_named(user):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-lm", "lm.arpa"), "-lm with -alignmlf; expected it only when decoding"),
-        (("-lattice-prefix", "x"), "-lattice-prefix with -alignmlf"),
-        (("-detailed-alignment", "--level", "word"), "-detailed-alignment and --level word; expected only one"),
+        (("-lm", "lm.arpa"), "-lm is given with -alignmlf; expected it only when decoding"),
+        (("-lattice-prefix", "x"), "-lattice-prefix is given with -alignmlf"),
+        (("-detailed-alignment", "--level", "word"), "--level is word with -detailed-alignment; expected state"),
         (("-graph", "elsewhere/graph.dg"), "elsewhere/state_map: missing; expected the tables that argonaut graph"),
         (("--silence", "quiet"), "silence: no model 'quiet'"),
         (("-acweight", "0"), "alignment: acweight 0.0; expected a number above 0"),
-        (("-beam", "-2"), "alignment: beam -2.0; expected a number above 0"),
+        (("-beam", "-2"), "-beam is -2; expected at least 0"),
         (("-dnn_window_size", "2"), "window of 2 frames"),
         (("-alignmlf", "none.mlf"), "none.mlf: No such file"),
         (
@@ -258,7 +258,7 @@ def test_a_bad_line_of_a_trn_is_named(user):
             "states.list: 8 lines of text without names of utterances; expected",
         ),
         (("-alignmlf", "audio/utt00.wav"), "audio/utt00.wav: WAV audio; expected a text file"),
-        (("-outmlf", ""), "no output file; expected -outmlf"),
+        (("-outmlf", ""), "-outmlf is missing; expected an output file"),
     ],
 )
 def test_refused(user, arguments, message):

@@ -45,19 +45,19 @@ def broken(made, tmp_path):
         "no such graph": ({"graph": tmp_path / "none"}, "none: No such file"),
         "words unknown": ({"lm": rewrite(made, tmp_path / "no_x", no_word_x)}, "not in the language model"),
         "ARPA line": ({"lm": rewrite(made, tmp_path / "bad", lambda s: s.replace("-0.6 Y", "x Y"))}, "bad:9: 'x' in"),
-        "chunks": ({"chunks": "0:1"}, "--chunks: '0:1'; expected frames per chunk and frames of look-ahead"),
+        "chunks": ({"chunks": "0:1"}, "--chunks is '0:1'; expected frames per chunk and frames of look-ahead"),
         "even window": ({"dnn_window_size": 2}, r"window of 2 frames \(-dnn_window_size\); expected an odd number"),
         "no files": ({"infiles": tmp_path / "empty"}, "no files; expected at least one"),
         "silence": ({"silence": "quiet"}, "no silence model 'quiet'"),
-        "beam": ({"beam": "-3"}, "search option beam: -3.0; expected at least 0"),
+        "beam": ({"beam": "-3"}, "-beam is -3; expected at least 0"),
         "no model": ({"am": None}, "-am is missing; expected it for decoding"),
-        "no output": ({"outmlf": None}, "no output file; expected -outmlf"),
-        "two kinds of model": ({"lm-collection": "x"}, "both -lm and -lm-collection; expected one of them"),
+        "no output": ({"outmlf": None}, "-outmlf is missing; expected an output file: it, -lattice-prefix or --words"),
+        "two kinds of model": ({"lm-collection": "x"}, "-lm is given with -lm-collection; expected only one of them"),
         "unknown format of words": ({"words": tmp_path / "w.doc"}, "w.doc: unknown format of words; expected a name"),
         "names alike": ({"words": "w.srt", "infiles": tmp_path / "alike"}, "w.srt: two utterances are named one;"),
-        "one file for two": ({"words": "w.ctm", "outmlf": "w.ctm"}, "-outmlf and --words are both w.ctm; expected two"),
-        "for streams": ({"running-mean": "whole"}, "--running-mean without --stream; expected it only with --stream"),
-        "threads": ({"threads": 0}, "--threads 0; expected at least 1"),
+        "one file for two": ({"words": "w.ctm", "outmlf": "w.ctm"}, "--words is w.ctm, as -outmlf; expected two"),
+        "for streams": ({"running-mean": "whole"}, "--running-mean is given without --stream; expected both"),
+        "threads": ({"threads": 0}, "--threads is 0; expected at least 1"),
         "unknown flag": ({"beem": "3"}, "unrecognized arguments: --beem 3; did you mean -beam"),
     }  # fmt: skip
 
@@ -101,9 +101,9 @@ def test_all_broken_cases_are_tested(made, tmp_path):
     ("changes", "message"),
     [
         ({"infsm": "none.fsa"}, "none.fsa: No such file"),
-        ({"graph": ""}, "-graph is missing"),
+        ({"graph": ""}, "-graph: an empty file name"),
         ({"precompile": "perhaps"}, "'perhaps'; expected true or false"),
-        ({"infsm": ""}, "-precompile without -infsm"),
+        ({"infsm": ""}, "-precompile is given without -infsm; expected both"),
     ],
 )
 def test_precompile_faults_are_one_line(made, capsys, changes, message):

@@ -10,11 +10,11 @@ import pytest
 
 from acoustic.network.model_file import load_model
 from acoustic.scoring.scorer import AcousticScorer
+from decoder.recognizer.jobs.decoding.utterances import DecodingPipeline
 from readers.htk.mlf import read_mlf
 from readers.htk.parameter_file import USER, read_htk, write_htk
 from readers.htk.scp import read_scp
 from readers.kaldi.ark import write_matrix
-from recipes.cli.argon.decoding import Pipeline
 from tests.recipes.systems.small_system import DECODE, FIRST_OF_TEST
 
 ROOT = str(Path(__file__).parents[4])
@@ -123,13 +123,13 @@ def test_faults_of_archives_are_named(user, archive):
         return user.run("argon", *BY_SCORES, *arguments).fault
 
     assert fault("--scores", "none.ark").startswith("none.ark: No such file")
-    assert "--frame-shift 0.0; expected milliseconds above 0" in fault("--scores", "scores.ark", "--frame-shift", "0")
+    assert "--frame-shift is 0; expected at least 0.0001 ms" in fault("--scores", "scores.ark", "--frame-shift", "0")
     assert fault("--scores", "scores.ark", "-am", "model/net") == (
-        "command line: -am with --scores; expected only one of them"
+        "command line: -am is given with --scores; expected only one of them"
     )
     os.mkfifo("pipe")
     for pipe in ("-", "ark:-", "pipe", "scp:/dev/null"):
-        assert f"--scores {pipe[pipe.find(':') + 1 :]}: a pipe; expected a file, since" in fault("--scores", pipe)
+        assert f"--scores is {pipe[pipe.find(':') + 1 :]}: a pipe; expected a file, since" in fault("--scores", pipe)
     user.write("empty.scp", "")
     assert fault("--scores", "empty.scp") == "empty.scp: no files; expected at least one"
     with Path("small.ark").open("wb") as file:
@@ -183,10 +183,10 @@ def test_an_onnx_model_stands_in_the_place_of_ours(user, onnx):
 
 def test_faults_of_onnx_models_are_named(user, onnx):
     assert user.decode("-am", "net.onnx", "--chunks", "5:2").fault == (
-        "command line: --chunks with -am net.onnx; expected it only with a native model"
+        "command line: --chunks is given with -am net.onnx; expected it only with a native model"
     )
     assert user.decode("--priors", "priors").fault == (
-        "command line: --priors with -am model/net; expected it only with an ONNX model"
+        "command line: --priors is given with -am model/net; expected it only with an ONNX model"
     )
     user.write("priors", "1 2 3")
     assert (
@@ -228,10 +228,10 @@ def test_eight_bit_weights_find_the_same_words(user, archive):
     outcome = user.run("argon", *BY_SCORES, "--scores", "scores.ark", "--int8")
     assert (outcome.status, outcome.err) == (
         2,
-        ["error: command line: --int8 with --scores; expected only one of them"],
+        ["error: command line: --int8 is given with --scores; expected only one of them"],
     )
     outcome = user.decode("--int8", "-am", "net.onnx")
-    expected = "error: command line: --int8 with -am net.onnx; expected it only with a native model"
+    expected = "error: command line: --int8 is given with -am net.onnx; expected it only with a native model"
     assert (outcome.status, outcome.err[-1]) == (2, expected)
 
 
@@ -246,8 +246,10 @@ def test_a_processor_without_vnni_is_noted(user, monkeypatch):
 
 
 def test_threads_switch_quickly_while_utterances_are_decoded(user, monkeypatch):
-    seen, decode = [], Pipeline.__call__
-    monkeypatch.setattr(Pipeline, "__call__", lambda *given: (seen.append(sys.getswitchinterval()), decode(*given))[1])
+    seen, decode = [], DecodingPipeline.__call__
+    monkeypatch.setattr(
+        DecodingPipeline, "__call__", lambda *given: (seen.append(sys.getswitchinterval()), decode(*given))[1]
+    )
     assert user.decode("--threads", "2").status == 0
     assert seen == pytest.approx([0.0005] * 6)
     assert sys.getswitchinterval() > 0.001

@@ -172,9 +172,9 @@ def test_an_onnx_model_scores_streams_too(user):
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_the_audio(user, monkeypatch, number, status):
-    from readers.audio import audio_stream
+    from decoder.recognizer.jobs.decoding import stream
 
-    real = audio_stream.open_audio
+    real = stream.open_audio
 
     def interrupted(*arguments, **options):
         audio = real(*arguments, **options)
@@ -185,7 +185,7 @@ def test_a_signal_ends_the_audio(user, monkeypatch, number, status):
 
         return audio._replace(blocks=blocks())
 
-    monkeypatch.setattr(audio_stream, "open_audio", interrupted)
+    monkeypatch.setattr(stream, "open_audio", interrupted)
     before = signal.getsignal(signal.SIGHUP)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may have been started by nohup
     try:
@@ -257,12 +257,12 @@ def test_rates_that_differ_name_configuration_and_audio(user):
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (("-infiles", "test.scp"), "command line: -infiles with --stream; expected it only without --stream"),
-        (("-lattice-prefix", "x"), "command line: -lattice-prefix with --stream; expected it only without --stream"),
+        (("-infiles", "test.scp"), "command line: -infiles is given with --stream; expected it only without"),
+        (("-lattice-prefix", "x"), "command line: -lattice-prefix is given with --stream; expected it only without"),
         (("--features", ""), "command line: --features is missing; expected it with --stream"),
-        (("--pause", "0"), "endpoint: pause 0 s"),
-        (("--block", "0"), "blocks of 0 frames; expected at least 1"),
-        (("--running-mean", "x"), "--running-mean x; expected START:MEMORY in frames, such as 100:600, or whole"),
+        (("--pause", "0"), "--pause is 0; expected above 0 seconds"),
+        (("--block", "0"), "--block is 0; expected at least 1"),
+        (("--running-mean", "x"), "--running-mean is x; expected START:MEMORY in frames, such as 100:600, or whole"),
         (("--running-mean", "60:20"), "running mean: start 60, memory 20"),
         (("--words", "words.doc"), "words.doc: unknown format of words"),
         (("--rate", "8000"), "16000 samples per second; expected 8000"),

@@ -113,7 +113,7 @@ def test_hcopy_needs_upsample_for_a_lower_rate(user):
 
 @pytest.mark.parametrize("option", [("--channel", "0"), ("--upsample",)])
 def test_options_of_audio_need_audio(user, option):
-    fault = f"command line: {option[0]} without --features; expected it only for audio"
+    fault = f"command line: {option[0]} is given without --features; expected it only for audio"
     assert user.decode(*option).fault == fault
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from recipes.cli.argon.fit import NO_FIT, measure, weight_remark
+from decoder.recognizer.jobs.decoding.fit import NO_FIT, measure, weight_remark
 from recipes.cli.main import main
 
 

@@ -83,12 +83,12 @@ def test_removing_them(user):
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        (("-acweight", -1), "search option acweight: -1.0; expected at least 0"),
+        (("-acweight", -1), "command line: -acweight is -1; expected at least 0"),
         (
             ("-infiles", "test.scp"),
-            "command line: -infiles with --save-defaults; expected only search options, -am and",
+            "command line: -infiles is given with --save-defaults; expected only search options, -am and",
         ),
-        (("--no-partial",), "command line: --no-partial with --save-defaults; expected only search"),
+        (("--no-partial",), "command line: --no-partial is given with --save-defaults; expected only search"),
     ],
 )
 def test_refused(user, options, fault):
@@ -102,4 +102,4 @@ def test_a_value_out_of_range_in_the_graph(user):
 
     save_defaults(GRAPH, GraphDefaults({"acweight": -1.0}))
     fault = user.run("argon", *PLAIN, *FILES).fault
-    assert fault.startswith(f"{GRAPH}: defaults: search option acweight: -1.0; expected at least 0")
+    assert fault.startswith(f"{GRAPH}: defaults: acweight is -1; expected at least 0")

@@ -116,7 +116,8 @@ def test_another_node_gives_the_log_likelihoods(user, packed):
 
 
 def test_validate_takes_one_bundle_and_nothing_else(here):
-    assert "digits.argo beside a bundle" in here.run("validate", "digits.argo", "digits.argo").fault
+    fault = here.run("validate", "digits.argo", "digits.argo").fault
+    assert "name=value digits.argo is given beside a bundle; expected one bundle only" in fault
     here.write("text.argo", "no bundle")
     assert "text.argo: neither a directory nor a zip file" in here.run("validate", "text.argo").fault
     assert here.run("validate", "none.argo").fault == "none.argo: No such file or directory"

@@ -117,7 +117,7 @@ def test_argon_reads_a_file(small_system, tmp_path, capsys):
     assert "--hotwords-score is given without --hotwords; expected both" in capsys.readouterr().err
     without_lm = [*command[:2], *command[4:]]
     assert argon([str(word) for word in [*without_lm, "-alignmlf", tmp_path / "hot"]]) == 2
-    assert "--hotwords with -alignmlf" in capsys.readouterr().err
+    assert "--hotwords is given with -alignmlf" in capsys.readouterr().err
 
 
 def test_unknown_words_are_left_out_of_a_list(packed, tmp_path, capsys):

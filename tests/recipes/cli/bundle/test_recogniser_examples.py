@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[4]
-NAMES = ("transcribe", "stream", "n_best", "hotwords", "grammar")
+NAMES = ("align", "transcribe", "stream", "n_best", "hotwords", "grammar")
 
 
 def output_of(name: str, *arguments: object) -> list[str]:
@@ -66,3 +66,14 @@ def test_hotwords(files):
 def test_grammar(files):
     (accepted,) = output_of("grammar", *files, "AB C", "CAB")
     assert accepted.startswith("accepted: AB C (score ")
+
+
+@pytest.mark.slow
+def test_align(packed, small_system, tmp_path):
+    (tmp_path / "AB C.wav").write_bytes((packed / "speech.wav").read_bytes())
+    (tmp_path / "AB C.txt").write_text("AB C")
+    *words, last = output_of(
+        "align", packed / "digits.argo", small_system / "dict", tmp_path / "AB C.wav", tmp_path / "out"
+    )
+    assert [line.rsplit(None, 4)[0::3] for line in words] == [["AB C", "AB"], ["AB C", "C"]]
+    assert last == "utterances: 1 done, 0 skipped, 0 failed; 1 TextGrid files"

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from acoustic.actions.config_job import cpu_threads
+from acoustic.actions.top_level import TopOptions
 from acoustic.network.model_file import load_model
 from acoustic.network.unseen_classes import UNSEEN
 from acoustic.training.reporting.log import read_history
@@ -394,6 +396,6 @@ def test_number_of_threads(monkeypatch, text, threads):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(4)), raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     config = Config.from_text(f"numCPUThreads{text}" if text else "x=1")
-    with cntk.cpu_threads(cntk.TopOptions.from_block(config).threads):
+    with cpu_threads(TopOptions.from_block(config).threads):
         assert default_threads() == threads
     assert default_threads() == 8

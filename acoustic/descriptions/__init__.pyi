@@ -1,0 +1,2 @@
+from acoustic.descriptions.opening import NetworkSource as NetworkSource
+from acoustic.descriptions.opening import open_network as open_network

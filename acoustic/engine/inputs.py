@@ -1,0 +1,175 @@
+"""What a network needs of a reader: the streams, their dimensions, sequences, features and words."""
+
+from dataclasses import replace
+from typing import Any
+
+from acoustic.engine.engine import Engine
+from acoustic.network.network import Network
+from acoustic.network.traversal import forward_order
+from acoustic.nodes.crf import PathNode
+from readers.config.feature_record import IGNORE_HINT, FeatureRecord
+from readers.errors import ModelError, ShapeError
+from readers.language.vocabulary_record import VocabularyRecord
+
+
+def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
+    """Check that a reader provides what the network needs.
+
+    Parameters
+    ----------
+    engine : Engine
+        The network and its inputs.
+    reader : readers.minibatches.base.Reader
+        The reader to check.
+    title : str
+        Name of the reader in messages.
+
+    Raises
+    ------
+    ShapeError
+        If a stream is missing or has another dimension than the network's input.
+    ModelError
+        If the network has delays and the reader gives single frames, it needs whole sequences and the reader
+        gives pieces of them, or it was trained on other features.
+    """
+    delays = engine.network.delays()
+    if delays and getattr(reader, "in_sequence", None) is False:
+        raise ModelError(
+            f"{delays[0].where}: {title} gives frames on their own; expected sequences, "
+            "for HTKMLFReader by frameMode=false"
+        )
+    whole = [node for node in delays if node.along_sequences]
+    if whole and getattr(reader, "cuts", False):
+        raise ModelError(
+            f"{whole[0].where}: {title} gives pieces of sequences; expected whole ones, "
+            "for HTKMLFReader by truncated=false"
+        )
+    _check_supervision(engine, reader, title)
+    _check_features(engine, reader, title)
+    dims = reader.dims()
+    places = reader.places() if hasattr(reader, "places") else {}
+    for name in engine.inputs:
+        rows = engine.network.shapes[name].rows
+        if name not in dims:
+            found = ", ".join(f"{stream} ({dim})" for stream, dim in dims.items()) or "nothing"
+            raise ShapeError(f"{title}: gives {found}; expected {name} ({rows}), an input of the network")
+        if dims[name] != rows:
+            place = f"{places[name]}: " if name in places else ""
+            raise ShapeError(
+                f"{place}{title}: {name} has dimension {dims[name]}; expected {rows}, as the network's input"
+            )
+    _check_classes(engine, reader, title)
+    check_vocabularies(engine, reader, title)
+
+
+def _check_supervision(engine: Engine, reader: Any, title: str) -> None:
+    """Raise ModelError if a criterion of whole sequences gets single frames, pieces, or nothing to compare with."""
+    order = forward_order([engine.network[name] for name in engine.roots])
+    criterion = next((node for node in order if node.needs_supervision), None)
+    if criterion is None:
+        return
+    if getattr(reader, "in_sequence", None) is False:
+        fault = "single frames; expected whole utterances, for HTKMLFReader by frameMode=false"
+    elif getattr(reader, "cuts", False):
+        fault = "pieces of utterances; expected whole ones, for HTKMLFReader by truncated=false"
+    elif getattr(reader, "is_supervised", None) is False:
+        fault = f"nothing to compare utterances with; expected {criterion.supervised_by} in it"
+    elif (graphs := getattr(reader, "num_supervised_outputs", None)) is not None:
+        prediction = criterion.operands[0]
+        rows = engine.network.shapes[prediction.name].rows
+        if graphs == rows:
+            return
+        fault = f"graphs of {graphs} outputs; expected {rows}, as {prediction.name} has"
+    else:
+        return
+    raise ModelError(f"{criterion.where}: {title} gives {fault}")
+
+
+def _check_features(engine: Engine, reader: Any, title: str) -> None:
+    """Raise ModelError if the network was trained on other features than those of the reader."""
+    if getattr(reader, "ignores_feature_mismatch", False):
+        return
+    network, dims = engine.network, reader.dims()
+    for name, record in feature_records(engine, reader).items():
+        if name in network.feature_records:
+            if dims.get(name) != network.shapes[name].rows:  # says more about a wrong `dim` than the context
+                record = replace(record, context=None)
+            why = f"with which {network.source} was trained"
+            fault = record.mismatch(f"{title}: {name}", network.feature_records[name], why)
+            if fault:
+                raise ModelError(f"{fault}; {IGNORE_HINT}")
+
+
+def feature_records(engine: Engine, reader: Any) -> dict[str, FeatureRecord]:
+    """Return how the features that a reader gives to each input were computed, as far as it is known."""
+    found = reader.feature_records() if hasattr(reader, "feature_records") else {}
+    return {name: record for name, record in found.items() if name in engine.inputs}
+
+
+def add_feature_records(engine: Engine, reader: Any) -> None:
+    """Record in the network how the features that it is trained on were computed."""
+    network = engine.network
+    for name, record in feature_records(engine, reader).items():
+        network.feature_records[name] = network.feature_records.get(name, record).updated(record)
+
+
+def vocabularies(engine: Engine, reader: Any) -> dict[str, VocabularyRecord]:
+    """Return the vocabulary that a reader uses for each input, for inputs of text."""
+    found = reader.vocabularies() if hasattr(reader, "vocabularies") else {}
+    return {name: record for name, record in found.items() if name in engine.inputs}
+
+
+def add_vocabularies(engine: Engine, reader: Any) -> None:
+    """Record in the network the words that it is trained on."""
+    for name, record in vocabularies(engine, reader).items():
+        engine.network.vocabularies.setdefault(name, record)
+
+
+def check_vocabularies(engine: Engine, reader: Any, title: str = "reader") -> None:
+    """Raise ModelError if the network was trained with other words, or word classes, than those of the reader."""
+    network, places = engine.network, reader.places() if hasattr(reader, "places") else {}
+    for name, record in vocabularies(engine, reader).items():
+        if name in network.vocabularies:
+            where = f"{places[name]}: {title}: {name}" if name in places else f"{title}: {name}"
+            fault = record.mismatch(where, network.vocabularies[name], f"with which {network.source} was trained")
+            if fault:
+                raise ModelError(fault)
+
+
+def _check_classes(engine: Engine, reader: Any, title: str) -> None:
+    """Raise ShapeError if a class-based criterion has fewer words or classes than the reader's vocabulary."""
+    wanted = dict(zip(("words", "classes"), getattr(reader, "num_words_and_classes", None) or ()))
+    shapes = engine.network.shapes
+    for node in engine.network.nodes.values():
+        if node.type_name == "ClassBasedCrossEntropyWithSoftmax" and node.operands[0].name in engine.inputs:
+            has = {"words": shapes[node.operands[2].name].cols, "classes": shapes[node.operands[3].name].rows}
+            for what, count in wanted.items():
+                if has[what] < count:
+                    raise ShapeError(
+                        f"{node.where}: {has[what]} {what}; expected at least {count}, as the {title}'s vocabulary has"
+                    )
+
+
+def cut_warnings(network: Network, reader: Any, minibatch_size: int, title: str = "reader") -> list[str]:
+    """Return warnings for networks with look-ahead or sequence criteria when the reader cuts sequences."""
+    found = []
+    cuts = getattr(reader, "cuts", False)
+    future = [node for node in network.delays() if node.delay < 0]
+    if future and cuts and not reader.ahead:
+        found.append(
+            f"{future[0].where}: {title} has truncated=true, so it sees nothing beyond a minibatch; lookAheadFrames "
+            "shows it what follows, truncated=false whole utterances"
+        )
+    paths = [node for node in network.nodes.values() if isinstance(node, PathNode)]
+    if paths and cuts:
+        found.append(
+            f"{paths[0].where}: {title} has truncated=true, and each piece of an utterance counts as a sequence of its "
+            "own; expected truncated=false"
+        )
+    count = reader.num_cut(minibatch_size) if paths and hasattr(reader, "num_cut") else 0
+    if count:
+        found.append(
+            f"{paths[0].where}: {count} of {reader.num_utterances} sentences of {title} are longer than minibatchSize "
+            f"{minibatch_size}, and each piece of them counts as one; expected minibatches of the longest sentence"
+        )
+    return found

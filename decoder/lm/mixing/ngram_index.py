@@ -1,0 +1,74 @@
+"""The n-grams of a back-off model as a tree of row numbers: which row has the prefix or the suffix of another one."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from readers.errors import GraphError
+
+Rows = npt.NDArray[np.int32]  # n-grams (n, k), word ids, sorted
+Indices = npt.NDArray[np.int64]
+
+
+class NgramIndex:
+    """Sorted n-grams of every order, found by their words.
+
+    An n-gram's key is V times the row of its prefix in the order below, plus its last word, so that keys stay small
+    for any vocabulary and order.
+
+    Parameters
+    ----------
+    size : int
+        V, the number of words.
+    orders : sequence of (n, k) arrays, int32
+        The n-grams of order 1, 2, ..., in any order, each once or more often.  Prefixes and suffixes that are missing
+        are added.
+    """
+
+    def __init__(self, size: int, orders: Sequence[Rows]) -> None:
+        self.size = size
+        rows = [np.arange(size, dtype=np.int32)[:, np.newaxis], *orders[1:]]
+        for k in range(len(rows) - 1, 1, -1):  # of the highest order first: its suffixes have prefixes, too
+            rows[k - 1] = np.concatenate([rows[k - 1], rows[k][:, :-1], rows[k][:, 1:]])
+        self.rows: list[Rows] = []
+        self.prefix: list[Indices] = []
+        self._keys: list[Indices] = []
+        for words in rows:
+            keys, first = np.unique(self.keys(words), return_index=True)
+            self._keys.append(keys)
+            self.rows.append(words[first])
+            self.prefix.append(keys // size)
+
+    def keys(self, words: Rows) -> Indices:
+        """Return the keys (n,) of n-grams (n, k) whose prefixes are listed."""
+        last = words[:, -1].astype(np.int64)
+        return last if words.shape[1] == 1 else self.find(words[:, :-1]) * self.size + last
+
+    def find(self, words: Rows) -> Indices:
+        """Return the rows (n,) of n-grams (n, k).  Raises GraphError if one is not listed."""
+        keys, listed = self.keys(words), self._keys[words.shape[1] - 1]
+        rows = np.minimum(np.searchsorted(listed, keys), len(listed) - 1)
+        if (listed[rows] != keys).any():
+            raise GraphError(f"language model: a {words.shape[1]}-gram whose prefix or suffix is not listed")
+        return rows
+
+    def suffix(self, order: int) -> Indices:
+        """Return the rows of the suffixes, in the order below, of all n-grams of an order of at least 2."""
+        return self.find(self.rows[order - 1][:, 1:])
+
+
+def backoff_weights(
+    prefix: Indices, probability: npt.NDArray[np.float64], lower: npt.NDArray[np.float64], num_histories: int
+) -> npt.NDArray[np.float64]:
+    """Return what the listed words leave over what they leave of the shorter history; 1 where none is listed.
+
+    prefix (n,): the history of each n-gram; probability, lower (n,): of its last word after this history and after the
+    shorter one.
+    """
+    left = 1.0 - np.bincount(prefix, weights=probability, minlength=num_histories)
+    lower_left = 1.0 - np.bincount(prefix, weights=lower, minlength=num_histories)
+    listed = np.bincount(prefix, minlength=num_histories)
+    # Where every word is listed, both are rounding errors and the weight is not used.
+    usable = (listed > 0) & (left > 1e-6) & (lower_left > 1e-6)
+    return np.divide(left, lower_left, out=np.ones(num_histories), where=usable)

@@ -1,0 +1,151 @@
+"""Aligns the utterances of a recording."""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from decoder.grammars.vocabulary import listed
+from decoder.recognizer.forced_aligner import ForcedAligner
+from decoder.recognizer.jobs.alignment.recordings import Recording
+from decoder.recognizer.jobs.alignment.results import (
+    DECIMALS,
+    NO_TRANSCRIPT,
+    AlignedRecording,
+    AlignedUtterance,
+    Damage,
+)
+from decoder.recognizer.recording import LONGEST
+from readers.audio.audio_file import MIX, Channel, read_audio
+from readers.audio.header import AudioHeader, read_audio_header
+from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
+from readers.corpora.corpus import Utterance
+from readers.errors import ArgonautError, AudioWarning, FormatError
+from readers.htk.units import TICKS_PER_SECOND
+from readers.results.timed_words import Word
+
+
+class RecordingAligner:
+    """Aligns recordings; any number of threads may call it.
+
+    Parameters
+    ----------
+    aligner : ForcedAligner
+        Its channel is that of recordings whose utterances name none.
+    longest : float
+        Seconds; transcripts of longer utterances may differ from the recording.
+    threads : int
+        For each long utterance.
+    progress : callable, optional
+        Called with a name and the seconds of a long utterance that have been recognised.
+    """
+
+    def __init__(
+        self,
+        aligner: ForcedAligner,
+        longest: float = LONGEST,
+        threads: int = 1,
+        progress: Callable[[str, float], None] | None = None,
+    ):
+        self.aligner, self.longest, self.threads, self.progress = aligner, longest, threads, progress
+
+    def __call__(self, recording: Recording) -> AlignedRecording:
+        """Align a recording.
+
+        Utterances that cannot be aligned have a reason.  Raises ArgonautError or OSError if the audio cannot be read.
+        """
+        header = read_audio_header(recording.audio)
+        if header.channels > 1 and any(self._channel(one) is None for one in recording.utterances):
+            raise FormatError(
+                f"{recording.audio}: {header.channels} channels; expected one; choose it by --channel "
+                f"{', '.join(map(str, range(header.channels)))} or {MIX}"
+            )
+        for note in header.notes:
+            warnings.warn(f"{recording.audio}: {note}", AudioWarning, stacklevel=2)
+        audio = _Audio(recording.audio, header)
+        found = [self._utterance(one, audio, header.seconds) for one in recording.utterances]
+        return AlignedRecording(recording.name, str(recording.audio), header.seconds, tuple(found))
+
+    def _channel(self, utterance: Utterance) -> Channel:
+        return self.aligner.channel if utterance.channel is None else utterance.channel
+
+    def _utterance(self, utterance: Utterance, audio: "_Audio", seconds: float) -> AlignedUtterance:
+        start, end = utterance.start, seconds if utterance.end is None else min(utterance.end, seconds)
+        place = utterance.name, utterance.speaker, utterance.channel, round(start, DECIMALS), round(end, DECIMALS)
+        try:
+            if not utterance.words:
+                return AlignedUtterance(*place, (), (), NO_TRANSCRIPT)
+            if start >= end:
+                return AlignedUtterance(*place, (), (), f"begins at {start:g} s, after the end of the recording")
+            spellings = dict.fromkeys(self.aligner.looked_up(utterance.words))
+            if unknown := [word for word in spellings if word not in (self.aligner.graphs.words or ())]:
+                these = "this word" if len(unknown) == 1 else "these words"
+                reason = f"no pronunciation of {listed(unknown)}; expected {these} in the dictionary, or --g2p MODEL"
+                return AlignedUtterance(*place, (), (), reason)
+            samples, rate = audio.read(start, end, self._channel(utterance))
+            if end - start > self.longest:
+                return self._long(AlignedUtterance(*place, (), ()), utterance.words, samples, rate)
+            aligned = self.aligner.align_samples(samples, rate, utterance.words, utterance.name)
+        except ArgonautError as fault:
+            return AlignedUtterance(*place, (), (), str(fault).removeprefix(f"{utterance.name}: "))
+        spoken = [phone for phone in aligned.phones if phone.confidence is not None]  # without inserted silence
+        return AlignedUtterance(*place, _timed(aligned.words, start, end), _timed(spoken, start, end))
+
+    def _long(
+        self, utterance: AlignedUtterance, words: Sequence[str], samples: np.ndarray, rate: int
+    ) -> AlignedUtterance:
+        """Align a long utterance with the words of its transcript that were spoken."""
+
+        def tell(done: float, _: float | None) -> None:
+            if self.progress is not None:
+                self.progress(utterance.name, done)
+
+        found = self.aligner.align_long_samples(
+            samples, rate, words, utterance.name, threads=self.threads, progress=tell
+        )
+        second = found.period / TICKS_PER_SECOND
+
+        def at(frame: int) -> float:
+            return min(round(utterance.start + frame * second, DECIMALS), utterance.end)
+
+        return utterance._replace(
+            words=tuple(Word(one.text, at(one.start), at(one.end), one.confidence) for one in found.words),
+            phones=tuple(
+                Word(one.text, at(one.start), at(one.end), one.confidence) for one in found.phones if one.position >= 0
+            ),
+            damage=tuple(
+                Damage(at(one.start), at(one.end), one.kind, " ".join(one.words), " ".join(one.recognised))
+                for one in found.damage
+            ),
+        )
+
+
+class _Audio:
+    """Reads parts of a recording; MP3, of which only the whole can be decoded, is decoded once for each channel."""
+
+    def __init__(self, path: Path, header: AudioHeader):
+        with path.open("rb") as file:
+            self.divides = audio_format(file.read(HEAD_SIZE)) != MP3
+        self.path, self.header = path, header
+        self.whole: dict[Channel, np.ndarray] = {}
+
+    def read(self, start: float, end: float, channel: Channel) -> tuple[np.ndarray, int]:
+        """Return samples and rate of a part, in seconds.  Raises FormatError and OSError as `read_audio`."""
+        rate = self.header.rate
+        first, stop = round(start * rate), min(round(end * rate), self.header.num_samples)
+        if self.divides:
+            whole = first == 0 and stop == self.header.num_samples
+            return read_audio(self.path, channel, None, first, None if whole else max(first, stop - 1), [])
+        if channel not in self.whole:
+            self.whole[channel], _ = read_audio(self.path, channel, notes=[])
+        return self.whole[channel][first:stop], rate
+
+
+def _timed(words: Iterable[Word], start: float, end: float) -> tuple[Word, ...]:
+    """Return words of an utterance with times in the recording; the last frame may end after the utterance."""
+
+    def at(time: float) -> float:
+        return round(min(start + time, end), DECIMALS)
+
+    return tuple(Word(one.text, at(one.start), at(one.end), one.confidence) for one in words)

@@ -1,0 +1,51 @@
+"""Opens a corpus of any form that `argonaut import` reads."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from readers.audio.audio_file import Channel
+from readers.corpora.corpus import Corpus, Utterance
+from readers.corpora.directory import read_corpus
+from readers.corpora.importing import guess_kind, import_corpus, is_imported
+from readers.dictionaries.case import AUTO, CASES, InCase, best_case
+from readers.errors import ArgonautError
+
+
+def open_corpus(source: Path, words: set[str], case: str = AUTO) -> tuple[Corpus, str]:
+    """Read a corpus; return it, and the case in which its words are to be looked up: keep, upper or lower.
+
+    words: those of the dictionary, of which punctuation is a part.  Raises ArgonautError and OSError as
+    `readers.corpora.import_corpus`.
+    """
+    imported = is_imported(source)
+    corpus = read_corpus(source) if imported else import_corpus(guess_kind(source), source, known=words)
+    if case == AUTO:
+        case = best_case(Counter(word for one in corpus.utterances for word in one.words or ()), words)
+    if case != "keep" and not imported:
+        corpus = import_corpus(guess_kind(source), source, known=InCase(words, case))
+    return corpus, case
+
+
+def in_case(corpus: Corpus, case: str) -> Corpus:
+    """Return a corpus whose words are in a case: keep, upper or lower."""
+    utterances = (
+        one if one.words is None else replace(one, words=tuple(map(CASES[case], one.words)))
+        for one in corpus.utterances
+    )
+    return replace(corpus, utterances=tuple(utterances))
+
+
+def with_channel(corpus: Corpus, channel: Channel) -> Corpus:
+    """Return the corpus with the channel of all recordings with several whose utterances name none."""
+    if not isinstance(channel, int):
+        return corpus
+
+    def needs(utterance: Utterance) -> bool:
+        try:
+            return utterance.channel is None and corpus.headers[utterance.audio].channels > 1
+        except (ArgonautError, OSError):  # the alignment reports it
+            return False
+
+    found = (replace(one, channel=channel) if needs(one) else one for one in corpus.utterances)
+    return replace(corpus, utterances=tuple(found))

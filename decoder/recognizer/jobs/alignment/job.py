@@ -1,0 +1,248 @@
+"""The job that finds the times of the words and phones of a corpus, and writes them for Praat and other programs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from decoder.g2p.completion import Guesses
+from decoder.recognizer.forced_aligner import ForcedAligner
+from decoder.recognizer.jobs.alignment.aligning import RecordingAligner
+from decoder.recognizer.jobs.alignment.corpora import in_case, open_corpus, with_channel
+from decoder.recognizer.jobs.alignment.options import AlignOptions
+from decoder.recognizer.jobs.alignment.output import DAMAGE, files_of, result_files, write_recording, write_together
+from decoder.recognizer.jobs.alignment.recordings import Recording, check_output, recordings_of
+from decoder.recognizer.jobs.alignment.results import (
+    NO_TRANSCRIPT,
+    AlignedRecording,
+    DoubtfulStretch,
+    KeptResults,
+    file_marks,
+    has_failed,
+)
+from decoder.recognizer.jobs.alignment.training import Training
+from decoder.recognizer.recording import AudioOptions
+from decoder.search.batch import in_order
+from readers.audio.audio_file import MIX
+from readers.common.environment import available_cores, using_cores
+from readers.common.faults import one_line
+from readers.common.files import require_writable
+from readers.common.report import Log, Progress, RunReport, silent
+from readers.errors import ConfigError
+
+REPORT, GUESSED = "report", "guessed.dict"
+MOST_SHOWN = 12  # words of a stretch in messages
+
+
+@dataclass(frozen=True)
+class AlignResult:
+    """What was aligned, and where the results are.
+
+    Attributes
+    ----------
+    report : RunReport
+        The utterances that were aligned, with those that are doubtful or damaged, and those that were not, with the
+        reasons; the file `report` has the same.
+    recordings : tuple of AlignedRecording
+        The words and phones of each recording, with their times.
+    doubtful : tuple of DoubtfulStretch
+        Stretches of words that match the audio badly.
+    paths : mapping of str to tuple of Path
+        Files of the results by format.
+    model : Path
+        The model that was used.
+    num_recordings, num_unchanged : int
+        Number of recordings of the corpus, and of those that were aligned by an earlier run.
+    guesses : Guesses
+        Pronunciations that the dictionary lacks.
+    """
+
+    report: RunReport
+    recordings: tuple[AlignedRecording, ...]
+    doubtful: tuple[DoubtfulStretch, ...]
+    paths: Mapping[str, tuple[Path, ...]]
+    model: Path
+    num_recordings: int = 0
+    num_unchanged: int = 0
+    guesses: Guesses = field(default_factory=Guesses)
+
+
+def align(options: AlignOptions, *, progress: Progress = silent, log: Log = silent, note: Log = silent) -> AlignResult:
+    """Align the recordings of a corpus that are new or have changed, and write their words and phones to `options.out`.
+
+    A training spawns worker processes, so a script that calls this with `train` needs `if __name__ == "__main__":`.
+
+    Parameters
+    ----------
+    options : AlignOptions
+    progress : callable
+        Called as ``progress(recordings done, recordings)``; of a training as ``progress(done, total, stage="features",
+        unit="files")``, then with "flat start" and "align".
+    log : callable
+        Receives lines about the case of words, guessed pronunciations and the stages of a training.
+    note : callable
+        Receives remarks on the dictionary and the training.
+
+    Returns
+    -------
+    AlignResult
+
+    Raises
+    ------
+    ArgonautError, OSError
+        For a fault in what all recordings share; the report lists faults of single recordings and utterances.
+
+    Examples
+    --------
+    ``align(AlignOptions(corpus="corpus", dict="words.dict", model="english.argo", out="aligned")).report.summary()``
+
+    ``align(AlignOptions(corpus="corpus", dict="words.dict", out="aligned", train=True)).model``
+    """
+    out = options.out
+    _check_directory(options)
+    require_writable(out / REPORT)
+    dictionary = options.read(note)
+    cores = options.threads or available_cores()
+    with using_cores(cores):
+        corpus, case = open_corpus(options.corpus, {entry.word for entry in dictionary}, options.case)
+        if case not in ("keep", options.case):
+            log(f"{options.corpus}: words are looked up in {case} case, of which the dictionary has more")
+        corpus = with_channel(corpus, options.channel)
+        recordings = recordings_of(corpus, options.corpus)
+        check_output(recordings, out)
+        spoken = (word for utterance in in_case(corpus, case).utterances for word in utterance.words or ())
+        guesses = options.guess(dictionary, spoken, out / GUESSED, log)
+        dictionary += guesses.for_decoding()
+        model = options.model
+        if model is None:
+            model = Training(in_case(corpus, case), dictionary, out, cores).run(progress, log, note)
+        # A number is the channel of recordings with several; the others keep theirs.
+        audio = AudioOptions(channel=MIX if options.channel == MIX else None, upsample=options.upsample)
+        aligner = ForcedAligner.load(model, dictionary, options.beam, audio, case)
+        results = _Results(options, model, aligner.pronunciations)
+        faults, num_unchanged = _align_changed(options, aligner, recordings, results, progress)
+    aligned = [results.aligned[recording.name] for recording in recordings if recording.name in results.aligned]
+    doubtful = write_together(aligned, options.format, out, options.doubtful)
+    report = RunReport("utterances", lost=[*corpus.report.lost])
+    _count(report, recordings, results.aligned, faults, doubtful)
+    report.write(out / REPORT)
+    paths = result_files([recording.name for recording in aligned], options.format, out)
+    return AlignResult(report, tuple(aligned), tuple(doubtful), paths, model, len(recordings), num_unchanged, guesses)
+
+
+def _check_directory(options: AlignOptions) -> None:
+    """Raise ConfigError for an output directory in the corpus, or one that is a file."""
+    if options.out.resolve().is_relative_to(options.corpus.resolve()):
+        raise ConfigError(
+            f"{options.out}: inside of {options.corpus}, where TextGrids are transcripts; expected a directory outside "
+            "of it"
+        )
+    if options.out.exists() and not options.out.is_dir():
+        raise ConfigError(f"{options.out}: a file; expected a directory")
+
+
+class _Results:
+    """The results of the recordings, in their files and in those that keep them for the next run.
+
+    Attributes
+    ----------
+    aligned : dict of str to AlignedRecording
+        By name of the recording.
+    """
+
+    def __init__(self, options: AlignOptions, model: Path, pronunciations: Callable[[Sequence[str]], object]):
+        self.options = options
+        self.aligned: dict[str, AlignedRecording] = {}
+        channel = None if options.channel is None else str(options.channel)
+        common = (file_marks(model), options.beam, channel, options.upsample, options.long)
+        self.kept = KeptResults(options.out, common, pronunciations)
+        # What the files of each format depend on, apart from the results.
+        depend = {"textgrid": [options.doubtful] if options.doubtful_tier else [], "json": [options.doubtful]}
+        self.shown = {form: depend[form] for form in files_of("", options.format, options.out)}
+
+    def write(self, recording: Recording, result: AlignedRecording, shown: Mapping[str, object] | None) -> None:
+        """Take the result of a recording, and write those of its files that are not as wanted.
+
+        shown: the options of the files of an earlier run with this very result; None if there was none.
+        """
+        self.aligned[recording.name] = result
+        options, before = self.options, dict(shown or {})
+        files = files_of(recording.name, options.format, options.out)
+        stale = [form for form, path in files.items() if before.get(form) != self.shown[form] or not path.exists()]
+        formats = files if shown is None else stale
+        write_recording(result, formats, options.out, options.doubtful, options.doubtful_tier)
+        if shown is None or before | self.shown != before:
+            self.kept.write(recording, result, before | self.shown)
+
+
+def _align_changed(
+    options: AlignOptions,
+    aligner: ForcedAligner,
+    recordings: Sequence[Recording],
+    results: _Results,
+    progress: Progress,
+) -> tuple[dict[str, str], int]:
+    """Align the recordings that are new or have changed; return faults by name, and the number of the others."""
+    earlier = {recording.name: kept for recording in recordings if (kept := results.kept.read(recording))}
+    # Failed ones are tried again, since what they lacked, such as a model of a phone, is not part of the digest.
+    unchanged = {name for name, (result, _) in earlier.items() if not has_failed(result)}
+    for recording in recordings:
+        if recording.name in unchanged:
+            results.write(recording, *earlier[recording.name])
+    waiting = [recording for recording in recordings if recording.name not in unchanged]
+    faults = {}
+
+    def heard(name: str, seconds: float) -> None:
+        progress(0, 1, **{name: f"{seconds / 60:.1f} minutes"})
+
+    threads = max(1, available_cores() // max(1, len(waiting)))
+    align_one = RecordingAligner(aligner, options.long, threads, heard if len(waiting) == 1 else None)
+    for number, (recording, result) in enumerate(in_order(align_one, waiting, options.threads), 1):
+        if isinstance(result, Exception):
+            faults[recording.name] = one_line(result)
+        else:
+            before = earlier.get(recording.name)
+            results.write(recording, result, before[1] if before and before[0] == result else None)
+        progress(number, len(waiting))
+    return faults, len(unchanged)
+
+
+def _count(
+    report: RunReport,
+    recordings: Sequence[Recording],
+    aligned: Mapping[str, AlignedRecording],
+    faults: Mapping[str, str],
+    stretches: Sequence[DoubtfulStretch],
+) -> None:
+    """Enter every utterance into the report."""
+    doubtful: dict[str, list[str]] = {}
+    for stretch in stretches:
+        text = f"{stretch.start:.2f}-{stretch.end:.2f} s {shown_words(stretch.words)}"
+        doubtful.setdefault(stretch.utterance, []).append(text)
+    for recording in recordings:
+        if recording.name in faults:
+            for lost in recording.utterances:
+                report.fail(lost.name, faults[recording.name])
+            continue
+        for utterance in aligned[recording.name].utterances:
+            if utterance.reason == NO_TRANSCRIPT:
+                report.skip(utterance.name, utterance.reason)
+            elif utterance.reason:
+                report.fail(utterance.name, utterance.reason)
+            elif utterance.damage:
+                first, num_more = utterance.damage[0], len(utterance.damage) - 1
+                text = f"{first.start:.2f}-{first.end:.2f} s {first.kind} {shown_words(first.words)}".rstrip()
+                more = f" and {num_more} more, see {DAMAGE}" if num_more else ""
+                report.mark(utterance.name, "damaged", text + more)
+            elif utterance.name in doubtful:
+                report.mark(utterance.name, "doubtful", "; ".join(doubtful[utterance.name]))
+            else:
+                report.done()
+
+
+def shown_words(words: str) -> str:
+    """Return words for a message, without the middle ones of many."""
+    parts = words.split()
+    if len(parts) <= MOST_SHOWN:
+        return words
+    half = MOST_SHOWN // 2
+    return " ".join((*parts[:half], "...", *parts[-half:], f"({len(parts)} words)"))

@@ -1,0 +1,84 @@
+"""The options of the alignment of a corpus."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from decoder.g2p.guessing import CompletedDictionary
+from decoder.recognizer.jobs.options import file_name
+from readers.audio.audio_file import MIX, Channel
+from readers.audio.options import ChannelOptions, is_channel
+from readers.config.options import Options, option
+
+THRESHOLD = 0.1
+LONG = 120.0  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CorpusOptions(Options):
+    """The corpus, and how its words are looked up."""
+
+    corpus: Path = option(help="recordings with transcripts, or one recording", flag="CORPUS", metavar="CORPUS")
+    train: bool = option(False, "train Gaussian models of phones on the corpus first")
+    threads: int | None = option(None, "number of threads (default: one per core)", least=1, flag="-j --threads")
+    case: Literal["auto", "keep", "upper", "lower"] = option(
+        "auto",
+        "look up words in this case (auto, the default: as {dict} has the most words)",
+        heading="words and pronunciations",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
+    """What is aligned, with what, and what is written.
+
+    Raises
+    ------
+    OptionFault
+        For a value out of range, and for options that contradict each other.
+    """
+
+    dict: Path = option(help="dictionary of any form, with the phones of {model}", flag="DICT", metavar="DICT")
+    g2p: Path | None = option(
+        None,
+        "guess the pronunciations of words of the transcripts that {dict} lacks, with a model of `argonaut g2p train`, "
+        "and write them to a dictionary for review",
+        metavar="MODEL",
+    )
+    model: Path | None = option(
+        None, "bundle, or directory of argonaut flatstart; none with {train}", flag="MODEL", metavar="MODEL"
+    )
+    out: Path = option(help="directory for the results", flag="OUT", metavar="OUT", parse=file_name)
+    channel: Channel = option(
+        None, "channel of recordings with several, counted from 0, or mix for their mean", check=is_channel,
+        expected=f"a number from 0, or {MIX}", metavar="N", heading="audio",
+    )  # fmt: skip
+    upsample: bool = option(False, "accept audio of a lower sample rate than that of the model's training")
+    format: tuple[Literal["textgrid", "json", "ctm", "csv", "mlf"], ...] = option(
+        ("textgrid",), "formats, separated by commas: textgrid, json, ctm, csv, mlf", separator=",", metavar="NAMES",
+        heading="results",
+    )  # fmt: skip
+    doubtful: float = option(
+        THRESHOLD, "words with a confidence below X, from 0 to 1, are doubtful", least=0, most=1, metavar="X"
+    )
+    doubtful_tier: bool = option(False, "add a tier of doubtful stretches to TextGrids")
+    beam: float | None = option(
+        None, "beam of the search, doubled while no path survives (default: exact)", above=0, heading="search"
+    )
+    long: float = option(
+        LONG, "transcripts of utterances of more than X seconds may differ from the recording", unit="seconds",
+        least=0, most=math.inf,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        formats = (self.format,) if isinstance(self.format, str) else self.format
+        object.__setattr__(self, "format", tuple(dict.fromkeys(form.lower() for form in formats)))
+        super().__post_init__()
+        if self.train:
+            self.require(
+                "train", self.model is None, f"is given with {{model}} {self.model}; expected only one of them"
+            )
+            self.require("train", self.channel != MIX, f"is given with {{channel}} {MIX}; expected only one of them")
+        has_model = self.train or self.model is not None
+        self.require("model", has_model, "is missing; expected {corpus}, {dict}, {model} and {out}, or {train}")

@@ -1,0 +1,175 @@
+"""What was found for a recording, and the files that keep it for the next run."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from decoder.recognizer.jobs.alignment.recordings import Recording
+from readers.common.files import atomic_write
+from readers.results.timed_words import Word
+
+KEPT = ".results"  # folder of the output directory
+NO_TRANSCRIPT = "no transcript"  # the reason why an utterance was skipped
+DECIMALS = 9  # of seconds, as in TextGrids
+
+
+class Damage(NamedTuple):
+    """A stretch where transcript and recording differ: `words` of the transcript, and what was recognised there."""
+
+    start: float
+    end: float
+    kind: str
+    words: str
+    recognised: str
+
+
+class AlignedUtterance(NamedTuple):
+    """The words and phones of an utterance, in seconds of the recording; `reason` says why there are none.
+
+    damage: of a long utterance, whose transcript may differ from the recording.
+    """
+
+    name: str
+    speaker: str
+    channel: int | None
+    start: float
+    end: float
+    words: tuple[Word, ...]
+    phones: tuple[Word, ...]
+    reason: str = ""
+    damage: tuple[Damage, ...] = ()
+
+
+class AlignedRecording(NamedTuple):
+    """The utterances of a recording, which lasts `seconds`."""
+
+    name: str
+    audio: str
+    seconds: float
+    utterances: tuple[AlignedUtterance, ...]
+
+
+def has_failed(recording: AlignedRecording) -> bool:
+    """Return whether an utterance could not be aligned; one without a transcript was only skipped."""
+    return any(one.reason not in ("", NO_TRANSCRIPT) for one in recording.utterances)
+
+
+class DoubtfulStretch(NamedTuple):
+    """Successive words of an utterance whose confidences, at least `confidence`, are all below the threshold."""
+
+    recording: str
+    speaker: str
+    utterance: str
+    start: float
+    end: float
+    words: str
+    confidence: float
+
+
+def doubtful_stretches(recording: AlignedRecording, threshold: float) -> list[DoubtfulStretch]:
+    """Return the stretches of words with confidences below a threshold."""
+    found = []
+    for utterance in recording.utterances:
+        stretch: list[Word] = []
+        for word in (*utterance.words, None):
+            if word is not None and word.confidence is not None and word.confidence < threshold:
+                stretch.append(word)
+            elif stretch:
+                text, least = " ".join(one.text for one in stretch), min(one.confidence or 0.0 for one in stretch)
+                place = recording.name, utterance.speaker, utterance.name, stretch[0].start, stretch[-1].end
+                found.append(DoubtfulStretch(*place, text, least))
+                stretch = []
+    return found
+
+
+def file_marks(path: Path) -> list[tuple[str, int, int]]:
+    """Return name, size and time of a file, or of the files of a directory."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+
+
+class KeptResults:
+    """The results of finished recordings, in files of the output directory, with a digest of what they depend on.
+
+    Parameters
+    ----------
+    out : Path
+        Output directory.
+    common : sequence of object
+        What all results depend on, such as the model and options.
+    pronunciations : callable
+        Returns those of a sequence of words.
+    """
+
+    def __init__(self, out: Path, common: Sequence[object], pronunciations: Callable[[Sequence[str]], object]):
+        self.directory, self.common, self.pronunciations = out / KEPT, common, pronunciations
+
+    def digest(self, recording: Recording) -> str:
+        """Return the digest of what the results of a recording depend on."""
+        about = recording.audio.stat()
+        words = sorted({word for one in recording.utterances for word in one.words or ()})
+        parts = [
+            self.common,
+            [str(recording.audio), about.st_size, about.st_mtime_ns],
+            [[one.name, one.speaker, one.words, one.start, one.end, one.channel] for one in recording.utterances],
+            self.pronunciations(words),
+        ]
+        return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
+
+    def read(self, recording: Recording) -> tuple[AlignedRecording, dict[str, object]] | None:
+        """Return the results of a recording and the options of its files by format; None if there are none, or if
+        anything has changed.
+        """
+        try:
+            content = json.loads(self._path(recording.name).read_text(encoding="utf-8"))
+            if content["inputs"] != self.digest(recording):
+                return None
+            return _parse(content["recording"]), dict(content["shown"])
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):  # none yet, or damaged
+            return None
+
+    def write(self, recording: Recording, result: AlignedRecording, shown: Mapping[str, object]) -> None:
+        """Keep the results of a recording; shown: the options of its files by format."""
+        content = {"inputs": self.digest(recording), "shown": shown, "recording": _fields(result)}
+        with atomic_write(self._path(recording.name), "w") as file:
+            json.dump(content, file, ensure_ascii=False)
+
+    def _path(self, name: str) -> Path:
+        return self.directory / f"{name}.json"
+
+
+def _fields(result: AlignedRecording) -> dict[str, Any]:
+    return result._asdict() | {"utterances": [one._asdict() for one in result.utterances]}
+
+
+def _parse(content: dict[str, Any]) -> AlignedRecording:
+    return AlignedRecording(
+        str(content["name"]),
+        str(content["audio"]),
+        float(content["seconds"]),
+        tuple(_parse_utterance(one) for one in content["utterances"]),
+    )
+
+
+def _parse_utterance(content: dict[str, Any]) -> AlignedUtterance:
+    channel = content["channel"]
+    return AlignedUtterance(
+        str(content["name"]),
+        str(content["speaker"]),
+        None if channel is None else int(channel),
+        float(content["start"]),
+        float(content["end"]),
+        _timed(content["words"]),
+        _timed(content["phones"]),
+        str(content["reason"]),
+        tuple(Damage(float(start), float(end), *map(str, texts)) for start, end, *texts in content["damage"]),
+    )
+
+
+def _timed(rows: Iterable[Sequence[Any]]) -> tuple[Word, ...]:
+    return tuple(
+        Word(str(word), float(start), float(end), None if confidence is None else float(confidence))
+        for word, start, end, confidence in rows
+    )

@@ -1,0 +1,1 @@
+"""The pages of the documentation, and what makes some of them."""

@@ -1,5 +1,0 @@
-"""Pages of docs/reference that are generated from the code: NDL functions, MEL commands, parameters, settings of HCopy.
-
-python -m recipes.reference            writes the pages below the current directory
-python -m recipes.reference --check    exits with status 1 if a page differs from what the code gives
-"""

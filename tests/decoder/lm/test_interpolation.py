@@ -1,0 +1,87 @@
+"""Mixtures of n-gram models against sums of the models' own probabilities."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from decoder.lm.estimation import estimate
+from decoder.lm.language_model import LanguageModel
+from decoder.lm.mixing.mixture import best_weights, interpolate
+from readers.errors import GraphError
+from tests.decoder.lm.test_estimation import random_text
+
+
+def probability(model, history, word):
+    """P(word | <s> history), the model's own or, for a word that it lacks, 0."""
+    lm = LanguageModel.from_arpa(model)
+    if word not in model.vocabulary:
+        return 0.0
+    return float(np.exp(-lm.sentence_costs([[*history, word]])[0][len(history)]))
+
+
+def models():
+    short = [[word.replace("e", "f") for word in sentence] for sentence in random_text(2)]
+    return estimate(random_text(1), 3), estimate(short, 2)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_listed_ngrams_have_the_weighted_sum_of_the_models_and_every_history_sums_to_one(weight):
+    first, second = models()
+    mixed = interpolate([first, second], [weight, 1 - weight])
+    words = [word for word in mixed.vocabulary if word != "<s>"]
+    assert set(words) == {*"abcdef", "</s>"}
+    for history in [(), *itertools.product("ab", repeat=2)]:
+        known = [model for model in (first, second) if set(history) <= set(model.vocabulary)]
+        assert len(known) == 2
+        total = sum(probability(mixed, history, word) for word in words if word != "</s>")
+        end = LanguageModel.from_arpa(mixed).sentence_costs([history])[0][-1]
+        assert total + np.exp(-end) == pytest.approx(1)
+    lm = LanguageModel.from_arpa(mixed)
+    for words in mixed.orders[2].words:
+        history, word = [mixed.vocabulary[i] for i in words[:2]], mixed.vocabulary[words[2]]
+        if history[0] == "<s>" and word != "</s>":
+            expected = weight * probability(first, history[1:], word) + (1 - weight) * probability(
+                second, history[1:], word
+            )
+            assert probability(mixed, history[1:], word) == pytest.approx(expected, rel=1e-6)
+    assert lm.order == 3
+
+
+def test_a_word_that_a_model_lacks_has_a_share_of_its_unknown_word():
+    text = [["a", "b"], ["a", "x"]]
+    open_model = estimate(text, 2, vocabulary=["a", "b"], unknown="<UNK>")
+    other = estimate([["a", "c"], ["c", "d"]], 2)
+    mixed = interpolate([open_model, other], [1.0, 0.0])
+    unknown = 10.0 ** open_model.orders[0].logprob[open_model.vocabulary.index("<UNK>")]
+    for word in ("c", "d", "<UNK>"):
+        assert 10.0 ** mixed.orders[0].logprob[mixed.vocabulary.index(word)] == pytest.approx(unknown / 3)
+
+
+def test_the_best_weights_are_those_of_a_search_over_all():
+    first, second = models()
+    text = [*random_text(3), ["f", "f", "a"]]
+    weights = best_weights([first, second], text)
+    costs = [
+        np.array([probability(model, sentence[:i], word) for sentence in text for i, word in enumerate(sentence)])
+        for model in (first, second)
+    ]
+    ends = [
+        [np.exp(-c[-1]) if not np.isnan(c[-1]) else 0 for c in LanguageModel.from_arpa(m).sentence_costs(text)]
+        for m in (first, second)
+    ]
+    grid = np.linspace(0.001, 0.999, 999)
+    # Words after one that a model lacks have an empty history in it, in sentence_costs as here.
+    likelihood = [
+        np.log(np.maximum(w * np.append(costs[0], ends[0]) + (1 - w) * np.append(costs[1], ends[1]), 1e-300)).sum()
+        for w in grid
+    ]
+    assert weights[0] == pytest.approx(grid[int(np.argmax(likelihood))], abs=0.02)
+    assert sum(weights) == pytest.approx(1)
+
+
+def test_a_text_without_a_known_word_is_refused():
+    model = estimate([["a"]], 1, unknown="<UNK>")
+    assert best_weights([model], [["a"]]) == (1.0,)
+    with pytest.raises(GraphError, match=r"weights .* for 2 models"):
+        interpolate(list(models()), [0.5])

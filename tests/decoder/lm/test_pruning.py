@@ -1,0 +1,112 @@
+"""Pruned n-gram models against the relative entropies of whole distributions."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from decoder.lm.estimation import estimate
+from decoder.lm.language_model import LanguageModel
+from decoder.lm.mixing.pruning import prune
+from readers.errors import GraphError
+from readers.language.arpa import Arpa, ArpaOrder
+from tests.decoder.lm.test_estimation import random_text
+
+
+def listed(model):
+    return [{tuple(model.vocabulary[i] for i in words) for words in order.words} for order in model.orders]
+
+
+def distribution(model, history):
+    """P(. | history) over the words and </s>, by the definition of a back-off model."""
+    tables = [
+        {tuple(words.tolist()): (p, b) for words, p, b in zip(order.words, order.logprob, order.backoff)}
+        for order in model.orders
+    ]
+
+    def log10(words):
+        if words in tables[len(words) - 1]:
+            return tables[len(words) - 1][words][0]
+        backoff = tables[len(words) - 2].get(words[:-1], (0, 0.0))[1]
+        return backoff + log10(words[1:])
+
+    ids = [model.vocabulary.index(word) for word in history]
+    predicted = [i for i, word in enumerate(model.vocabulary) if word != "<s>"]
+    return np.array([10.0 ** log10((*ids, i)) for i in predicted])
+
+
+def without(model, order, row):
+    """The model without one n-gram of the highest order, its history's back-off weight set so that it sums to 1."""
+    rows = model.orders[order - 1]
+    chosen = np.arange(len(rows)) != row
+    orders = [ArpaOrder(one.words, one.logprob, one.backoff.copy()) for one in model.orders]
+    orders[order - 1] = ArpaOrder(rows.words[chosen], rows.logprob[chosen], rows.backoff[chosen])
+    smaller = Arpa(model.vocabulary, orders)
+    history = rows.words[row, :-1]
+    place = next(i for i, words in enumerate(orders[order - 2].words) if (words == history).all())
+    for _ in range(60):  # the weight scales only the words that back off
+        p = distribution(smaller, [model.vocabulary[i] for i in history])
+        predicted = [i for i, word in enumerate(model.vocabulary) if word != "<s>"]
+        kept = {int(words[-1]) for words in orders[order - 1].words if (words[:-1] == history).all()}
+        backing = np.array([i not in kept for i in predicted])
+        orders[order - 2].backoff[place] += np.log10((1 - p[~backing].sum()) / p[backing].sum())
+    return smaller
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ngrams_of_the_highest_order_stay_by_the_entropy_of_their_removal(seed):
+    model = estimate(random_text(seed), 3)
+    history_probability = {}
+    for words in model.orders[1].words:
+        first, second = (model.vocabulary[i] for i in words)
+        p = 1.0 if first == "<s>" else distribution(model, [])[words[0] - (model.vocabulary.index("<s>") < words[0])]
+        history_probability[first, second] = (
+            p * distribution(model, [first])[words[1] - (model.vocabulary.index("<s>") < words[1])]
+        )
+    changes = []
+    for row, words in enumerate(model.orders[2].words):
+        history = [model.vocabulary[i] for i in words[:2]]
+        p, q = distribution(model, history), distribution(without(model, 3, row), history)
+        changes.append(np.expm1(history_probability[tuple(history)] * np.sum(p * np.log(p / q))))
+    threshold = float(np.median(changes))
+    expected = {
+        tuple(model.vocabulary[i] for i in words)
+        for words, change in zip(model.orders[2].words, changes)
+        if change >= threshold
+    }
+    assert listed(prune(model, threshold * (1 - 1e-9)))[2] == expected
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1e-4, 1e-2, 10.0])
+def test_every_history_of_a_pruned_model_sums_to_one_and_what_stays_keeps_its_probability(threshold):
+    model = estimate(random_text(7, 60), 4)
+    pruned = prune(model, threshold)
+    assert pruned.vocabulary == model.vocabulary
+    for before, after in zip(listed(model), listed(pruned)):
+        assert after <= before
+    if threshold == 0:
+        assert listed(pruned) == listed(model)
+    if threshold == 10:
+        assert [len(order) for order in pruned.orders[1:]] == [0, 0, 0]
+    for length in range(4):
+        for history in itertools.product("abe", repeat=length):
+            assert distribution(pruned, history).sum() == pytest.approx(1, abs=1e-6)
+    lm = LanguageModel.from_arpa(pruned)  # also what the search sees
+    for sentence in random_text(8):
+        costs = lm.sentence_costs([sentence])[0]
+        histories = [["<s>", *sentence][max(0, i - 2) : i + 1] for i in range(len(sentence) + 1)]
+        predicted = [word for word in pruned.vocabulary if word != "<s>"]
+        for cost, history, word in zip(costs, histories, [*sentence, "</s>"]):
+            assert np.exp(-cost) == pytest.approx(distribution(pruned, history)[predicted.index(word)], rel=1e-4)
+
+
+def test_a_model_with_gaps_and_a_negative_threshold_are_refused():
+    model = estimate(random_text(1), 3)
+    with pytest.raises(GraphError, match="threshold -1; expected at least 0"):
+        prune(model, -1)
+    gaps = Arpa(
+        model.vocabulary,
+        [model.orders[0], ArpaOrder(*(x[:1] for x in vars(model.orders[1]).values())), model.orders[2]],
+    )
+    with pytest.raises(GraphError, match="lacks the prefix or suffix"):
+        prune(gaps, 0.1)
