@@ -4,7 +4,9 @@ import math
 from collections import Counter
 
 from readers.common.text import parse_json
-from readers.errors import FormatError
+from readers.config.feature_record import FeatureRecord
+from readers.errors import ArgonautError, FormatError
+from readers.language.vocabulary_record import parse_vocabularies
 from recipes.file_kinds.figures import Figures
 
 # Value of "format" in the metadata of files that are not models.
@@ -76,8 +78,6 @@ def model(path: str) -> Figures:
 
 def records_of(records: object, path: str) -> Figures:
     """Return how the features of each input were computed, from a parsed JSON object.  Raises FormatError."""
-    from readers.config.feature_record import FeatureRecord
-
     if not isinstance(records, dict):
         raise FormatError(f"{path}: 'feature_records' is {type(records).__name__}; expected an object")
     return [
@@ -88,9 +88,6 @@ def records_of(records: object, path: str) -> Figures:
 
 def words_of(records: object, path: str) -> Figures:
     """Return the vocabularies of a model, from a parsed JSON array.  Raises FormatError."""
-    from readers.errors import ArgonautError
-    from readers.language.vocabulary_record import parse_vocabularies
-
     try:
         found = parse_vocabularies(records)
     except ArgonautError as fault:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 
 from readers.common.text import parse_json, read_lines, read_text
-from readers.config.side_files import FORMAT
+from readers.config.side_files import FORMAT, read_side_file
 from readers.errors import FormatError
 from recipes.file_kinds.figures import Figures
 
@@ -75,8 +75,6 @@ def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
 
 
 def feature_record(path: str) -> Figures:
-    from readers.config.side_files import read_side_file
-
     record = read_side_file(path)
     rates = [("sample rates", " ".join(f"{rate:g} Hz" for rate in record.rates) or "unknown")]
     return [*rates, *record.settings.items()]

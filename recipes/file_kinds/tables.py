@@ -8,8 +8,10 @@ from pathlib import Path
 
 from readers.common.text import is_count, is_number, read_lines, split_fields
 from readers.errors import FormatError
+from readers.language.vocabulary import read_vocabulary
 from readers.tables.hmm_tables import read_lookahead, read_state_map, read_topology
 from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.labels import names
 
 STATE = re.compile(r"\S*(\[\d+\]|_s?\d+)")  # names of states: aa_s2, aa_s2_1, sil[2], ST_a_3
 BRACKETED_NAME = re.compile(r"[^\s=\[\]()]+(\[\d+\])?")
@@ -132,15 +134,7 @@ def pairs_of_files(path: str) -> Figures:
     ]
 
 
-def names(path: str) -> Figures:
-    from recipes.file_kinds.labels import names as describe
-
-    return describe(path)
-
-
 def vocabulary(path: str) -> Figures:
-    from readers.language.vocabulary import read_vocabulary
-
     words = read_vocabulary(path)
     return [
         ("words", len(words)),

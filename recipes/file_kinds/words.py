@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from readers.common.text import is_count, is_number, read_lines
+from readers.results.nbest import read_nbest
 from readers.results.textgrid import read_textgrid
 from readers.results.timed_words import is_ctm, read_ctm
 from recipes.file_kinds.figures import Figures
@@ -104,8 +105,6 @@ def stm(path: str) -> Figures:
 
 
 def nbest(path: str) -> Figures:
-    from readers.results.nbest import read_nbest
-
     lists = read_nbest(path)
     sizes = [len(entry) for entry in lists.values()]
     return [("utterances", len(lists)), ("hypotheses", f"{sum(sizes)}, {min(sizes)} to {max(sizes)} each")]
