@@ -17,7 +17,7 @@ from typing import Any
 from readers.common import faults
 from readers.common.environment import CompilationNotes, compilation
 from readers.common.report import RunReport, loss_lines
-from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
+from readers.common.stop_signals import stopped_by_signals, stopping_signal
 from readers.config.options import OptionFault
 from readers.errors import ArgonautError, AudioWarning, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
 
@@ -144,11 +144,6 @@ def program_name() -> str:
         return "argonaut"
     here = Path.cwd()
     return str(beside.relative_to(here)) if beside.is_relative_to(here) else str(beside)
-
-
-def is_interrupted(status: int) -> bool:
-    """Whether a command with this exit status was stopped by a signal."""
-    return status - SIGNAL_BASE in STOPPING
 
 
 def one_line(fault: Exception) -> str:
