@@ -79,22 +79,13 @@ def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     from decoder import Recognizer
     from readers.common.stop_signals import interrupts_noted
     from recipes.serve.application import make_application
-    from recipes.serve.limits import MEGABYTE, Limits
     from recipes.serve.running import address, is_loopback, make_server, open_sockets
     from recipes.serve.security import AccessPolicy, is_private, read_token
     from recipes.serve.service import Service
 
-    access, given = options.access, options.limits
-    limits = Limits(
-        streams=given.max_streams,
-        upload=round(given.max_upload * MEGABYTE),
-        file_seconds=given.max_file,
-        stream_seconds=given.max_stream,
-        idle=given.idle,
-        grace=given.grace,
-    )
+    access, limits = options.access, options.limits
     token = None if access.token_file is None else read_token(access.token_file)
-    if token is not None and not is_private(access.token_file):
+    if access.token_file is not None and not is_private(access.token_file):
         log(f"warning: {access.token_file}: other users can read the token; chmod 600")
     names = [*access.allow_host, *([options.host] if options.host else [])]
     origins = frozenset(origin.lower().rstrip("/") for origin in access.allow_origin)

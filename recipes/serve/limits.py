@@ -1,54 +1,38 @@
 """What one client may ask of the server, and the refusals."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from math import inf
 
-from readers.errors import ConfigError
+from readers.config.options import Options, given, option
 
 MEGABYTE = 1 << 20
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits of the server.
+@dataclass(frozen=True, kw_only=True)
+class Limits(Options):
+    """Limits of the server."""
 
-    Attributes
-    ----------
-    streams : int
-        WebSockets and files that are recognised at the same time.
-    message : int
-        Bytes of a WebSocket message.
-    upload : int
-        Bytes of an uploaded file.
-    file_seconds : float
-        Duration of the audio of a file.
-    stream_seconds : float
-        Duration of the audio of a WebSocket.
-    idle : float
-        Seconds for which the server waits for data, and for a client to read an answer.
-    upload_seconds : float
-        Seconds that an upload may take in all.
-    grace : float
-        Seconds that open streams have to end when the server stops.
+    streams: int = option(8, "streams and files at the same time", least=1, flag="--max-streams", heading="limits")
+    upload: float = option(100.0, "size of an uploaded file, in MiB", above=0, flag="--max-upload", metavar="MIB")
+    file_seconds: float = option(
+        3600.0, "duration of an uploaded file", unit="seconds", above=0, most=inf, flag="--max-file", metavar="SECONDS"
+    )
+    stream_seconds: float = option(
+        4 * 3600.0, "duration of a stream", unit="seconds", above=0, most=inf, flag="--max-stream", metavar="SECONDS"
+    )
+    idle: float = option(
+        60.0, "time without data that ends a stream", unit="seconds", above=0, most=inf, metavar="SECONDS"
+    )
+    grace: float = option(
+        10.0, "time for open streams when stopping", unit="seconds", above=0, most=inf, metavar="SECONDS"
+    )
+    message: int = given(MEGABYTE, "size of a WebSocket message in bytes")
+    upload_seconds: float = given(600.0, "time that an upload may take in all")
 
-    Raises
-    ------
-    ConfigError
-        Unless all are above 0.
-    """
-
-    streams: int = 8
-    message: int = MEGABYTE
-    upload: int = 100 * MEGABYTE
-    file_seconds: float = 3600.0
-    stream_seconds: float = 4 * 3600.0
-    idle: float = 60.0
-    upload_seconds: float = 600.0
-    grace: float = 10.0
-
-    def __post_init__(self):
-        for field in fields(self):
-            if not getattr(self, field.name) > 0:
-                raise ConfigError(f"limit {field.name}: {getattr(self, field.name)}; expected a number above 0")
+    @property
+    def upload_bytes(self) -> int:
+        """Size of an uploaded file in bytes."""
+        return round(self.upload * MEGABYTE)
 
 
 class BusyError(Exception):

@@ -1,30 +1,10 @@
 """The options of the server."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
 from readers.config.options import Options, group, option
-
-
-@dataclass(frozen=True, kw_only=True)
-class LimitOptions(Options):
-    """What clients may ask of the server."""
-
-    max_streams: int = option(8, "streams and files at the same time", least=1, heading="limits")
-    max_upload: float = option(100.0, "size of an uploaded file, in MiB", above=0, metavar="MIB")
-    max_file: float = option(
-        3600.0, "duration of an uploaded file", unit="seconds", above=0, most=math.inf, metavar="SECONDS"
-    )
-    max_stream: float = option(
-        14400.0, "duration of a stream", unit="seconds", above=0, most=math.inf, metavar="SECONDS"
-    )
-    idle: float = option(
-        60.0, "time without data that ends a stream", unit="seconds", above=0, most=math.inf, metavar="SECONDS"
-    )
-    grace: float = option(
-        10.0, "time for open streams when stopping", unit="seconds", above=0, most=math.inf, metavar="SECONDS"
-    )
+from recipes.serve.limits import Limits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,5 +45,5 @@ class ServeOptions(Options):
     port: int = option(2700, "port to listen on; 0: a free one", least=0, most=65535)
     threads: int | None = option(None, "number of cores to use (default: all)", least=1, flag="-j --threads")
     upsample: bool = option(False, "accept audio of a lower sample rate than that of the training")
-    limits: LimitOptions = group(LimitOptions)
+    limits: Limits = group(Limits)
     access: AccessOptions = group(AccessOptions)

@@ -87,7 +87,7 @@ async def _read_form(request: Request, limits: Limits) -> FormData:
     charset = options.get(b"charset", b"utf-8").decode("latin-1").lower()
     if charset not in CHARSETS:
         raise RequestError(f"charset {charset[:40]!r}; expected utf-8", status=415)
-    most = limits.upload + FORM_EXTRA
+    most = limits.upload_bytes + FORM_EXTRA
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > most:
         raise _too_large(limits)
@@ -117,7 +117,7 @@ def _limited(receive: Receive, most: int, limits: Limits) -> Receive:
 
 
 def _too_large(limits: Limits) -> RequestError:
-    return RequestError(f"a file above the limit of {limits.upload >> 20} MiB", "file", 413, "file_too_large")
+    return RequestError(f"a file above the limit of {limits.upload_bytes >> 20} MiB", "file", 413, "file_too_large")
 
 
 async def _transcribe_form(service: Service, usage, form: FormData, receive: Receive) -> Response:
@@ -194,7 +194,7 @@ def _recognize(
         with path.open("wb") as file:
             shutil.copyfileobj(upload.file, file)
         try:
-            if path.stat().st_size > service.limits.upload:
+            if path.stat().st_size > service.limits.upload_bytes:
                 raise _too_large(service.limits)
             check(audio_seconds(path))
             transcript = service.recognizer.transcribe(path, progress=check)

@@ -280,7 +280,7 @@ def test_sockets():
 
 
 def test_limits_are_above_0():
-    with pytest.raises(ConfigError, match="limit streams: 0; expected a number above 0"):
+    with pytest.raises(ConfigError, match="streams is 0; expected at least 1"):
         Limits(streams=0)
 
 

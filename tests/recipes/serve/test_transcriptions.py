@@ -136,7 +136,7 @@ def test_channels_are_mixed(client, speech, tmp_path):
 
 
 def test_sizes_and_durations(start, speech, tmp_path):
-    with start(upload=10_000, file_seconds=1.0) as server:
+    with start(upload=0.01, file_seconds=1.0) as server:
         client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0)
         with pytest.raises(openai.APIStatusError) as refused:
             ask(client, speech)
@@ -154,7 +154,7 @@ def test_an_upload_without_a_length(start):
         "Content-Type: multipart/form-data; boundary=x\r\n\r\n"
     )
     part = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n' + bytes(1 << 21)
-    with start(upload=10_000) as server, socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
+    with start(upload=0.01) as server, socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
         raw.sendall(head.encode() + f"{len(part):x}\r\n".encode() + part + b"\r\n")
         assert raw.recv(12) == b"HTTP/1.1 413"
 

@@ -79,7 +79,7 @@ class RecordingAligner:
             if start >= end:
                 return AlignedUtterance(*place, (), (), f"begins at {start:g} s, after the end of the recording")
             spellings = dict.fromkeys(self.aligner.looked_up(utterance.words))
-            if unknown := [word for word in spellings if word not in self.aligner.graphs.words]:
+            if unknown := [word for word in spellings if word not in (self.aligner.graphs.words or ())]:
                 these = "this word" if len(unknown) == 1 else "these words"
                 reason = f"no pronunciation of {listed(unknown)}; expected {these} in the dictionary, or --g2p MODEL"
                 return AlignedUtterance(*place, (), (), reason)
@@ -97,7 +97,7 @@ class RecordingAligner:
     ) -> AlignedUtterance:
         """Align a long utterance with the words of its transcript that were spoken."""
 
-        def tell(done: float, _: float) -> None:
+        def tell(done: float, _: float | None) -> None:
             if self.progress is not None:
                 self.progress(utterance.name, done)
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 from decoder.g2p.guessing import CompletedDictionary
 from decoder.recognizer.jobs.options import file_name
-from readers.audio.audio_file import MIX
-from readers.audio.options import ChannelOptions, is_channel
-from readers.config.options import Options, option
+from readers.audio.audio_file import MIX, Channel
+from readers.audio.options import ChannelOptions
+from readers.config.options import Options, like, option
 
 THRESHOLD = 0.1
 LONG = 120.0  # seconds
@@ -40,20 +40,22 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
     """
 
     dict: Path = option(help="dictionary of any form, with the phones of {model}", flag="DICT", metavar="DICT")
-    g2p: Path | None = option(
-        None,
-        "guess the pronunciations of words of the transcripts that {dict} lacks, with a model of `argonaut g2p train`, "
-        "and write them to a dictionary for review",
-        metavar="MODEL",
+    g2p: Path | None = like(
+        CompletedDictionary,
+        "g2p",
+        help="guess the pronunciations of words of the transcripts that {dict} lacks, with a model of "
+        "`argonaut g2p train`, and write them to a dictionary for review",
     )
     model: Path | None = option(
         None, "bundle, or directory of argonaut flatstart; none with {train}", flag="MODEL", metavar="MODEL"
     )
     out: Path = option(help="directory for the results", flag="OUT", metavar="OUT", parse=file_name)
-    channel: str | int | None = option(
-        None, "channel of recordings with several, counted from 0, or mix for their mean", check=is_channel,
-        expected=f"a number from 0, or {MIX}", metavar="N", heading="audio",
-    )  # fmt: skip
+    channel: Channel = like(
+        ChannelOptions,
+        "channel",
+        help="channel of recordings with several, counted from 0, or mix for their mean",
+        heading="audio",
+    )
     upsample: bool = option(False, "accept audio of a lower sample rate than that of the model's training")
     format: tuple[Literal["textgrid", "json", "ctm", "csv", "mlf"], ...] = option(
         ("textgrid",), "formats, separated by commas: textgrid, json, ctm, csv, mlf", separator=",", metavar="NAMES",

@@ -88,8 +88,8 @@ class DecodingPipeline:
         return word_labels(result, period, last)
 
     def write_lattice(self, number: int, entry: Any, lattice: WordLattice, period: int, last: int) -> None:
-        assert self.lm is not None
-        slf = slf_lattice(lattice, self.decoder.graph, self.decoder.options, entry.key, period, self.lm.name, last)
+        name = self.lm.name if self.lm else ""
+        slf = slf_lattice(lattice, self.decoder.graph, self.decoder.options, entry.key, period, name, last)
         write_slf(f"{self.output.lattice_prefix}{number}.lat", slf)
 
 
@@ -109,7 +109,9 @@ def wider_beam(beam: float, given: float) -> str:
 
 def timed(labels: list[Label]) -> list[Word]:
     """Convert labels with times to words in seconds."""
-    return [Word(label.name, label.start / TICKS_PER_SECOND, label.end / TICKS_PER_SECOND) for label in labels]
+    return [
+        Word(label.name, (label.start or 0) / TICKS_PER_SECOND, (label.end or 0) / TICKS_PER_SECOND) for label in labels
+    ]
 
 
 def mlf_name(key: str) -> str:
