@@ -1,12 +1,17 @@
 """The network of an action: described by a block of the configuration, or read from a file."""
 
+from collections.abc import Callable
+
 from acoustic.descriptions.builders.simple import BuilderOptions, simple_network_options
 from acoustic.descriptions.ndl import NdlOptions, ndl_options
 from readers.config.config import Config
 from readers.errors import ConfigError
 
 # For each block the function that reads its options.
-BUILDERS = {"SimpleNetworkBuilder": simple_network_options, "NDLNetworkBuilder": ndl_options}
+BUILDERS: dict[str, Callable[[Config], BuilderOptions | NdlOptions]] = {
+    "SimpleNetworkBuilder": simple_network_options,
+    "NDLNetworkBuilder": ndl_options,
+}
 BUILDERS_NOT_BUILT = ("BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder")
 
 

@@ -83,7 +83,7 @@ class EvaluationTotals:
     num_frames: int = 0
     num_minibatches: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.figures = dict.fromkeys(self.names, 0.0)
 
     def add(self, values: dict[str, float], num_frames: int) -> None:
@@ -140,7 +140,7 @@ def evaluation_nodes(network: Network, names: Sequence[str] = ()) -> list[str]:
 
 def sum_figures(
     engine: Engine,
-    minibatches: Iterable,
+    minibatches: Iterable[Any],
     names: Sequence[str],
     each: Callable[[dict[str, float], int], None] = lambda figures, num_frames: None,
 ) -> EvaluationTotals:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import Any, Self
 
 from acoustic.descriptions.opening import NetworkSource, open_network
 from acoustic.network.comparison import differences, fingerprint, summary
@@ -52,7 +52,7 @@ class EpochResult:
     validation_error: float | None
 
     @classmethod
-    def of(cls, row: dict) -> Self:
+    def of(cls, row: dict[str, Any]) -> Self:
         """Return the figures in a row of the history."""
         trained, validated = ([*row.get(part, {}).values(), None, None] for part in ("training", "validation"))
         return cls(row["epoch"], *trained[:2], *validated[:2])
@@ -79,7 +79,7 @@ class TrainingResult:
     """
 
     network: Network
-    history: list[dict]
+    history: list[dict[str, Any]]
     start_epoch: int
     best_epoch: int | None
     model_path: Path | None
@@ -93,14 +93,14 @@ class TrainingResult:
 
 def train(
     network: NetworkSource,
-    reader,
+    reader: Any,
     options: TrainingOptions,
-    validation=None,
+    validation: Any = None,
     *,
     model_path: str | Path | None = None,
     progress: Progress = silent,
     log: Log = silent,
-    on_epoch: Callable[[dict], None] = silent,
+    on_epoch: Callable[[dict[str, Any]], None] = silent,
     reference: ReferenceModel | None = None,
     parallel: ParallelOptions | None = None,
 ) -> TrainingResult:
@@ -165,13 +165,13 @@ def train(
             directory = stack.enter_context(TemporaryDirectory()) if parallel is not None else ""
         start = _start_epoch(files, options)
         begun_with = fingerprint(network)
-        if start is not None:
+        if files is not None and start is not None:
             log(f"Starting from {files.model(start)}; the network description is not read.")
             for change in changed_description(files, start, network):
                 log(f"warning: {change}")
             network = files.load(start, network.backend.precision, network.backend.device)
         readers = [source for source in (reader, validation) if source is not None]
-        if start == options.max_epochs:
+        if files is not None and start == options.max_epochs:
             log("No further training is necessary.")
             history = read_history(files.history)
             best = best_epoch(history, watched_nodes(network, options), options.auto_adjust)
@@ -193,8 +193,8 @@ def train(
             log(f"best model: {files.model(best)}")
         if files is not None:
             log(f"model: {files.model_path}  history: {files.history}  picture: {files.plot}")
-        path, report = files and files.model_path, reader_report(*readers)
-        return TrainingResult(network, trainer.history, start or 0, best, path, report)
+        path = None if files is None else files.model_path
+        return TrainingResult(network, trainer.history, start or 0, best, path, reader_report(*readers))
 
 
 def changed_description(files: TrainingFiles, epoch: int, described: Network) -> list[str]:

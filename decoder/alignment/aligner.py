@@ -193,7 +193,15 @@ class Aligner:
             "wider beam"
         )
 
-    def _alignment(self, graph, frames, position, how, cost, beam) -> Alignment:
+    def _alignment(
+        self,
+        graph: TranscriptGraph,
+        frames: np.ndarray,
+        position: np.ndarray,
+        how: np.ndarray,
+        cost: float,
+        beam: float,
+    ) -> Alignment:
         begins = np.flatnonzero(how != -1)
         ends = np.append(begins[1:], len(how))
         of_visit = position[begins]

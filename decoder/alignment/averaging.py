@@ -77,7 +77,7 @@ def average_alignments(
     bounds = frame_bounds(first, where, frame_period)
     if bounds[-1, 1] == 0:
         raise FormatError(f"{where}: the labels cover no frames; expected at least one")
-    unit = frame_period if 2 * first[-1].end > frame_period else 1  # some programs write frames
+    unit = frame_period if 2 * (first[-1].end or 0) > frame_period else 1  # some programs write frames
     phones = [
         phone for phone in phones if phone.name not in silence or bounds[phone.first, 0] < bounds[phone.last - 1, 1]
     ]
@@ -109,14 +109,14 @@ def average_alignments(
             alike = [lengths for row_names, lengths in (own[row] for own in rows) if row_names == rows[0][row][0]]
             sizes = _shared_out(np.mean(alike, axis=0), int(begins[after] - begins[before + 1]))
             begins[before + 2 : after] = begins[before + 1] + np.cumsum(sizes)[:-1]
-    labels: list[Label] = []
+    averaged: list[Label] = []
     for i, phone in enumerate(phones):
         own = bounds[phone.first : phone.last]
         sizes = _shared_out(own[:, 1] - own[:, 0], int(begins[i + 1] - begins[i]))
         if phone.name not in silence and np.any(sizes == 0):
             raise FormatError(f"{where}: phone '{phone.name}' has fewer frames than states; expected one for each")
-        labels += _with_sizes(first[phone.first : phone.last], sizes, int(begins[i]), frame_period)
-    return Average(labels, len(times))
+        averaged += _with_sizes(first[phone.first : phone.last], sizes, int(begins[i]), frame_period)
+    return Average(averaged, len(times))
 
 
 def _phones(labels: Sequence[Label], where: str) -> list[_Phone]:

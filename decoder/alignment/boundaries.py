@@ -108,15 +108,17 @@ def segments(
     labels: Sequence[Label], level: int, ignore: Collection[str], rename: Callable[[str], str], where: str
 ) -> list[tuple[str, int, int]]:
     """(name, start, end) of the labels of a level, without those to ignore."""
+    bounds: list[tuple[int, int]] = []
     for label in labels:
         if label.start is None or label.end is None:
             raise FormatError(f"{where}: label '{label.name}' has no start and end; expected both")
+        bounds.append((label.start, label.end))
     if level == 0:
-        found = [(rename(label.name), label.start, label.end) for label in labels]
+        found = [(rename(label.name), start, end) for label, (start, end) in zip(labels, bounds)]
     else:
         begins = [i for i, label in enumerate(labels) if len(label.aux) >= level]
         found = [
-            (rename(labels[first].aux[level - 1][0]), labels[first].start, labels[last - 1].end)
+            (rename(labels[first].aux[level - 1][0]), bounds[first][0], bounds[last - 1][1])
             for first, last in zip(begins, [*begins[1:], len(labels)])
         ]
     return [segment for segment in found if segment[0] not in ignore]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from readers.common.kernels import njit
+from readers.tables.arrays import Float32Array, Int32Array, Integer
 
 STAY, ENTER = -1, -2  # how a position was entered, other than by an arc
 
@@ -33,7 +34,9 @@ class AlignmentArrays(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def align_frames(frames, graph, acweight, beam, max_cells):
+def align_frames(
+    frames: Float32Array, graph: AlignmentArrays, acweight: float, beam: float, max_cells: int
+) -> tuple[float, Int32Array, Int32Array]:
     """The best path of T frames through the positions of a transcript.
 
     frames (T, K) f4: log-likelihoods; graph: AlignmentArrays; beam: a position is dropped when its cost exceeds the
@@ -104,14 +107,15 @@ def align_frames(frames, graph, acweight, beam, max_cells):
             total, p = old[last] + final_cost[last], last
     if total == np.inf:
         return np.inf, path, how
+    place: Integer = p
     for t in range(num_frames - 1, -1, -1):
-        path[t] = p
-        came = np.int64(back[begin_at[t] + p - low_at[t]])
+        path[t] = place
+        step = np.int64(back[begin_at[t] + place - low_at[t]])
         if t == 0:
             how[t] = ENTER
-        elif came == 0:
+        elif step == 0:
             how[t] = STAY
         else:
-            how[t] = first_arc[p] + came - 1
-            p = np.int64(arc_source[how[t]])
+            how[t] = first_arc[place] + step - 1
+            place = np.int64(arc_source[how[t]])
     return total, path, how

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from acoustic.training.reporting.plots import new_figure, save_figure
 
 
-def draw_passes(history: Sequence[Mapping], path: str | Path) -> None:
+def draw_passes(history: Sequence[Mapping[str, Any]], path: str | Path) -> None:
     """Write a PNG: log-likelihood per frame over the passes, with a line where the number of Gaussians grew.
 
     Parameters

@@ -14,6 +14,7 @@ from decoder.graph.context import TriphoneTable
 from decoder.graph.cross_word import Topology
 from decoder.graph.lexicon import Lexicon, lexicon_from_dictionary, round_to_grid
 from decoder.graph.monophone import RESERVED_WORDS, DecodingAcceptor, as_acceptor, optimise
+from decoder.graph.openfst import ArcArrays
 from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.triphone import (
@@ -64,7 +65,7 @@ class GrammarOptions:
     threshold: float = -0.47
     drop_missing: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("weight_scale", "unknown_cost", "phone_cost"):
             if not 0 <= getattr(self, name) <= 1e6:
                 raise GraphError(f"grammar: {name} {getattr(self, name)}; expected 0 to 1e6")
@@ -111,8 +112,9 @@ def build_grammar_graph(
     wanted = {word.casefold() for word in (*network.words, SENTENCE_START, SENTENCE_END)}
     lexicon = lexicon_from_dictionary([entry for entry in dictionary if entry.word.casefold() in wanted], options)
     silence = silence_of(lexicon, models)
-    pause = options.short_pause or SHORT_PAUSE
-    pause = pause if pause in models.states and has_context(models) and lexicon.optional_silence else None
+    pause: str | None = options.short_pause or SHORT_PAUSE
+    if pause not in models.states or not has_context(models) or not lexicon.optional_silence:
+        pause = None
     silences = (silence, pause or SHORT_PAUSE)
     network, missing = spelled_as_dictionary(network, lexicon, silences, grammar.drop_missing)
     acceptor, words = word_acceptor(network, missing)
@@ -200,7 +202,7 @@ class _Compilation:
         labels = [self._label(f"[{state}]") for state in self.models.states[model]]
         return Topology(labels, arcs_of_silence(self.models, model, self.silence, self.options))
 
-    def arrays(self, acceptor, words: list[str]):
+    def arrays(self, acceptor: ArcArrays, words: list[str]) -> ArcArrays:
         """Return the acceptor over HMM states of an acceptor over words."""
         lexicon, models = self.lexicon, self.models
         phones = list(dict.fromkeys([self.silence, *(phone for _, of_word, _ in lexicon.words for phone in of_word)]))
@@ -212,16 +214,17 @@ class _Compilation:
                 raise GraphError(f"{self.where}: word '{word}' is reserved in graph files; expected another name")
             entries.setdefault(word, []).append((tuple(number[phone] for phone in of_word), cost))
         scale = self.grammar.weight_scale
-        spoken, labels = [], {}
+        spoken: list[SpokenArc] = []
+        labels: dict[tuple[int, str, int], int] = {}
         columns = (acceptor.source, acceptor.target, acceptor.label, acceptor.cost)
         for source, target, label, cost in zip(*(column.tolist() for column in columns)):
             word = words[label - 1]
             symbol = UNKNOWN_LABEL if word == UNKNOWN else word
-            for i, (of_word, price) in enumerate(entries[word]):
+            for i, (numbers, price) in enumerate(entries[word]):
                 key = target, word, i
                 if key not in labels:
                     labels[key] = self._label(symbol)
-                spoken.append(SpokenArc(source, target, labels[key], of_word, round_to_grid(scale * cost + price)))
+                spoken.append(SpokenArc(source, target, labels[key], numbers, round_to_grid(scale * cost + price)))
         table = TriphoneTable(models, phones, 0, self.symbols)
         silent, short = self._topology(self.silence), self._topology(self.pause) if self.pause else None
         built = GrammarAcceptor(

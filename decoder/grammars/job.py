@@ -98,7 +98,8 @@ def make_graph(options: GraphFiles, *, log: Log = silent, note: Log = silent) ->
     model, network = _open_model(options, models, dictionary, log)
     guesses = Guesses()
     if source.g2p:
-        words = model.vocabulary if network is None else _words_without_entry(network, dictionary)
+        words = [] if model is None else list(model.vocabulary)
+        words = words if network is None else _words_without_entry(network, dictionary)
         guesses = source.guess(dictionary, words, options.out / GUESSED, log)
     graph = _build(options, models, [*dictionary, *guesses.for_decoding()], model, network, log)
     report = write_graph_directory(options.out, graph, models, outputs, options.graph.silence_topology)
@@ -124,6 +125,7 @@ def _open_model(
         log(f"reading {options.lm or options.lm_collection}")
         if options.lm:
             return open_language_model(options.lm, log), None
+        assert options.lm_collection is not None
         return open_collection(options.lm_collection, log), None
     words = [entry.word for entry in dictionary]
     if not options.dictionary.dict:  # a phone loop
@@ -156,6 +158,7 @@ def _build(
         if network is not None:
             grammar = GrammarOptions(drop_missing=options.graph.drop_missing)
             return build_grammar_graph(network, models, dictionary, options.graph, grammar, progress)
+        assert model is not None
         if not options.from_model_set and not has_context(models):
             return build_monophone_graph(models.states, models.transitions, entries, model, options.graph, progress)
         if entries is None:

@@ -13,8 +13,9 @@ from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import read_state_list
 from readers.htk.hmm_list import read_hmm_list
-from readers.htk.mlf import HEADER, read_mlf
+from readers.htk.mlf import read_mlf
 from readers.htk.mmf import read_mmf
+from readers.htk.storage.label_fields import HEADER
 from readers.htk.trees import DecisionTrees, read_trees
 from readers.kaldi.alignments import read_alignments
 from readers.tables.hmm_tables import read_state_map, read_transitions
@@ -54,6 +55,7 @@ def _without_estimate(options: GraphFiles, dictionary: Sequence[Pronunciation], 
         return PhoneModels.load(options.hmms)
     if options.states:
         return PhoneModels(read_state_map(options.states))
+    assert options.state_list is not None
     state_map = state_map_of(read_state_list(options.state_list))
     return PhoneModels({model: tuple(states) for model, states in state_map.items()})
 

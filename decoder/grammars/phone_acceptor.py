@@ -72,7 +72,7 @@ class GrammarAcceptor(CrossWordAcceptor):
         self._single: list[tuple[int, int, int, float]] = []  # arcs that are added one by one
         self._triphones: list[tuple[int, int, int, int, int]] = []  # source, target, left, phone, right
         self._short: list[tuple[int, int, int, int, int, int, float]] = []  # the same, label, cost
-        self._nodes: dict[tuple, int] = {}
+        self._nodes: dict[tuple[object, ...], int] = {}
         self._has_context = len(table.context_free) < table.num_phones
         silence = table.silence
         self._first, self._last = defaultdict(set), defaultdict(set)  # of words from a node, and of words to it
@@ -146,7 +146,8 @@ class GrammarAcceptor(CrossWordAcceptor):
         if pause is not None and self.between.pause_cost is not None and len(ends):
             self.add_model(ends, hubs, pause, None, self.between.pause_cost)
         if self.between.silence_cost is not None:
-            self.add_model(*np.array(silent, np.int64).T, silence, None, self.between.silence_cost)
+            befores, afters = np.array(silent, np.int64).T
+            self.add_model(befores, afters, silence, None, self.between.silence_cost)
         self.add_model(START, BEGUN, silence, *marks[SENTENCE_START])
         self.add_model(END, FINAL, silence, *marks[SENTENCE_END])
         self._single.append((BEGUN, self._node("after", 0), EPSILON, 0.0))
@@ -163,7 +164,7 @@ class GrammarAcceptor(CrossWordAcceptor):
         for k in range(2, len(phones)):
             after, new = self._find("trie", arc.source, phones[: k + 1])
             if new:
-                chains.append((node, after, *phones[k - 2 : k + 1]))
+                chains.append((node, after, phones[k - 2], phones[k - 1], phones[k]))
             node = after
         a, b = phones[-2:]
         last, new = self._find("last", arc.target, a, b)
@@ -215,7 +216,9 @@ class GrammarAcceptor(CrossWordAcceptor):
         self.table.finish()
         return super().arrays()
 
-    def _halves(self, node: np.ndarray, left: np.ndarray, phone: np.ndarray, right: np.ndarray, into: bool):
+    def _halves(
+        self, node: np.ndarray, left: np.ndarray, phone: np.ndarray, right: np.ndarray, into: bool
+    ) -> np.ndarray:
         """Add the first states of phones after a node, or their other states before it; return the inner nodes.
 
         Phones that are alike at the same node share their states.

@@ -6,7 +6,6 @@ from decoder.graph.graph_file import load_defaults as load_defaults
 from decoder.graph.graph_file import load_graph as load_graph
 from decoder.graph.graph_file import save_defaults as save_defaults
 from decoder.graph.graph_file import save_graph as save_graph
-from decoder.graph.lexicon import state_map_of as state_map_of
 from decoder.graph.monophone import DecodingAcceptor as DecodingAcceptor
 from decoder.graph.monophone import build_monophone_graph as build_monophone_graph
 from decoder.graph.options import GraphOptions as GraphOptions
@@ -20,3 +19,4 @@ from decoder.graph.transitions import TransitionEstimate as TransitionEstimate
 from decoder.graph.transitions import estimate_transitions as estimate_transitions
 from decoder.graph.triphone import build_triphone_graph as build_triphone_graph
 from decoder.graph.triphone import has_context as has_context
+from readers.tables.state_names import state_map_of as state_map_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph, precompile
-from decoder.graph.options import SILENCE_TOPOLOGIES, TUNED_OPTIONS
+from decoder.graph.options import SILENCE_TOPOLOGIES, TUNED_OPTIONS, SilenceTopology
 from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
@@ -280,7 +280,7 @@ def write_graph_directory(
     return report
 
 
-def recorded_silence(directory: Path) -> tuple[str | None, str]:
+def recorded_silence(directory: Path) -> tuple[str | None, SilenceTopology]:
     """Return (silence model, topology) as recorded beside a graph; the model is None if there is no record.
 
     Raises FormatError for an unknown topology.
@@ -288,7 +288,13 @@ def recorded_silence(directory: Path) -> tuple[str | None, str]:
     path = directory / "silence"
     if not path.exists():
         return None, SILENCE_TOPOLOGIES[0]
+    return read_silence(path)
+
+
+def read_silence(path: str | Path | FilePart) -> tuple[str, SilenceTopology]:
+    """Return (silence model, topology) of a record.  Raises FormatError for an unknown topology."""
     model, topology = hmm_tables.read_silence(path)
-    if topology not in SILENCE_TOPOLOGIES:
-        raise FormatError(f"{path}: topology {topology!r}; expected {' or '.join(SILENCE_TOPOLOGIES)}")
-    return model, topology
+    for known in SILENCE_TOPOLOGIES:
+        if topology == known:
+            return model, known
+    raise FormatError(f"{path}: topology {topology!r}; expected {' or '.join(SILENCE_TOPOLOGIES)}")

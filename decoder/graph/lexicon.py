@@ -19,7 +19,6 @@ from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
-from readers.tables.state_names import state_map_of as state_map_of  # a public name of the package
 
 GRID = 1024  # costs are multiples of 1/GRID (OpenFst's default delta), so that their sums in float32 are exact
 

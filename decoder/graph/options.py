@@ -7,7 +7,7 @@ from readers.config.options import Options, option
 
 SHORT_PAUSE = "sp"
 SilenceTopology = Literal["left-to-right", "any-order"]
-SILENCE_TOPOLOGIES = get_args(SilenceTopology)
+SILENCE_TOPOLOGIES: tuple[SilenceTopology, ...] = get_args(SilenceTopology)
 # Search options that a graph may carry, of decoder.search.SearchOptions.
 TUNED_OPTIONS = (
     *("acweight", "beam", "max_tokens", "word_end_beam_frac", "sil_cost", "lm_scale", "word_penalty", "slack_decay"),

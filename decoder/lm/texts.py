@@ -23,7 +23,7 @@ def read_sentences(options: TextOptions, note: Log) -> list[list[str]]:
     """
     sentences: list[list[str]] = []
     for path in options.text:
-        lines = read_part(TextPart(str(path)))
+        lines = read_part(TextPart(path))
         check = TextCheck(path)
         check.add(LineFacts.of(lines))
         check.close(note)

@@ -16,4 +16,4 @@ from decoder.recognizer.recognizer import Recognizer as Recognizer
 from decoder.recognizer.recognizer import load as load
 from decoder.recognizer.recording import AudioOptions as AudioOptions
 from decoder.recognizer.transcript import Transcript as Transcript
-from decoder.recognizer.transcript import Word as Word
+from readers.results.timed_words import Word as Word

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from acoustic.scoring.opening import open_scorer
 from decoder.graph import GraphOptions, PhoneModels, build_monophone_graph, build_triphone_graph, has_context
 from decoder.graph.compiled_graph import precompile
-from decoder.graph.graph_file import load_graph
+from decoder.graph.graph_file import load_graph, read_silence
 from decoder.graph.phone_models import distil
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.collection import open_collection
@@ -46,7 +46,7 @@ def open_bundle(bundle: Bundle) -> tuple["FrontEnd", Decoder]:
     """Return the two halves of a recogniser from a bundle, whose checksums are not compared again."""
     parts, about, name = bundle.parts, bundle.description, f"{bundle.path}"
     front_end = open_bundle_scores(bundle)
-    found = {"new_sentence": NEW_SENTENCE_COST} | about.options
+    found: dict[str, Any] = {"new_sentence": NEW_SENTENCE_COST, **about.options}
     options = SearchOptions(**found, silence=about.silence, lattice_beam=LATTICE_BEAM)
     lm = load_language_model(parts[LM], verify=False) if LM in parts else None
     decoder = open_decoder(parts[GRAPH], parts[CNTKMAP], lm, options, parts[SEARCH], name, verify=False)
@@ -134,11 +134,11 @@ def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None
     parts = bundle.parts
     if "state_map" not in parts or (dictionary is None and DICTIONARY not in parts):
         raise ConfigError(f"{bundle.path}: no dictionary and state_map; expected both in the bundle, for alignment")
-    silence, topology = None, GraphOptions.silence_topology
+    options = GraphOptions()
     if "silence" in parts:
-        silence, topology = hmm_tables.read_silence(parts["silence"])
+        silence, topology = read_silence(parts["silence"])
+        options = GraphOptions(silence=silence, silence_topology=topology)
     models = PhoneModels.of_tables(parts)
-    options = GraphOptions(silence=silence, silence_topology=topology)
     dictionary = read_any_dictionary(parts[DICTIONARY]) if dictionary is None else dictionary
     return TranscriptGraphs(models, dictionary, hmm_tables.read_cntkmap(parts[CNTKMAP]), options)
 

@@ -13,9 +13,9 @@ keys, so that a changed option is noticed, too.
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from decoder.graph.graph_file import is_search_option
 from readers.common.text import parse_json
@@ -181,7 +181,7 @@ class _Checks:
     def __init__(self, data: Mapping[str, Any], where: str):
         self.data, self.where = data, where
 
-    def refuse(self, name: str, expected: str):
+    def refuse(self, name: str, expected: str) -> NoReturn:
         raise FormatError(f"{self.where}: {name} is {str(self.data[name])[:60]!r}; expected {expected}; {AGAIN}")
 
     def names(self) -> None:
@@ -200,7 +200,7 @@ class _Checks:
             self.refuse(name, f"a whole number, {least} to {most}")
         return value
 
-    def mapping(self, name: str, what: str, sound) -> dict[str, Any]:
+    def mapping(self, name: str, what: str, sound: Callable[[str, Any], bool]) -> dict[str, Any]:
         value = self.data[name]
         if not isinstance(value, dict) or len(value) > MAX_ENTRIES:
             self.refuse(name, what)

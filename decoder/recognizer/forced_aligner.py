@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class ForcedAligner:
     ['sil', 'a', 'b', 'c', 'sil']
     """
 
-    _loaded: tuple | None = None  # the arguments of `load`
+    _loaded: tuple[Any, ...] | None = None  # the arguments of `load`
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class ForcedAligner:
         self.aligner, self.goodness = Aligner(graphs, beam=beam), PhoneGoodness(graphs, goodness_scale)
         self._audio, self._search = AudioInput(front_end, audio or AudioOptions()), search or SearchOptions()
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments of `load`, not models and graphs."""
         if self._loaded is None:
             raise ConfigError(f"{self.name}: made from parts; expected one of ForcedAligner.load, which can be pickled")
@@ -144,7 +144,14 @@ class ForcedAligner:
         return aligner
 
     @classmethod
-    def _open(cls, path, dictionary, beam, audio, case) -> Self:
+    def _open(
+        cls,
+        path: str | Path,
+        dictionary: str | Path | Sequence[Pronunciation] | None,
+        beam: float | None,
+        audio: AudioOptions | None,
+        case: str,
+    ) -> Self:
         if isinstance(dictionary, (str, Path)):
             dictionary = read_any_dictionary(dictionary)
         if (Path(path) / MMF).is_file():
@@ -154,7 +161,8 @@ class ForcedAligner:
             return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE, case=case)
         bundle = Bundle.open(path, verify=False)
         bundle.verify(ALIGNED_WITH)
-        search = SearchOptions(**bundle.description.options, silence=bundle.description.silence)
+        options: dict[str, Any] = dict(bundle.description.options)
+        search = SearchOptions(**options, silence=bundle.description.silence)
         graphs = transcript_graphs(bundle, dictionary)
         return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search, case=case)
 
@@ -304,7 +312,15 @@ class ForcedAligner:
         recording = self._recording(samples, rate, where)
         return self._align_long(recording, self._words(words), competitors, options, threads, progress)
 
-    def _align_long(self, recording, words, competitors, options, threads, progress) -> LongAlignment:
+    def _align_long(
+        self,
+        recording: Recording,
+        words: list[str],
+        competitors: Sequence[str] | None,
+        options: LongOptions | None,
+        threads: int | None,
+        progress: Progress | None,
+    ) -> LongAlignment:
         options = options or LongOptions()
         samples, front_end = recording.whole(), self.front_end
         source = AudioScores(

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Grammar:
 
     def __init__(self, network: WordNetwork, graphs: TranscriptGraphs, search: SearchOptions, options: GrammarOptions):
         self.network, self.options, self._graphs, self._search = network, options, graphs, search
-        built = build_grammar_graph(network, graphs.models, graphs.dictionary, graphs.options, options)
+        built = build_grammar_graph(network, graphs.models, graphs.dictionary or (), graphs.options, options)
         self.missing = [word for word, _ in built.dropped]
         self.decoder = self._decoder(built, network.where)
 
@@ -72,8 +72,8 @@ class Grammar:
         known = [field.name for field in fields(GrammarOptions)]
         for name in options.keys() - set(known):
             raise ConfigError(f"grammar option {name}: unknown; expected one of {', '.join(known)}")
-        wanted = GrammarOptions(**{"weight_scale": search.lm_scale, **options})
-        return cls(open_grammar(grammar, kind), graphs, search, wanted)
+        wanted: dict[str, Any] = {"weight_scale": search.lm_scale, **options}
+        return cls(open_grammar(grammar, kind), graphs, search, GrammarOptions(**wanted))
 
     def judged(self, transcript: Transcript, result: DecodingResult, scores: np.ndarray) -> Transcript:
         """Return the transcript of a result with `grammar_score` and `accepted`."""
@@ -103,6 +103,7 @@ class Grammar:
         loop = self._loop.decode(scores)
         if loop.reason:
             return -np.inf
+        assert result.decoder is not None
         found, silent = _frames(result.decoder, result, scores)
         free, pause = _frames(self._loop, loop, scores)
         spans = [(word.start, word.end) for word in words]
@@ -114,7 +115,7 @@ class Grammar:
     @cached_property
     def _loop(self) -> Decoder:
         graphs = self._graphs
-        built = build_phone_loop(graphs.models, graphs.dictionary, graphs.options, LOOP_COST)
+        built = build_phone_loop(graphs.models, graphs.dictionary or (), graphs.options, LOOP_COST)
         return self._decoder(built, "phone loop").with_options(lattice_beam=None, new_sentence=None)
 
     def _decoder(self, built: DecodingAcceptor, where: str) -> Decoder:

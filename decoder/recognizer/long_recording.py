@@ -1,6 +1,6 @@
 """Long recordings: a search of the stream finds the pauses, then each utterance is recognised on its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -35,18 +35,18 @@ def transcribe_long(
     division = _Division(recording, front_end, decoder)
     words: list[Word] = []
     reasons: list[str] = []
-    scores: list[float | None] = []
+    scores: list[float] = []
     accepted: list[bool | None] = []
     for start, samples in division.utterances(progress):
         found = recognize(recording, samples, start)
         words += [word._replace(start=word.start + start, end=word.end + start) for word in found.words]
-        scores.append(found.grammar_score)
+        scores += [] if found.grammar_score is None else [found.grammar_score]
         accepted.append(found.accepted)
         end = start + len(samples) / recording.target
         reasons += [f"{start:.2f}-{end:.2f} s: {found.reason}"] if found.reason else []
     more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
     whole = Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)
-    if None in scores or not scores:
+    if len(scores) < len(accepted) or not scores:
         return whole
     return replace(whole, grammar_score=min(scores), accepted=all(accepted))
 
@@ -72,7 +72,7 @@ class _Division:
         self.kept = np.zeros(0, np.float32)
         self.first = 0  # position of the first sample that is kept
 
-    def utterances(self, progress: Progress | None):
+    def utterances(self, progress: Progress | None) -> Iterator[tuple[float, np.ndarray]]:
         """Yield (start in seconds, samples) of each utterance."""
         recording = self.recording
         resampler = None if recording.rate == self.rate else Resampler(recording.rate, self.rate)
@@ -84,13 +84,13 @@ class _Division:
             yield from self.push(resampler.finish())
         yield from self.cut(self.recognition.finish())
 
-    def push(self, samples: np.ndarray):
+    def push(self, samples: np.ndarray) -> Iterator[tuple[float, np.ndarray]]:
         self.kept = np.concatenate([self.kept, samples])
         yield from self.cut(self.recognition.push(samples))
         begin = round(self.recognition.start * self.rate)
         self.kept, self.first = self.kept[begin - self.first :], begin
 
-    def cut(self, events: list[RecognitionEvent]):
+    def cut(self, events: list[RecognitionEvent]) -> Iterator[tuple[float, np.ndarray]]:
         for event in events:
             if event.is_final and event.end - event.start >= SHORTEST:
                 begin, end = round(event.start * self.rate), round(event.end * self.rate) + self.overlap

@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from acoustic.network.model_file import scoring_bytes
 from acoustic.scoring.scorer import AcousticScorer
@@ -197,7 +198,7 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         save_language_model(open_language_model(parts.lm), directory / LM)
     settings = read_hcopy_config(parts.features)
     FeatureConfig.from_hcopy(settings)  # raises ConfigError with file and line
-    options = {**load_defaults(parts.graph).options, **parts.options}
+    options: dict[str, Any] = {**load_defaults(parts.graph).options, **parts.options}
     _save_search_tables(directory, SearchOptions(**options, silence=parts.silence))
     description = BundleDescription(
         name=parts.name or Path(parts.model).stem,

@@ -14,7 +14,6 @@ from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.language_model import LanguageModel
 from decoder.recognizer.assembly import (
     LATTICE_BEAM,
-    NEW_SENTENCE_COST,
     has_tables,
     open_bundle,
     read_calibration,
@@ -31,7 +30,7 @@ from decoder.recognizer.variants import Variants
 from decoder.results.live_recognition import Endpoint, Recognition
 from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
-from decoder.search.options import SearchOptions
+from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from features import FeatureConfig, RunningMean
 from features.ivectors.model import IvectorModel
 from readers.errors import ConfigError

@@ -5,15 +5,16 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeGuard, overload
 
 import numpy as np
 
 from decoder.recognizer.front_end import FrontEnd, pcm_scale
+from decoder.results.live_recognition import StreamStage
 from readers.audio.audio_file import Channel, audio_name, choose_channel, read_audio
 from readers.audio.audio_stream import STANDARD_INPUT, AudioStream, open_audio
 from readers.audio.parts import audio_part
-from readers.audio.raw import RawFormat
+from readers.audio.raw import PCM_16, RawFormat
 from readers.audio.resampling import Resampler, check_rate, resample
 from readers.errors import ArgonautError, ConfigError, FormatError
 
@@ -52,7 +53,7 @@ class AudioOptions:
     raw: RawFormat | None = None
     longest: float | None = LONGEST
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.channel not in (None, "mix") and (not isinstance(self.channel, int) or self.channel < 0):
             raise ConfigError(f"channel {self.channel!r}; expected a number from 0, or 'mix'")
         if self.longest is not None and not self.longest > 0:
@@ -84,9 +85,9 @@ class AudioInput:
         notes: list[str] = []
         if isinstance(audio, (bytes, bytearray, memoryview)):
             audio = io.BytesIO(audio)
-        if rate is not None and (isinstance(audio, (str, Path)) or hasattr(audio, "read")):
+        if rate is not None and (isinstance(audio, (str, Path)) or _is_open(audio)):
             raise ConfigError(f"{audio_name(audio)}: a sample rate beside a file; expected that of its header")
-        if hasattr(audio, "read"):
+        if _is_open(audio):
             where, opened = audio_name(audio), self._opened(audio)
             rate, total, blocks, notes = opened.rate, opened.num_samples, opened.blocks, opened.notes
         elif isinstance(audio, (str, Path)):
@@ -107,7 +108,8 @@ class AudioInput:
         return Recording(where, rate, self.target(rate, where), blocks, total, notes)
 
     def _opened(self, audio: str | Path | BinaryIO) -> AudioStream:
-        return open_audio(audio, BLOCK, *(self.options.raw or (None,)), channel=self.channel)
+        rate, encoding, channels = self.options.raw or (None, PCM_16, 1)
+        return open_audio(audio, BLOCK, rate, encoding, channels, self.channel)
 
     def target(self, rate: float, where: str) -> float:
         """Return the sample rate at which features are computed.  Raises ConfigError for one that does not fit."""
@@ -124,7 +126,7 @@ class AudioInput:
             raise type(fault)(f"{recording.where}: {fault}") from fault
         return scores, self.front_end.period(recording.target)
 
-    def stages(self, rate: float) -> list:
+    def stages(self, rate: float) -> list[StreamStage]:
         """Return the stages of a stream from samples at `rate`, as programs give them, to those of the front end."""
         target = self.target(rate, "stream")
         return [SampleStage(self.channel), *([] if rate == target else [Resampler(rate, target)])]
@@ -182,6 +184,12 @@ class Recording:
             self.num_samples += len(block)
             yield block
 
+    @overload
+    def whole(self) -> np.ndarray: ...
+
+    @overload
+    def whole(self, longest: float | None) -> np.ndarray | None: ...
+
     def whole(self, longest: float | None = None) -> np.ndarray | None:
         """Read all samples, at the target rate; if they last longer, return None, and `blocks` begins again."""
         found = []
@@ -212,7 +220,11 @@ class SampleStage:
         return np.zeros(0, np.float32)
 
 
-def one_channel(samples: np.ndarray, channel: Channel, where: str = "samples") -> np.ndarray:
+def one_channel(samples: object, channel: Channel, where: str = "samples") -> np.ndarray:
     """Return one channel of samples (N,) or (N, channels), on the scale of 16-bit integers."""
-    samples = pcm_scale(samples, where)
-    return choose_channel(samples[:, None] if samples.ndim == 1 else samples, channel, where)
+    scaled = pcm_scale(samples, where)
+    return choose_channel(scaled[:, None] if scaled.ndim == 1 else scaled, channel, where)
+
+
+def _is_open(audio: object) -> TypeGuard[BinaryIO]:
+    return hasattr(audio, "read")

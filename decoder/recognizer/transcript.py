@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -151,7 +151,7 @@ class Transcript:
             sentences = self.hypotheses(alternatives)
             content["alternatives"] = [{"text": one.text, "words": word_objects(one.words)} for one in sentences]
         if self.accepted is not None:
-            score = self.grammar_score
+            score = -math.inf if self.grammar_score is None else self.grammar_score
             content |= {"accepted": self.accepted, "grammar_score": round(score, 3) if math.isfinite(score) else None}
         content |= {"notes": list(self.notes)} if self.notes else {}
         return content | ({"reason": self.reason} if self.reason else {})
@@ -219,10 +219,7 @@ def transcript_of(
     words = [_word(word.text, word.start * period, word.end * period) for word in result.words]
     make_lattice = None
     if result.lattice is not None:
-
-        def make_lattice():
-            return slf_lattice(result.lattice, decoder.graph, decoder.options, period=period)
-
+        make_lattice = partial(slf_lattice, result.lattice, decoder.graph, decoder.options, period=period)
     reason = result.reason or unheard_speech(result, period, start)
     return Transcript(tuple(words), reason, seconds, make_lattice=make_lattice, calibrate=calibrate)
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from decoder.g2p.model import G2P
 
 
+Change = tuple[str, tuple[Any, ...], dict[str, Any]]  # a method with its arguments
+
+
 class Variants:
     """The base class of Recognizer."""
 
@@ -30,27 +33,31 @@ class Variants:
     grammar: Grammar | None
     calibration: Calibration | None
     name: str
-    bundle: Bundle | None
+    _bundle: Bundle | None
     _audio: AudioInput
     guessed: tuple[Pronunciation, ...] = ()
-    _changes: tuple[tuple[str, tuple, dict], ...] = ()  # the calls that made it from the one that was loaded
+    _changes: tuple[Change, ...] = ()  # the calls that made it from the one that was loaded
 
     def __copy__(self) -> Self:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path of the bundle and the calls of the methods below, not models and graphs."""
-        if self.bundle is None:
+        if self._bundle is None:
             raise ConfigError(f"{self.name}: made from parts; expected one of Recognizer.load, which can be pickled")
-        return reloaded, (type(self), self.bundle.path.resolve(), self._changes)
+        return reloaded, (type(self), self._bundle.path.resolve(), self._changes)
 
     def _changed(self, method: str, *arguments: Any, **options: Any) -> Self:
         """Return a copy that remembers the call from which it comes."""
         other = self.__copy__()
         other._changes = (*self._changes, (method, arguments, options))
         return other
+
+    @classmethod
+    def load(cls, path: str | Path, verify: bool = True) -> Self:
+        raise NotImplementedError
 
     def _transcript_graphs(self) -> TranscriptGraphs:
         raise NotImplementedError
@@ -183,7 +190,7 @@ class Variants:
         if entries:
             self.decoder, self.guessed = decoder_with_words(self.decoder, graphs, entries), tuple(guesses.entries)
 
-    def with_audio(self, **options: object) -> Self:
+    def with_audio(self, **options: Any) -> Self:
         """Return a recogniser that takes other audio; everything else is shared.
 
         Parameters
@@ -217,7 +224,7 @@ def _left_out(fault: Exception) -> None:
     """Ignore hotwords that were left out and reported before."""
 
 
-def reloaded(kind: type[Variants], path: Path, changes: tuple[tuple[str, tuple, dict], ...]) -> Variants:
+def reloaded(kind: type[Variants], path: Path, changes: tuple[Change, ...]) -> Variants:
     """Return the recogniser that was pickled: open its bundle, and repeat the calls that changed it."""
     recognizer = kind.load(path)
     for method, arguments, options in changes:

@@ -46,7 +46,7 @@ def in_order(
         for item in items:
             yield item, attempt(item)
         return
-    waiting: deque[tuple[Item, Future]] = deque()
+    waiting: deque[tuple[Item, Future[Answer | Exception]]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="decode") as pool:
         try:
             for item in items:
@@ -62,7 +62,7 @@ def in_order(
                     future.cancel()
 
 
-def _first(waiting: deque[tuple[Item, Future]]) -> tuple[Item, Answer | Exception]:
+def _first(waiting: deque[tuple[Item, Future[Answer | Exception]]]) -> tuple[Item, Answer | Exception]:
     """The item that has waited longest, and its result when it is ready."""
     item, future = waiting.popleft()
     (done,) = as_they_end([future])

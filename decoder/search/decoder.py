@@ -29,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -149,7 +150,7 @@ class Decoder:
         self._num_rows = int(tables.score_row[tables.graph.arrays.position_state].max()) + 1
         self._set_options(options)
 
-    def with_options(self, **changes) -> "Decoder":
+    def with_options(self, **changes: Any) -> "Decoder":
         """A decoder with some options changed; graph and language model are shared.
 
         Parameters
@@ -306,16 +307,18 @@ class Decoder:
         outcome, cost, end, trace, num_frames, advanced, hotwords = search(self._arrays, lm, settings, start, frames)
         if self._hotwords is None:
             self._caches.append(cache)
+        last = int(end)
         reason = reason_of(outcome, num_frames)
-        shared = {"tokens_per_frame": advanced / num_frames if num_frames else 0.0, "widenings": widenings}
-        if reason and not (self.options.partial and num_frames and end >= 0):
-            return DecodingResult(reason, len(frames), **shared)
+        tokens_per_frame = advanced / num_frames if num_frames else 0.0
+        if reason and not (self.options.partial and num_frames and last >= 0):
+            return DecodingResult(reason, len(frames), tokens_per_frame=tokens_per_frame, widenings=widenings)
         searched, lattice = frames[:num_frames], None
-        path = trace_path(self._arrays, lm, hotwords, settings, trace, end, searched)
+        path = trace_path(self._arrays, lm, hotwords, settings, trace, last, searched)
         if self.options.lattice_beam is not None:
-            lattice = self._lattice_of(trace, trace.counts[STEPS] - 1 if reason else end, searched)
+            lattice = self._lattice_of(trace, trace.counts[STEPS] - 1 if reason else last, searched)
         margin = self._margin(searched)
-        return DecodingResult(reason, len(frames), float(cost), path, lattice, margin, **shared, decoder=self)
+        found = reason, len(frames), float(cost), path, lattice, margin
+        return DecodingResult(*found, tokens_per_frame, widenings, self)
 
     def _margin(self, frames: np.ndarray) -> np.ndarray:
         """Return what the best state of each frame (T, K) scores above the best one of silence, (T,) f4.
@@ -329,8 +332,9 @@ class Decoder:
 
     def _lattice_of(self, trace: Trace, end: int, frames: np.ndarray) -> WordLattice:
         """Return the lattice of a finished search; see `word_lattice`."""
-        costs = (self.options.acweight, self.options.lattice_beam)
-        return word_lattice(self.graph, self._arrays, self.silence, *costs, trace, end, frames)
+        acweight, lattice_beam = self.options.acweight, self.options.lattice_beam
+        assert lattice_beam is not None
+        return word_lattice(self.graph, self._arrays, self.silence, acweight, lattice_beam, trace, end, frames)
 
 
 def ready_decoder(tables: SearchTables, options: SearchOptions) -> Decoder:

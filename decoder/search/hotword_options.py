@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from readers.common.faults import one_line
 from readers.common.report import Log, silent
@@ -10,7 +10,16 @@ from readers.config.options import Options, option
 from readers.language.hotwords import MAX_SCORE
 
 DEFAULT_SCORE = 5.0  # bonus per word of a phrase without a score
-Target = TypeVar("Target")
+
+
+class Preferring(Protocol):
+    """A decoder or recogniser."""
+
+    def with_hotwords(self, *arguments: Any, **options: Any) -> Self:
+        """Return one that prefers phrases."""
+
+
+Target = TypeVar("Target", bound=Preferring)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +94,6 @@ class GuessedHotwordOptions(HotwordOptions):
         if self.g2p is None:
             return super().applied_to(target, log, **others)
         preferring = super().applied_to(target, log, g2p=self.g2p, **others)
-        for entry in preferring.guessed:
+        for entry in getattr(preferring, "guessed", ()):
             log(f"guessed: {entry.word}: {' '.join(entry.phones)}")
         return preferring

@@ -78,13 +78,15 @@ def _listed(
     given: str | Path | Mapping[str, float] | Sequence[str], score: float, tables: SearchTables
 ) -> tuple[Phrases, str, dict[str, int]]:
     """Return the phrases of a list, its name, and the line of each word, for a file."""
-    where, phrases, lines = "hotwords", given, {}
+    where = "hotwords"
+    phrases: Mapping[str, float]
+    lines: dict[str, int] = {}
     if isinstance(given, (str, Path)):
         read = read_hotword_lines(given, score)
         where, phrases = f"{given}", {phrase: bonus for phrase, (bonus, _) in read.items()}
         lines = {word: line for phrase, (_, line) in reversed(read.items()) for word in phrase.split()}
-    elif not isinstance(given, Mapping):
-        phrases = dict.fromkeys(given, score)
+    else:
+        phrases = given if isinstance(given, Mapping) else dict.fromkeys(given, score)
     known, _ = tables.word_symbols
     folded: dict[str, list[str]] = {}
     for word in known:
@@ -120,7 +122,7 @@ def hotword_arrays(phrases: Phrases, tables: SearchTables, options: SearchOption
     nodes = trie.nodes()
     place, gain = _entries(nodes, symbols, word_lm, place_word)
     least = np.zeros(0, np.float32)
-    if len(place):
+    if lm is not None and place_word is not None and len(place):
         least = _least_costs(lm, word_lm[place_word[place]], gain, options.lm_scale)
     level = minima_levels(len(least))
     return Hotwords(
@@ -142,7 +144,7 @@ class _Trie:
     phrase that ends here.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.children: list[dict[int, int]] = [{}]
         self.begun, self.ended = [0.0], [0.0]
 

@@ -17,6 +17,7 @@ Language 11(1), 1997 (word-pair approximation).
 """
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -86,14 +87,17 @@ class WordLattice:
         return float(cost[-1]), links[::-1]
 
 
+_State = tuple[int, int, int, int]  # position, first frame, end frame, step of an HMM state
+
+
 @dataclass
 class _Piece:
-    """Part of a path: HMM states as (position, first frame, end frame, step), with cost, LM score and bonus."""
+    """Part of a path: HMM states, with cost, LM score and bonus."""
 
     cost: float
     lm: float
     bonus: float
-    states: tuple[tuple[int, int, int, int], ...]
+    states: tuple[_State, ...]
 
     def __add__(self, other: "_Piece") -> "_Piece":
         return _Piece(self.cost + other.cost, self.lm + other.lm, self.bonus + other.bonus, self.states + other.states)
@@ -132,10 +136,10 @@ class _Links:
     """The lattice under construction: nodes by their keys, and the cheapest link of each (start, end, word)."""
 
     times: list[int] = field(default_factory=list)
-    numbers: dict[tuple, int] = field(default_factory=dict)
+    numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     best: dict[tuple[int, int, int], _Piece] = field(default_factory=dict)
 
-    def node(self, key: tuple, time: int) -> int:
+    def node(self, key: tuple[int, ...], time: int) -> int:
         number = self.numbers.setdefault(key, len(self.times))
         if number == len(self.times):
             self.times.append(time)
@@ -183,7 +187,9 @@ def _arcs(trace: Trace, end: int, lattice_beam: float) -> list[_Arc]:
 class _WordCutter:
     """Turns links between word arcs and junctions into links between word ends."""
 
-    def __init__(self, graph: DecodingGraph, arrays: SearchGraph, silence: np.ndarray, acweight: float, frames):
+    def __init__(
+        self, graph: DecodingGraph, arrays: SearchGraph, silence: np.ndarray, acweight: float, frames: np.ndarray
+    ):
         self.graph, self.arrays, self.acweight, self.frames = graph, arrays, acweight, frames
         hmm = graph.arrays.position_state
         self.model, self.index = graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist()
@@ -243,7 +249,7 @@ class _WordCutter:
                 self.emitted.add((split, id(arc)))
                 self._emit(split, arc, rest, arc.piece.states[-1][2])
 
-    def _tail_length(self, word: _OpenWord, states) -> int:
+    def _tail_length(self, word: _OpenWord, states: Sequence[_State]) -> int:
         """How many of the states belong to the open word's last phone."""
         last, inside, length = word.last, word.inside, 0
         for position, *_ in states:
@@ -265,7 +271,7 @@ class _WordCutter:
         word = int(self.graph.arrays.word_label[arc.word_arc])
         self.open.setdefault(arc.target, []).append(_OpenWord(start, word, piece, last, False))
 
-    def _piece(self, states, state: int) -> _Piece:
+    def _piece(self, states: Sequence[_State], state: int) -> _Piece:
         """The states with their exact cost from acceptor state `state`, including the last forward transition."""
         arrays, cost = self.arrays, 0.0
         for position, first, end, _ in states:
@@ -288,13 +294,14 @@ class _WordCutter:
     def _finish(self) -> WordLattice:
         """Number the nodes in topological order, earlier times first where that leaves a choice, and sort the links."""
         links = self.links
-        arcs_in, leaving = [0] * len(links.times), [[] for _ in links.times]
+        arcs_in = [0] * len(links.times)
+        leaving: list[list[int]] = [[] for _ in links.times]
         for start, stop, _ in links.best:
             arcs_in[stop] += 1
             leaving[start].append(stop)
         ready = [(time, node) for node, time in enumerate(links.times) if not arcs_in[node]]
         heapq.heapify(ready)
-        order = {}
+        order: dict[int, int] = {}
         while ready:
             _, node = heapq.heappop(ready)
             order[node] = len(order)

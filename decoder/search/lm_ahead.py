@@ -66,13 +66,17 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
     least = [_least_between(costs, low, high) for costs in empty_history_costs(lm, own)]
     sets["least"] = least[0]
     unknown = []
-    for words, name in zip(own, unknown_id):
-        counted = np.concatenate([[0], np.cumsum((words == name) & (name >= 0))])
-        unknown.append(np.where(counted[high] > counted[low], name, -1))
+    for words, label in zip(own, unknown_id):
+        counted = np.concatenate([[0], np.cumsum((words == label) & (label >= 0))])
+        unknown.append(np.where(counted[high] > counted[low], label, -1))
+    histories, place, cost, level = _lists(lm, own, unknown_id)
     return LookAhead(
         sets,
         state_set.astype(np.int32),
-        *_lists(lm, own, unknown_id),
+        histories,
+        place,
+        cost,
+        level,
         np.array(least, np.float32) if len(own) > 1 else NO_AHEAD.mixed,
         np.array(unknown, np.int32) if np.max(unknown) >= 0 else NO_AHEAD.unknown,
     )

@@ -12,6 +12,7 @@ from decoder.search.kernels.hotwords import Hotwords, hotword_step, pair_of, par
 from decoder.search.kernels.tables import END_SENTENCE, SearchGraph, Settings
 from decoder.search.kernels.token_store import NODE_LABEL, SENTENCE_OVER, Trace
 from readers.common.kernels import njit
+from readers.tables.arrays import Float32Array, Float64Array, Integer
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def trace_path(
 
 
 @njit(cache=True, nogil=True)
-def steps_back(trace, end, num_frames, begin):
+def steps_back(trace: Trace, end: Integer, num_frames: Integer, begin: Integer) -> PathSteps:
     """PathSteps after step `begin` (-1: from the trace's root) to step `end`; num_frames: where the path ends."""
     count, record = 0, np.int64(end)
     while record != begin:
@@ -113,7 +114,18 @@ def steps_back(trace, end, num_frames, begin):
 
 
 @njit(cache=True, nogil=True)
-def step_costs(graph, lm, hotwords, settings, steps, frames, first_frame, state, history, goes_on):
+def step_costs(
+    graph: SearchGraph,
+    lm: LMArrays,
+    hotwords: Hotwords | None,
+    settings: Settings,
+    steps: PathSteps,
+    frames: Float32Array,
+    first_frame: Integer,
+    state: Integer,
+    history: Integer,
+    goes_on: bool,
+) -> tuple[tuple[Float64Array, Float64Array, Float64Array], Integer, Integer]:
     """The other columns of a SearchPath, acoustic, lm and cost, and the acceptor state and LM history that it ends in.
 
     steps: PathSteps; frames (n, K) f4: the scores from frame first_frame on; state, history: where the path begins;
@@ -169,7 +181,7 @@ def begins_model(model: int, index: int, last_model: int, last_index: int, silen
     Models are left-to-right, so a state that is not to the right of the last one begins a new instance.  Silence may go
     back (HTK's silence model does), so repeated silence counts as one instance.
     """
-    return model != last_model or (index <= last_index and not silent)
+    return bool(model != last_model or (index <= last_index and not silent))
 
 
 class Instance(NamedTuple):
@@ -193,7 +205,9 @@ def model_instances(path: SearchPath, graph: DecodingGraph, silence: np.ndarray)
     """The phone models of a path in order, and for each step the number of its model (for a word arc: the next one)."""
     hmm = graph.arrays.position_state[np.maximum(path.label, 0)]
     rows = zip(path.label.tolist(), graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist())
-    instances, owner, last_index, new_sentence, begins = [], [], 0, -2 - graph.arrays.word_label.shape[0], True
+    instances: list[Instance] = []
+    owner: list[int] = []
+    last_index, new_sentence, begins = 0, -2 - graph.arrays.word_label.shape[0], True
     for step, (label, model, index) in enumerate(rows):
         if label < 0:
             owner.append(len(instances))

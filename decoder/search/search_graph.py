@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -10,12 +10,16 @@ from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.lookahead import optimistic_costs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from decoder.search.kernels.hotwords import NO_WORD, OTHER_WORD
+from decoder.search.kernels.lookahead import LookAhead
 from decoder.search.kernels.tables import ARC, END_SENTENCE, KEEP_HISTORY, POSITION, STATE, WORD, SearchGraph
-from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead, place_words
+from decoder.search.lm_ahead import NO_AHEAD, look_ahead, place_words
 from decoder.search.options import SearchOptions
 from readers.errors import GraphError
 
 ROUNDING = 1e-6  # more than sums in another order can differ
+
+
+RecordKey = tuple[object, ...]  # see `record_keys`
 
 
 class SearchTables:
@@ -45,14 +49,14 @@ class SearchTables:
         word_lm: np.ndarray,
         least_lm_cost: np.ndarray,
         ahead: LookAhead | None = None,
-        ready: Mapping[tuple, np.ndarray] | None = None,
+        ready: Mapping[RecordKey, np.ndarray] | None = None,
     ):
         self.graph, self.lm = graph, lm
         self.score_row, self.word_lm, self.least_lm_cost = score_row, word_lm, least_lm_cost
         if ahead is not None:
             self.look_ahead = ahead
         self._ready = dict(ready or {})
-        self._in_use: weakref.WeakValueDictionary[tuple, np.ndarray] = weakref.WeakValueDictionary()
+        self._in_use: weakref.WeakValueDictionary[RecordKey, np.ndarray] = weakref.WeakValueDictionary()
 
     @classmethod
     def make(
@@ -68,6 +72,7 @@ class SearchTables:
     @cached_property
     def look_ahead(self) -> LookAhead:
         """The look-ahead tables."""
+        assert self.lm is not None  # since words have its ids
         return look_ahead(self.graph, self.lm, self.word_lm)
 
     @cached_property
@@ -92,7 +97,9 @@ class SearchTables:
 
     def num_levels(self, options: SearchOptions) -> int:
         """Return the largest number of word arcs and new sentences in a row."""
-        levels = self.graph.arrays.word_level if self.new_sentence(options) == np.inf else self._sentence_levels
+        levels = self._sentence_levels
+        if levels is None or self.new_sentence(options) == np.inf:
+            levels = self.graph.arrays.word_level
         return int(levels.max())
 
     @cached_property
@@ -124,14 +131,17 @@ class SearchTables:
         first_word, start = self.graph.arrays.first_word, self.graph.start
         if self.new_sentence(options) < np.inf and first_word[start] < first_word[start + 1]:
             keys[2] = ("states", lattice, True)
-        return SearchGraph(*self.records(keys, ahead), ahead)
+        positions, arcs, states, words = self.records(keys, ahead)
+        return SearchGraph(positions, arcs, states, words, ahead)
 
-    def records(self, keys: Sequence[tuple], ahead: LookAhead) -> list[np.ndarray]:
+    def records(self, keys: Sequence[RecordKey], ahead: LookAhead) -> list[np.ndarray]:
         """Return positions, arcs, states and words for the keys of `record_keys`."""
-        makers = (self._positions, lambda *key: self._arcs(*key, ahead), self._states, self._words)
+        makers: list[Callable[..., np.ndarray]] = [
+            self._positions, partial(self._arcs, ahead), self._states, self._words
+        ]  # fmt: skip
         return [self._shared(key, make) for key, make in zip(keys, makers)]
 
-    def _shared(self, key: tuple, make: Callable[..., np.ndarray]) -> np.ndarray:
+    def _shared(self, key: RecordKey, make: Callable[..., np.ndarray]) -> np.ndarray:
         """Return records that were made before for the same key, or make them."""
         found = self._ready.get(key)
         if found is None:
@@ -162,7 +172,7 @@ class SearchTables:
             forward_cost=arrays.forward_cost,
         )
 
-    def _arcs(self, sil_cost: float, silence: bytes, num_sets: int, ahead: LookAhead) -> np.ndarray:
+    def _arcs(self, ahead: LookAhead, sil_cost: float, silence: bytes, num_sets: int) -> np.ndarray:
         arrays = self.graph.arrays
         return _table(
             ARC,
@@ -174,12 +184,14 @@ class SearchTables:
 
     def _states(self, lattice: bool, sentences: bool = False) -> np.ndarray:
         arrays = self.graph.arrays
+        levels = self._sentence_levels if sentences else arrays.word_level
+        assert levels is not None
         return _table(
             STATE,
             first_arc=arrays.first_emitting,
             first_word=arrays.first_word,
             junction=np.append(self._junction(lattice), 0),
-            level=np.append(self._sentence_levels if sentences else arrays.word_level, 0),
+            level=np.append(levels, 0),
             final_cost=np.append(arrays.final_cost, np.inf),
         )
 
@@ -203,7 +215,7 @@ class SearchTables:
 
 def record_keys(
     lattice: bool, sil_cost: float, lm_scale: float, word_penalty: float, silence: np.ndarray, num_sets: int
-) -> list[tuple]:
+) -> list[RecordKey]:
     """Return a key for each of positions, arcs, states and words: a name, and the options on which they depend."""
     return [
         ("positions", lattice),
@@ -320,13 +332,13 @@ def enters_silence(graph: DecodingGraph, silence: np.ndarray) -> np.ndarray:
     return entered
 
 
-def _changed_sets(graph: DecodingGraph, ahead: LookAhead) -> np.ndarray | int:
+def _changed_sets(graph: DecodingGraph, ahead: LookAhead) -> np.ndarray:
     """(E,) i4: the word set after an emitting arc, -1 where it is the same as before the arc.
 
     Arcs out of the start state always have one, since the first token has no look-ahead yet.
     """
     if not ahead.sets.shape[0]:
-        return -1
+        return np.full(len(graph.arrays.emitting_target), -1, np.int32)
     source = np.repeat(np.arange(graph.num_states), np.diff(graph.arrays.first_emitting))
     after = ahead.state_set[graph.arrays.position_exit[graph.arrays.emitting_target]]
     return np.where((ahead.state_set[source] != after) | (source == graph.start), after, -1)

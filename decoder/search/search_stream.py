@@ -20,7 +20,16 @@ from decoder.search.kernels.compaction import compact
 from decoder.search.kernels.stream_lattice import drop_dead, prune_trace, shared_path, word_confidences
 from decoder.search.kernels.token_store import ARRIVALS, NODE_LABEL, STEPS, add_step, grow_trace
 from decoder.search.kernels.utterance import advance, end_search, start_search
-from decoder.search.path import SearchPath, WordTimes, is_written, step_costs, steps_back, timed_words, word_arcs
+from decoder.search.path import (
+    PathSteps,
+    SearchPath,
+    WordTimes,
+    is_written,
+    step_costs,
+    steps_back,
+    timed_words,
+    word_arcs,
+)
 from readers.errors import ShapeError
 
 COMPACT_EVERY = 50  # frames; compaction costs about as much as one frame
@@ -28,6 +37,8 @@ PRUNE_BEYOND = 1 << 14  # steps of a trace with a lattice, up to which it is not
 RECENT = 1000  # frames; the confidences of words that end earlier do not change any more
 MAX_ARRIVALS = 1 << 17  # paths into nodes of the lattice, up to which words without an end have confidences
 MAX_OPEN_STEPS = 100  # stable steps after which finished words are put aside
+
+Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # acoustic, LM score and cost of steps
 
 
 @dataclass(frozen=True)
@@ -153,7 +164,7 @@ class SearchStream:
         self._compact()
         state = self._state
         if self._is_finished:
-            return self._stable.partial((), state.num_frames)
+            return self._stable.partial(None, state.num_frames)
         root = state.trace.steps[self._root : self._root + 1]["label"]
         return self._stable.partial(self._tail(), state.num_frames, root[root != NODE_LABEL])
 
@@ -181,7 +192,7 @@ class SearchStream:
         self._stable.add(steps, columns)
         path, lattice = self._stable.path(), None
         if self._keeps_lattice:
-            last = trace.counts[STEPS] - 1 if reason else end
+            last = int(trace.counts[STEPS] - 1 if reason else end)
             searched = _concatenated(self._all_scores, self._width)[:num_frames]
             lattice = self.decoder._lattice_of(trace, last, searched)
         margin = np.concatenate(self._margins)[:num_frames] if self._margins else np.zeros(0, np.float32)
@@ -239,7 +250,7 @@ class SearchStream:
         while self._scores and self._first_score + len(self._scores[0]) <= root_frame:
             self._first_score += len(self._scores.pop(0))
 
-    def _costs(self, steps, until: int, goes_on: bool):
+    def _costs(self, steps: PathSteps, until: int, goes_on: bool) -> tuple[Columns, tuple[int, int]]:
         """((acoustic, lm, cost), (acceptor state, LM state) at its end) of the steps up to frame `until`."""
         wanted, first = [], self._first_score
         for frames in self._scores:
@@ -248,13 +259,13 @@ class SearchStream:
             wanted.append(frames)
             first += len(frames)
         frames = _concatenated(wanted, self._width)
-        columns, *place = step_costs(
-            *(self._graph, self._lm, self._state.hotwords, self._settings),
-            *(steps, frames, self._first_score, *self._place, goes_on),
-        )
-        return columns, tuple(place)
+        columns, state, history = step_costs(
+            self._graph, self._lm, self._state.hotwords, self._settings, steps, frames, self._first_score,
+            *self._place, goes_on,
+        )  # fmt: skip
+        return columns, (int(state), int(history))
 
-    def _tail(self):
+    def _tail(self) -> PathSteps:
         """PathSteps of the best token's path after the stable part."""
         state = self._state
         best, trace = (state.new if self.alive else state.old)[state.best], state.trace
@@ -262,7 +273,7 @@ class SearchStream:
         if end >= 0:
             return steps_back(trace, end, state.num_frames, self._stop)
         trace = grow_trace(trace, 1)  # it has just entered its position: a temporary step
-        end = add_step(trace, ~end, int(best["key"]) >> 32, state.num_frames - 1)
+        end = int(add_step(trace, ~end, int(best["key"]) >> 32, state.num_frames - 1))
         columns = steps_back(trace, end, state.num_frames, self._stop)
         trace.counts[STEPS] -= 1
         return columns
@@ -280,7 +291,7 @@ class _StablePath:
         self.over = False
         self._end = self.graph.words.index(SENTENCE_END) if SENTENCE_END in self.graph.words else -1
 
-    def add(self, steps, columns) -> None:
+    def add(self, steps: PathSteps, columns: Columns) -> None:
         piece = SearchPath(*steps, *columns)
         self.pieces.append(piece)
         self.over |= self._crosses_end(piece.label)
@@ -292,14 +303,14 @@ class _StablePath:
     def path(self) -> SearchPath:
         return _joined(self.pieces) if self.pieces else SearchPath.empty()
 
-    def partial(self, tail, num_frames: int, root: np.ndarray | None = None) -> PartialResult:
-        """The best hypothesis, with the steps of the best token after the stable path, () if there is none.
+    def partial(self, tail: PathSteps | None, num_frames: int, root: np.ndarray | None = None) -> PartialResult:
+        """The best hypothesis, with the steps of the best token after the stable path, None if there are none.
 
         root: labels of the first of these steps that all tokens share.
         """
         path, heard_until, over = self.open, self.heard_until, self.over
         stable_steps = len(path.label)
-        if tail:
+        if tail is not None and root is not None:
             stable_steps += len(root)
             over |= self._crosses_end(root)
             path = _joined([path, _without_costs(*tail)])

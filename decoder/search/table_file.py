@@ -15,7 +15,7 @@ from decoder.search.kernels.lookahead import HISTORY, WORD_SET, LookAhead
 from decoder.search.kernels.tables import ARC, END_SENTENCE, POSITION, STATE, WORD
 from decoder.search.lm_ahead import NO_AHEAD, minima_levels
 from decoder.search.options import SearchOptions
-from decoder.search.search_graph import SearchTables, record_keys, score_rows, silence_models
+from decoder.search.search_graph import RecordKey, SearchTables, record_keys, score_rows, silence_models
 from decoder.storage.array_checks import check_costs, check_offsets, check_range
 from decoder.storage.mapped_file import MappedFormat, check_lengths
 from readers.common.file_part import FilePart
@@ -107,10 +107,14 @@ def load_search_tables(
     ahead = NO_AHEAD
     if len(found["sets"]):
         unknown = found["unknown"].reshape(-1, len(found["sets"])) if len(found["unknown"]) else NO_AHEAD.unknown
-        ahead = LookAhead(*(found[name] for name in LookAhead._fields[:-2]), NO_AHEAD.mixed, unknown)
-    ready = {}
+        ahead = LookAhead(
+            mixed=NO_AHEAD.mixed, unknown=unknown, **{name: found[name] for name in LookAhead._fields[:-2]}
+        )
+    ready: dict[RecordKey, np.ndarray] = {}
     for prefix, lattice in (("plain_", False), ("", True)):
-        keys = record_keys(lattice, *found["settings"].tolist(), found["silence"].astype(bool), len(ahead.sets))
+        sil_cost, lm_scale, word_penalty = found["settings"].tolist()
+        silence = found["silence"].astype(bool)
+        keys = record_keys(lattice, sil_cost, lm_scale, word_penalty, silence, len(ahead.sets))
         ready |= zip(keys, (found[f"{prefix}positions"], found["arcs"], found[f"{prefix}states"], found["words"]))
     return SearchTables(graph, lm, score_row, found["word_lm"], found["least_lm_cost"], ahead, ready)
 
@@ -151,7 +155,7 @@ def _check_records(
         for field, bound in bounds[name.removeprefix("plain_")].items():
             check_range(records[field], bound, f"{name}.{field}", path)
         for field in ("self_cost", "forward_cost", "final_cost", "cost", "bound", "paid"):
-            if field in records.dtype.names:
+            if field in (records.dtype.names or ()):
                 check_costs(records[field], f"{name}.{field}", path)
     for name in ("states", "plain_states"):
         check_offsets(found[name]["first_arc"], num_arcs, f"{name}.first_arc", path)
@@ -173,6 +177,7 @@ def _check_ahead(
         raise FormatError(f"{path}: {len(sets)} sets of words; expected some if words are in an LM; {FORMAT.again}")
     if not len(sets):
         return
+    assert lm is not None  # since words are in it
     histories, level = found["histories"], found["level"]
     lengths = {name: len(found[name]) for name in ("state_set", "histories", "cost")}
     lengths |= {

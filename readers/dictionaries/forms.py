@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from readers.common.faults import OnFault
+from readers.common.file_part import FilePart
 from readers.common.text import decode_lines, is_number, read_bytes
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation, collect_pronunciations, parse_line
@@ -27,7 +28,7 @@ _HTK_SIGN = re.compile(r"""\s*\S+\s+\[|.*\\(?:['"\\]|[0-7]{3})|\s*"[^"]*"(?:\s|$
 
 
 def read_any_dictionary(
-    path: str | Path,
+    path: str | Path | FilePart,
     form: str = "auto",
     on_fault: OnFault | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -97,7 +98,7 @@ def detect_form(lines: Iterable[str]) -> str:
     return "kaldi" if plain or any(len(_leading_numbers(line.split()[1:])) > 1 for line in lines) else "htk"
 
 
-def read_dictionary_lines(path: str | Path, form: str = "auto") -> list[str]:
+def read_dictionary_lines(path: str | Path | FilePart, form: str = "auto") -> list[str]:
     """Read the lines of a dictionary in UTF-8; one of CMU's form may also be in Latin-1.
 
     With form "auto", a file that begins with `;;;` is of CMU's form.  Raises FormatError for other bytes.

@@ -70,7 +70,7 @@ def read_dictionary(path: str | Path, on_fault: OnFault | None = None) -> list[P
 
 
 def collect_pronunciations(
-    path: str | Path,
+    path: object,
     lines: Iterable[str],
     parse: Callable[[str, str], Pronunciation | None],
     on_fault: OnFault | None = None,

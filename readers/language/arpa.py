@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from readers.common.files import atomic_write
-from readers.common.text import chunks, decode_lines, is_number, read_bytes, to_numbers
+from readers.common.text import decode_lines, is_number, read_bytes
 from readers.errors import FormatError
 from readers.language.arpa_columns import Columns, read_columns
 
@@ -182,88 +182,45 @@ def _read_section(
     path: str | Path,
 ) -> tuple[ArpaOrder, npt.NDArray[np.int64]]:
     """Return (n-grams, line number of each); unigrams fill vocabulary and ids."""
-    columns: list[Columns] = []
-    numbers: list[npt.NDArray[np.int64]] = []
-    for begin, rows in chunks(lines, first, last):
-        if not all(rows):
-            numbers.append(np.array([begin + i + 1 for i, row in enumerate(rows) if row], np.int64))
-            rows = [row for row in rows if row]
-        else:
-            numbers.append(np.arange(begin + 1, begin + 1 + len(rows)))
-        if not rows:
+    words: list[list[int]] = []
+    logprobs: list[float] = []
+    backoffs: list[float] = []
+    numbers: list[int] = []
+    for number in range(first + 1, last + 1):
+        row = lines[number - 1].split()
+        if not row:
             continue
-        try:
-            columns.append(_parse_rows(rows, order, ids, vocabulary))
-        except (ValueError, KeyError, IndexError):
-            _blame(rows, numbers[-1], order, ids, path)
-            raise
-    if not columns:
-        return ArpaOrder(np.zeros((0, order), np.int32), np.zeros(0), np.zeros(0)), np.zeros(0, np.int64)
-    words, logprobs, backoffs = (np.concatenate(column) for column in zip(*columns))
-    return ArpaOrder(words, logprobs, backoffs), np.concatenate(numbers)
-
-
-def _parse_rows(rows: list[list[str]], order: int, ids: dict[str, int], vocabulary: list[str]) -> Columns:
-    """Return (word ids (n, k), log10 probabilities, log10 back-offs); raises any exception if a row is wrong."""
-    num_fields = np.fromiter(map(len, rows), np.int64, len(rows))
-    with_backoff = num_fields == order + 2
-    if not np.all(with_backoff | (num_fields == order + 1)):
-        raise ValueError
-    if order == 1:
-        new = [row[1] for row in rows]
-        start = len(vocabulary)
-        added = dict(zip(new, range(start, start + len(new))))
-        if len(added) != len(new) or not added.keys().isdisjoint(ids):
-            raise ValueError
-        words = np.arange(start, start + len(new), dtype=np.int32)[:, None]
-    else:
-        words = np.empty((len(rows), order), np.int32)
-        for k in range(order):
-            words[:, k] = [ids[row[k + 1]] for row in rows]
-    logprob = np.array(to_numbers([row[0] for row in rows]), np.float64)
-    backoff = np.zeros(len(rows))
-    if with_backoff.all():
-        backoff[:] = np.array(to_numbers([row[-1] for row in rows]), np.float64)
-    elif with_backoff.any():
-        backoff[with_backoff] = to_numbers([rows[i][-1] for i in np.flatnonzero(with_backoff)])
-    if not np.all(logprob <= MAX_LOG10_PROBABILITY) or not np.all(backoff <= MAX_LOG10_BACKOFF):
-        raise ValueError
-    if order == 1:  # only after the rows are known to be correct: _blame needs the ids before them
-        ids.update(added)
-        vocabulary.extend(new)
-    return words, logprob, backoff
-
-
-def _blame(
-    rows: list[list[str]], numbers: npt.NDArray[np.int64], order: int, ids: dict[str, int], path: str | Path
-) -> None:
-    """Find the first wrong row and raise FormatError for it."""
-    seen: dict[str, int] = {}
-    for row, number in zip(rows, numbers):
-        where = f"{path}:{number}"
-        text = " ".join(row)[:60]
-        if len(row) not in (order + 1, order + 2):
-            raise FormatError(
-                f"{where}: {text!r} has {len(row)} fields; expected log10 probability, {order} word(s) "
-                "and perhaps a log10 back-off"
-            )
-        for field in (row[0], *row[order + 1 :]):
-            if not is_number(field) and field.lower() not in ("-inf", "-infinity"):
-                raise FormatError(f"{where}: {field!r} in {text!r}; expected a number")
-        if len(row) > order + 1 and float(row[order + 1]) > MAX_LOG10_BACKOFF:
-            raise FormatError(f"{where}: log10 back-off {row[order + 1]}; expected at most {MAX_LOG10_BACKOFF:g}")
-        if float(row[0]) > MAX_LOG10_PROBABILITY:
-            raise FormatError(f"{where}: log10 probability {row[0]}; expected 0 or less")
+        if fault := _fault_of(row, order, ids):
+            raise FormatError(f"{path}:{number}: {fault}")
         if order == 1:
-            if row[1] in seen or row[1] in ids:
-                raise FormatError(f"{where}: unigram {row[1]!r} is repeated; expected each once")
-            seen[row[1]] = int(number)
-        else:
-            unknown = [word for word in row[1 : order + 1] if word not in ids]
-            if unknown:
-                raise FormatError(
-                    f"{where}: word {unknown[0]!r} is not a unigram; expected words of the \\1-grams: section"
-                )
+            ids[row[1]] = len(vocabulary)
+            vocabulary.append(row[1])
+        words.append([ids[word] for word in row[1 : order + 1]])
+        logprobs.append(float(row[0]))
+        backoffs.append(float(row[order + 1]) if len(row) > order + 1 else 0.0)
+        numbers.append(number)
+    rows = np.array(words, np.int32).reshape(-1, order)
+    return ArpaOrder(rows, np.array(logprobs), np.array(backoffs)), np.array(numbers, np.int64)
+
+
+def _fault_of(row: list[str], order: int, ids: dict[str, int]) -> str:
+    """Return what is wrong with the fields of a line, "" for nothing."""
+    text = " ".join(row)[:60]
+    if len(row) not in (order + 1, order + 2):
+        return (
+            f"{text!r} has {len(row)} fields; expected log10 probability, {order} word(s) and perhaps a log10 back-off"
+        )
+    for field in (row[0], *row[order + 1 :]):
+        if not is_number(field) and field.lower() not in ("-inf", "-infinity"):
+            return f"{field!r} in {text!r}; expected a number"
+    if len(row) > order + 1 and not float(row[order + 1]) <= MAX_LOG10_BACKOFF:
+        return f"log10 back-off {row[order + 1]}; expected at most {MAX_LOG10_BACKOFF:g}"
+    if not float(row[0]) <= MAX_LOG10_PROBABILITY:
+        return f"log10 probability {row[0]}; expected 0 or less"
+    if order == 1:
+        return f"unigram {row[1]!r} is repeated; expected each once" if row[1] in ids else ""
+    unknown = next((word for word in row[1 : order + 1] if word not in ids), "")
+    return f"word {unknown!r} is not a unigram; expected words of the \\1-grams: section" if unknown else ""
 
 
 def _refuse_repeated(

@@ -18,7 +18,7 @@ PART_BYTES = 8 << 20
 class TextPart(NamedTuple):
     """The lines of a text that begin in a range of bytes; the whole text if `end` is None."""
 
-    path: str
+    path: str | Path
     start: int = 0
     end: int | None = None
 
@@ -89,7 +89,7 @@ def _lines(part: TextPart) -> list[str]:
         return decode_lines(b"\n" * _newlines(part.path, begin) + raw, part.path)  # raises it with its line
 
 
-def _newlines(path: str, end: int) -> int:
+def _newlines(path: str | Path, end: int) -> int:
     """Number of the lines that end before a byte of a file."""
     found = 0
     with open(path, "rb") as file:  # noqa: PTH123

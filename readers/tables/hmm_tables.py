@@ -149,7 +149,7 @@ def write_transitions(path: str | Path, transitions: Mapping[str, tuple[float, f
     _write(path, ([bracket(s), f"{a:.9g}", f"{b:.9g}"] for s, (a, b) in transitions.items()))
 
 
-def read_cntkmap(path: str | Path) -> dict[str, int]:
+def read_cntkmap(path: str | Path | FilePart) -> dict[str, int]:
     """Read the map from graph states to network outputs.
 
     Parameters
@@ -297,7 +297,7 @@ def write_tied_states(path: str | Path, tied: Mapping[str, str]) -> None:
     _write(path, ([bracket(state), bracket(senone)] for state, senone in tied.items()))
 
 
-def read_silence(path: str | Path) -> tuple[str, str]:
+def read_silence(path: str | Path | FilePart) -> tuple[str, str]:
     """Read the silence model of a graph.
 
     Parameters

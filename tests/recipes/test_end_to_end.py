@@ -15,7 +15,7 @@ from acoustic.network.model_file import load_model
 from decoder import Recognizer
 from readers.htk.mlf import read_mlf
 from readers.htk.slf import read_slf
-from recipes.cli.main import main
+from recipes.job import RecipeOptions, run_recipe
 from recipes.timit import corpus as timit_corpus
 from recipes.timit import run as timit
 from tests.recipes.systems.small_system import (
@@ -51,13 +51,15 @@ def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(drawn, tmp_pat
             text = text.replace(old, new)
         (tmp_path / "config" / path.name).write_text(text)
     monkeypatch.setattr(timit, "CONFIG", tmp_path / "config")
-    monkeypatch.setattr(timit, "SIZES", ("tiny",))
     out = tmp_path / "exp"
-    recipe = ["recipe", "timit", "--out", str(out), "--size", "tiny", "--workers", "1"]
-    with one_thread():
-        status = main(recipe)
+
+    def run():
+        with one_thread():
+            return run_recipe(lambda options: timit.Recipe(options, "tiny"), RecipeOptions(out=out, workers=1))
+
+    result = run()
     shown = capsys.readouterr()
-    assert status in (0, 1), shown.err  # 1: the sentences have not all of the 61 phones
+    assert result.exit_status in (0, 1), shown.err  # 1: the sentences have not all of the 61 phones
 
     pictures = (
         out / "model" / "cntkSpeech.dnn.png",
@@ -94,8 +96,7 @@ def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(drawn, tmp_pat
         labels = decoded.lookup(f"{utterance.name}.lab")
         assert recognizer.transcribe(utterance.audio).text == " ".join(label.name for label in labels)
 
-    with one_thread():
-        assert main(recipe) == 0
+    assert run().figures == result.figures
     again = capsys.readouterr().out.splitlines()
     assert all(line.endswith(": done before") for line in again[:10])
     assert again[-1] == shown.out.splitlines()[-1]

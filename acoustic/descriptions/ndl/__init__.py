@@ -19,30 +19,6 @@ failed `evaluate` leaves the network and the names unchanged; a successful one d
 Open `parse.py` for the grammar, then `evaluate.py`.
 """
 
-from acoustic.descriptions.ndl.builder import NdlOptions, build_ndl_network, build_network, ndl_options
-from acoustic.descriptions.ndl.evaluate import Scope
-from acoustic.descriptions.ndl.files import read_macros
-from acoustic.descriptions.ndl.macros import MacroTable, shipped_macros
-from acoustic.descriptions.ndl.parse import parse_ndl, split_sections
-from acoustic.descriptions.ndl.syntax import Argument, Assignment, Call, Macro, Name, NdlScript, NodeList, Number
+from readers.common.lazy import face
 
-__all__ = [
-    "Argument",
-    "Assignment",
-    "Call",
-    "Macro",
-    "MacroTable",
-    "Name",
-    "NdlOptions",
-    "NdlScript",
-    "NodeList",
-    "Number",
-    "Scope",
-    "build_ndl_network",
-    "build_network",
-    "ndl_options",
-    "parse_ndl",
-    "read_macros",
-    "shipped_macros",
-    "split_sections",
-]
+__all__, __getattr__ = face(__name__, __file__)

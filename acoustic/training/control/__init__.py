@@ -4,10 +4,6 @@ After each epoch a control receives the criterion and decides on the next epoch.
 A control does not train: a search receives a function that runs a short training. Open base.py first.
 """
 
-from acoustic.training.control.after_epoch import AdjustAfterEpoch
-from acoustic.training.control.base import Control, Decision
-from acoustic.training.control.minibatch_size import AdaptiveMinibatch
-from acoustic.training.control.options import AutoAdjust
-from acoustic.training.control.search import SearchBeforeEpoch
+from readers.common.lazy import face
 
-__all__ = ["AdaptiveMinibatch", "AdjustAfterEpoch", "AutoAdjust", "Control", "Decision", "SearchBeforeEpoch"]
+__all__, __getattr__ = face(__name__, __file__)

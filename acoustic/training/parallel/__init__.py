@@ -3,16 +3,6 @@
 Open learner.py first, then job.py; data_parallel.py sums gradients.
 """
 
-from acoustic.training.parallel.data_parallel import DataParallelLearner
-from acoustic.training.parallel.learner import ParallelLearner
-from acoustic.training.parallel.options import ParallelOptions, parallel_notes, parallel_options
-from acoustic.training.parallel.shares import check_divisible
+from readers.common.lazy import face
 
-__all__ = [
-    "DataParallelLearner",
-    "ParallelLearner",
-    "ParallelOptions",
-    "check_divisible",
-    "parallel_notes",
-    "parallel_options",
-]
+__all__, __getattr__ = face(__name__, __file__)

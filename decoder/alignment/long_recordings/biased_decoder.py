@@ -57,7 +57,7 @@ class BiasedDecoders:
     """
 
     def __init__(self, graphs: TranscriptGraphs, words: Sequence[str], search: SearchOptions, options: LongOptions):
-        if graphs.dictionary is None or graphs.silence is None:
+        if graphs.dictionary is None or graphs.words is None or graphs.silence is None:
             raise ConfigError("alignment of a long recording: no dictionary or no silence model; expected both")
         self.options = options
         fillers = filler_entries(graphs) if options.filler_cost is not None else []
@@ -99,7 +99,8 @@ class BiasedDecoders:
     def _compile(self, model: Arpa) -> DecodingGraph:
         graphs = self.graphs
         models, options = graphs.models, graphs.options
-        dictionary = [entry._replace(word=LABEL + entry.word, output=entry.word) for entry in graphs.dictionary]
+        entries = graphs.dictionary or ()
+        dictionary = [entry._replace(word=LABEL + entry.word, output=entry.word) for entry in entries]
         if graphs.context or models.topology:
             built = build_triphone_graph(models, dictionary, model, options)
         else:
@@ -111,7 +112,7 @@ class BiasedDecoders:
     def _language_model(self, transcript: Sequence[str]) -> Arpa:
         labels, fillers = ({LABEL + word: None for word in words} for words in (self.vocabulary, self.fillers))
         arpa = estimate([[LABEL + word for word in transcript]], self.options.order, "wb", [*labels, *fillers])
-        if fillers:
+        if self.options.filler_cost is not None and fillers:
             unigrams = arpa.orders[0]
             rows = [i for i, word in enumerate(unigrams.words[:, 0].tolist()) if arpa.vocabulary[word] in fillers]
             log10 = unigrams.logprob.copy()
@@ -132,5 +133,5 @@ def competing_words(graphs: TranscriptGraphs, words: Iterable[str]) -> list[str]
 def filler_entries(graphs: TranscriptGraphs) -> list[Pronunciation]:
     """A filler for each phone of the dictionary's words that has a model, except for silence and short pause."""
     pauses = {graphs.silence, graphs.pause}
-    phones = graphs.phones.intersection(phone for entry in graphs.dictionary for phone in entry.phones) - pauses
+    phones = graphs.phones.intersection(phone for entry in graphs.dictionary or () for phone in entry.phones) - pauses
     return [Pronunciation(FILLER + phone, None, None, (phone,)) for phone in sorted(phones)]

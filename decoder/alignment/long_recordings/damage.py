@@ -6,12 +6,12 @@ word in its place.
 """
 
 import itertools
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from decoder.alignment.aligner import Aligner
+from decoder.alignment.aligner import Aligner, Alignment
 from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.sources import ScoreSource
 from decoder.search.batch import in_order
@@ -20,6 +20,10 @@ from readers.errors import ShapeError
 
 LONGEST = 6000  # frames of a comparison
 SHORT = 5  # frames per phone; a shorter word may have been recognised only because it was expected
+
+
+T = TypeVar("T")
+Answer = TypeVar("Answer")
 
 
 class Item(NamedTuple):
@@ -68,7 +72,7 @@ def judge(
     return [item for i, item in enumerate(result) if i not in refuted]
 
 
-def _all(function, items, threads: int | None):
+def _all(function: Callable[[T], Answer], items: Iterable[T], threads: int | None) -> Iterator[tuple[T, Answer]]:
     """(item, result) of each; raises the first error."""
     for item, found in in_order(function, items, threads):
         if isinstance(found, Exception):
@@ -77,11 +81,12 @@ def _all(function, items, threads: int | None):
 
 
 def _is_short(aligner: Aligner, item: Item) -> bool:
+    assert aligner.graphs.words is not None
     phones = min(len(phones) for phones, _, _ in aligner.graphs.words[item.word])
     return item.end - item.start < SHORT * phones
 
 
-def _was_said(source, aligner, items: list[Item], i: int) -> bool:
+def _was_said(source: ScoreSource, aligner: Aligner, items: list[Item], i: int) -> bool:
     """Whether the frames from the word before item i to the word after it fit better with it than without it."""
     before, after = items[max(i - 1, 0) : i], items[i + 1 : i + 2]
     first = before[0].start if before else 0
@@ -98,7 +103,14 @@ def _was_said(source, aligner, items: list[Item], i: int) -> bool:
         return False
 
 
-def _better(source, aligner, transcript, items: list[Item], difference: _Difference, margin: float) -> list[Item]:
+def _better(
+    source: ScoreSource,
+    aligner: Aligner,
+    transcript: Sequence[str],
+    items: list[Item],
+    difference: _Difference,
+    margin: float,
+) -> list[Item]:
     """Return the items of a difference: the transcript's words unless those recognised are much better."""
     spoken = items[difference.begin : difference.end]
     words = transcript[difference.first : difference.last]
@@ -112,7 +124,7 @@ def _better(source, aligner, transcript, items: list[Item], difference: _Differe
         return spoken
     scores = source.scores(first, last)
 
-    def align(middle: Sequence[str]):
+    def align(middle: Sequence[str]) -> Alignment:
         labels = [*(item.word for item in before), *middle, *(item.word for item in after)]
         return aligner.align(labels, scores)
 

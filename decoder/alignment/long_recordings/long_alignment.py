@@ -13,7 +13,7 @@ Moreno, Joerg, Van Thong and Glickman, A recursive algorithm for the forced alig
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from decoder.alignment.long_recordings.windows import align_windows
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.scoring.matching import matching_words
 from decoder.search.batch import in_order
+from decoder.search.decoder import Decoder
 from decoder.search.options import SearchOptions
 from decoder.search.path import WordTimes
 from readers.errors import ConfigError
@@ -96,7 +97,13 @@ def align_long(
     return align_windows(source, aligner, opinion, transcript, items, threads)
 
 
-def _recognise(source, decoder, pieces, threads, progress) -> list[WordTimes]:
+def _recognise(
+    source: ScoreSource,
+    decoder: Decoder,
+    pieces: Iterable[tuple[int, int]],
+    threads: int | None,
+    progress: Progress | None,
+) -> list[WordTimes]:
     """The words of pieces, with times from the beginning of the recording."""
     words: list[WordTimes] = []
     for (first, last), result in in_order(lambda piece: decoder.decode(source.scores(*piece)), pieces, threads):

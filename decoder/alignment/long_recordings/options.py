@@ -51,7 +51,7 @@ class LongOptions:
     shortest: float = 10.0
     longest: float = 30.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
             if value is not None and not least <= value <= most:

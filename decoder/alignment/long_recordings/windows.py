@@ -21,7 +21,7 @@ from decoder.alignment.long_recordings.results import (
 )
 from decoder.alignment.long_recordings.sources import ScoreSource
 from decoder.search.batch import in_order
-from readers.errors import ArgonautError, ShapeError
+from readers.errors import ShapeError
 from readers.htk.trees import phone_of
 
 PAUSE, SHORTEST, LONGEST = 20, 300, 2000  # frames: a pause at which a window may end, its least and largest length
@@ -39,7 +39,7 @@ def align_windows(
     phones: list[SpokenPhone] = []
     goodness = PhoneGoodness(aligner.graphs)
 
-    def align(window: tuple[int, int, list[Item]]):
+    def align(window: tuple[int, int, list[Item]]) -> tuple[list[SpokenWord], list[SpokenPhone]]:
         first, last, items = window
         if not items:
             return [], []
@@ -50,7 +50,7 @@ def align_windows(
 
     said: list[SpokenWord] = []  # all words, those outside of the transcript included
     for _, found in in_order(align, _windows(items, source.num_frames), threads):
-        if isinstance(found, ArgonautError):
+        if isinstance(found, Exception):
             raise found
         said += found[0]
         phones += found[1]
@@ -71,13 +71,16 @@ def _windows(items: list[Item], num_frames: int) -> list[tuple[int, int, list[It
     return [*windows, (first, num_frames, items[begin:])]
 
 
-def _align(aligner: Aligner, goodness: PhoneGoodness, first: int, scores: np.ndarray, items: list[Item]):
+def _align(
+    aligner: Aligner, goodness: PhoneGoodness, first: int, scores: np.ndarray, items: list[Item]
+) -> tuple[list[SpokenWord], list[SpokenPhone]]:
     """The words and phones of a window of frames from `first` on."""
     try:
         found = aligner.align([item.word for item in items], scores)
     except ShapeError:  # no alignment in these frames: the times of the search stay
         return [SpokenWord(item.position, item.word, item.start, item.end, 0.0) for item in items], []
-    phones, of_word = [], [[] for _ in items]
+    phones: list[SpokenPhone] = []
+    of_word: list[list[float]] = [[] for _ in items]
     for (unit, span), good in zip(found.phones, goodness.of(found, scores).tolist()):
         position = items[unit.word].position if unit.word >= 0 else -1
         phones.append(SpokenPhone(phone_of(unit.model), first + span.start, first + span.end, position, math.exp(good)))

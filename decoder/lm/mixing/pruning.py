@@ -86,8 +86,8 @@ def _changes(prefix: npt.NDArray[np.int64], probability: Numbers, lower: Numbers
     prefix (n,): rows of the histories; probability, lower (n,): of the last word after its history and after the
     shorter one; history: P(h) of each history.
     """
-    left = _what_is_left(np.bincount(prefix, probability, len(history)))
-    lower_left = _what_is_left(np.bincount(prefix, lower, len(history)))
+    left = _what_is_left(np.bincount(prefix, probability, len(history)).astype(np.float64, copy=False))
+    lower_left = _what_is_left(np.bincount(prefix, lower, len(history)).astype(np.float64, copy=False))
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.log(left[prefix]) - np.log(lower_left[prefix])
         new_weight = np.log(left[prefix] + probability) - np.log(lower_left[prefix] + lower)

@@ -102,6 +102,7 @@ def calibrate(options: CalibrateOptions, *, progress: Progress = silent) -> Cali
             words = words_of(options.test, "test")
             calibration = calibration.measure(words, _set_name(options.test))
             measured = calibration.measured[-1]
+        assert recognizer.bundle is not None
         bundle = add_calibration(recognizer.bundle, calibration, options.output)
     return CalibrateResult(report, words, calibration, measured, bundle)
 

@@ -8,6 +8,7 @@ from decoder.recognizer.jobs.recordings import find_recordings
 from decoder.recognizer.jobs.transcription import open_recognizer
 from decoder.results.live_recognition import RecognitionEvent
 from readers.audio.audio_stream import open_audio
+from readers.audio.raw import PCM_16
 from readers.common.environment import Stopwatch, available_cores, using_cores
 from readers.common.faults import one_line
 from readers.common.report import IRREGULAR, Log, RunReport, silent
@@ -70,7 +71,8 @@ def transcribe_live(
         recognizer = open_recognizer(options, log)
         front_end, raw = recognizer.front_end, options.reading.raw
         channel = front_end.config.channel if options.reading.channel is None else options.reading.channel
-        audio = open_audio(recordings[0].path, BLOCK, *(raw or (None,)), channel=channel)
+        rate, encoding, channels = raw or (None, PCM_16, 1)
+        audio = open_audio(recordings[0].path, BLOCK, rate, encoding, channels, channel)
         period = front_end.period(front_end.target_rate(audio.rate, where, options.reading.upsample))
         recognition, stopwatch = recognizer.stream(audio.rate), Stopwatch()
         try:

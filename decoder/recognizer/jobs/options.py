@@ -1,5 +1,6 @@
 """The options of the jobs of a recogniser."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,7 +24,7 @@ def file_name(text: str) -> Path:
     return Path(text)
 
 
-def names_of(paths: object) -> tuple[str, ...]:
+def names_of(paths: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
     """Return the names of files that were given as one path or as several."""
     return tuple(map(str, (paths,) if isinstance(paths, str | Path) else paths))
 

@@ -171,7 +171,7 @@ class _Delivery:
         self.seconds += transcript.seconds
         if transcript.reason:
             self.report.mark(recording.where, "unfinished", transcript.reason)
-        elif transcript.accepted is False:
+        elif transcript.accepted is False and self.recognizer.grammar is not None:
             score, threshold = transcript.grammar_score, self.recognizer.grammar.options.threshold
             reason = f"grammar score {score:.2f}; expected at least {threshold:g}"
             self.report.mark(recording.where, "rejected", reason)

@@ -20,10 +20,11 @@ technical report F-INFENG/TR38, 1989.
 
 import numpy as np
 
-from decoder.lm.language_model import lm_step
+from decoder.lm.language_model import LMArrays, lm_step
 from decoder.search.kernels.hotwords import (
     OTHER_WORD,
     ROOT,
+    Hotwords,
     held_bonus,
     hotword_cost_ahead,
     hotword_step,
@@ -32,7 +33,16 @@ from decoder.search.kernels.hotwords import (
     room_for_pairs,
 )
 from decoder.search.kernels.lookahead import cache_slot, cost_ahead, plain_cost_ahead
-from decoder.search.kernels.tables import END_SENTENCE, KEEP_HISTORY, Beam
+from decoder.search.kernels.tables import (
+    END_SENTENCE,
+    KEEP_HISTORY,
+    Beam,
+    Cutoffs,
+    OldTokens,
+    SearchGraph,
+    Settings,
+    Span,
+)
 from decoder.search.kernels.token_store import (
     ARRIVALS,
     LOW_32,
@@ -40,6 +50,7 @@ from decoder.search.kernels.token_store import (
     SENTENCE_OVER,
     STEPS,
     TokenTable,
+    Trace,
     add,
     add_arrival,
     add_step,
@@ -47,10 +58,11 @@ from decoder.search.kernels.token_store import (
     set_token,
 )
 from readers.common.kernels import UNCOUNTED, njit
+from readers.tables.arrays import Float32Array, Integer, Records
 
 
 @njit(**UNCOUNTED, forceinline=True)
-def cheapest_step(graph, settings, token, scores):
+def cheapest_step(graph: SearchGraph, settings: Settings, token: np.void, scores: Float32Array) -> float:
     """The least cost of a token's successors in the next frame: an initial bound for pruning that frame.
 
     Terms are added in the same order as in `process_emitting`, so that the successor itself meets the bound exactly.
@@ -74,15 +86,26 @@ def cheapest_step(graph, settings, token, scores):
 
 
 @njit(**UNCOUNTED, forceinline=True)
-def process_emitting(graph, lm, hotwords, settings, scores, old, new, beam, trace, cache):
+def process_emitting(
+    graph: SearchGraph,
+    lm: LMArrays,
+    hotwords: Hotwords | None,
+    settings: Settings,
+    scores: Float32Array,
+    waiting: OldTokens,
+    into: TokenTable,
+    beam: Beam,
+    trace: Trace,
+    cache: Records,
+) -> tuple[Integer, Integer, Beam, Integer]:
     """Advance tokens of the last frame over the emitting arcs of this one (Kaldi's ProcessEmitting).
 
-    scores (K,) f4: this frame's log-likelihoods; old: OldTokens; new: TokenTable; beam: Beam of the new tokens so far.
-    There must be room for old.end steps.  Stops before a token whose successors may not fit into new.tokens.
+    scores (K,) f4: this frame's log-likelihoods; waiting: OldTokens; into: TokenTable; beam: Beam of the new tokens so
+    far.  There must be room for waiting.end steps.  Stops before a token whose successors may not fit there.
     Returns (first token not advanced, number of new tokens, Beam, tokens to make room for).
     """
-    old, begin, num_old, cutoff, frame = old
-    new, count, table, stamp = new
+    old, begin, num_old, cutoff, frame = waiting
+    new, count, table, stamp = into
     best, best_cost, bound = beam
     num_positions, room, mask = graph.positions.shape[0], new.shape[0], cache.shape[0] - 1
     sets, histories, place_of = graph.ahead.sets, graph.ahead.histories, graph.ahead.place
@@ -160,15 +183,26 @@ def process_emitting(graph, lm, hotwords, settings, scores, old, new, beam, trac
 
 
 @njit(**UNCOUNTED, forceinline=True)
-def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, tokens, trace, cache):
+def process_word_arcs(
+    graph: SearchGraph,
+    lm: LMArrays,
+    hotwords: Hotwords | None,
+    settings: Settings,
+    frame: Integer,
+    cutoffs: Cutoffs,
+    span: Span,
+    into: TokenTable,
+    trace: Trace,
+    cache: Records,
+) -> tuple[Integer, Integer, Integer]:
     """Advance the tokens of a Span over junctions and word arcs, after `frame` (Kaldi's ProcessNonemitting).
 
-    cutoffs: Cutoffs; tokens: TokenTable, to which the new ones are added.  Levels are advanced in rising order, so that
+    cutoffs: Cutoffs; into: TokenTable, to which the new ones are added.  Levels are advanced in rising order, so that
     a token's cost is final before it goes on.  Stops before a token whose successors may not fit.
     Returns (first token not advanced, number of tokens, number of tokens, steps and arrivals to make room for).
     """
     level, begin, end = span
-    tokens, count, table, stamp = tokens
+    tokens, count, table, stamp = into
     num_positions, state_set, mask = graph.positions.shape[0], graph.ahead.state_set, cache.shape[0] - 1
     sets, histories, place_of = graph.ahead.sets, graph.ahead.histories, graph.ahead.place
     costs, level_of = graph.ahead.cost, graph.ahead.level
@@ -176,6 +210,8 @@ def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, token
     room = min(trace.steps.shape[0] - trace.counts[STEPS], trace.arrivals.shape[0] - trace.counts[ARRIVALS])
     room = min(room, tokens.shape[0] - count, room_for_pairs(hotwords))
     goes_on = settings.new_sentence < np.inf
+    next_node: Integer
+    lm_word: Integer
     if hotwords is not None:
         symbol_of, nodes, pairs, first_pair = hotwords.symbol, hotwords.nodes, hotwords.pairs, hotwords.first_pair
     for i in range(begin, end):
@@ -311,12 +347,22 @@ def process_word_arcs(graph, lm, hotwords, settings, frame, cutoffs, span, token
 
 
 @njit(**UNCOUNTED)
-def begin_sentence(graph, lm, hotwords, settings, frame, cutoff, token, tokens, trace):
+def begin_sentence(
+    graph: SearchGraph,
+    lm: LMArrays,
+    hotwords: Hotwords | None,
+    settings: Settings,
+    frame: Integer,
+    cutoff: float,
+    token: np.void,
+    into: TokenTable,
+    trace: Trace,
+) -> Integer:
     """Let a token in a final state begin a new sentence, in the start state; returns the number of tokens.
 
     There must be room for a token, a step and an arrival.
     """
-    tokens, count, table, stamp = tokens
+    tokens, count, table, stamp = into
     num_positions = graph.positions.shape[0]
     history, step = token["key"] & LOW_32, np.int64(token["step"])
     more, ln_lm, bonus = ending_cost(graph, lm, hotwords, settings, (token["key"] >> 32) - num_positions, history)
@@ -350,7 +396,9 @@ def begin_sentence(graph, lm, hotwords, settings, frame, cutoff, token, tokens, 
 
 
 @njit(**UNCOUNTED)
-def ending_cost(graph, lm, hotwords, settings, state, history):
+def ending_cost(
+    graph: SearchGraph, lm: LMArrays, hotwords: Hotwords | None, settings: Settings, state: Integer, history: Integer
+) -> tuple[float, float, float]:
     """(cost, ln P of </s>, bonus of hotwords that is taken back, negative) of ending a sentence in final state `state`.
 
     NaN or inf where the sentence cannot end.

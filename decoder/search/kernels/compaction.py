@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from decoder.search.kernels.token_store import NODE_LABEL, STEPS
+from decoder.search.kernels.token_store import NODE_LABEL, STEPS, Trace
 from decoder.search.path import PathSteps, steps_back
 from readers.common.kernels import njit
+from readers.tables.arrays import Integer, Records
 
 
 @njit(cache=True, nogil=True)
-def compact(trace, tokens, count, cutoff):
+def compact(trace: Trace, tokens: Records, count: Integer, cutoff: float) -> PathSteps:
     """Find the path that all live tokens share, and drop the steps that no live token descends from.
 
     Live are those of tokens[:count] with cost + ahead - slack <= cutoff; the others get cost inf.  The last step that

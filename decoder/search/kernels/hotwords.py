@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.lm.language_model import automaton_step
+from decoder.lm.language_model import LMArrays, automaton_step
 from decoder.search.kernels.lookahead import (
     NO_WORD_COST,
+    LookAhead,
     cost_ahead,
     first_at_least,
     least_between,
@@ -21,6 +22,7 @@ from decoder.search.kernels.lookahead import (
 )
 from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER, grown
 from readers.common.kernels import UNCOUNTED, njit
+from readers.tables.arrays import Int32Array, Integer, Records
 
 # symbol: word that leads to the node; first_child, first_entry: see Hotwords; failure: node of the longest proper
 # suffix; held: bonus of the best phrase that has begun; gain: the same and the bonuses of all phrases that end here.
@@ -54,7 +56,7 @@ class Hotwords(NamedTuple):
     first_pair: int
     pairs: np.ndarray
     table: np.ndarray
-    count: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # the method of tuples is not used
 
 
 def with_own_pairs(hotwords: Hotwords | None, size: int) -> Hotwords | None:
@@ -67,7 +69,7 @@ def with_own_pairs(hotwords: Hotwords | None, size: int) -> Hotwords | None:
 
 
 @njit(**UNCOUNTED)
-def parts_of(hotwords, history):
+def parts_of(hotwords: Hotwords, history: Integer) -> tuple[Integer, Integer]:
     """(LM state, node) of a history."""
     pair = history - hotwords.first_pair
     if pair < 0 or history == SENTENCE_OVER:
@@ -76,7 +78,7 @@ def parts_of(hotwords, history):
 
 
 @njit(**UNCOUNTED)
-def pair_of(hotwords, lm_state, node):
+def pair_of(hotwords: Hotwords, lm_state: Integer, node: Integer) -> Integer:
     """The history of an LM state and a node; there must be room for a pair."""
     if node == ROOT or lm_state == SENTENCE_OVER:
         return lm_state
@@ -91,7 +93,7 @@ def pair_of(hotwords, lm_state, node):
 
 
 @njit(**UNCOUNTED)
-def _slot(table, pairs, lm_state, node):
+def _slot(table: Int32Array, pairs: Records, lm_state: Integer, node: Integer) -> Integer:
     """Slot of a pair in the hash table, or the free slot for it."""
     mask = table.shape[0] - 1
     slot = np.int64((np.uint64(np.int64(lm_state) << 32 | np.int64(node)) * HASH_MULTIPLIER) >> np.uint64(32)) & mask
@@ -101,7 +103,7 @@ def _slot(table, pairs, lm_state, node):
 
 
 @njit(**UNCOUNTED)
-def room_for_pairs(hotwords):
+def room_for_pairs(hotwords: Hotwords | None) -> Integer:
     """How many more pairs fit; as good as any number without hotwords."""
     if hotwords is None:
         return np.int64(LOW_32)
@@ -109,7 +111,7 @@ def room_for_pairs(hotwords):
 
 
 @njit(cache=True, nogil=True)
-def grow_pairs(hotwords, extra):
+def grow_pairs(hotwords: Hotwords | None, extra: Integer) -> Hotwords | None:
     """The hotwords with room for `extra` more pairs."""
     if hotwords is None:
         return hotwords  # a literal None would make the type optional
@@ -126,7 +128,7 @@ def grow_pairs(hotwords, extra):
 
 
 @njit(**UNCOUNTED)
-def hotword_step(hotwords, node, arc):
+def hotword_step(hotwords: Hotwords, node: Integer, arc: Integer) -> tuple[float, Integer]:
     """(bonus, next node) of a word arc: what its phrases gain, less what was paid for one that does not go on."""
     nodes, symbol = hotwords.nodes, hotwords.symbol[arc]
     if symbol == NO_WORD:
@@ -153,7 +155,7 @@ def hotword_step(hotwords, node, arc):
 
 
 @njit(**UNCOUNTED)
-def held_bonus(hotwords, history):
+def held_bonus(hotwords: Hotwords | None, history: Integer) -> float:
     """The bonus of phrases that have begun, which the end of the sentence takes back."""
     if hotwords is None:
         return 0.0
@@ -162,7 +164,7 @@ def held_bonus(hotwords, history):
 
 
 @njit(**UNCOUNTED)
-def hotword_cost_ahead(ahead, lm, hotwords, lm_scale, key):
+def hotword_cost_ahead(ahead: LookAhead, lm: LMArrays, hotwords: Hotwords, lm_scale: float, key: Integer) -> float:
     """`cost_ahead` less the bonus of the next word, a lower bound, too.  key: history << 32 | number of word set."""
     among = key & LOW_32
     words, (state, node) = ahead.sets[among], parts_of(hotwords, key >> 32)
@@ -193,7 +195,16 @@ def hotword_cost_ahead(ahead, lm, hotwords, lm_scale, key):
 
 
 @njit(**UNCOUNTED)
-def _least_entry(ahead, lm, hotwords, lm_scale, state, among, begin, end):
+def _least_entry(
+    ahead: LookAhead,
+    lm: LMArrays,
+    hotwords: Hotwords,
+    lm_scale: float,
+    state: Integer,
+    among: Integer,
+    begin: Integer,
+    end: Integer,
+) -> float:
     """The least lm_scale * -ln P(word | state) - gain over the entries begin .. end-1 in a word set: a lower bound.
 
     It is nearly always exact, see `least_cost`.  The models of a mixture have their least for different words:

@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from decoder.search.kernels.token_store import ARRIVALS, STEPS
+from decoder.search.kernels.token_store import ARRIVALS, STEPS, Trace
 from readers.common.kernels import njit
+from readers.tables.arrays import Float64Array, Int32Array, Integer
 
 ROUNDING = 1e-6  # keeps the best path within a beam of 0 though its costs are summed in another order
 
 
 @njit(cache=True, nogil=True)
-def origin_of(trace, arrival):
+def origin_of(trace: Trace, arrival: Integer) -> tuple[Integer, Integer]:
     """(step of the node in which the arrival's link begins, number of HMM states on the link)."""
     record, count = np.int64(trace.arrivals[arrival]["previous"]), 0
     while trace.steps[record]["label"] >= 0:
@@ -19,7 +20,9 @@ def origin_of(trace, arrival):
 
 
 @njit(cache=True, nogil=True)
-def kept_arrivals(trace, end, lattice_beam):
+def kept_arrivals(
+    trace: Trace, end: Integer, lattice_beam: float
+) -> tuple[Int32Array, Int32Array, Float64Array, Int32Array]:
     """Arrivals on a path from the start to node `end` that costs at most lattice_beam more than the best.
 
     Returns (arrival (n,), origin (n,), link cost (n,), number of states (n,)) in topological order, by forward-backward
@@ -49,7 +52,7 @@ def kept_arrivals(trace, end, lattice_beam):
 
 
 @njit(cache=True, nogil=True)
-def link_states(trace, arrival, length):
+def link_states(trace: Trace, arrival: Int32Array, length: Int32Array) -> tuple[Int32Array, Int32Array, Int32Array]:
     """(positions (m,), frames (m,), steps (m,)): the HMM states of each link in order, link after link."""
     total = 0
     for i in range(arrival.shape[0]):

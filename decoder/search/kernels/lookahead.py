@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.lm.language_model import automaton_step
+from decoder.graph.compiled_graph import GraphArrays
+from decoder.lm.language_model import LMArrays, automaton_step
 from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER
 from readers.common.kernels import UNCOUNTED, njit
+from readers.tables.arrays import Float32Array, Float64Array, Int32Array, Int64Array, Integer, Records
 
 WORD_SET = np.dtype([("low", "i4"), ("high", "i4"), ("least", "f4"), ("graph_cost", "f4")])
 HISTORY = np.dtype([("first", "i8"), ("backoff_cost", "f4"), ("backoff_state", "i4")])
@@ -46,7 +48,9 @@ class LookAhead(NamedTuple):
 
 
 @njit(cache=True)
-def next_words(arrays, num_first, num_second):
+def next_words(
+    arrays: GraphArrays, num_first: Integer, num_second: Integer
+) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array]:
     """(low, high, place_word, order): the word arcs that can follow state s have places low[s] .. high[s]-1.
 
     The range may hold other words, too, where the right ones are not contiguous.  arrays: GraphArrays; num_first:
@@ -58,6 +62,7 @@ def next_words(arrays, num_first, num_second):
     num_states, num_places = arrays.final_cost.shape[0], num_first + num_second
     order, num_closed = np.empty(num_states, np.int32), 0
     low, high = np.zeros(num_states, np.int32), np.zeros(num_states, np.int32)
+    count: Integer
     place_word, count = np.empty(num_places, np.int32), 0
     number, link = np.full(num_states, -1, np.int32), np.zeros(num_states, np.int32)
     first_place = np.zeros(num_states, np.int32)
@@ -118,7 +123,16 @@ def next_words(arrays, num_first, num_second):
 
 
 @njit(cache=True)
-def _merge_ranges(arrays, members, low, high, fresh, place_word, count, num_second):
+def _merge_ranges(
+    arrays: GraphArrays,
+    members: Int32Array,
+    low: Int32Array,
+    high: Int32Array,
+    fresh: Integer,
+    place_word: Int32Array,
+    count: Integer,
+    num_second: Integer,
+) -> tuple[Integer, Integer, Integer]:
     """(low, high, number of places) of states whose own words, and those first met below them, are at places >= fresh.
 
     Words that were met before are added: by extending the range if they are near, by second places if they are few.
@@ -148,7 +162,9 @@ def _merge_ranges(arrays, members, low, high, fresh, place_word, count, num_seco
 
 
 @njit(cache=True)
-def least_graph_costs(arrays, lookahead, order, most_rounds):
+def least_graph_costs(
+    arrays: GraphArrays, lookahead: Float32Array, order: Int32Array, most_rounds: Integer
+) -> Float64Array:
     """(S,) f8: least cost of the arcs from each state through its next word arc, less the look-ahead of that word.
 
     This is what the path still costs in the graph beyond the LM cost of the next word.  Returns an empty array when the
@@ -173,7 +189,16 @@ def least_graph_costs(arrays, lookahead, order, most_rounds):
 
 
 @njit(cache=True)
-def sort_by_place(first_arc, word, cost, root, end, asked, num_words, counts):
+def sort_by_place(
+    first_arc: Int64Array,
+    word: Int32Array,
+    cost: Float32Array,
+    root: int,
+    end: int,
+    asked: Int32Array,
+    num_words: int,
+    counts: Int64Array,
+) -> tuple[Int32Array, Float32Array]:
     """(place, cost): the n-grams of LM states root+1 .. end-1, each state's sorted by the places of their words.
 
     asked (places,) i4: LM word of each place, below num_words, -1 for none; an n-gram occurs once for each place of its
@@ -214,7 +239,7 @@ def sort_by_place(first_arc, word, cost, root, end, asked, num_words, counts):
     return places, costs
 
 
-def with_minima(cost, level):
+def with_minima(cost: Float32Array, level: Int64Array) -> Float32Array:
     """cost (E,) f4 followed by the minimum of every BLOCK of them, then of every BLOCK of these, and so on.
 
     Those of step k are at level[k] .. level[k+1]-1.
@@ -228,7 +253,7 @@ def with_minima(cost, level):
 
 
 @njit(**UNCOUNTED)
-def first_at_least(place, begin, end, wanted):
+def first_at_least(place: Int32Array, begin: Integer, end: Integer, wanted: Integer) -> Integer:
     """Index of the first of the rising entries begin .. end-1 of `place` that is >= wanted, or end."""
     while begin < end:
         middle = (begin + end) >> 1
@@ -240,7 +265,7 @@ def first_at_least(place, begin, end, wanted):
 
 
 @njit(**UNCOUNTED)
-def least_between(table, level, i, j):
+def least_between(table: Float32Array, level: Int64Array, i: Integer, j: Integer) -> float:
     """The least of table[i:j], by a table of `with_minima`."""
     least = np.float32(np.inf)
     for k in range(level.shape[0] - 1):
@@ -255,11 +280,20 @@ def least_between(table, level, i, j):
             break
         i //= BLOCK
         j //= BLOCK
-    return least
+    return least  # type: ignore[return-value]  # a float32
 
 
 @njit(**UNCOUNTED)
-def least_cost(histories, place, cost, level, root, state, low, high):
+def least_cost(
+    histories: Records,
+    place: Int32Array,
+    cost: Float32Array,
+    level: Int64Array,
+    root: Integer,
+    state: Integer,
+    low: Integer,
+    high: Integer,
+) -> tuple[float, float]:
     """The least -ln P(word | state) over the words at places low .. high-1: a lower bound, nearly always exact.
 
     (For a word that a history lists, the cost by backing off counts, too, if it is less.)
@@ -271,26 +305,35 @@ def least_cost(histories, place, cost, level, root, state, low, high):
     while state != root:
         history = histories[state]
         end = histories[state + 1]["first"]
-        i = first_at_least(place, history["first"], end, low)
+        i = first_at_least(place, history["first"], end, low)  # type: ignore[arg-type]  # a field of one record
         if high - low <= MAX_COPIED:
             while i < end and place[i] < high:
                 best = min(best, backed_off + cost[i])
                 i += 1
         elif i < end and place[i] < high:
-            best = min(best, backed_off + least_between(cost, level, i, first_at_least(place, i, end, high)))
+            j = first_at_least(place, i, end, high)  # type: ignore[arg-type]  # as above
+            best = min(best, backed_off + least_between(cost, level, i, j))
         backed_off += history["backoff_cost"]
         state = np.int64(history["backoff_state"])
     return best, backed_off
 
 
 @njit(**UNCOUNTED)
-def cache_slot(key, mask):
+def cache_slot(key: Integer, mask: Integer) -> Integer:
     """Slot of the cache for the key history << 32 | word set; a newer entry overwrites an older one."""
     return np.int64((np.uint64(key) * HASH_MULTIPLIER) >> np.uint64(32)) & mask
 
 
 @njit(**UNCOUNTED)
-def plain_cost_ahead(sets, histories, place, cost, level, lm_scale, key):
+def plain_cost_ahead(
+    sets: Records,
+    histories: Records,
+    place: Int32Array,
+    cost: Float32Array,
+    level: Int64Array,
+    lm_scale: float,
+    key: Integer,
+) -> float:
     """`cost_ahead` of a single model where no unknown word can come next.  Few arrays, since each costs time."""
     history, words = key >> 32, sets[key & LOW_32]
     low, high = np.int64(words["low"]), np.int64(words["high"])
@@ -302,7 +345,7 @@ def plain_cost_ahead(sets, histories, place, cost, level, lm_scale, key):
 
 
 @njit(**UNCOUNTED)
-def cost_ahead(ahead, lm, lm_scale, key):
+def cost_ahead(ahead: LookAhead, lm: LMArrays, lm_scale: float, key: Integer) -> float:
     """Lower bound of the cost of the next word, less the look-ahead that the graph has charged.
 
     key: LM state << 32 | number of the word set.  0 where no LM word comes next.

@@ -7,13 +7,14 @@ is kept, pruned to what can still be in its lattice.
 import numpy as np
 
 from decoder.search.kernels.lattice import ROUNDING, origin_of
-from decoder.search.kernels.token_store import ARRIVALS, NODE_LABEL, STEPS
+from decoder.search.kernels.token_store import ARRIVALS, NODE_LABEL, STEPS, Trace
 from decoder.search.path import PathSteps, steps_back
 from readers.common.kernels import njit
+from readers.tables.arrays import Float64Array, Int32Array, Int64Array, Integer, Records
 
 
 @njit(cache=True, nogil=True)
-def drop_dead(tokens, count, cutoff):
+def drop_dead(tokens: Records, count: Integer, cutoff: float) -> None:
     """Give the tokens outside the beam, cost + ahead - slack > cutoff, the cost inf and the step 0."""
     for i in range(count):
         token = tokens[i]
@@ -22,7 +23,7 @@ def drop_dead(tokens, count, cutoff):
 
 
 @njit(cache=True, nogil=True)
-def shared_path(trace, tokens, count, root):
+def shared_path(trace: Trace, tokens: Records, count: int, root: int) -> tuple[PathSteps, int]:
     """(PathSteps from step `root` to the last step that all live tokens descend from, that step).
 
     The last step is not among the PathSteps, as in `compact`; it is a position or word arc, or the start.  Live are the
@@ -59,12 +60,12 @@ def shared_path(trace, tokens, count, root):
         before = np.int64(steps[before]["previous"])
     if before == stop:
         nothing = np.empty(0, np.int32)
-        return PathSteps(nothing, nothing, nothing), found
-    return steps_back(trace, before, np.int64(steps[found]["frame"]), stop), found
+        return PathSteps(nothing, nothing, nothing), found  # type: ignore[return-value]  # leaves compiled code as int
+    return steps_back(trace, before, np.int64(steps[found]["frame"]), stop), found  # type: ignore[return-value]  # leaves compiled code as int
 
 
 @njit(cache=True, nogil=True)
-def _least_costs(trace):
+def _least_costs(trace: Trace) -> Float64Array:
     """(n,) f8: cost of the best path into each node; inf for steps that are no nodes."""
     least = np.full(trace.counts[STEPS], np.inf)
     least[0] = 0.0
@@ -75,7 +76,7 @@ def _least_costs(trace):
 
 
 @njit(cache=True, nogil=True)
-def _mark(steps, needed, step):
+def _mark(steps: Records, needed: Int32Array, step: Integer) -> Integer:
     """Mark the steps from `step` back to the node in which the link begins; return the node."""
     while steps[step]["label"] >= 0:
         needed[step] = 1
@@ -85,7 +86,7 @@ def _mark(steps, needed, step):
 
 
 @njit(cache=True, nogil=True)
-def prune_trace(trace, tokens, count, lattice_beam, root):
+def prune_trace(trace: Trace, tokens: Records, count: int, lattice_beam: float, root: int) -> int:
     """Drop the arrivals and steps that cannot be in the utterance's lattice; return the new index of step `root`.
 
     An arrival is kept if a live token (of finite cost) exists to which the best path through it costs at most
@@ -134,11 +135,19 @@ def prune_trace(trace, tokens, count, lattice_beam, root):
         if tokens[i]["cost"] < np.inf:
             step = np.int64(tokens[i]["step"])
             tokens[i]["step"] = ~np.int64(number[~step]) if step < 0 else number[step]
-    return np.int64(number[root])
+    return np.int64(number[root])  # type: ignore[return-value]  # leaves compiled code as int
 
 
 @njit(cache=True, nogil=True)
-def word_confidences(trace, tokens, count, best, lattice_beam, word_of_arc, since):
+def word_confidences(
+    trace: Trace,
+    tokens: Records,
+    count: int,
+    best: int,
+    lattice_beam: float,
+    word_of_arc: Int32Array,
+    since: int,
+) -> tuple[Int64Array, Float64Array]:
     """(word arcs (n,), confidences (n,)) of the word arcs on the path of token `best`, as it is now.
 
     Words that end before frame `since` have the confidence -1.

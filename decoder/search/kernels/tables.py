@@ -7,6 +7,7 @@ import numpy as np
 from decoder.search.kernels.hotwords import Hotwords
 from decoder.search.kernels.lookahead import LookAhead
 from decoder.search.kernels.token_store import Trace
+from readers.tables.arrays import Integer
 
 # Values of WORD's field lm that are not LM word ids:
 KEEP_HISTORY, END_SENTENCE = -1, -2
@@ -70,7 +71,7 @@ class Beam(NamedTuple):
     best: index of the token, -1 while there is none; bound: the most that cost + ahead - slack may be.
     """
 
-    best: int
+    best: Integer
     best_cost: float
     bound: float
 
@@ -79,10 +80,10 @@ class OldTokens(NamedTuple):
     """Tokens of the last frame that are still to advance into `frame`: begin .. end-1, those within the cutoff."""
 
     tokens: np.ndarray
-    begin: int
-    end: int
+    begin: Integer
+    end: Integer
     cutoff: float
-    frame: int
+    frame: Integer
 
 
 class Cutoffs(NamedTuple):
@@ -96,9 +97,9 @@ class Cutoffs(NamedTuple):
 class Span(NamedTuple):
     """Tokens begin .. end-1, all on positions (level -1) or all `level` word arcs behind the last frame."""
 
-    level: int
-    begin: int
-    end: int
+    level: Integer
+    begin: Integer
+    end: Integer
 
 
 class SearchArrays(NamedTuple):
@@ -122,20 +123,20 @@ class Progress(NamedTuple):
     needed: number of tokens, steps and arrivals to make room for; 0 at the end; TO_PRUNE if max_tokens is exceeded.
     """
 
-    stamp: int
-    num_emitted: int
-    count: int
-    best: int
+    stamp: Integer
+    num_emitted: Integer
+    count: Integer  # type: ignore[assignment]  # the method of tuples is not used
+    best: Integer
     cutoff: float
-    num_advanced: int
-    num_frames: int
-    frame: int
-    level: int
-    i: int
-    num_old: int
+    num_advanced: Integer
+    num_frames: Integer
+    frame: Integer
+    level: Integer
+    i: Integer
+    num_old: Integer
     beam: Beam
     swapped: bool
-    needed: int
+    needed: Integer
 
 
 class SearchState(NamedTuple):
@@ -154,7 +155,7 @@ class SearchState(NamedTuple):
     new: np.ndarray
     trace: Trace
     num_emitted: int
-    count: int
+    count: int  # type: ignore[assignment]  # the method of tuples is not used
     best: int
     cutoff: float
     num_advanced: int

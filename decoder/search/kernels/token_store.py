@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from readers.common.kernels import UNCOUNTED, njit
+from readers.tables.arrays import Array, Float64Array, Int64Array, Integer, Records
 
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio (Knuth, TAOCP 3, 6.4)
 LOW_32 = 0xFFFFFFFF
@@ -45,13 +46,13 @@ class TokenTable(NamedTuple):
     """
 
     tokens: np.ndarray
-    count: int
+    count: Integer  # type: ignore[assignment]  # the method of tuples is not used
     table: np.ndarray
-    stamp: int
+    stamp: Integer
 
 
 @njit(**UNCOUNTED)
-def find(table, stamp, tokens, key):
+def find(table: Int64Array, stamp: Integer, tokens: Records, key: Integer) -> Integer:
     """Index of the token with `key`, or ~slot with the free slot for it.
 
     table (2^b,) i8: entries stamp << 32 | index; an entry with another stamp is empty.  At most half of it is in use.
@@ -70,7 +71,15 @@ def find(table, stamp, tokens, key):
 
 
 @njit(**UNCOUNTED)
-def add(table, stamp, tokens, count, slot, key, ahead):
+def add(
+    table: Int64Array,
+    stamp: Integer,
+    tokens: Records,
+    count: Integer,
+    slot: Integer,
+    key: Integer,
+    ahead: float | np.float32,
+) -> None:
     """Enter token `count` into the slot that `find` returned; set its key and look-ahead, which do not change."""
     table[np.uint64(slot)] = stamp << 32 | count
     token = tokens[np.uint64(count)]
@@ -78,7 +87,7 @@ def add(table, stamp, tokens, count, slot, key, ahead):
 
 
 @njit(cache=True, nogil=True)
-def grown(array, size):
+def grown(array: Array, size: Integer) -> Array:
     """A copy of `array` with room for `size` elements.  (Assigning to a slice would take seconds to compile.)"""
     copy = np.empty(size, dtype=array.dtype)
     for i in range(array.shape[0]):
@@ -87,7 +96,9 @@ def grown(array, size):
 
 
 @njit(cache=True, nogil=True)
-def grow_tokens(tokens, count, needed, table, stamp):
+def grow_tokens(
+    tokens: Records, count: Integer, needed: Integer, table: Int64Array, stamp: Integer
+) -> tuple[Records, Int64Array]:
     """(tokens, table) with room for `needed` tokens; the first `count` keep their indices and their hash entries."""
     size = tokens.shape[0]
     while size < needed:
@@ -101,7 +112,7 @@ def grow_tokens(tokens, count, needed, table, stamp):
 
 
 @njit(cache=True, nogil=True)
-def grow_trace(trace, extra):
+def grow_trace(trace: Trace, extra: Integer) -> Trace:
     """The trace with room for `extra` more steps and as many arrivals."""
     steps, arrivals = trace.steps, trace.arrivals
     num_steps, num_arrivals = steps.shape[0], arrivals.shape[0]
@@ -117,7 +128,7 @@ def grow_trace(trace, extra):
 
 
 @njit(**UNCOUNTED)
-def add_step(trace, previous, label, frame):
+def add_step(trace: Trace, previous: Integer, label: Integer, frame: Integer) -> np.int64:
     """Append a step and return its index; there must be room."""
     number = trace.counts[STEPS]
     step = trace.steps[number]
@@ -127,7 +138,9 @@ def add_step(trace, previous, label, frame):
 
 
 @njit(**UNCOUNTED)
-def add_arrival(trace, node, previous, label, cost, lm, bonus):
+def add_arrival(
+    trace: Trace, node: Integer, previous: Integer, label: Integer, cost: float, lm: float, bonus: float
+) -> None:
     """Append a path into a node; there must be room."""
     arrival = trace.arrivals[trace.counts[ARRIVALS]]
     arrival["node"], arrival["previous"], arrival["label"] = node, previous, label
@@ -136,14 +149,14 @@ def add_arrival(trace, node, previous, label, cost, lm, bonus):
 
 
 @njit(**UNCOUNTED)
-def set_token(tokens, index, cost, slack, step):
+def set_token(tokens: Records, index: Integer, cost: float, slack: float, step: Integer) -> None:
     """Set what a better path changes of a token."""
     token = tokens[np.uint64(index)]
     token["cost"], token["slack"], token["step"] = cost, slack, step
 
 
 @njit(cache=True, nogil=True)
-def nth_smallest(values, count):
+def nth_smallest(values: Float64Array, count: Integer) -> float:
     """The `count`-th smallest of `values` (1 = the least), which are reordered: Hoare's selection."""
     low, high, wanted = 0, values.shape[0] - 1, count - 1
     while low < high:
@@ -164,11 +177,11 @@ def nth_smallest(values, count):
             low = i
         else:
             break
-    return values[wanted]
+    return values[wanted]  # type: ignore[return-value]  # an index, not an array of them
 
 
 @njit(cache=True, nogil=True)
-def keep_best_tokens(tokens, count, max_tokens):
+def keep_best_tokens(tokens: Records, count: Integer, max_tokens: Integer) -> None:
     """Keep the `max_tokens` tokens of least cost + ahead - slack; of equal ones, the first.  The others cost inf."""
     values = np.empty(count)
     for i in range(count):
@@ -185,7 +198,7 @@ def keep_best_tokens(tokens, count, max_tokens):
 
 
 @njit(**UNCOUNTED)
-def best_of(tokens, num_emitted, count):
+def best_of(tokens: Records, num_emitted: Integer, count: Integer) -> Integer:
     """Index of the token of least cost + ahead among the first num_emitted, or among all if none of those is left."""
     best = cheapest(tokens, np.int64(0), num_emitted)  # a literal 0 would compile it twice
     if tokens[best]["cost"] == np.inf:
@@ -194,7 +207,7 @@ def best_of(tokens, num_emitted, count):
 
 
 @njit(**UNCOUNTED)
-def cheapest(tokens, begin, end):
+def cheapest(tokens: Records, begin: Integer, end: Integer) -> Integer:
     """Index of the token of least cost + ahead among begin .. end-1; of equal ones, the first."""
     best = begin
     for i in range(begin, end):

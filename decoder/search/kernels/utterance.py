@@ -6,6 +6,7 @@ so that threads decode utterances in parallel.
 
 import numpy as np
 
+from decoder.lm.language_model import LMArrays
 from decoder.search.kernels.advance import cheapest_step, ending_cost, process_emitting, process_word_arcs
 from decoder.search.kernels.hotwords import Hotwords, grow_pairs, with_own_pairs
 from decoder.search.kernels.lookahead import CACHE_ENTRY, CACHE_SIZE
@@ -41,6 +42,7 @@ from decoder.search.kernels.token_store import (
     set_token,
 )
 from readers.common.kernels import UNCOUNTED, njit
+from readers.tables.arrays import Float32Array, Int64Array, Integer, Records
 
 FINITE = np.finfo(np.float64).max  # caps cutoffs, so that a cost of inf is outside every beam
 # Outcomes of a search:
@@ -74,14 +76,16 @@ def start_search(
 
 
 @njit(**UNCOUNTED)
-def enter_start(table, stamp, tokens, trace, key):
+def enter_start(table: Int64Array, stamp: Integer, tokens: Records, trace: Trace, key: Integer) -> None:
     """Enter the first token and the first step."""
     add(table, stamp, tokens, np.int64(0), ~find(table, stamp, tokens, key), key, np.float32(0.0))
     set_token(tokens, np.int64(0), 0.0, 0.0, add_step(trace, np.int64(-1), np.int64(NODE_LABEL), np.int64(0)))
 
 
 @njit(cache=True, nogil=True)
-def advance(graph: SearchGraph, lm, settings: Settings, state: SearchState, scores, ends) -> SearchState:
+def advance(
+    graph: SearchGraph, lm: LMArrays, settings: Settings, state: SearchState, scores: Float32Array, ends: bool
+) -> SearchState:
     """Search n more frames and return the new state.  scores (n, K) f4: log-likelihoods, C order (a frame is a row).
 
     ends: whether the utterance ends with them.  If not, word arcs after the last frame are not crossed yet: at the end
@@ -110,14 +114,22 @@ def advance(graph: SearchGraph, lm, settings: Settings, state: SearchState, scor
             hotwords = grow_pairs(hotwords, at.needed)
             if at.count + at.needed > new.shape[0]:
                 new, table = grow_tokens(new, at.count, at.count + at.needed, table, at.stamp)
-    return SearchState(
-        *(table, at.stamp, old, new, trace, at.num_emitted, at.count, at.best, at.cutoff, at.num_advanced),
-        *(at.num_frames, cache, hotwords),
+    return SearchState(  # as integers leave compiled code
+        *(table, at.stamp, old, new, trace, at.num_emitted, at.count, at.best, at.cutoff, at.num_advanced),  # type: ignore[arg-type]
+        *(at.num_frames, cache, hotwords),  # type: ignore[arg-type]
     )
 
 
 @njit(**UNCOUNTED, forceinline=True)
-def search_frames(graph, lm, settings, scores, ends, arrays, at):
+def search_frames(
+    graph: SearchGraph,
+    lm: LMArrays,
+    settings: Settings,
+    scores: Float32Array,
+    ends: bool,
+    arrays: SearchArrays,
+    at: Progress,
+) -> Progress:
     """Search on from a Progress, until the scores end or something must be allocated; returns the new Progress."""
     table, old, new, trace, cache, hotwords = arrays
     stamp, num_emitted, count, best, cutoff, num_advanced, num_frames, frame, level, i, num_old, beam, _, needed = at
@@ -183,7 +195,17 @@ def search_frames(graph, lm, settings, scores, ends, arrays, at):
 
 
 @njit(**UNCOUNTED)
-def end_utterance(graph, lm, hotwords, settings, frame, tokens, num_emitted, count, trace):
+def end_utterance(
+    graph: SearchGraph,
+    lm: LMArrays,
+    hotwords: Hotwords | None,
+    settings: Settings,
+    frame: Integer,
+    tokens: Records,
+    num_emitted: Integer,
+    count: Integer,
+    trace: Trace,
+) -> tuple[float, Integer]:
     """Close the paths that stand in a final state, adding its cost, that of the LM's </s> and bonuses to take back.
 
     There must be room for a step.  Returns (cost of the best path, its step or -1).
@@ -210,7 +232,9 @@ def end_utterance(graph, lm, hotwords, settings, frame, tokens, num_emitted, cou
 
 
 @njit(**UNCOUNTED)
-def end_unfinished(settings, frame, tokens, begin, end, trace):
+def end_unfinished(
+    settings: Settings, frame: Integer, tokens: Records, begin: Integer, end: Integer, trace: Trace
+) -> None:
     """End the paths of tokens[begin:end] where they are; for a lattice, the last step of the trace joins them.
 
     Costs in the lattice include look-ahead, as for the choice of the best token, which is then on the lattice's best
@@ -230,7 +254,9 @@ def end_unfinished(settings, frame, tokens, begin, end, trace):
 
 
 @njit(cache=True, nogil=True)
-def end_search(graph, lm, settings, state):
+def end_search(
+    graph: SearchGraph, lm: LMArrays, settings: Settings, state: SearchState
+) -> tuple[int, float, Integer, Trace, int, int]:
     """(outcome, cost, end step, trace, number of frames, tokens advanced over all frames) of a finished utterance.
 
     When no token is final the path is the best unfinished one; when all tokens have died it is that of the last frame
@@ -250,6 +276,7 @@ def end_search(graph, lm, settings, state):
     )
     if end_step >= 0:
         return REACHED_END, cost, end_step, trace, num_frames, state.num_advanced
+    begin: Integer
     begin, end = best, best + 1
     if settings.lattice_beam >= 0:
         if num_frames > 0:  # as a stream does when it is asked how far it is
@@ -261,7 +288,9 @@ def end_search(graph, lm, settings, state):
 
 
 @njit(cache=True, nogil=True)
-def search(graph, lm, settings, state, scores):
+def search(
+    graph: SearchGraph, lm: LMArrays, settings: Settings, state: SearchState, scores: Float32Array
+) -> tuple[int, float, Integer, Trace, int, int, Hotwords | None]:
     """Decode one utterance from the state of `start_search`; scores (T, K) f4 as for `advance`.
 
     One call, since each takes 10 microseconds to unpack the arrays.  Returns the tuple of `end_search` and Hotwords.

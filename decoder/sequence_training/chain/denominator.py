@@ -117,11 +117,18 @@ def _composed(model: PhoneLm, outputs: ChainOutputs) -> _Graph:
                         )
                 first = outputs.outputs(target[1], next_phone, next_after)[0]
                 arcs.append((source, number[target], first, (1.0 - STAY) * chosen * probability))
-    columns = [np.array(column) for column in zip(*arcs)]
-    return _sorted(*columns, np.array(final), 0)
+    sources, targets, labels, probabilities = (np.array(column) for column in zip(*arcs))
+    return _sorted(sources, targets, labels, probabilities, np.array(final), 0)
 
 
-def _sorted(source, target, output, probability, final, start: int) -> _Graph:
+def _sorted(
+    source: np.ndarray,
+    target: np.ndarray,
+    output: np.ndarray,
+    probability: np.ndarray,
+    final: np.ndarray,
+    start: int,
+) -> _Graph:
     """The graph with its arcs in order; arcs with equal ends and outputs are added."""
     order = np.lexsort((target, output, source))
     source, target, output, probability = (column[order] for column in (source, target, output, probability))
@@ -175,13 +182,13 @@ def _occupancy(graph: _Graph) -> np.ndarray:
     num_states = len(graph.final)
     mass = np.bincount(graph.source, graph.probability, num_states) + graph.final
     step = graph.probability / mass[graph.source]
-    current = np.zeros(num_states)
+    current: np.ndarray = np.zeros(num_states)
     current[graph.start] = 1.0
     total, count = np.zeros(num_states), 0
     while count < NUM_STEPS or (not np.all(total > 0) and count < NUM_STEPS + num_states):
         total += current
         count += 1
-        current = np.bincount(graph.target, current[graph.source] * step, num_states)
+        current = np.bincount(graph.target, current[graph.source] * step, num_states).astype(np.float64, copy=False)
         if not current.sum():  # all sequences have ended
             break
         current /= current.sum()

@@ -112,6 +112,7 @@ class _Alignments:
             raise ConfigError(
                 f"{file}: no model '{options.silence}'; expected the states of silence (the option silence)"
             )
+        assert options.alignment is not None
         self.alignment = read_mlf(options.alignment)
         self.segments: dict[str, tuple[list[int], PhoneSegments]] = {}
 
@@ -129,7 +130,8 @@ class _Alignments:
                 report.fail(name, one_line(fault))
         seen = {silence, *(phone for of_utterance in segments.values() for phone in of_utterance.phones)}
         self.outputs = _outputs(self.options, self.state_map, seen, self.log)
-        numerators, phones = {}, []
+        numerators: dict[str, Numerator] = {}
+        phones: list[list[int]] = []
         for number, (name, of_utterance) in enumerate(segments.items(), start=1):
             try:
                 numbers = [self.outputs.number(phone) for phone in of_utterance.phones]
@@ -158,10 +160,12 @@ class _Transcripts:
     def __init__(self, options: ChainOptions, log: Log, note: Log):
         self.options, self.log = options, log
         self.dictionary = options.dictionary.read(note)
+        assert options.words is not None
         self.words = read_mlf(options.words)
 
     def read(self, report: RunReport, progress: Progress) -> tuple[dict[str, Numerator], list[list[int]]]:
         """Return the numerator of each utterance, and samples of its phones."""
+        assert self.options.features is not None
         entries = read_scp(self.options.features)
         if not entries:
             raise FormatError(f"{self.options.features}: no entries; expected a feature file on each line")

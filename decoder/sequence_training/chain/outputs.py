@@ -51,7 +51,7 @@ class ChainOutputs:
     phones: list[str] = field(init=False)
     _known: dict[tuple[int, int, int], tuple[int, int]] = field(init=False, default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         tied = {} if self.trees is None else self.trees.num_states
         for phone, count in tied.items():
             if count != 2:

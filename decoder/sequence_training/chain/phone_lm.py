@@ -126,7 +126,8 @@ class _Estimator:
     """
 
     def __init__(self, options: PhoneLmOptions):
-        self.options = options
+        assert options.unpruned_order is not None
+        self.options, self.unpruned_order = options, options.unpruned_order
         self.counts: dict[History, Counter[int]] = defaultdict(Counter)
         self.reserve: dict[History, int] = {}
         self.num_phones = 0
@@ -145,15 +146,15 @@ class _Estimator:
 
     def merge(self) -> None:
         for history in list(self.counts):
-            while len(history) >= self.options.unpruned_order:
+            while len(history) >= self.unpruned_order:
                 history = history[1:]
                 self.counts[history]
         self.reserve = {history: counts.total() for history, counts in self.counts.items()}
         for history in sorted(self.reserve, key=len, reverse=True):
-            if len(history) >= self.options.unpruned_order:
+            if len(history) >= self.unpruned_order:
                 self.reserve[history[1:]] += self.reserve[history]
         self.num_active = sum(1 for counts in self.counts.values() if counts)
-        basic = sum(1 for history in self.counts if len(history) == self.options.unpruned_order - 1)
+        basic = sum(1 for history in self.counts if len(history) == self.unpruned_order - 1)
         first, last = self.num_active, basic + self.options.num_extra_states
         for stage in range(1, STAGES + 1):
             self._merge_down_to(first + (last - first) * stage // STAGES)
@@ -180,7 +181,7 @@ class _Estimator:
     def _may_merge(self, history: History) -> bool:
         """Whether a history has its full count, and no arc that needs its first phone."""
         counts = self.counts[history]
-        if len(history) < self.options.unpruned_order or not counts or counts.total() != self.reserve[history]:
+        if len(history) < self.unpruned_order or not counts or counts.total() != self.reserve[history]:
             return False
         if len(history) == self.options.order - 1:
             return True

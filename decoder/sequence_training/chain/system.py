@@ -54,10 +54,10 @@ def chain_models(outputs: ChainOutputs) -> tuple[HmmSet, dict[str, str]]:
     """
     models = HmmSet(options=HmmOptions((1,), 1, "USER", "NULLD", "DIAGC"))
     transitions = chain_transitions()
-    models.macros["t"][transitions.macro] = transitions
+    models.macros["t"][transitions.macro or ""] = transitions
     for name in outputs.names:
         models.macros["s"][name] = single_gaussian_state([0.0], [1.0], name)
-    pairs = dict(outputs.states)
+    pairs: dict[str, tuple[str, ...]] = dict(outputs.states)
     if outputs.trees is not None:
         edge = outputs.silence
         for phone in outputs.trees.num_states:

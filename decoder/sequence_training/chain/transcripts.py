@@ -205,6 +205,6 @@ class _Acceptor:
                     if len(number) > MOST_STATES:
                         raise GraphError(f"a transcript of more than {MOST_STATES} states; expected a shorter one")
                 arcs.append((number[places], number[key], output))
-        columns = (np.array(column, dtype=np.int32) for column in zip(*arcs))
+        from_state, to_state, outputs = (np.array(column, dtype=np.int32) for column in zip(*arcs))
         final = np.array([any(map(self._is_end, places)) for places in waiting])
-        return TranscriptNumerator(num_frames, num_input_frames, *columns, final)
+        return TranscriptNumerator(num_frames, num_input_frames, from_state, to_state, outputs, final)

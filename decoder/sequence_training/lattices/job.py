@@ -85,7 +85,7 @@ def make_lattices(
     absolute = _absolute(options)
     worker, report, settings = Worker(absolute, note), RunReport("utterances"), _fingerprint(absolute)
     search = worker.maker.decoder.options
-    if search.beam < search.lattice_beam:
+    if search.lattice_beam is not None and search.beam < search.lattice_beam:
         note(f"beam {search.beam:g} is below lattice beam {search.lattice_beam:g} and limits the lattices")
     entries = list(_unique(worker.source.entries(), options.features, report))
     total = len(entries) + len(report.lost)
@@ -174,7 +174,7 @@ def _results(
     """Yield (entry, lattice or the reason why there is none) in the order of the entries."""
     with one_blas_thread:
         if runner is None:
-            results = in_order(worker, entries, threads)
+            results: Iterable[tuple[ScpEntry, MadeLattice | str | Exception]] = in_order(worker, entries, threads)
         else:
             results = runner.each(make_shard, entries, options, seconds=_seconds_of)
         for entry, result in results:

@@ -130,6 +130,7 @@ class LatticeMaker:
     def _reference(
         self, words: Sequence[str], scores: np.ndarray, labels: Sequence[Label] | None, where: str, period: int
     ) -> StatePath:
+        assert self.decoder.lm is not None
         if labels is not None:
             return labelled_reference(labels, where, period, words, self.decoder.lm, self.table)
         if self.aligner is None:

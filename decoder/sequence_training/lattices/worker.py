@@ -1,7 +1,10 @@
 """Makes the lattice of an utterance from its feature file and transcript."""
 
+from typing import Any
+
 from acoustic.scoring.feature_files import FeatureFileScores, open_vectors
 from acoustic.scoring.opening import open_scorer
+from acoustic.scoring.window_scorer import WindowScorer
 from decoder.alignment.aligner import Aligner, check_outputs
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.graph_file import load_defaults, load_graph, recorded_silence
@@ -11,6 +14,7 @@ from decoder.search.decoder import Decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from decoder.sequence_training.lattices.maker import LatticeMaker, MadeLattice
 from decoder.sequence_training.lattices.options import SEARCH, DenominatorOptions
+from features.ivectors.adapted import VectorFiles
 from readers.common.faults import naming
 from readers.common.report import Log, silent
 from readers.errors import ConfigError, FormatError, GraphError
@@ -64,11 +68,11 @@ def _labels(mlf: MLF, entry: ScpEntry, path: object) -> list[Label]:
 
 def _search_options(options: DenominatorOptions, note: Log) -> SearchOptions:
     """Return the options of the search: those given, then those stored in the graph, then the defaults."""
-    given = {name: value for name in SEARCH if (value := getattr(options, name)) is not None}
+    given: dict[str, Any] = {name: value for name in SEARCH if (value := getattr(options, name)) is not None}
     # A narrower beam at word ends would make thin lattices.
     given |= {"sil_cost": 0.0, "word_end_beam_frac": 1.0}
     stored = load_defaults(options.graph)
-    taken = {name: value for name, value in stored.options.items() if name not in given}
+    taken: dict[str, Any] = {name: value for name, value in stored.options.items() if name not in given}
     try:
         SearchOptions(**taken)
     except ConfigError as fault:
@@ -84,7 +88,7 @@ def _search_options(options: DenominatorOptions, note: Log) -> SearchOptions:
     return SearchOptions(**taken, **given, new_sentence=NEW_SENTENCE_COST, widenings=WIDENINGS, partial=False)
 
 
-def _vectors(options: DenominatorOptions, scorer):
+def _vectors(options: DenominatorOptions, scorer: WindowScorer) -> VectorFiles | None:
     """Return the i-vectors; raises ConfigError unless they are given to a network that takes them, and to no other."""
     given = bool(options.ivectors or not scorer.ivector_dim)
     options.require("ivectors", given, f"is missing; {scorer.source} takes i-vectors of {scorer.ivector_dim} values")

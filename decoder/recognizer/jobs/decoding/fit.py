@@ -26,7 +26,10 @@ class ScoreFit(NamedTuple):
     path_spread: float = 0.0
 
     def plus(self, other: "ScoreFit") -> "ScoreFit":
-        return ScoreFit(*(one + more for one, more in zip(self, other)))
+        return ScoreFit(
+            self.frames + other.frames, self.spread + other.spread, self.path_frames + other.path_frames,
+            self.gap + other.gap, self.path_spread + other.path_spread,
+        )  # fmt: skip
 
 
 NO_FIT = ScoreFit()

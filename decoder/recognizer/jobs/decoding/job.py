@@ -322,6 +322,7 @@ class _Run:
             assert self.output.words is not None
             self.words_files = write_words(self.output.words, self.words, self.phones, self.durations)
         if self.lattices:
+            assert self.output.index_path is not None
             with atomic_write(self.output.index_path, "w") as file:
                 file.writelines(self.lattices)
         if self.num_ended < len(self.entries):

@@ -61,15 +61,15 @@ class StoredScores:
             self.options.require("scores", False, where)
         if given == [ARCHIVE_PREFIX] or not (given or self.list.endswith(".scp") or _is_list(self.list)):
             return scan_ark(self.list)
-        return read_ark_scp(self.list) if is_ark_scp(self.list) else read_scp(self.list)
+        return read_ark_scp(self.list) if is_ark_scp(self.list) else list(read_scp(self.list))
 
     def _num_outputs(self, entry: Any) -> int:
         if isinstance(entry, ArkEntry):
             header = read_matrix_header(entry.path, entry.offset, may_be_empty=True)
             return header.dim if header.num_frames else 0
-        header = read_htk_header(entry.path)
-        _check_kind(header.kind)
-        return header.dim
+        htk_header = read_htk_header(entry.path)
+        _check_kind(htk_header.kind)
+        return htk_header.dim
 
     def entries(self) -> list[Any]:
         return self._entries

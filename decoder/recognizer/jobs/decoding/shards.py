@@ -69,9 +69,10 @@ def decode_shard(numbered: Sequence[Numbered], settings: ShardSettings) -> list[
     return with_labels_in_file(numbered, results, settings.directory) if settings.directory else results
 
 
-def with_labels_in_file(numbered: Sequence[tuple], results: Iterable, directory: str) -> list:
+def with_labels_in_file(numbered: Sequence[tuple[int, Any]], results: Iterable[Any], directory: str) -> list[Any]:
     """Write the labels of results to a file of this shard, as entries of an MLF, and refer to them there."""
-    path, place, referring = Path(directory, f"{numbered[0][0]}.mlf"), 0, []
+    path, place = Path(directory, f"{numbered[0][0]}.mlf"), 0
+    referring: list[Any] = []
     if not Path(directory).is_dir():  # the command has ended, or its directory cannot be seen here
         raise FileNotFoundError(errno.ENOENT, "no such directory; expected that workers see the files", directory)
     with atomic_write(path) as file:

@@ -13,6 +13,7 @@ from decoder.recognizer.jobs.live import BLOCK, LiveResult
 from decoder.results.live_recognition import Endpoint, Recognition, RecognitionEvent
 from features.streaming import RunningMean
 from readers.audio.audio_stream import STANDARD_INPUT, open_audio
+from readers.audio.raw import PCM_16
 from readers.audio.resampling import Resampler
 from readers.common.environment import Stopwatch, using_cores
 from readers.common.faults import one_line
@@ -79,7 +80,8 @@ class _Stream:
         self.name = "stdin" if is_piped else Path(streaming.stream).stem
         self.source = "standard input" if is_piped else streaming.stream
         raw, channel = acoustic.reading.raw, chosen_channel(acoustic, front_end)
-        self.audio = open_audio(streaming.stream, BLOCK, *(raw or (None,)), channel=channel)
+        rate, encoding, channels = raw or (None, PCM_16, 1)
+        self.audio = open_audio(streaming.stream, BLOCK, rate, encoding, channels, channel)
         has_speech_mean = front_end.config.speech_mean
         is_default = streaming.running_mean == StreamOptions.running_mean
         fault = f"is given with {acoustic.features}, which has SPEECHMEAN; expected it for features without"

@@ -109,7 +109,9 @@ def wider_beam(beam: float, given: float) -> str:
 
 def timed(labels: list[Label]) -> list[Word]:
     """Convert labels with times to words in seconds."""
-    return [Word(label.name, label.start / TICKS_PER_SECOND, label.end / TICKS_PER_SECOND) for label in labels]
+    return [
+        Word(label.name, (label.start or 0) / TICKS_PER_SECOND, (label.end or 0) / TICKS_PER_SECOND) for label in labels
+    ]
 
 
 def mlf_name(key: str) -> str:
