@@ -26,7 +26,9 @@ class ScoreFit(NamedTuple):
     path_spread: float = 0.0
 
     def plus(self, other: "ScoreFit") -> "ScoreFit":
-        return ScoreFit(*(one + more for one, more in zip(self, other)))
+        frames, path_frames = self.frames + other.frames, self.path_frames + other.path_frames
+        spread, path_spread = self.spread + other.spread, self.path_spread + other.path_spread
+        return ScoreFit(frames, spread, path_frames, self.gap + other.gap, path_spread)
 
 
 NO_FIT = ScoreFit()

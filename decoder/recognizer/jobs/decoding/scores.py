@@ -61,12 +61,12 @@ class StoredScores:
             self.options.require("scores", False, where)
         if given == [ARCHIVE_PREFIX] or not (given or self.list.endswith(".scp") or _is_list(self.list)):
             return scan_ark(self.list)
-        return read_ark_scp(self.list) if is_ark_scp(self.list) else read_scp(self.list)
+        return list(read_ark_scp(self.list) if is_ark_scp(self.list) else read_scp(self.list))
 
     def _num_outputs(self, entry: Any) -> int:
         if isinstance(entry, ArkEntry):
-            header = read_matrix_header(entry.path, entry.offset, may_be_empty=True)
-            return header.dim if header.num_frames else 0
+            matrix = read_matrix_header(entry.path, entry.offset, may_be_empty=True)
+            return matrix.dim if matrix.num_frames else 0
         header = read_htk_header(entry.path)
         _check_kind(header.kind)
         return header.dim

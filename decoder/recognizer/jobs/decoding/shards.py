@@ -50,7 +50,7 @@ class ShardSettings:
     threads: int
     directory: str
 
-    def open(self) -> Callable[[Numbered], Any]:
+    def open(self) -> Any:
         """Return the pipeline; its notes are not repeated, because the job has told them."""
         return self.pipeline(self.options, silent, self.guessed)
 
@@ -69,7 +69,7 @@ def decode_shard(numbered: Sequence[Numbered], settings: ShardSettings) -> list[
     return with_labels_in_file(numbered, results, settings.directory) if settings.directory else results
 
 
-def with_labels_in_file(numbered: Sequence[tuple], results: Iterable, directory: str) -> list:
+def with_labels_in_file(numbered: Sequence[Numbered], results: Iterable[Any], directory: str) -> list[Any]:
     """Write the labels of results to a file of this shard, as entries of an MLF, and refer to them there."""
     path, place, referring = Path(directory, f"{numbered[0][0]}.mlf"), 0, []
     if not Path(directory).is_dir():  # the command has ended, or its directory cannot be seen here
@@ -123,8 +123,9 @@ class Shards:
 
 def seconds_of(entry: Any) -> float:
     """Return about how long an utterance is, from the range in the list or the size of its file."""
-    if getattr(entry, "num_frames", None) is not None:
-        return entry.num_frames / (16_000 if getattr(entry, "channel", None) is not None else 100)
+    num_frames: int | None = getattr(entry, "num_frames", None)
+    if num_frames is not None:
+        return num_frames / (16_000 if getattr(entry, "channel", None) is not None else 100)
     if not hasattr(entry, "offset"):  # an archive has many utterances
         with contextlib.suppress(OSError):
             return Path(entry.path).stat().st_size / BYTES_PER_SECOND

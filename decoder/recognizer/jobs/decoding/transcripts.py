@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.htk.mlf import HEADER, MLF, Label, read_mlf
-from readers.htk.storage.label_fields import is_mlf
+from readers.htk.mlf import MLF, Label, read_mlf
+from readers.htk.storage.label_fields import HEADER, is_mlf
 from readers.results.trn import is_trn, named_entries, trn_entries
 
 
-def read_transcripts(path: str | Path, entries: Sequence, list_name: str) -> MLF:
+def read_transcripts(path: str | Path, entries: Sequence[Any], list_name: str) -> MLF:
     """Read the transcripts of the entries of a list; the content decides the format.
 
     It is an MLF, NIST's trn (lines `words (utterance)`), Kaldi's text (lines `utterance words`), or plain text with one
@@ -40,5 +41,5 @@ def _as_mlf(path: str | Path, transcripts: Iterable[tuple[str, list[str], int]])
     """Return the transcripts (name, words, line) of a file."""
     mlf = MLF()
     for name, words, line in transcripts:
-        mlf.add(f"{name}.lab", [Label(None, None, word) for word in words], path, line)
+        mlf.add(f"{name}.lab", [Label(None, None, word) for word in words], f"{path}", line)
     return mlf
