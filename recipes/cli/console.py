@@ -16,8 +16,8 @@ from typing import Any
 
 from readers.common import faults
 from readers.common.environment import CompilationNotes, compilation
+from readers.common.jobs.stop_signals import stopped_by_signals, stopping_signal
 from readers.common.report import RunReport, loss_lines
-from readers.common.stop_signals import stopped_by_signals, stopping_signal
 from readers.config.options import OptionFault
 from readers.errors import ArgonautError, AudioWarning, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
 

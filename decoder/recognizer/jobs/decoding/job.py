@@ -21,9 +21,9 @@ from readers.common.environment import (
 from readers.common.faults import one_line
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write, require_writable
+from readers.common.jobs.stop_signals import interrupts_noted
 from readers.common.names import apart_by_extension, repeated
 from readers.common.report import Log, Progress, RunReport, silent
-from readers.common.stop_signals import interrupts_noted
 from readers.errors import ConfigError
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.units import TICKS_PER_SECOND
