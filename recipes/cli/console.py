@@ -153,17 +153,17 @@ def program_name() -> str:
 
 def one_line(fault: Exception | str) -> str:
     """Return the message without line breaks, and options as flags; for an OSError with a file name, `file: reason`."""
-    return _with_flags(faults.one_line(fault))
+    return with_flags(faults.one_line(fault))
 
 
-def _with_flags(text: str) -> str:
+def with_flags(text: str) -> str:
     """Return a message of the library that names options as flags."""
     return _OPTION.sub(lambda option: f"--{option[1].replace('_', '-')}", text)
 
 
 def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:
     for line in loss_lines(report, path, verbose, where):
-        print(_with_flags(line), file=sys.stderr)
+        print(with_flags(line), file=sys.stderr)
 
 
 def show_guesses(guesses: "Guesses", verbose: int) -> None:
