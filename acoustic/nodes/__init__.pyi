@@ -7,5 +7,5 @@ from acoustic.nodes.gradient_targets import GradientTargets as GradientTargets
 from acoustic.nodes.option import Option as Option
 from acoustic.nodes.registry import node_class as node_class
 from acoustic.nodes.registry import registered_nodes as registered_nodes
-from acoustic.nodes.sequence_state import SequenceState as SequenceState
 from acoustic.nodes.sequence_state import Sequences as Sequences
+from acoustic.nodes.sequence_state import SequenceState as SequenceState

@@ -4,8 +4,8 @@ from decoder.lm.estimation import uniform as uniform
 from decoder.lm.estimation_job import estimate_from_texts as estimate_from_texts
 from decoder.lm.evaluation import Perplexity as Perplexity
 from decoder.lm.evaluation import perplexity as perplexity
-from decoder.lm.language_model import LMArrays as LMArrays
 from decoder.lm.language_model import LanguageModel as LanguageModel
+from decoder.lm.language_model import LMArrays as LMArrays
 from decoder.lm.mapped_model import load_language_model as load_language_model
 from decoder.lm.mapped_model import open_language_model as open_language_model
 from decoder.lm.mixing.job import Interpolation as Interpolation

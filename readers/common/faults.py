@@ -107,7 +107,7 @@ def counted(number: int, singular: str) -> str:
     return f"{number} {singular}{'' if number == 1 else 's'}"
 
 
-def one_line(fault: Exception) -> str:
+def one_line(fault: Exception | str) -> str:
     """Return the message without line breaks; for an OSError with a file name, `file: reason`."""
     if isinstance(fault, OSError) and fault.filename is not None:
         return f"{fault.filename}: {os_reason(fault)}"

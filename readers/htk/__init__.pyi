@@ -16,8 +16,8 @@ from readers.htk.hmm_set import HmmState as HmmState
 from readers.htk.hmm_set import MacroVector as MacroVector
 from readers.htk.hmm_set import StreamMixture as StreamMixture
 from readers.htk.hmm_set import TransitionMatrix as TransitionMatrix
-from readers.htk.mlf import Label as Label
 from readers.htk.mlf import MLF as MLF
+from readers.htk.mlf import Label as Label
 from readers.htk.mlf import read_mlf as read_mlf
 from readers.htk.mlf import write_mlf as write_mlf
 from readers.htk.mmf import read_mmf as read_mmf

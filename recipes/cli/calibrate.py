@@ -53,7 +53,7 @@ def run(options: CommandOptions, console: Console) -> int:
     with console.progress("files") as progress:
         result = calibrate(options, progress=progress)
     calibration, words = result.calibration, result.words
-    if result.bundle is not None:
+    if result.bundle is not None and calibration is not None:  # was fitted
         print(f"{calibration.method} map: {calibration.words} words of {calibration.utterances} utterances")
         if calibration.words < FEWEST_WORDS:
             print(f"note: fewer than {FEWEST_WORDS} words; confidences are close to the posteriors")

@@ -31,6 +31,7 @@ run, 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP: finished epochs are k
 """
 
 import sys
+from typing import TYPE_CHECKING
 
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
@@ -38,6 +39,9 @@ from recipes.cli.command import Command, Console
 from recipes.cli.console import print_note, run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import print_version
+
+if TYPE_CHECKING:
+    from acoustic.actions.config_job import ConfigOptions
 
 ALLOW_COMMANDS = "--allow-commands"
 OPTIONS = ("--help", "--version", "--scheduler", "--extension", ALLOW_COMMANDS)
@@ -57,7 +61,7 @@ def run(argv: list[str]) -> int:
     return run_options(config_options(take_extensions(argv)), Console("cntk"))
 
 
-def run_options(options, console: Console) -> int:
+def run_options(options: "ConfigOptions", console: Console) -> int:
     """Run the commands of a configuration and return the exit status."""
     from acoustic.actions.config_job import run_config
 
@@ -65,7 +69,7 @@ def run_options(options, console: Console) -> int:
         return run_config(options, progress=progress, log=print_note, stdout=sys.stdout).exit_status
 
 
-def config_options(argv: list[str]):
+def config_options(argv: list[str]) -> "ConfigOptions":
     """Return the options that a command line gives: the files that it begins with, and settings.
 
     `--scheduler A` and `--scheduler=A` are the setting `scheduler=A`.  Raises ConfigError for other options.
@@ -88,7 +92,7 @@ def config_options(argv: list[str]):
     files: list[str] = []
     if settings and settings[0].startswith("configFile="):
         files = settings.pop(0).partition("=")[2].split("+")
-    return ConfigOptions(files=files, settings=settings, allows_commands=ALLOW_COMMANDS in argv)
+    return ConfigOptions(files=tuple(files), settings=tuple(settings), allows_commands=ALLOW_COMMANDS in argv)
 
 
 COMMAND = Command("cntk", run=run_options)  # without declared options, as settings are given like those of a file

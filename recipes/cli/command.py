@@ -13,6 +13,7 @@ from readers.config.options import Options, given, option
 from recipes.cli.console import progress_display, show_losses
 from recipes.cli.flags import add_flags, options_from
 from recipes.cli.machines import open_cluster, open_processes, scheduler_address
+from recipes.cli.parser import Parser
 
 Machines = Literal["", "threads", "processes", "cores", "list"]
 
@@ -206,7 +207,7 @@ class Command:
     actions: "tuple[Command, ...]" = ()
     metavar: str = "ACTION"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+    def add_arguments(self, parser: Parser) -> None:
         """Add the flags or the actions of the command to a parser."""
         parser.epilog = self.epilog or None
         if self.actions:

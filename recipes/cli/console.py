@@ -9,10 +9,10 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from readers.common import faults
 from readers.common.environment import CompilationNotes, compilation
@@ -20,6 +20,9 @@ from readers.common.jobs.stop_signals import stopped_by_signals, stopping_signal
 from readers.common.report import RunReport, loss_lines
 from readers.config.options import OptionFault
 from readers.errors import ArgonautError, AudioWarning, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
+
+if TYPE_CHECKING:
+    from decoder.g2p import Guesses
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
 _quiet: list[bool] = []  # the bodies of `quietly` that run
@@ -29,7 +32,7 @@ _OPTION = re.compile(r"\bthe option ([a-z]+(?:[-_][a-z]+)*)")  # as the library 
 SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this plus the signal's number, as in shells
 
 
-def run_guarded(function: Callable[..., int], *arguments) -> int:
+def run_guarded(function: Callable[..., int], *arguments: object) -> int:
     """Call a command; turn an error in its input into one line on stderr and exit status 2."""
     warnings.formatwarning = _format_warning
     if hasattr(sys.stdout, "reconfigure"):  # for file names that the terminal cannot encode
@@ -64,7 +67,7 @@ def quietly(quiet: bool) -> Iterator[None]:
             _quiet.pop()
 
 
-def without_output() -> contextlib.AbstractContextManager:
+def without_output() -> contextlib.AbstractContextManager[object]:
     """Discard standard output inside a body of `quietly`: of a recipe, the output of its stages."""
     return contextlib.redirect_stdout(io.StringIO()) if _quiet else contextlib.nullcontext()
 
@@ -72,13 +75,15 @@ def without_output() -> contextlib.AbstractContextManager:
 _default_format = warnings.formatwarning
 
 
-def _format_warning(message, category, *place, **line) -> str:
+def _format_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
     if category in (AudioWarning, KernelCacheWarning, PictureWarning, SequenceWarning):
         return f"warning: {message}\n"
-    return _default_format(message, category, *place, **line)
+    return _default_format(message, category, filename, lineno, line)
 
 
-def _guarded(function: Callable[..., int], *arguments) -> int:
+def _guarded(function: Callable[..., int], *arguments: object) -> int:
     try:
         status = function(*arguments)
         sys.stdout.flush()
@@ -146,7 +151,7 @@ def program_name() -> str:
     return str(beside.relative_to(here)) if beside.is_relative_to(here) else str(beside)
 
 
-def one_line(fault: Exception) -> str:
+def one_line(fault: Exception | str) -> str:
     """Return the message without line breaks, and options as flags; for an OSError with a file name, `file: reason`."""
     return with_flags(faults.one_line(fault))
 
@@ -161,7 +166,7 @@ def show_losses(report: RunReport, path: object, verbose: int = 0, where: object
         print(with_flags(line), file=sys.stderr)
 
 
-def show_guesses(guesses, verbose: int) -> None:
+def show_guesses(guesses: "Guesses", verbose: int) -> None:
     """Print which words could not be guessed, the first few unless verbose."""
     for word, reason in guesses.without if verbose else guesses.without[:SHOWN_GUESSES]:
         print(f"not guessed: {word}: {reason}")
@@ -193,13 +198,13 @@ class _Watching:
 
     def __init__(self, progress: Callable[..., None]):
         self.progress = progress
-        self.last: tuple[int, int | None, dict] = (0, None, {})
+        self.last: tuple[int, int | None, dict[str, object]] = (0, None, {})
 
-    def __call__(self, done: int, total: int | None, **figures) -> None:
+    def __call__(self, done: int, total: int | None, **figures: object) -> None:
         self.last = done, total, figures
         self.progress(done, total, **figures)
 
-    def watch(self, **figures) -> None:
+    def watch(self, **figures: object) -> None:
         done, total, others = self.last
         self.progress(done, total, **others, **figures)
 
@@ -221,7 +226,7 @@ def _live_bar(title: str) -> Iterator[Callable[..., None]]:
     with Progress(*columns, console=console, transient=True, redirect_stdout=redirect) as bar:
         task = bar.add_task(title, total=None, figures="")
 
-        def progress(done: int, total: int | None, **figures) -> None:
+        def progress(done: int, total: int | None, **figures: object) -> None:
             bar.update(task, completed=done, total=total, figures=_figures_text(figures))
 
         yield progress
@@ -234,7 +239,7 @@ class _PlainLines:
         self.title, self.unit = title, unit
         self.last = time.monotonic()
 
-    def __call__(self, done: int, total: int | None, **figures) -> None:
+    def __call__(self, done: int, total: int | None, **figures: object) -> None:
         now = time.monotonic()
         if now - self.last < PLAIN_INTERVAL:
             return
@@ -244,7 +249,7 @@ class _PlainLines:
         print(f"{self.title}: {done}{of_total} {self.unit}" + (f", {text}" if text else ""), file=sys.stderr)
 
 
-def _figures_text(figures: dict) -> str:
+def _figures_text(figures: Mapping[str, object]) -> str:
     return "  ".join(
         f"{name.replace('_', ' ')} {value:.4g}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
         for name, value in figures.items()

@@ -14,13 +14,13 @@ T = TypeVar("T", bound=Options)
 
 
 def add_flags(
-    parser: argparse.ArgumentParser,
+    parser: argparse._ActionsContainer,
     options: type[Options],
     prefix: str = "",
     section: Any = None,
     others: Sequence[Option] = (),
 ) -> Any:
-    """Add the flags of options to a parser; return the section of the last one.
+    """Add the flags of options to a parser, or to a section of one; return the section of the last one.
 
     prefix: the names of the groups around, before those in the namespace; section: what flags without a heading are
     added to, the parser by default; others: options of the groups around, which help may name.
@@ -59,7 +59,7 @@ def options_from(arguments: argparse.Namespace, options: type[T], prefix: str = 
 
 def _keywords(declared: Option, others: Sequence[Option]) -> dict[str, Any]:
     """Return the keywords of argparse.  An option that is not given does not appear in the namespace."""
-    common = {"default": argparse.SUPPRESS, "help": _help(declared, others)}
+    common: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help(declared, others)}
     if declared.type is bool and declared.default is None:
         return common | {"action": argparse.BooleanOptionalAction}
     if declared.type is bool and declared.parse is not None:  # a switch that a value may follow

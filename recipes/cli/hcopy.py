@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from features.copying.files import own_runner
 from features.copying.job import HcopyOptions, hcopy
 from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT
+from readers.common.jobs.runner import Runner
 from readers.config.options import option
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
@@ -61,7 +62,7 @@ def run(options: HcopyCommandOptions, console: Console) -> int:
     show_settings(options, verbose)
     started = time.monotonic()
 
-    def open_processes(workers: int | None):
+    def open_processes(workers: int | None) -> Runner:
         return own_runner(workers, len(options.pairs), print_line)
 
     with console.runner(open_processes) as runner, console.progress("files", runner) as progress:

@@ -28,6 +28,8 @@ Formats of words with times: .ctm, .stm and .json are one file; .TextGrid, .srt 
 file for each utterance.
 """
 
+from typing import TYPE_CHECKING
+
 from decoder.lattices.jobs.options import (
     CombineOptions,
     ConsensusOptions,
@@ -42,6 +44,9 @@ from decoder.lattices.jobs.options import (
 from readers.common.faults import counted
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
+
+if TYPE_CHECKING:
+    from decoder.lattices.jobs.index import LatticeResult
 
 
 def run_words(options: WordsOptions, console: Console) -> int:
@@ -122,7 +127,7 @@ def run_openfst(options: OpenFstOptions, console: Console) -> int:
     return finish(options, console, result, arcs)
 
 
-def finish(options: LatticeFiles, console: Console, result, figures: str) -> int:
+def finish(options: LatticeFiles, console: Console, result: "LatticeResult", figures: str) -> int:
     """Show which lattices were lost, and print the figures of what was written; return the exit status."""
     show_losses(result.report, options.report, console.verbose, options.lattices)
     outcome = "nothing"

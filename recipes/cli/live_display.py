@@ -3,15 +3,14 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from readers.common.report import RunReport
 from readers.results.timed_words import word_objects
 
-
-def recognised(recognition, blocks: Iterable) -> Iterator:
-    """Yield the events of a stream."""
-    return recognition.events(blocks)
+if TYPE_CHECKING:
+    from decoder.results.live_recognition import RecognitionEvent
 
 
 class TextDisplay:
@@ -20,7 +19,7 @@ class TextDisplay:
     def __init__(self, times: bool):
         self.times, self.live = times, sys.stderr.isatty()
 
-    def __call__(self, event) -> None:
+    def __call__(self, event: "RecognitionEvent") -> None:
         self.below("" if event.is_final else event.text)
         if event.is_final and event.words:
             times = f"{event.words[0].start:.2f} {event.words[-1].end:.2f} " if self.times else ""
@@ -41,7 +40,7 @@ class TextDisplay:
 class JsonDisplay:
     """Prints JSON objects."""
 
-    def __call__(self, event) -> None:
+    def __call__(self, event: "RecognitionEvent") -> None:
         times = {"start": round(event.start, 3), "end": round(event.end, 3)}
         if not event.is_final:
             self.line({"type": "partial", **times, "stable": event.stable, "unstable": event.unstable})
@@ -55,5 +54,5 @@ class JsonDisplay:
         self.line({"type": "end", "utterances": counts, "frames": num_frames, "real_time_factor": round(factor, 4)})
 
     @staticmethod
-    def line(content: dict) -> None:
+    def line(content: Mapping[str, object]) -> None:
         print(json.dumps(content, ensure_ascii=False), flush=True)

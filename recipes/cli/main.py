@@ -7,6 +7,7 @@ at once.  `cntk` and `argon` parse their own arguments, because they keep the co
 import argparse
 import importlib
 import sys
+from types import ModuleType
 
 from recipes.cli.command import add_verbose
 from recipes.cli.console import quietly, run_guarded
@@ -71,12 +72,12 @@ def run(argv: list[str]) -> int:
     return 0 if argv else 2
 
 
-def module_of(command: str):
+def module_of(command: str) -> ModuleType:
     """Return the module of a command."""
     return importlib.import_module(f"recipes.cli.{MODULES.get(command, command)}")
 
 
-def command_parser(name: str, module) -> argparse.ArgumentParser:
+def command_parser(name: str, module: ModuleType) -> Parser:
     parser = Parser(prog=f"argonaut {name}", description=module.__doc__)
     module.COMMAND.add_arguments(parser)
     for each in parser.with_actions():

@@ -4,8 +4,8 @@ import argparse
 import itertools
 import re
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
 
 from readers.common.environment import program_version
 from readers.config.values import nearest
@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         self._given: list[str] = []
         self._negative_number_matcher = re.compile(r"-\.?\d")  # Python 3.14's: `--snr -5:20` has a value
 
-    def _match_arguments_partial(self, actions: list[argparse.Action], pattern: str) -> list[int]:
+    def _match_arguments_partial(self, actions: Sequence[argparse.Action], pattern: str) -> list[int]:
         """Leave optional positional arguments for after the options, as Python 3.13 does: `MODEL -n 2 WORD`."""
         counts = super()._match_arguments_partial(actions, pattern)
         while "O" in pattern and counts and not counts[-1]:
@@ -47,11 +47,11 @@ class Parser(argparse.ArgumentParser):
             expected = f"did you mean {close}" if close else f"expected {', '.join(choices)}"
             raise argparse.ArgumentError(action, f"{value!r} is unknown; {expected}")
 
-    def parse_known_args(self, args=None, namespace=None):
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
         self._given = list(sys.argv[1:] if args is None else args)
-        return super().parse_known_args(args, namespace)
+        return super().parse_known_args(self._given, namespace)
 
-    def error(self, message: str) -> None:
+    def error(self, message: str) -> NoReturn:
         if message.startswith(REQUIRED) and (unknown := self._unknown_options()):
             message = UNKNOWN + " ".join(unknown)  # what was misspelled may be what is required
         message = NO_NUMBER.sub(lambda found: f"{found[2]}; expected {NUMBERS[found[1]]}", message)

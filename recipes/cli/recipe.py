@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from recipes.cli.command import Command, Console, NoOptions
 from recipes.cli.parser import Parser, moved_text
@@ -48,7 +49,13 @@ MOVED = {
 class ShowConfig(argparse.Action):
     """Prints the configuration files of a recipe, and ends the command."""
 
-    def __call__(self, parser, namespace, values, option_string=None) -> None:
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
         directory = Path(__file__).parents[1] / values / "config"
         files = sorted(directory.iterdir()) if directory.is_dir() else []
         for file in files:
@@ -98,7 +105,7 @@ def recipe_command(name: str, package: str = "recipes") -> Command:
     module = importlib.import_module(f"{package}.{name}.run")
     options, make = module.RECIPE
     return Command(
-        name, options, partial(run, make), help=RECIPES.get(name, ""), description=module.__doc__,
+        name, options, partial(run, make), help=RECIPES.get(name, ""), description=module.__doc__ or "",
         json="print the results as a JSON object; what is else printed goes to standard error",
     )  # fmt: skip
 

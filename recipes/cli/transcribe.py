@@ -23,11 +23,15 @@ Exit status: 0 if every file was recognised, 1 if some were not or all are unfin
 import signal
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from decoder.recognizer.jobs.options import TranscribeOptions
 from recipes.cli.command import Command, Console
 from recipes.cli.console import SIGNAL_BASE, show_losses
 from recipes.cli.live_display import JsonDisplay, TextDisplay
+
+if TYPE_CHECKING:
+    from decoder.recognizer.jobs.transcription import TranscribedFile
 
 
 def run(options: TranscribeOptions, console: Console) -> int:
@@ -50,7 +54,7 @@ class Printer:
         self.options = options
         self.has_begun = False  # whether something has been printed
 
-    def __call__(self, file) -> None:
+    def __call__(self, file: "TranscribedFile") -> None:
         """Print a transcript, unless it has been written."""
         from decoder.recognizer.jobs.transcript_files import FORMATS, write_transcript
 

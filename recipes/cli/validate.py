@@ -51,6 +51,7 @@ def run_bundle(options: ValidateOptions) -> int:
     options.require("settings", not first, f"{first} is given beside a bundle; expected one bundle only")
     recognizer = Recognizer.load(options.files)
     recognizer.can_align()
+    assert recognizer.bundle is not None  # it was loaded from one
     print(f"{options.files}: no faults; checked {len(recognizer.bundle.parts)} members and that they fit together")
     return 0
 

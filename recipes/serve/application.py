@@ -97,8 +97,9 @@ def _model(service: Service) -> dict[str, object]:
     )
 
 
-async def _refuse(request: Request, fault: HTTPException) -> Response:
+async def _refuse(request: Request, fault: Exception) -> Response:
     """Answer a request for an unknown address, or with another method than expected."""
+    assert isinstance(fault, HTTPException)  # the only class that it is called for
     return error_response(
         fault.status_code, f"{request.method} {request.url.path[:100]}: {fault.detail}", headers=fault.headers
     )

@@ -64,7 +64,8 @@ def segments(words: Sequence[Word]) -> list[dict[str, Any]]:
     Of Whisper's figures, avg_logprob is the mean logarithm of the confidences and compression_ratio is computed as
     there; the others do not exist here and are constant.
     """
-    found, place = [], 0
+    found: list[dict[str, Any]] = []
+    place = 0
     for start, end, text in cues(words):
         inside = words[place : place + len(text.split())]
         place += len(inside)

@@ -57,8 +57,10 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self.streams_total, self.streams_refused, self.errors = Counter(), Counter(), Counter()
-        self.streams_open: Counter = Counter()
+        self.streams_total: Counter[str] = Counter()
+        self.streams_refused: Counter[str] = Counter()
+        self.errors: Counter[str] = Counter()
+        self.streams_open: Counter[str] = Counter()
         self.audio_seconds = self.decoding_seconds = 0.0
         self.answers, self.factors = Histogram(ANSWER_BUCKETS), Histogram(FACTOR_BUCKETS)
         self.started = time.time()
@@ -85,7 +87,7 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-def _family(name: str, kind: str, text: str, value: float | Counter, kinds: tuple[str, ...] = ()) -> list[str]:
+def _family(name: str, kind: str, text: str, value: float | Counter[str], kinds: tuple[str, ...] = ()) -> list[str]:
     """Return the lines of one figure; a Counter has one sample per kind."""
     head = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     if not isinstance(value, Counter):

@@ -1,5 +1,7 @@
 """Answers with errors, in the form of OpenAI's interface."""
 
+from collections.abc import Mapping
+
 from starlette.responses import JSONResponse
 
 MOST_TEXT = 500  # characters of a message
@@ -11,7 +13,7 @@ def error_response(
     message: str,
     param: str | None = None,
     code: str | None = None,
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """Return a response {"error": {"message", "type", "param", "code"}}.
 
@@ -24,7 +26,7 @@ def error_response(
         The field of the request that is wrong.
     code : str, optional
         A word for programs.
-    headers : dict, optional
+    headers : mapping, optional
     """
     kind = KINDS.get(status, "invalid_request_error")
     content = {"error": {"message": message, "type": kind, "param": param, "code": code}}

@@ -31,12 +31,14 @@ class HttpProtocol(H11Protocol):
     When too many are open, it drops the oldest that wait.
     """
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as that of uvicorn
         """Begin to watch the connection."""
         super().connection_made(transport)
         self.since = self.loop.time()
+        assert self.limit_concurrency is not None  # `make_server` sets it
         while len(self.connections) >= self.limit_concurrency:
-            oldest = min((one for one in self.connections if one.is_waiting), key=lambda one: one.since)
+            watched = (one for one in self.connections if isinstance(one, HttpProtocol | WebSocketProtocol))
+            oldest = min((one for one in watched if one.is_waiting), key=lambda one: one.since)
             self.connections.discard(oldest)
             oldest.transport.abort()
         self._watch(None)
@@ -78,7 +80,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         """Begin the handshake."""
         super().handle_connect(event)
         if hasattr(self, "scope"):
-            self.scope["extensions"][ABORT] = self.transport.abort
+            self.scope["extensions"][ABORT] = {"call": self.transport.abort}
 
     def pause_writing(self) -> None:
         """Stop reading: pings would be answered into a buffer that only grows."""
@@ -91,7 +93,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         if not self.read_paused:
             self.transport.resume_reading()
 
-    def on_task_complete(self, task: asyncio.Task) -> None:
+    def on_task_complete(self, task: asyncio.Task[None]) -> None:
         """Drop the connection soon, should the client not close it."""
         super().on_task_complete(task)
         if not self.disconnected:

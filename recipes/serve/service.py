@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from decoder.recognizer.recognizer import Recognizer
 from readers.errors import ArgonautError
 from recipes.serve.limits import BusyError, Limits
 from recipes.serve.metrics import Metrics
+
+T = TypeVar("T")
 
 WARM_SECONDS = 1.0  # of noise, which is recognised before the first client connects
 
@@ -42,8 +44,8 @@ class Service:
         self.progress: dict[str, tuple[float, float | None]] = {}  # of files by id: seconds done, all
         self._streams = ThreadPoolExecutor(cores, thread_name_prefix="stream")
         self._files = ThreadPoolExecutor(cores, thread_name_prefix="file")
-        self._running: set[Future] = set()
-        self._directories: set[tempfile.TemporaryDirectory] = set()
+        self._running: set[Future[Any]] = set()
+        self._directories: set[tempfile.TemporaryDirectory[str]] = set()
 
     @property
     def name(self) -> str:
@@ -110,11 +112,11 @@ class Service:
             if usage.audio_seconds:
                 self.metrics.factors.observe(usage.decoding_seconds / usage.audio_seconds)
 
-    async def decode(self, usage: "Usage", seconds: float, function: Callable, *arguments: Any) -> Any:
+    async def decode(self, usage: "Usage", seconds: float, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function in a thread for streams, and count the audio (seconds) and the time that it takes."""
         return await self._call(self._streams, usage, seconds, function, arguments)
 
-    async def decode_file(self, usage: "Usage", function: Callable, *arguments: Any) -> Any:
+    async def decode_file(self, usage: "Usage", function: Callable[..., T], *arguments: Any) -> T:
         """Call a function in a thread for files, and count its time."""
         return await self._call(self._files, usage, 0.0, function, arguments)
 
@@ -139,8 +141,15 @@ class Service:
         usage.audio_seconds += seconds
         self.metrics.audio_seconds += seconds
 
-    async def _call(self, pool: ThreadPoolExecutor, usage: "Usage", seconds: float, function: Callable, arguments):
-        def timed() -> tuple[Any, float]:
+    async def _call(
+        self,
+        pool: ThreadPoolExecutor,
+        usage: "Usage",
+        seconds: float,
+        function: Callable[..., T],
+        arguments: tuple[Any, ...],
+    ) -> T:
+        def timed() -> tuple[T, float]:
             begin = time.perf_counter()
             return function(*arguments), time.perf_counter() - begin
 

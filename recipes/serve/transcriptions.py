@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, UploadFile
@@ -26,7 +27,7 @@ from readers.errors import ArgonautError
 from recipes.serve.formats import FORMATS, media_type, response_text
 from recipes.serve.limits import BusyError, Limits
 from recipes.serve.responses import error_response, one_line
-from recipes.serve.service import Service
+from recipes.serve.service import Service, Usage
 
 OTHER_NAMES = ("whisper-1",)  # of the model, which programs send that cannot be told another one
 WITHOUT_EFFECT = ("prompt", "temperature", "chunking_strategy", "include[]", "include")
@@ -120,7 +121,7 @@ def _too_large(limits: Limits) -> RequestError:
     return RequestError(f"a file above the limit of {limits.upload_bytes >> 20} MiB", "file", 413, "file_too_large")
 
 
-async def _transcribe_form(service: Service, usage, form: FormData, receive: Receive) -> Response:
+async def _transcribe_form(service: Service, usage: Usage, form: FormData, receive: Receive) -> Response:
     form_name = _text(form, "response_format") or "json"
     if form_name not in FORMATS:
         raise RequestError(f"response_format {form_name[:40]!r}; expected {', '.join(FORMATS)}", "response_format")
@@ -173,7 +174,7 @@ def _header(names: list[str]) -> str:
 
 
 def _recognize(
-    service: Service, upload: UploadFile, form_name: str, how: dict, gone: threading.Event, progress_id: str
+    service: Service, upload: UploadFile, form_name: str, how: dict[str, Any], gone: threading.Event, progress_id: str
 ) -> tuple[str, float]:
     """Return the transcript of an upload as text, and the duration of its audio; runs in a thread."""
     name = Path(upload.filename or "audio").name or "audio"
@@ -181,7 +182,7 @@ def _recognize(
     def check(seconds: float | None, total: float | None = None) -> None:
         if gone.is_set():
             raise AbandonedError
-        if progress_id and total:
+        if progress_id and seconds is not None and total:
             service.progress[progress_id] = seconds, total
         if seconds is not None and seconds > service.limits.file_seconds:
             raise RequestError(

@@ -153,7 +153,7 @@ class Session:
             pass
         except TimeoutError:  # the client does not read, so it would not read a close frame either
             self.service.metrics.errors["not_reading"] += 1
-            self.socket.scope["extensions"][ABORT]()
+            self.socket.scope["extensions"][ABORT]["call"]()
 
     async def _serve(self) -> tuple[int, str]:
         """Answer messages until the last one; return code and reason for closing the connection."""
@@ -198,7 +198,7 @@ class Session:
         finally:
             stopping.cancel()
 
-    async def _receive(self, stopping: asyncio.Future) -> bytes | str | None:
+    async def _receive(self, stopping: asyncio.Future[Any]) -> bytes | str | None:
         """Return the next message; None if the server stops, or after a time without data."""
         receiving = asyncio.ensure_future(self.socket.receive())
         try:
@@ -253,7 +253,7 @@ class Session:
             # As in vosk, phrases with words that are not in the dictionary are left out.
             limited = functools.partial(recognizer.with_grammar, list(self.config.phrase_list), drop_missing=True)
             recognizer = await self.service.decode_file(self.usage, limited)
-            if recognizer.grammar.missing:
+            if recognizer.grammar is not None and recognizer.grammar.missing:
                 missing = ascii(" ".join(recognizer.grammar.missing)[:200])  # without control characters
                 logger.warning("phrase_list: left out, not in the dictionary: %s", missing)
         return recognizer.stream(self.config.sample_rate)
@@ -297,7 +297,7 @@ class Session:
         count = self.config.max_alternatives
         if not count:
             return self._text_of([word for event in finals for word in event.words])
-        found = [[[]]]
+        found: list[list[list[Word]]] = [[[]]]
         if finals:
             found = await self.service.decode(self.usage, 0.0, lambda: [event.hypotheses(count) for event in finals])
         alternatives = []

@@ -6,6 +6,6 @@ from decoder.recognizer.jobs.options import CalibrateOptions as CalibrateOptions
 from decoder.recognizer.jobs.options import TranscribeOptions as TranscribeOptions
 from decoder.recognizer.jobs.recordings import RecordingFile as RecordingFile
 from decoder.recognizer.jobs.recordings import find_recordings as find_recordings
-from decoder.recognizer.jobs.transcription import TranscribeResult as TranscribeResult
 from decoder.recognizer.jobs.transcription import TranscribedFile as TranscribedFile
+from decoder.recognizer.jobs.transcription import TranscribeResult as TranscribeResult
 from decoder.recognizer.jobs.transcription import transcribe as transcribe

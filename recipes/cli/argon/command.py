@@ -26,6 +26,7 @@ To align transcripts, use the tables that `argonaut graph` wrote beside g.dg:
 import contextlib
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from decoder.recognizer.jobs.decoding.options import DecodeOptions
 from readers.common.jobs.stop_signals import stopping_signal
@@ -38,6 +39,9 @@ from recipes.cli.extensions import take_extensions
 from recipes.cli.live_display import JsonDisplay, TextDisplay
 from recipes.cli.machines import print_line
 from recipes.cli.parser import print_version
+
+if TYPE_CHECKING:
+    from readers.common.jobs import Runner
 
 PATIENCE = 10.0  # seconds in which a process may finish its shard after Ctrl-C
 
@@ -124,7 +128,7 @@ def run_list(options: DecodeOptions, console: Console) -> int:
     return result.report.exit_status
 
 
-def patient_processes(count: int | None):
+def patient_processes(count: int | None) -> "Runner":
     """Return a Runner in processes, whose shards in progress may end."""
     from readers.common.jobs.places import ONE_BLAS_THREAD
     from readers.common.jobs.runner import process_runner
