@@ -16,14 +16,8 @@ with tempfile.TemporaryDirectory() as directory:
     words.write_text("<s> sil\n</s> sil\nyes y eh s\nno n ow\n")
     states.write_text("".join(f"{phone}_s2\n" for phone in PHONES))
     transitions.write_text("".join(f"[{phone}_s2] -0.2 -1.7\n" for phone in PHONES))
-    files = argonaut.GraphFiles(
-        state_list=states,
-        transitions=transitions,
-        dictionary=argonaut.GraphDictionary(dict=words),
-        loop=True,
-        out=out,
-    )
-    argonaut.make_graph(files)
+    dictionary, tables = argonaut.GraphDictionary(dict=words), {"state_list": states, "transitions": transitions}
+    argonaut.make_graph(argonaut.GraphFiles(**tables, dictionary=dictionary, loop=True, out=out))
 
     scores = np.full((10 * len(SPOKEN), len(PHONES)), -8.0)  # scaled log-likelihoods, a row per frame
     scores[np.arange(len(scores)), [PHONES.index(phone) for phone in SPOKEN for _ in range(10)]] = 0.0
@@ -31,8 +25,7 @@ with tempfile.TemporaryDirectory() as directory:
         write_matrix(file, "utterance", scores)
 
     acoustic = argonaut.AcousticOptions(scores=out / "scores.ark", cntkmap=out / "cntkmap")
-    output = argonaut.DecodeOutputOptions(words=out / "words.ctm")
-    search = argonaut.DecodeSearchOptions(acweight=0.5)
+    output, search = argonaut.DecodeOutputOptions(words=out / "words.ctm"), argonaut.DecodeSearchOptions(acweight=0.5)
     options = argonaut.DecodeOptions(graph=out / "graph.dg", acoustic=acoustic, output=output, search=search)
     result = argonaut.decode(options, log=print)
     print(output.words.read_text(), end="")

@@ -6,9 +6,9 @@ from features.config import FeatureConfig
 from readers.audio.audio_file import read_audio
 from readers.audio.parts import audio_part
 from readers.audio.resampling import resample
+from readers.common.arrays import Float32Array
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
-from readers.tables.arrays import Float32Array
 
 
 def read_samples(path: str | Path, config: FeatureConfig, notes: list[str] | None = None) -> tuple[Float32Array, float]:

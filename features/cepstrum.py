@@ -7,7 +7,7 @@ import numpy as np
 
 from features.config import FeatureConfig
 from features.filterbank import filter_centres, hertz
-from readers.tables.arrays import Float64Array
+from readers.common.arrays import Float64Array
 
 
 def lifter_weights(config: FeatureConfig) -> Float64Array:

@@ -5,8 +5,8 @@ Source: HTK Book 3.4, sections 5.6 (mean), 5.8 (energy) and 5.9 (deltas, eq. 5.1
 
 import numpy as np
 
+from readers.common.arrays import Float32Array
 from readers.errors import ShapeError
-from readers.tables.arrays import Float32Array
 
 
 def deltas(x: Float32Array, half_width: int = 2, simple: bool = False) -> Float32Array:

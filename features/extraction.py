@@ -19,10 +19,10 @@ from features.cepstrum import (
 from features.config import FeatureConfig
 from features.dynamics import deltas, normalise_energy, subtract_mean
 from features.spectrum import Spectrum
+from readers.common.arrays import Array, Float32Array, Float64Array
 from readers.common.environment import one_blas_thread
 from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
-from readers.tables.arrays import Array, Float32Array, Float64Array
 
 FILTER_FLOOR = np.float32(1.0)  # HTK's melfloor, before the logarithm
 LOG_ZERO = np.float32(-1.0e10)  # HTK's LZERO: log energy of a frame of zeros

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from features.config import FeatureConfig
+from readers.common.arrays import Float64Array
 from readers.errors import ConfigError
-from readers.tables.arrays import Float64Array
 
 
 def mel(hertz: npt.ArrayLike) -> Float64Array:

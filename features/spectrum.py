@@ -7,9 +7,9 @@ import numpy as np
 
 from features.config import FeatureConfig
 from features.filterbank import filter_weights
+from readers.common.arrays import Float32Array
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
-from readers.tables.arrays import Float32Array
 
 # The windowed frames and spectra of one pass (512 KB) fit into the second-level cache.  64, 128 and 256 frames are
 # equally fast within 10 % noise.

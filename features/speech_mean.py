@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.config import FeatureConfig
+from readers.common.arrays import Float32Array, Float64Array, Int64Array
 from readers.common.kernels import njit
-from readers.tables.arrays import Float32Array, Float64Array, Int64Array
 
 PRIOR = 50.0  # frames as which the mean of the training speech counts
 MEMORY = 1000.0  # frames of speech after which the weight of a frame has fallen to 1/e

@@ -124,19 +124,14 @@ class Evaluation:
             lost |= call("score", options)
         return lost
 
-    def total(self, name: str):
-        """Return the errors on the test set with one of the language models."""
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the error rates on the test set."""
         from decoder.scoring.error_counts import score
         from decoder.scoring.words import read_words
 
-        references, hypotheses = read_words(self.references), read_words(self.hypotheses(name))
-        return score(references, hypotheses, fold=self.phone_map).total
-
-    def figures(self) -> tuple[Figure, ...]:
-        """Return the error rates on the test set."""
-        figures = []
+        figures, references = [], read_words(self.references)
         for name, lm in self.language_models.items():
-            total = self.total(name)
+            total = score(references, read_words(self.hypotheses(name)), fold=self.phone_map).total
             counts = {"errors": total.num_errors, "utterances": total.num_sentences, self.units: total.num_words}
             figures.append(Figure(self.rate, total.word_error_rate, lm.label, counts))
         return tuple(figures)

@@ -139,7 +139,7 @@ def run_config(
     return result
 
 
-def _engines(config: Config, options: TopOptions) -> contextlib.AbstractContextManager:
+def _engines(config: Config, options: TopOptions) -> contextlib.AbstractContextManager[object]:
     """Return a context in which networks run with the optimisations that `engine` names.  Raises ConfigError."""
     text = ":".join(options.engine) or engine_text()
     EngineOptions.from_text(text, str(config.where("engine")))

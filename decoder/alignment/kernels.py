@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from readers.common.arrays import Float32Array, Int32Array, Integer
 from readers.common.kernels import njit
-from readers.tables.arrays import Float32Array, Int32Array, Integer
 
 STAY, ENTER = -1, -2  # how a position was entered, other than by an arc
 

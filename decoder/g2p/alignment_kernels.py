@@ -7,8 +7,8 @@ kernel visits the arcs in the same order, so that the graphones of the arcs of a
 
 import numpy as np
 
+from readers.common.arrays import Float64Array, Int32Array, Int64Array, Integer
 from readers.common.kernels import njit
-from readers.tables.arrays import Float64Array, Int32Array, Int64Array, Integer
 
 
 @njit(cache=True, nogil=True)

@@ -8,8 +8,8 @@ strings have equal numbers.  Tokens behind the same letter compete.
 import numpy as np
 
 from decoder.lm.language_model import LMArrays, automaton_step
+from readers.common.arrays import Float64Array, Int32Array, Int64Array, Integer
 from readers.common.kernels import njit
-from readers.tables.arrays import Float64Array, Int32Array, Int64Array, Integer
 
 CAPACITY = 1 << 13  # tokens behind the same letter; further ones are dropped
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from decoder.alignment.kernels import AlignmentArrays
+from readers.common.arrays import Float64Array, Int32Array, Int64Array
 from readers.common.kernels import njit
-from readers.tables.arrays import Float64Array, Int32Array, Int64Array
 
 BLOCK = 128  # frames at a time: their features stay in the first-level cache
 NEGLIGIBLE = 1e-14  # posterior probabilities below this are not followed

@@ -3,8 +3,8 @@
 import numpy as np
 
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays
+from readers.common.arrays import BoolArray, Float64Array, Int64Array, Integer
 from readers.common.kernels import njit
-from readers.tables.arrays import BoolArray, Float64Array, Int64Array, Integer
 
 
 def optimistic_costs(model: LanguageModel, words: np.ndarray, empty_history: bool = False) -> np.ndarray:

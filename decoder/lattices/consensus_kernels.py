@@ -6,8 +6,8 @@ numbers, 0 for none.
 
 import numpy as np
 
+from readers.common.arrays import Float64Array, Int64Array
 from readers.common.kernels import njit
-from readers.tables.arrays import Float64Array, Int64Array
 
 DELTA = 1e-5  # makes a word of the lattice align with an empty slot rather than with none
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays, automaton_step
 from decoder.lm.mapped_model import open_language_model
+from readers.common.arrays import Int32Array, Int64Array
 from readers.common.kernels import njit
 from readers.common.text import is_number, read_lines
 from readers.errors import FormatError, GraphError
-from readers.tables.arrays import Int32Array, Int64Array
 
 TOLERANCE = 1e-3  # of the sum of weights
 

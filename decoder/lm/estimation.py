@@ -19,9 +19,9 @@ import numpy as np
 
 from decoder.lm.counting import START_ID, NgramCounter, NgramCounts, count_part
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, log10_of
+from readers.common.arrays import Float64Array
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
-from readers.tables.arrays import Float64Array
 
 METHODS = ("kn", "wb")
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # where counts of counts are 0; KenLM's choice

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from decoder.storage.mapped_file import NameList
+from readers.common.arrays import Float64Array, Int32Array, Int64Array, Integer
 from readers.common.faults import counted
 from readers.common.kernels import UNCOUNTED, njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa
-from readers.tables.arrays import Float64Array, Int32Array, Int64Array, Integer
 
 LN_10 = float(np.log(10.0))
 IMPOSSIBLE_LOG10 = -99.0  # ARPA files write "never" as -99

@@ -8,7 +8,7 @@ if TYPE_CHECKING:  # lists, or arrays in compiled code
     import numpy as np
     import numpy.typing as npt
 
-    from readers.tables.arrays import Int64Array
+    from readers.common.arrays import Int64Array
 
 PAIR, DELETION, INSERTION = range(3)
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from readers.common.environment import available_cores
 from readers.common.jobs.processes import as_they_end
-from readers.common.stop_signals import interrupts_held_back
+from readers.common.jobs.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
 
 Item = TypeVar("Item")

@@ -11,8 +11,8 @@ from decoder.search.kernels.advance import ending_cost
 from decoder.search.kernels.hotwords import Hotwords, hotword_step, pair_of, parts_of
 from decoder.search.kernels.tables import END_SENTENCE, SearchGraph, Settings
 from decoder.search.kernels.token_store import NODE_LABEL, SENTENCE_OVER, Trace
+from readers.common.arrays import Float32Array, Float64Array, Integer
 from readers.common.kernels import njit
-from readers.tables.arrays import Float32Array, Float64Array, Integer
 
 
 @dataclass(frozen=True)

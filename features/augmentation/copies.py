@@ -24,8 +24,8 @@ from features.augmentation.mixing import (
 from features.augmentation.settings import Augmentation, Copy, Recording
 from readers.audio.audio_file import read_audio
 from readers.audio.resampling import resample
+from readers.common.arrays import Float32Array
 from readers.errors import FormatError, ShapeError
-from readers.tables.arrays import Float32Array
 
 NEED_POWER = ("noise", "foreground", "babble")
 KEPT_FILES = 64  # noises, talkers and responses in memory

@@ -14,13 +14,13 @@ from features.augmentation.copies import CopyMaker, load
 from features.augmentation.settings import Augmentation, Copy, Recording
 from readers.audio.audio_file import write_flac
 from readers.audio.header import read_audio_header
+from readers.common.arrays import Float32Array
 from readers.common.faults import os_reason
 from readers.common.files import atomic_write
 from readers.common.jobs.runner import Runner, ShardLost, thread_runner
 from readers.common.jobs.worker import kept
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, FormatError
-from readers.tables.arrays import Float32Array
 
 RECORD = "augment.json"  # describes the copies in a directory
 

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
+from readers.common.arrays import Float64Array, Int32Array
 from readers.common.kernels import njit
-from readers.tables.arrays import Float64Array, Int32Array
 
 
 @njit(cache=True, nogil=True)

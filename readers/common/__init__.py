@@ -1,4 +1,5 @@
-"""Tools that all readers share: atomic writing, text with line numbers, collected faults, run reports, processes.
+"""Tools that all readers share: atomic writing, text with line numbers, collected faults, run reports, processes,
+names of array types.
 
 Open files.py first.
 """

@@ -278,10 +278,6 @@ def plain_kind(kind: str) -> str:
     return "_".join([base, *known]) if base in KINDS else ""
 
 
-def _is_context(value: Any) -> bool:
-    return _fits(value, int) and 0 <= value <= MAX_CONTEXT
-
-
 def _fits(value: object, kind: type) -> bool:
     if kind is str:
         return isinstance(value, str) and bool(value) and plain_kind(value) == value

@@ -12,12 +12,12 @@ import numpy as np
 
 from readers.config.config import Config
 from readers.config.options import Options, option
-from readers.errors import ConfigError, FormatError, ShapeError
+from readers.errors import FormatError, ShapeError
 from readers.htk.parameter_file import USER, write_htk
 from readers.htk.scp import read_list
 from readers.minibatches.base import Utterance, Writer, WriterBlock
 from readers.sources.frames.streams import naming
-from readers.writers.node_files import count_odd, refuse_absent
+from readers.writers.node_files import check_node, count_odd, node_blocks
 
 _FRAMES = re.compile(r"\[\d+,\d+\]$")  # a frame range, as in the SCP of a reader
 MAX_DIM = 65535 // 4  # the header stores the bytes per frame in 16 bits
@@ -71,12 +71,7 @@ class HTKMLFWriter(Writer):
 
     def __init__(self, config: Config):
         super().__init__()
-        blocks = dict(config.blocks())
-        if not blocks:
-            raise ConfigError(
-                f"{config.where()}: {config.full_name()} has no outputs; "
-                "expected a block named as a node, with dim and scpFile"
-            )
+        blocks = node_blocks(config, "dim and scpFile")
         self.outputs = {name: _open_output(name, block) for name, block in blocks.items()}
         self.warnings = [str(unknown) for unknown in config.unknown([*WriterBlock.option_keys(), *blocks])]
         for block in blocks.values():
@@ -97,11 +92,7 @@ class HTKMLFWriter(Writer):
         Raises ShapeError or ConfigError naming the node.
         """
         for name, output in self.outputs.items():
-            refuse_absent(name, dims, output.list_file)
-            if dims[name] != output.dim:
-                raise ShapeError(
-                    f"{output.list_file}: node {name} has {dims[name]} rows; expected its dim, {output.dim}"
-                )
+            check_node(name, dims, output.list_file, output.dim, f"its dim, {output.dim}")
             if len(output.paths) < num_utterances:
                 raise FormatError(
                     f"{output.list_file}: {len(output.paths)} paths for {num_utterances} utterances; "

@@ -21,11 +21,11 @@ import numpy as np
 from readers.common.files import atomic_write, require_writable
 from readers.config.config import Config
 from readers.config.options import Options, option
-from readers.errors import ConfigError, FormatError, ShapeError
+from readers.errors import ConfigError, FormatError
 from readers.kaldi.ark import write_matrix
 from readers.kaldi.specifiers import parse_specifier
 from readers.minibatches.base import Utterance, WriterBlock
-from readers.writers.node_files import NodeFilesWriter, refuse_absent
+from readers.writers.node_files import NodeFilesWriter, check_node, node_blocks
 
 # With Kaldicmd: of a node, and of the writer.
 LISTS = dict.fromkeys(("scpFile", "file"), "archives need no list of utterances")
@@ -105,11 +105,7 @@ class KaldiWriter(NodeFilesWriter[BinaryIO]):
 
     def __init__(self, config: Config):
         super().__init__()
-        blocks = dict(config.blocks())
-        if not blocks:
-            raise ConfigError(
-                f"{config.where()}: {config.full_name()} has no outputs; expected a block named as a node, with arkFile"
-            )
+        blocks = node_blocks(config, "arkFile")
         self.outputs = {name: self._open_output(name, block) for name, block in blocks.items()}
         self.warnings = [
             str(unknown) for unknown in config.unknown([*WriterBlock.option_keys(), *self.idle_names, *blocks])
@@ -143,11 +139,7 @@ class KaldiWriter(NodeFilesWriter[BinaryIO]):
 
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
         for output in self.outputs.values():
-            refuse_absent(output.name, dims, output.where)
-            if output.dim not in (None, dims[output.name]):
-                raise ShapeError(
-                    f"{output.where}: node {output.name} has {dims[output.name]} rows; expected its dim, {output.dim}"
-                )
+            check_node(output.name, dims, output.where, output.dim, f"its dim, {output.dim}")
 
     def open_file(self, node: str) -> AbstractContextManager[BinaryIO]:
         output = self.outputs[node]

@@ -2,15 +2,16 @@
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Generic, TextIO, TypeVar
 
 import numpy as np
 
 from readers.common.files import abandon
+from readers.config.config import Config
 from readers.config.values import did_you_mean
-from readers.errors import ConfigError
+from readers.errors import ConfigError, ShapeError
 from readers.minibatches.base import Utterance, Writer
 
 File = TypeVar("File", TextIO, BinaryIO)
@@ -64,11 +65,28 @@ def count_odd(values: Mapping[str, np.ndarray]) -> dict[str, int]:
     return {node: count for node, count in counts.items() if count}
 
 
-def refuse_absent(node: str, outputs: Iterable[str], where: str) -> None:
-    """Raise ConfigError for a node that is not computed."""
-    outputs = list(outputs)
-    if node not in outputs:
+def node_blocks(config: Config, needs: str) -> dict[str, Config]:
+    """Return the blocks of a writer, which are named after nodes; raise ConfigError without any.
+
+    needs: the names that each block sets, for the message.
+    """
+    blocks = dict(config.blocks())
+    if not blocks:
         raise ConfigError(
-            f"{where}: node {node} is not among the outputs; expected one of {', '.join(outputs)}"
-            f"{did_you_mean(node, outputs)}"
+            f"{config.where()}: {config.full_name()} has no outputs; expected a block named as a node, with {needs}"
         )
+    return blocks
+
+
+def check_node(node: str, dims: Mapping[str, int], where: str, rows: int | None, expected: str) -> None:
+    """Raise ConfigError for a node that is not computed, ShapeError for one of another number of rows.
+
+    dims: rows of the nodes that are computed; rows: None for any number.
+    """
+    if node not in dims:
+        raise ConfigError(
+            f"{where}: node {node} is not among the outputs; expected one of {', '.join(dims)}"
+            f"{did_you_mean(node, list(dims))}"
+        )
+    if rows not in (None, dims[node]):
+        raise ShapeError(f"{where}: node {node} has {dims[node]} rows; expected {expected}")

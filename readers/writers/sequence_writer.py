@@ -22,12 +22,12 @@ import numpy as np
 from readers.common.files import atomic_write, require_writable
 from readers.config.config import Config
 from readers.config.options import Options, located_faults, option
-from readers.errors import ConfigError, ShapeError
+from readers.errors import ConfigError
 from readers.minibatches.base import Utterance, WriterBlock
 from readers.sources.frames.streams import naming
 from readers.sources.sentences.lu_sequence_reader import read_classed_tokens, read_tokens
 from readers.sources.sentences.model_words import read_words
-from readers.writers.node_files import NodeFilesWriter, refuse_absent
+from readers.writers.node_files import NodeFilesWriter, check_node, node_blocks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +73,7 @@ class SequenceWriter(NodeFilesWriter[TextIO]):
 
     def __init__(self, config: Config):
         super().__init__()
-        blocks = dict(config.blocks())
-        if not blocks:
-            raise ConfigError(
-                f"{config.where()}: {config.full_name()} has no outputs; "
-                "expected a block named as a node, with file and token"
-            )
+        blocks = node_blocks(config, "file and token")
         self.warnings = [str(unknown) for unknown in config.unknown([*WriterBlock.option_keys(), *blocks])]
         self.outputs: dict[str, TokenOutput] = {}
         taken: dict[Path, str] = {}
@@ -119,12 +114,8 @@ class SequenceWriter(NodeFilesWriter[TextIO]):
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
         """Raise ConfigError for a node that is not computed, ShapeError for a wrong number of rows."""
         for output in self.outputs.values():
-            refuse_absent(output.name, dims, output.where)
-            if dims[output.name] != len(output.tokens):
-                raise ShapeError(
-                    f"{output.where}: node {output.name} has {dims[output.name]} rows; expected {len(output.tokens)}, "
-                    "one for each token"
-                )
+            rows = len(output.tokens)
+            check_node(output.name, dims, output.where, rows, f"{rows}, one for each token")
 
     def open_file(self, node: str) -> AbstractContextManager[TextIO]:
         return atomic_write(self.outputs[node].path, "w")

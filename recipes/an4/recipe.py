@@ -85,9 +85,11 @@ class Recipe:
             Stage("graph", "decoding graphs for these and for the flat LM", self.graph, ("lists", "lm")),
             *([self.training("dnn")] if self.acoustic.on_dnn else []),
             self.training(self.network),
-            Stage(tune, "search options, on the development set", self.tune, ("lists", "features", "graph", train)),
-            Stage(decode, "words and lattices of the test set", self.decode, ("features", "graph", train, tune)),
-            Stage(score, "word error rates", self.score, ("lists", decode), closes=True),
+            Stage(tune, "search options, on the development set", self.evaluation.tune,
+                  ("lists", "features", "graph", train)),
+            Stage(decode, "words and lattices of the test set", self.evaluation.decode,
+                  ("features", "graph", train, tune)),
+            Stage(score, "word error rates", self.evaluation.score, ("lists", decode), closes=True),
             self.packing,
         ]  # fmt: skip
 
@@ -111,9 +113,9 @@ class Recipe:
         """Return the stages after the training of a system.  graphs: those that make what decoding needs."""
         train, tune, decode = (f"{stage}-{name}" for stage in ("train", "tune", "decode"))
         return [
-            Stage(tune, "search options, on the development set", self.tune, (*graphs, train)),
-            Stage(decode, "words and lattices of the test set", self.decode, (*graphs, train, tune)),
-            Stage(f"score-{name}", "word error rates", self.score, ("lists", decode), closes=True),
+            Stage(tune, "search options, on the development set", self.evaluation.tune, (*graphs, train)),
+            Stage(decode, "words and lattices of the test set", self.evaluation.decode, (*graphs, train, tune)),
+            Stage(f"score-{name}", "word error rates", self.evaluation.score, ("lists", decode), closes=True),
         ]
 
     @cached_property
@@ -245,15 +247,6 @@ class Recipe:
         window = self.acoustic.window
         return Evaluation(self.out, self.home, self.model, window, models, GRID, self.workers, "*-%%%%*-?")
 
-    def tune(self) -> int:
-        return self.evaluation.tune()
-
-    def decode(self) -> int:
-        return self.evaluation.decode()
-
-    def score(self) -> int:
-        return self.evaluation.score()
-
     def pack(self) -> int:
         layout, window = own_name("an4", self.network), self.acoustic.window
         return make_bundle(self.out, self.bundle, layout, rate=RATE, window=window) | self.calibrate()
@@ -264,10 +257,6 @@ class Recipe:
 
     def result(self) -> RecipeResult:
         return self.evaluation.result(self.bundle if is_done(self.out, self.packing.name) else None)
-
-    def total(self, name: str):
-        """Return the word errors on the test set with one of the language models."""
-        return self.evaluation.total(name)
 
     @property
     def bundle(self) -> Path:

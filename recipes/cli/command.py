@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from readers.common.report import Progress, RunReport
 from readers.config.options import Options, given, option
-from recipes.cli.console import progress_display, show_losses, with_flags
+from recipes.cli.console import progress_display, show_losses
 from recipes.cli.flags import add_flags, options_from
 from recipes.cli.machines import open_cluster, open_processes, scheduler_address
 
@@ -140,8 +140,8 @@ class Console:
         print(line, flush=True)
 
     def tell(self, line: str) -> None:
-        """Print a line on standard error, which names options as flags."""
-        print(with_flags(line), file=sys.stderr, flush=True)
+        """Print a line on standard error."""
+        print(line, file=sys.stderr, flush=True)
 
     def note(self, line: str) -> None:
         """Print a note on standard error."""

@@ -16,8 +16,8 @@ from typing import Any
 
 from readers.common import faults
 from readers.common.environment import CompilationNotes, compilation
+from readers.common.jobs.stop_signals import stopped_by_signals, stopping_signal
 from readers.common.report import RunReport, loss_lines
-from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
 from readers.config.options import OptionFault
 from readers.errors import ArgonautError, AudioWarning, KernelCacheWarning, ManyFaults, PictureWarning, SequenceWarning
 
@@ -146,24 +146,19 @@ def program_name() -> str:
     return str(beside.relative_to(here)) if beside.is_relative_to(here) else str(beside)
 
 
-def is_interrupted(status: int) -> bool:
-    """Whether a command with this exit status was stopped by a signal."""
-    return status - SIGNAL_BASE in STOPPING
-
-
 def one_line(fault: Exception) -> str:
     """Return the message without line breaks, and options as flags; for an OSError with a file name, `file: reason`."""
-    return with_flags(faults.one_line(fault))
+    return _with_flags(faults.one_line(fault))
 
 
-def with_flags(text: str) -> str:
+def _with_flags(text: str) -> str:
     """Return a message of the library that names options as flags."""
     return _OPTION.sub(lambda option: f"--{option[1].replace('_', '-')}", text)
 
 
 def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:
     for line in loss_lines(report, path, verbose, where):
-        print(with_flags(line), file=sys.stderr)
+        print(_with_flags(line), file=sys.stderr)
 
 
 def show_guesses(guesses, verbose: int) -> None:

@@ -71,7 +71,7 @@ class Printer:
 
 def run_live(options: TranscribeOptions, console: Console) -> int:
     from decoder.recognizer.jobs.live import transcribe_live
-    from readers.common.stop_signals import stopping_signal
+    from readers.common.jobs.stop_signals import stopping_signal
 
     display = JsonDisplay() if options.format == "json" else TextDisplay(times=False)
     result = transcribe_live(options, take=display, log=console.tell)

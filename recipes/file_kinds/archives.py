@@ -5,6 +5,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+from readers.common.text import is_number, read_lines
 from recipes.file_kinds.figures import Figures
 
 ENTRY = re.compile(r"\S+\s+\S+(:\d+(\[[\d:,]+\])?|\.ark)")
@@ -52,8 +53,6 @@ def text_kind(lines: list[str]):
 
 
 def _is_record(row: list[str]) -> bool:
-    from readers.common.text import is_number
-
     return sum(map(is_number, row)) >= max(2, len(row) - 1)
 
 
@@ -169,7 +168,5 @@ def contents(path: str) -> Figures:
 
 
 def records(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     rows = [line.split() for line in read_lines(path) if line.strip()]
     return [("records", len(rows)), ("columns", len(rows[0]))]

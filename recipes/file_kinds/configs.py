@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from readers.common.text import read_lines, read_text
+from readers.config.syntax import Source, strip_comment
 from readers.errors import ConfigError
 from recipes.file_kinds.figures import Figures
 
@@ -16,8 +18,6 @@ _CALL = re.compile(r"\s*(?:[^\W\d][\w.]*\s*=\s*)?([^\W\d]\w*)\s*\(")
 
 def configuration_kind(lines: list[str]) -> tuple[str, object] | None:
     """Return (kind, function for its figures) given the lines of a configuration with comments; None for other text."""
-    from readers.config.syntax import strip_comment
-
     num_filled = sum(map(bool, lines))
     lines = [line for line in map(strip_comment, lines) if line]
     settings = [match.group(1) for line in lines if (match := _SETTING.match(line))]
@@ -91,8 +91,6 @@ def _value(block, name: str) -> str:
 
 def network_description(path: str) -> Figures:
     from acoustic.descriptions.ndl import split_sections
-    from readers.common.text import read_text
-    from readers.config.syntax import Source
 
     sections, script = split_sections(Source.from_text(read_text(path, exact=True), str(Path(path))))
     return [
@@ -103,9 +101,6 @@ def network_description(path: str) -> Figures:
 
 
 def editing_script(path: str) -> Figures:
-    from readers.common.text import read_lines
-    from readers.config.syntax import strip_comment
-
     known = _editing_commands()
     calls = [match.group(1) for line in read_lines(path) if (match := _CALL.match(strip_comment(line)))]
     commands = Counter(call for call in calls if call.lower() in known)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.errors import FormatError
+from readers.htk.mlf import HEADER
+from readers.tables.hmm_tables import is_bracketed
 from recipes.file_kinds import (
     archives,
     bundles,
@@ -148,8 +150,6 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
 
 def _text_kind(path: str) -> Kind:
     from readers.dictionaries.forms import COMMENT, detect_form, read_dictionary_lines
-    from readers.htk.mlf import HEADER
-    from readers.tables.hmm_tables import is_bracketed
 
     lines = [line.strip() for line in read_dictionary_lines(path)]
     filled = [line for line in lines if line]

@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from readers.common.text import parse_json
 from readers.errors import FormatError
 from recipes.file_kinds.figures import Figures
 from recipes.file_kinds.networks import records_of
@@ -88,8 +89,6 @@ def onnx(path: str) -> Figures:
 
 
 def _records(text, path: str) -> Figures:
-    from readers.common.text import parse_json
-
     try:
         return records_of(parse_json(text.value), path)
     except ValueError as fault:

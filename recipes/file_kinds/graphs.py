@@ -5,7 +5,9 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from readers.common.faults import counted
+from readers.common.text import read_lines
 from readers.errors import FormatError
+from readers.tables.hmm_tables import is_bracketed, read_cntkmap, read_silence, read_tied_states, read_transitions
 from recipes.file_kinds.figures import Figures, all_finite
 
 # An arc of a Kaldi text lattice, compact or not, with comma-separated costs.
@@ -22,8 +24,6 @@ def kaldi_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
 
 
 def kaldi_lattices(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     lines = [line.strip() for line in read_lines(path)]
     names = [line for before, line in pairwise(["", *lines]) if line and not before]
     links = []
@@ -65,7 +65,6 @@ def graph(path: str) -> Figures:
 
 def acceptor(path: str) -> Figures:
     from readers.language.att import read_acceptor
-    from readers.tables.hmm_tables import is_bracketed
 
     graph = read_acceptor(path)
     used = [graph.symbols[i] for i in set(graph.label.tolist())]
@@ -96,8 +95,6 @@ def lattice(path: str) -> Figures:
 def transitions(path: str) -> Figures:
     import math
 
-    from readers.tables.hmm_tables import read_transitions
-
     stay = [math.exp(ln_self) for ln_self, _ in read_transitions(path).values()]
     frames = [1 / (1 - p) for p in stay if p < 1]
     figures: Figures = [("states", len(stay)), ("staying", f"probability {min(stay):.3f} to {max(stay):.3f}")]
@@ -105,22 +102,16 @@ def transitions(path: str) -> Figures:
 
 
 def cntkmap(path: str) -> Figures:
-    from readers.tables.hmm_tables import read_cntkmap
-
     indices = read_cntkmap(path)
     return [("states", len(indices)), ("outputs", f"{min(indices.values())} to {max(indices.values())}")]
 
 
 def tied(path: str) -> Figures:
-    from readers.tables.hmm_tables import read_tied_states
-
     tied = read_tied_states(path)
     return [("states", len(tied)), ("senones", len(set(tied.values())))]
 
 
 def silence(path: str) -> Figures:
-    from readers.tables.hmm_tables import read_silence
-
     model, topology = read_silence(path)
     return [("model", model), ("topology", topology)]
 

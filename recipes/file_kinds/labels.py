@@ -4,12 +4,11 @@ from collections import Counter
 from pathlib import Path
 
 from readers.errors import FormatError
+from readers.htk.mlf import read_mlf
 from recipes.file_kinds.figures import Figures, seconds
 
 
 def mlf(path: str) -> Figures:
-    from readers.htk.mlf import read_mlf
-
     mlf = read_mlf(path)
     labels = [label for entry in mlf.values() for label in entry]
     names = Counter(label.name for label in labels)

@@ -1,5 +1,6 @@
 """Figures of HTK model definitions and decision trees."""
 
+from readers.errors import FormatError
 from recipes.file_kinds.figures import Figures
 
 
@@ -21,7 +22,6 @@ def mmf(path: str) -> Figures:
 
 
 def trees_or_script(path: str) -> Figures:
-    from readers.errors import FormatError
     from readers.htk.edit_script import read_edit_script
     from readers.htk.trees import read_trees
 

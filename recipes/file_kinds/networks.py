@@ -3,7 +3,10 @@
 import math
 from collections import Counter
 
-from readers.errors import FormatError
+from readers.common.text import parse_json
+from readers.config.feature_record import FeatureRecord
+from readers.errors import ArgonautError, FormatError
+from readers.language.vocabulary_record import parse_vocabularies
 from recipes.file_kinds.figures import Figures
 
 # Value of "format" in the metadata of files that are not models.
@@ -41,8 +44,6 @@ def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter, dict[str, str
 
 
 def _parsed(text: str) -> dict:
-    from readers.common.text import parse_json
-
     try:
         value = parse_json(text)
     except ValueError:
@@ -77,8 +78,6 @@ def model(path: str) -> Figures:
 
 def records_of(records: object, path: str) -> Figures:
     """Return how the features of each input were computed, from a parsed JSON object.  Raises FormatError."""
-    from readers.config.feature_record import FeatureRecord
-
     if not isinstance(records, dict):
         raise FormatError(f"{path}: 'feature_records' is {type(records).__name__}; expected an object")
     return [
@@ -89,9 +88,6 @@ def records_of(records: object, path: str) -> Figures:
 
 def words_of(records: object, path: str) -> Figures:
     """Return the vocabularies of a model, from a parsed JSON array.  Raises FormatError."""
-    from readers.errors import ArgonautError
-    from readers.language.vocabulary_record import parse_vocabularies
-
     try:
         found = parse_vocabularies(records)
     except ArgonautError as fault:

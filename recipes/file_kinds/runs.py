@@ -4,7 +4,8 @@ import json
 import re
 from collections.abc import Callable
 
-from readers.config.side_files import FORMAT
+from readers.common.text import parse_json, read_lines, read_text
+from readers.config.side_files import FORMAT, read_side_file
 from readers.errors import FormatError
 from recipes.file_kinds.figures import Figures
 
@@ -74,8 +75,6 @@ def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
 
 
 def feature_record(path: str) -> Figures:
-    from readers.config.side_files import read_side_file
-
     record = read_side_file(path)
     rates = [("sample rates", " ".join(f"{rate:g} Hz" for rate in record.rates) or "unknown")]
     return [*rates, *record.settings.items()]
@@ -83,8 +82,6 @@ def feature_record(path: str) -> Figures:
 
 def _objects(path: str) -> list[dict]:
     """Return the JSON object of a file, or the objects of its lines; empty if it holds anything else."""
-    from readers.common.text import parse_json, read_text
-
     text = read_text(path)
     try:
         found = [parse_json(text)]
@@ -130,8 +127,6 @@ def tuning(path: str) -> Figures:
 
 
 def report(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     (_, first), *lost = [(number, line) for number, line in enumerate(read_lines(path), 1) if line.strip()]
     unit, *counts = REPORT.fullmatch(first.strip()).groups()
     figures: Figures = [(unit, "{} done, {} skipped, {} failed{}".format(*counts))]

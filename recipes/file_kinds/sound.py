@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from readers.config.side_files import SideFiles, side_file
 from readers.errors import FormatError
 from recipes.file_kinds.figures import Figures, all_finite, seconds
 
@@ -9,7 +10,6 @@ from recipes.file_kinds.figures import Figures, all_finite, seconds
 def features(path: str) -> Figures:
     import numpy as np
 
-    from readers.config.side_files import SideFiles, side_file
     from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk, read_htk_header
 
     header = read_htk_header(path)

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from readers.common.text import is_count, is_number
+from readers.common.text import is_count, is_number, read_lines, split_fields
 from readers.errors import FormatError
+from readers.language.vocabulary import read_vocabulary
+from readers.tables.hmm_tables import read_lookahead, read_state_map, read_topology
 from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.labels import names
 
 STATE = re.compile(r"\S*(\[\d+\]|_s?\d+)")  # names of states: aa_s2, aa_s2_1, sil[2], ST_a_3
 BRACKETED_NAME = re.compile(r"[^\s=\[\]()]+(\[\d+\])?")
@@ -56,8 +59,6 @@ def vocabulary_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | 
 
 def pair_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
     """Return the kind of a list with two file names per line; None for other text."""
-    from readers.common.text import split_fields
-
     try:
         rows = [[name for name, _ in split_fields(line, "")] for line in lines]
     except FormatError:
@@ -81,8 +82,6 @@ def _is_score(text: str) -> bool:
 
 
 def _is_topology(path: str) -> bool:
-    from readers.tables.hmm_tables import read_topology
-
     try:
         read_topology(path)
     except FormatError:
@@ -107,8 +106,6 @@ def _number_kind(rows: list[list[str]]) -> tuple[str, Callable[[str], Figures]]:
 
 
 def index(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     rows = [line.strip().split("\t") for line in read_lines(path) if line.strip()]
     prefix = path.removesuffix(".index")
     suffix = next((end for end in NUMBERED if Path(f"{prefix}{rows[0][0]}{end}").is_file()), NUMBERED[0])
@@ -137,15 +134,7 @@ def pairs_of_files(path: str) -> Figures:
     ]
 
 
-def names(path: str) -> Figures:
-    from recipes.file_kinds.labels import names as describe
-
-    return describe(path)
-
-
 def vocabulary(path: str) -> Figures:
-    from readers.language.vocabulary import read_vocabulary
-
     words = read_vocabulary(path)
     return [
         ("words", len(words)),
@@ -155,23 +144,17 @@ def vocabulary(path: str) -> Figures:
 
 
 def topology(path: str) -> Figures:
-    from readers.tables.hmm_tables import read_topology
-
     models = read_topology(path)
     return [("models", " ".join(models)), ("ways", sum(map(len, models.values())))]
 
 
 def outputs(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     shown = dict(line.split() for line in read_lines(path) if line.strip())
     silent = sum(output == "[]" for output in shown.values())
     return [("words", len(shown)), ("output", f"nothing for {silent}, another word for {len(shown) - silent}")]
 
 
 def state_map(path: str) -> Figures:
-    from readers.tables.hmm_tables import read_state_map
-
     models = read_state_map(path)
     sizes = {len(states) for states in models.values()}
     states = {state for row in models.values() for state in row}
@@ -188,15 +171,11 @@ def symbols(path: str) -> Figures:
 
 
 def lookahead(path: str) -> Figures:
-    from readers.tables.hmm_tables import read_lookahead
-
     scores = read_lookahead(path)
     return [("words", len(scores)), ("scores", f"{min(scores.values()):g} to {max(scores.values()):g}")]
 
 
 def counts(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     rows = [line.split() for line in read_lines(path) if line.strip()]
     return [
         ("words", len(rows)),
@@ -206,8 +185,6 @@ def counts(path: str) -> Figures:
 
 
 def speakers(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     found = Counter(line.split()[1] for line in read_lines(path) if line.strip())
     return [
         ("utterances", sum(found.values())),
@@ -217,8 +194,6 @@ def speakers(path: str) -> Figures:
 
 
 def numbers(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     rows = [line.split() for line in read_lines(path) if line.strip()]
     values = [float(row[1]) for row in rows]
     return [

@@ -4,7 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from readers.common.text import is_count, is_number
+from readers.common.text import is_count, is_number, read_lines
+from readers.results.nbest import read_nbest
+from readers.results.textgrid import read_textgrid
+from readers.results.timed_words import is_ctm, read_ctm
 from recipes.file_kinds.figures import Figures
 
 CUE = re.compile(r"(?:\d+:)?\d+:\d\d[.,]\d{3} --> (?:(\d{1,9}):)?(\d{1,9}):(\d\d)[.,](\d{3})")
@@ -66,8 +69,6 @@ def _slots(row: list[str]) -> list[list[str]] | None:
 
 
 def _is_ctm(rows: list[list[str]]) -> bool:
-    from readers.results.timed_words import is_ctm
-
     scored = all(is_number(row[5]) for row in rows if len(row) == 6)
     return is_ctm(map(" ".join, rows)) and scored and any(not is_number(row[4]) for row in rows)
 
@@ -80,8 +81,6 @@ def _is_stm(rows: list[list[str]]) -> bool:
 
 
 def ctm(path: str) -> Figures:
-    from readers.results.timed_words import read_ctm
-
     utterances = read_ctm(path)
     words = [word for entry in utterances.values() for word in entry]
     known = [word.confidence for word in words if word.confidence is not None]
@@ -94,8 +93,6 @@ def ctm(path: str) -> Figures:
 
 
 def stm(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     rows = [line.split() for line in read_lines(path) if line.strip()]
     rows = [row for row in rows if not row[0].startswith(STM_COMMENT)]
     texts = [row[6:] if row[5:] and row[5].startswith("<") else row[5:] for row in rows]  # <labels> is not a word
@@ -108,16 +105,12 @@ def stm(path: str) -> Figures:
 
 
 def nbest(path: str) -> Figures:
-    from readers.results.nbest import read_nbest
-
     lists = read_nbest(path)
     sizes = [len(entry) for entry in lists.values()]
     return [("utterances", len(lists)), ("hypotheses", f"{sum(sizes)}, {min(sizes)} to {max(sizes)} each")]
 
 
 def consensus(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     rows = [_slots(line.split()) for line in read_lines(path) if line.strip()]
     slots = [slot for row in rows for slot in row]
     contested = sum(len(slot) > 1 for slot in slots)
@@ -126,7 +119,6 @@ def consensus(path: str) -> Figures:
 
 def confusions(path: str) -> Figures:
     from decoder.scoring.report import NONE
-    from readers.common.text import read_lines
 
     rows = [line.strip().split("\t") for line in read_lines(path) if line.strip()]
     kinds: Counter[str] = Counter()
@@ -137,8 +129,6 @@ def confusions(path: str) -> Figures:
 
 
 def subtitles(path: str) -> Figures:
-    from readers.common.text import read_lines
-
     cues = [match for line in read_lines(path) if (match := CUE.match(line.strip()))]
     ends = [
         int(hours or 0) * 3600 + int(minutes) * 60 + int(whole) + int(thousandths) / 1000
@@ -149,15 +139,11 @@ def subtitles(path: str) -> Figures:
 
 def textgrid_in_utf16(path: str) -> tuple[str, Callable[[str], Figures]]:
     """Return the kind of a file in UTF-16, in which Praat writes TextGrids.  Raises FormatError for any other."""
-    from readers.results.textgrid import read_textgrid
-
     read_textgrid(path)
     return TEXTGRID, textgrid
 
 
 def textgrid(path: str) -> Figures:
-    from readers.results.textgrid import read_textgrid
-
     tiers = read_textgrid(path)
     ends = [interval.end for tier in tiers for interval in tier.intervals]
     return [

@@ -15,6 +15,8 @@ from decoder import lm
 from decoder.lattices import jobs
 from readers.common.files import atomic_write
 from readers.config.options import option
+from readers.language.vocabulary import read_vocabulary
+from recipes.cli.console import progress_display
 from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, call
@@ -100,7 +102,6 @@ class Recipe:
         return {"source": str(self.source)} | (file_settings(self.source) if self.source.is_file() else {})
 
     def make_text(self) -> None:
-        from recipes.cli.console import progress_display
         from recipes.language_model.generate import write_texts
         from recipes.language_model.texts import split_text, take_texts
 
@@ -119,8 +120,6 @@ class Recipe:
 
     def write_word_list(self) -> None:
         """Write the vocabulary of the n-gram: that of the networks without sentence marks, which the n-gram adds."""
-        from readers.language.vocabulary import read_vocabulary
-
         words = [word.word for word in read_vocabulary(self.vocabulary) if word.word not in (MARK, UNKNOWN)]
         with atomic_write(self.words / "words.list", "w") as file:
             file.writelines(f"{word}\n" for word in words)
@@ -130,7 +129,6 @@ class Recipe:
         return estimate(self.text / "train.txt", self.ngram, order=3, vocabulary=vocabulary, unk=UNKNOWN)
 
     def train(self, name: str) -> int:
-        from readers.language.vocabulary import read_vocabulary
         from recipes.language_model.results import history_lines
 
         words = read_vocabulary(self.vocabulary)  # a small text may have fewer words than requested
@@ -163,7 +161,6 @@ class Recipe:
     def scorers(self):
         """Return name -> scorer of ln P for each network."""
         from acoustic.scoring.word_scorer import WordScorer
-        from readers.language.vocabulary import read_vocabulary
 
         words = read_vocabulary(self.vocabulary)
         return {name: WordScorer(self.model(name), words, UNKNOWN) for name in self.models}
@@ -171,7 +168,6 @@ class Recipe:
     def recognise(self) -> None:
         from decoder.lm.language_model import LanguageModel
         from readers.language.arpa import read_arpa
-        from recipes.cli.console import progress_display
         from recipes.language_model.hypotheses import write_lists
 
         model = LanguageModel.from_arpa(read_arpa(self.ngram))

@@ -77,7 +77,7 @@ def serve(options: ServeOptions, *, log: Log = silent) -> ServeResult:
 
 def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     from decoder import Recognizer
-    from readers.common.stop_signals import interrupts_noted
+    from readers.common.jobs.stop_signals import interrupts_noted
     from recipes.serve.application import make_application
     from recipes.serve.running import address, is_loopback, make_server, open_sockets
     from recipes.serve.security import AccessPolicy, is_private, read_token

@@ -16,8 +16,8 @@ from pathlib import Path
 from readers.common.environment import available_cores
 from readers.common.files import atomic_write
 from readers.common.jobs.processes import as_they_end
+from readers.common.jobs.stop_signals import interrupts_held_back
 from readers.common.report import RunReport
-from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError, ConfigError
 from recipes.timit.synthesis import DATA
 from recipes.timit.synthesis.espeak import load_wheel

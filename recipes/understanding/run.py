@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from readers.common.files import atomic_write
 from readers.config.options import option
 from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
@@ -133,8 +134,6 @@ class Recipe:
 
     def choose(self, name: str) -> int:
         """Write epochs.json: F1 of the development queries after each epoch, and the selected epoch."""
-        from readers.common.files import atomic_write
-
         lost, f1 = 0, []
         for epoch in range(1, self.num_epochs(name) + 1):
             path = self.out / name / "dev" / f"tags.{epoch}.txt"
@@ -156,7 +155,6 @@ class Recipe:
         return self.out / name / "test.tags.txt"
 
     def score(self, name: str) -> None:
-        from readers.common.files import atomic_write
         from recipes.understanding.pictures import draw_confusions, draw_epochs
 
         score = self.score_of("test", self.tags(name))

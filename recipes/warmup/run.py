@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from readers.common.environment import available_cores, compilation, environment_variables
 from readers.common.jobs.processes import end_with_parent
-from readers.common.stop_signals import interrupts_held_back
+from readers.common.jobs.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
 from recipes.warmup import tasks
 from recipes.warmup.material import make_material

@@ -8,6 +8,7 @@ from tests.mutate.sample import ROOT
 
 ALSO = {  # beginning of a path: more tests that exercise the file
     "recipes/cli/argon/": ("tests/recipes/cli/argon",),
+    "decoder/recognizer/jobs/decoding/": ("tests/recipes/cli/argon",),
     "recipes/cli/cntk.py": ("tests/recipes/cli/cntk",),
     "recipes/file_kinds/": ("tests/recipes/cli/test_info.py", "tests/recipes/cli/test_info_outputs.py"),
     "recipes/cli/": ("tests/recipes/cli/test_every_command.py", "tests/recipes/cli/test_broken_inputs.py"),

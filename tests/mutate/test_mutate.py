@@ -101,7 +101,7 @@ def test_tests_of_a_file_begin_with_those_of_its_name():
     assert chosen_tests("decoder/lattices/determinise.py")[0] == "tests/decoder/lattices/test_determinise.py"
     assert "tests/decoder/search/test_token_store.py" in chosen_tests("decoder/search/kernels/token_store.py")
     assert "tests/acoustic/nodes/test_every_node.py" in chosen_tests("acoustic/nodes/softmax.py")
-    assert "tests/recipes/cli/argon/test_argon.py" in chosen_tests("recipes/cli/argon/decoding.py")
+    assert "tests/recipes/cli/argon/test_argon.py" in chosen_tests("recipes/cli/argon/command.py")
 
 
 @pytest.mark.slow

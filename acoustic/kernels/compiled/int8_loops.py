@@ -14,8 +14,8 @@ from numba.core import config
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
+from readers.common.arrays import ByteArray, Float32Array, Int32Array
 from readers.common.kernels import njit
-from readers.tables.arrays import ByteArray, Float32Array, Int32Array
 
 PANEL = 64  # rows of weights whose sums are kept in registers
 QUAD = 4  # bytes that an instruction multiplies in each lane

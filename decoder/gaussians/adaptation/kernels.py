@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from decoder.gaussians.kernels import MixtureArrays
+from readers.common.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from readers.common.kernels import njit
-from readers.tables.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 
 
 @njit(cache=True, nogil=True)

@@ -17,10 +17,10 @@ from decoder.lm.language_model import (
     log10_of,
 )
 from decoder.lm.mixing.ngram_index import NgramIndex, backoff_weights
+from readers.common.arrays import Float64Array, Int32Array, Integer
 from readers.common.kernels import njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
-from readers.tables.arrays import Float64Array, Int32Array, Integer
 
 MAX_NGRAMS = 1_000_000  # of an order with complete histories
 MOST_STEPS, LEAST_STEP = 200, 1e-5  # of expectation maximisation; of a weight

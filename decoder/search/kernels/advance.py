@@ -57,8 +57,8 @@ from decoder.search.kernels.token_store import (
     find,
     set_token,
 )
+from readers.common.arrays import Float32Array, Integer, Records
 from readers.common.kernels import UNCOUNTED, njit
-from readers.tables.arrays import Float32Array, Integer, Records
 
 
 @njit(**UNCOUNTED, forceinline=True)

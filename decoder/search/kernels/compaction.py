@@ -4,8 +4,8 @@ import numpy as np
 
 from decoder.search.kernels.token_store import NODE_LABEL, STEPS, Trace
 from decoder.search.path import PathSteps, steps_back
+from readers.common.arrays import Integer, Records
 from readers.common.kernels import njit
-from readers.tables.arrays import Integer, Records
 
 
 @njit(cache=True, nogil=True)

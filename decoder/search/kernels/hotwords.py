@@ -21,8 +21,8 @@ from decoder.search.kernels.lookahead import (
     plain_cost_ahead,
 )
 from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER, grown
+from readers.common.arrays import Int32Array, Integer, Records
 from readers.common.kernels import UNCOUNTED, njit
-from readers.tables.arrays import Int32Array, Integer, Records
 
 # symbol: word that leads to the node; first_child, first_entry: see Hotwords; failure: node of the longest proper
 # suffix; held: bonus of the best phrase that has begun; gain: the same and the bonuses of all phrases that end here.

@@ -3,8 +3,8 @@
 import numpy as np
 
 from decoder.search.kernels.token_store import ARRIVALS, STEPS, Trace
+from readers.common.arrays import Float64Array, Int32Array, Integer
 from readers.common.kernels import njit
-from readers.tables.arrays import Float64Array, Int32Array, Integer
 
 ROUNDING = 1e-6  # keeps the best path within a beam of 0 though its costs are summed in another order
 

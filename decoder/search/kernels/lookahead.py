@@ -12,8 +12,8 @@ import numpy as np
 from decoder.graph.compiled_graph import GraphArrays
 from decoder.lm.language_model import LMArrays, automaton_step
 from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER
+from readers.common.arrays import Float32Array, Float64Array, Int32Array, Int64Array, Integer, Records
 from readers.common.kernels import UNCOUNTED, njit
-from readers.tables.arrays import Float32Array, Float64Array, Int32Array, Int64Array, Integer, Records
 
 WORD_SET = np.dtype([("low", "i4"), ("high", "i4"), ("least", "f4"), ("graph_cost", "f4")])
 HISTORY = np.dtype([("first", "i8"), ("backoff_cost", "f4"), ("backoff_state", "i4")])

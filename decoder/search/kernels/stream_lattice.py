@@ -9,8 +9,8 @@ import numpy as np
 from decoder.search.kernels.lattice import ROUNDING, origin_of
 from decoder.search.kernels.token_store import ARRIVALS, NODE_LABEL, STEPS, Trace
 from decoder.search.path import PathSteps, steps_back
+from readers.common.arrays import Float64Array, Int32Array, Int64Array, Integer, Records
 from readers.common.kernels import njit
-from readers.tables.arrays import Float64Array, Int32Array, Int64Array, Integer, Records
 
 
 @njit(cache=True, nogil=True)

@@ -7,7 +7,7 @@ import numpy as np
 from decoder.search.kernels.hotwords import Hotwords
 from decoder.search.kernels.lookahead import LookAhead
 from decoder.search.kernels.token_store import Trace
-from readers.tables.arrays import Integer
+from readers.common.arrays import Integer
 
 # Values of WORD's field lm that are not LM word ids:
 KEEP_HISTORY, END_SENTENCE = -1, -2

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from readers.common.arrays import Array, Float64Array, Int64Array, Integer, Records
 from readers.common.kernels import UNCOUNTED, njit
-from readers.tables.arrays import Array, Float64Array, Int64Array, Integer, Records
 
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio (Knuth, TAOCP 3, 6.4)
 LOW_32 = 0xFFFFFFFF

@@ -41,8 +41,8 @@ from decoder.search.kernels.token_store import (
     keep_best_tokens,
     set_token,
 )
+from readers.common.arrays import Float32Array, Int64Array, Integer, Records
 from readers.common.kernels import UNCOUNTED, njit
-from readers.tables.arrays import Float32Array, Int64Array, Integer, Records
 
 FINITE = np.finfo(np.float64).max  # caps cutoffs, so that a cost of inf is outside every beam
 # Outcomes of a search:

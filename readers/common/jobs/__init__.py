@@ -2,7 +2,7 @@
 
 Open runner.py first: a Runner divides a list into shards, as in durations.py, and returns the results in order.
 places.py and dask_cluster.py are the places where shards are worked on, worker.py is what happens there, processes.py
-ends worker processes.
+ends worker processes.  stop_signals.py says how a run is stopped.
 """
 
 from readers.common.lazy import face

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from readers.common.environment import available_cores, environment_variables
 from readers.common.jobs.processes import end_with_parent
+from readers.common.jobs.stop_signals import interrupts_held_back
 from readers.common.jobs.worker import Answer, Function, RunSettings, WorkerLost, forget, keeping, work
-from readers.common.stop_signals import interrupts_held_back
 
 ATTEMPTS = 3  # of a shard, in other processes
 BLAS_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

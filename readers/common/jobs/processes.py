@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from readers.common.stop_signals import STOPPING, interrupts_held_back
+from readers.common.jobs.stop_signals import STOPPING, interrupts_held_back
 
 Result = TypeVar("Result")
 GRACE = 10.0  # seconds after SIGTERM in which a worker may be ended by its parent in order

@@ -16,9 +16,9 @@ from readers.common.extensions import VARIABLE, fingerprint
 from readers.common.jobs.dask_cluster import DaskCluster
 from readers.common.jobs.durations import by_seconds
 from readers.common.jobs.places import LocalProcesses, Place, Threads
+from readers.common.jobs.stop_signals import interrupts_held_back
 from readers.common.jobs.worker import Answer, Function, RunSettings, SchedulerLost
 from readers.common.report import Log
-from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
 
 Item = TypeVar("Item")

@@ -11,6 +11,7 @@ from pathlib import Path
 from decoder import grammars, tying
 from decoder.sequence_training import chain
 from decoder.sequence_training.chain.options import ChainDictionary, ChainStates, PhoneLmOptions
+from readers.htk.mlf import read_mlf, write_mlf
 from recipes.an4.comparison import count_lines
 from recipes.an4.recipe import LMS, Recipe
 from recipes.evaluation import Evaluation, language_models
@@ -117,8 +118,6 @@ class Biphones(LatticeFree):
         )  # fmt: skip
 
     def make_chain(self) -> int:
-        from readers.htk.mlf import read_mlf, write_mlf
-
         alignment = read_mlf(self.source.alignment)
         train = self.home / "train.mlf"
         names = [utterance.name for utterance in self.sets["train"] if utterance.name in alignment]
@@ -164,7 +163,6 @@ class Monophones(LatticeFree):
 
     def align(self) -> int:
         """Align the original utterances; the copies have the same labels."""
-        from readers.htk.mlf import read_mlf, write_mlf
         from readers.htk.scp import read_scp, write_scp
 
         entries = [e for e in read_scp(self.out / "lists" / "train.scp") if e.key.startswith("plain/")]

@@ -28,7 +28,7 @@ import signal
 import sys
 
 from decoder.recognizer.jobs.decoding.options import DecodeOptions
-from readers.common.stop_signals import stopping_signal
+from readers.common.jobs.stop_signals import stopping_signal
 from readers.errors import ConfigError
 from readers.results.timed_words import words_note
 from recipes.cli.argon.parser import ArgonParser, canonical

@@ -148,7 +148,7 @@ def test_processes_of_this_machine_change_no_bit(user, monkeypatch):
             ("--workers", "1", "--scheduler", "tcp://x"),
             "command line: --workers is given with --scheduler; expected only one",
         ),
-        (("--workers", "1", "--stream", "-"), "command line: --workers is given without a list of utterances;"),
+        (("--workers", "1", "-precompile"), "command line: --workers is given without a list of utterances;"),
         (("--scheduler", "tcp://x", "-precompile"), "command line: --scheduler is given without a list of utterances;"),
     ],
 )

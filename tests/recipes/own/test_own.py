@@ -12,9 +12,11 @@ import pytest
 
 import argonaut
 from decoder import Recognizer
+from decoder.recognizer.jobs.decoding import DecodeOptions
 from readers.audio.audio_file import write_wav
 from readers.htk.mlf import read_mlf
 from readers.htk.scp import read_scp
+from recipes.cli.argon.command import make_parser
 from recipes.cli.command import MACHINES, MachineOptions
 from recipes.cli.flags import options_from
 from recipes.cli.main import command_parser, main, module_of
@@ -126,6 +128,10 @@ def test_the_lines_of_commands_give_the_same_options(printed, place, monkeypatch
         name = [command.name] if command is not module.COMMAND else []
         options = options_from(arguments, command.options)
         assert words[1:] == [*name, *options.to_flags(), *machines.to_flags()]
+    lines = [shlex.split(line)[2:] for line in printed if line.startswith("$ argon ")]
+    assert len(lines) == 3  # align, store the search options, decode
+    for words in lines:
+        assert options_from(make_parser().parse_args(words), DecodeOptions).to_flags() == words
 
 
 @pytest.mark.slow

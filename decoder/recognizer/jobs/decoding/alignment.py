@@ -8,7 +8,7 @@ from decoder.g2p.completion import Guesses
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.graph_file import recorded_silence
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.recognizer.jobs.decoding.options import DecodeOptions
+from decoder.recognizer.jobs.decoding.options import DecodeOptions, flag_of
 from decoder.recognizer.jobs.decoding.scores import open_source
 from decoder.recognizer.jobs.decoding.transcripts import read_transcripts
 from decoder.recognizer.jobs.decoding.utterances import Decoded, Numbered, timed, wider_beam
@@ -87,8 +87,8 @@ def _open_graphs(options: DecodeOptions, dictionary: list[Pronunciation] | None)
         models = PhoneModels(read_state_map(options.state_map))
     elif not (directory / "state_map").exists():
         raise ConfigError(
-            f"{directory / 'state_map'}: missing; expected the tables that argonaut graph writes beside -graph, or "
-            "the option state-map"
+            f"{directory / 'state_map'}: missing; expected the tables that argonaut graph writes beside "
+            f"{flag_of('graph')}, or {flag_of('state_map')}"
         )
     else:
         models = PhoneModels.load(directory)

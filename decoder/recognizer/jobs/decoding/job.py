@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decoder.recognizer.jobs.decoding.fit import NO_FIT, weight_remark
-from decoder.recognizer.jobs.decoding.options import DecodeOptions
+from decoder.recognizer.jobs.decoding.options import DecodeOptions, flag_of
 from decoder.recognizer.jobs.decoding.utterances import Decoded, DecodingPipeline, Numbered, mlf_name
 from decoder.search.batch import in_order
 from readers.common.environment import (
@@ -21,9 +21,9 @@ from readers.common.environment import (
 from readers.common.faults import one_line
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write, require_writable
+from readers.common.jobs.stop_signals import interrupts_noted
 from readers.common.names import apart_by_extension, repeated
 from readers.common.report import Log, Progress, RunReport, silent
-from readers.common.stop_signals import interrupts_noted
 from readers.errors import ConfigError
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.units import TICKS_PER_SECOND
@@ -298,7 +298,7 @@ class _Run:
         if result.wider:
             reason += f" with {result.wider}" if reason else result.wider
         if result.labels is None:
-            hint = "; try a larger -beam, or omit the option no-partial" if not self.output.partial else ""
+            hint = f"; try a larger {flag_of('beam')}, or omit {flag_of('partial')}" if not self.output.partial else ""
             self.report.fail(entry.key, reason + hint)
             return
         if result.reason:

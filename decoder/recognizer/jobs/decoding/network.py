@@ -3,11 +3,11 @@
 from acoustic.scoring.feature_files import FeatureFileScores, open_vectors
 from acoustic.scoring.window_scorer import ONNX_SUFFIX, WindowScorer
 from decoder.recognizer import assembly
-from decoder.recognizer.jobs.decoding.options import AcousticOptions
+from decoder.recognizer.jobs.decoding.options import AcousticOptions, flag_of
 from readers.common.report import Log
 from readers.errors import ConfigError
 
-MISMATCH = "; the option ignore-feature-mismatch uses them anyway"  # end of a message
+MISMATCH = f"; {flag_of('ignore_mismatch')} uses them anyway"  # end of a message
 
 
 def open_scorer(options: AcousticOptions, log: Log) -> WindowScorer:
@@ -22,7 +22,7 @@ def open_scorer(options: AcousticOptions, log: Log) -> WindowScorer:
         from acoustic.kernels.compiled.int8_loops import has_vnni
 
         if not has_vnni():
-            log("note: the option int8: this processor has no AVX-512 VNNI; expected it to be slower here")
+            log(f"note: {flag_of('int8')}: this processor has no AVX-512 VNNI; expected it to be slower here")
     size, ahead = options.chunks or (0, 0)
     return assembly.open_scorer(
         f"{options.am}",
@@ -39,8 +39,7 @@ def require_ivectors(options: AcousticOptions, scorer: WindowScorer, name: str) 
     """Raise ConfigError unless i-vectors are given to a network that takes them, and to no other."""
     given, dim = getattr(options, name), scorer.ivector_dim
     if dim and not given:
-        spoken = name.replace("_", "-")
-        raise ConfigError(f"{scorer.source}: takes i-vectors of {dim} values; expected the option {spoken}")
+        raise ConfigError(f"{scorer.source}: takes i-vectors of {dim} values; expected {flag_of(name)}")
     fault = f"is {given}: {scorer.source} takes no i-vectors; expected none"
     options.require(name, bool(dim) or not given, fault)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from decoder.graph.graph_file import load_defaults
 from decoder.recognizer import assembly
-from decoder.recognizer.jobs.decoding.options import DecodeOptions
+from decoder.recognizer.jobs.decoding.options import DecodeOptions, flag_of
 from decoder.search.decoder import Decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from readers.common.report import Log
@@ -14,7 +14,7 @@ from readers.errors import ConfigError
 
 def defaults_text(options: Mapping[str, float], models: Mapping[str, str]) -> str:
     """Return a line about search options that a graph carries."""
-    shown = ", ".join(f"{DecodeOptions.declaration(name).flag} {value:g}" for name, value in options.items())
+    shown = ", ".join(f"{flag_of(name)} {value:g}" for name, value in options.items())
     return f"defaults {shown}" + (f" (tuned with {' and '.join(models.values())})" if models else "")
 
 
@@ -60,5 +60,8 @@ def open_decoder(options: DecodeOptions, log: Log) -> Decoder:
     lm = assembly.open_lm(options.lm, options.lm_collection, log, options.verify)
     decoder = assembly.open_decoder(options.graph, options.acoustic.cntkmap, lm, search, verify=options.verify)
     if search.sil_cost and not decoder.silence.any():
-        log(f"no silence models: -sil-cost {search.sil_cost:g} has no effect; name the models with the option silence")
+        log(
+            f"no silence models: {flag_of('sil_cost')} {search.sil_cost:g} has no effect; name the models with "
+            f"{flag_of('silence')}"
+        )
     return options.search.hotwords.applied_to(decoder, log)

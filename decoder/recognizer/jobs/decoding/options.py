@@ -116,7 +116,7 @@ class AcousticOptions(Options):
         "score features or audio that are not those of the model's training",
         flag="--ignore-feature-mismatch",
     )
-    chunks: tuple[int, ...] | None = option(
+    chunks: tuple[int, int] | None = option(
         None,
         "score chunks of N frames with AHEAD future frames, as in training (default: whole utterances)",
         separator=":",
@@ -400,3 +400,8 @@ class DecodeOptions(Options):
         read = [acoustic.infiles, acoustic.features, acoustic.am, acoustic.cntkmap, self.graph, self.lm]
         read += [self.dictionary.dict, self.dictionary.g2p, self.transcripts.alignmlf, self.search.hotwords.hotwords]
         return [*read, *(Path(name) for name in (acoustic.scores, self.streaming.stream) if name)]
+
+
+def flag_of(name: str) -> str:
+    """Return the flag of an option, as reports and notes name it."""
+    return DecodeOptions.declaration(name).flag

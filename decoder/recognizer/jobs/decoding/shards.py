@@ -50,7 +50,7 @@ class ShardSettings:
     threads: int
     directory: str
 
-    def open(self) -> Callable[[Numbered], Any]:
+    def open(self) -> Any:
         """Return the pipeline; its notes are not repeated, because the job has told them."""
         return self.pipeline(self.options, silent, self.guessed)
 
@@ -124,8 +124,9 @@ class Shards:
 
 def seconds_of(entry: Any) -> float:
     """Return about how long an utterance is, from the range in the list or the size of its file."""
-    if getattr(entry, "num_frames", None) is not None:
-        return entry.num_frames / (16_000 if getattr(entry, "channel", None) is not None else 100)
+    num_frames: int | None = getattr(entry, "num_frames", None)
+    if num_frames is not None:
+        return num_frames / (16_000 if getattr(entry, "channel", None) is not None else 100)
     if not hasattr(entry, "offset"):  # an archive has many utterances
         with contextlib.suppress(OSError):
             return Path(entry.path).stat().st_size / BYTES_PER_SECOND

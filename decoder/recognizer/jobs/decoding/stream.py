@@ -8,7 +8,7 @@ from acoustic.scoring.score_stream import ScoreStream
 from decoder.recognizer.jobs.decoding.audio import chosen_channel, open_front_end, target_rate
 from decoder.recognizer.jobs.decoding.network import open_scorer
 from decoder.recognizer.jobs.decoding.opening import open_decoder
-from decoder.recognizer.jobs.decoding.options import DecodeOptions, StreamOptions
+from decoder.recognizer.jobs.decoding.options import DecodeOptions, StreamOptions, flag_of
 from decoder.recognizer.jobs.live import BLOCK, LiveResult
 from decoder.results.live_recognition import Endpoint, Recognition, RecognitionEvent
 from features.streaming import RunningMean
@@ -165,5 +165,5 @@ def _mean_text(mean: RunningMean) -> str:
         return "_Z subtracts the mean of the whole input, so words appear only at its end"
     return (
         f"_Z subtracts the mean of the last {mean.memory} frames instead of that of the utterance, and words are "
-        f"delayed by the first {mean.start} frames (the option running-mean)"
+        f"delayed by the first {mean.start} frames ({flag_of('running_mean')})"
     )

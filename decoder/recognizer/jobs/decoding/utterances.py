@@ -107,7 +107,7 @@ def wider_beam(beam: float, given: float) -> str:
     return f"a beam of {beam:g} instead of {given:g}"
 
 
-def timed(labels: list[Label]) -> list[Word]:
+def timed(labels: list[Any]) -> list[Word]:
     """Convert labels with times to words in seconds."""
     return [
         Word(label.name, (label.start or 0) / TICKS_PER_SECOND, (label.end or 0) / TICKS_PER_SECOND) for label in labels

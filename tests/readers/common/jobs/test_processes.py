@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from readers.common.jobs.processes import as_they_end, end_with_parent
-from readers.common.stop_signals import interrupts_held_back, interrupts_noted
+from readers.common.jobs.stop_signals import interrupts_held_back, interrupts_noted
 from tests.readers.common.interrupting import InterruptingCondition
 
 ASK = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
