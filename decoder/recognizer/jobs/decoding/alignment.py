@@ -100,7 +100,7 @@ def _open_graphs(options: DecodeOptions, dictionary: list[Pronunciation] | None)
         silence=silence[0] if silence else model,
         optional_silence=transcripts.optional_silence,
         silence_probability=transcripts.silence_probability,
-        silence_topology=transcripts.silence_topology or topology,  # type: ignore[arg-type]  # it has been checked
+        silence_topology=transcripts.silence_topology or topology,
         pronunciation_scale=transcripts.pronunciation_scale,
     )
     cost, cntkmap = options.search.sil_cost, options.acoustic.cntkmap
