@@ -12,7 +12,7 @@ from readers.common.files import atomic_write
 from readers.errors import FormatError
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.parameter_file import read_htk_header
-from readers.htk.scp import read_scp, write_pairs
+from readers.htk.scp import frame_counts, write_pairs
 
 SHARE = 0.3  # of the duration of the training set
 SECONDS = 6.0  # of a recording
@@ -41,10 +41,12 @@ def label_background(folder: Path, alignment: Path, silence: str) -> Path:
 
     They get the state of the silence model that has the most frames in an alignment.
     """
-    states, counts = read_mlf(alignment), Counter()
+    states = read_mlf(alignment)
+    counts: Counter[str] = Counter()
     for key in states:
         for label in states[key]:
-            if re.fullmatch(rf"{re.escape(silence)}([\[_.].*)?", label.name):
+            is_silence = re.fullmatch(rf"{re.escape(silence)}([\[_.].*)?", label.name)
+            if is_silence and label.start is not None and label.end is not None:
                 counts[label.name] += label.end - label.start
     if not counts:
         raise FormatError(f"{alignment}: no state of {silence}; expected silence in the alignment")
@@ -66,4 +68,4 @@ def join_mlfs(target: Path, first: Path, *others: Path) -> None:
 
 def count_frames(scp: Path, prefix: str) -> int:
     """Return the number of frames of the files in a list whose names begin with the prefix."""
-    return sum(entry.end - entry.start + 1 for entry in read_scp(scp) if entry.key.startswith(prefix))
+    return sum(count for key, count in frame_counts(scp).items() if key.startswith(prefix))

@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+from acoustic.scoring.opening import open_scorer
 from decoder.graph.graph_file import load_defaults
 from decoder.recognizer import assembly
 from decoder.recognizer.jobs.decoding import options as decoding
 from decoder.scoring.error_counts import Score
 from decoder.search.decoder import Decoder
 from features.ivectors.adapted import VectorFiles
+from readers.common.arrays import Float32Array
 from readers.common.files import atomic_write
 from readers.common.text import parse_json, read_text
 from readers.config.options import OptionFault
@@ -28,19 +31,19 @@ def open_decoder(graph: Path, lm: Path) -> Decoder:
 
 def score_utterances(
     model: Path, scp: Path, window: int, chunks: tuple[int, int] | None = None, ivectors: Path | None = None
-) -> dict:
+) -> dict[str, Float32Array]:
     """Return utterance -> scaled log-likelihoods (states, frames) float32.
 
     chunks: see AcousticScorer; ivectors: the list of the i-vectors of these utterances, for a network that takes them.
     """
-    scorer = assembly.open_scorer(model, window=window, chunks=chunks)
+    scorer = open_scorer(model, window=window, chunks=chunks)
     vectors = None
     if ivectors is not None:
         vectors = VectorFiles(
             f"{ivectors}", scorer.ivector_dim, scorer.ivector_record, f"with which {model} was trained"
         )
 
-    def frames(entry: ScpEntry):
+    def frames(entry: ScpEntry) -> Float32Array:
         file = read_htk(entry.path)
         return file.frames if vectors is None else vectors.add_to(file.frames, entry.key, file.period)
 
@@ -80,7 +83,7 @@ def read_choice(record: Path) -> dict[str, float]:
 
 def search_options(record: Path) -> decoding.DecodeSearchOptions:
     """Return these options as those of `argon`.  Raises FormatError for options that it does not have."""
-    chosen = read_choice(record)
+    chosen: dict[str, Any] = {**read_choice(record)}  # of options with several types
     known = {declared.name for declared in decoding.DecodeSearchOptions.declared()}
     try:
         if unknown := next(iter(chosen.keys() - known), None):
@@ -90,7 +93,7 @@ def search_options(record: Path) -> decoding.DecodeSearchOptions:
         raise FormatError(f"{record}: `chosen`: {fault}") from None
 
 
-def read_trials(record: Path) -> dict:
+def read_trials(record: Path) -> dict[str, Any]:
     """Return what `choose_options` wrote: `chosen`, the options, and `trials`, each with its options and errors.
 
     Raises FormatError for other content.
@@ -130,6 +133,7 @@ def store_choice(graph: Path, options: dict[str, float], model: Path, lm: Path, 
     """
     if not replace and load_defaults(graph / "graph.dg").options:
         return
-    search = decoding.DecodeSearchOptions(**options, save_defaults=True)
+    values: dict[str, Any] = {**options}  # of options with several types
+    search = decoding.DecodeSearchOptions(**values, save_defaults=True)
     acoustic = decoding.AcousticOptions(am=model)
     call("argon", decoding.DecodeOptions(graph=graph / "graph.dg", lm=lm, acoustic=acoustic, search=search))

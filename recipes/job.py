@@ -89,7 +89,8 @@ class RecipeResult:
 class Recipe(Protocol):
     """The stages of a recipe, whose results are all below `out`, and what it has made when they are done."""
 
-    out: Path
+    @property
+    def out(self) -> Path: ...
 
     def stages(self) -> Sequence[Stage]: ...
 

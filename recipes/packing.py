@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 MAX_RATE = 1_000_000  # Hz, as in the description of a bundle
 PHONE_MAP = Path(__file__).parent / "timit" / "data" / "phones.61-48-39.txt"
-Recipe = Literal["timit-words", "timit", "lvcsr", "an4", "own", "own-given", "an4-blstm", "an4-dnn-blstm"]
+LayoutName = Literal["timit-words", "timit", "lvcsr", "an4", "own", "own-given", "an4-blstm", "an4-dnn-blstm"]
+Files = dict[str, Path]  # by the names in BundleParts, and the tuned options
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,13 @@ class Layout:
     unit: str
     fold: Path | None = None
 
-    def files(self, root: Path) -> dict[str, Path]:
-        """Return the parts of an experiment by their names in BundleParts, and the tuned options."""
+    def files(self, root: Path) -> Files:
+        """Return the parts of an experiment."""
         names = ("model", "graph", "lm", "features", "dictionary", "tuned")
         return {name: root / getattr(self, name) for name in names}
 
 
-LAYOUTS: dict[Recipe, Layout] = {
+LAYOUTS: dict[LayoutName, Layout] = {
     "timit-words": Layout(
         "model/cntkSpeech.dnn", "words/graph.dg", "words/lm.arpa", "config/plain.hcopy", "words/words.dict",
         "tune/words.json", "labels/test.words.mlf", "decode/words/test.mlf", "WER",
@@ -98,8 +99,8 @@ class PartOptions(Options):
         """Whether the error rate of an experiment holds: nothing that changes it is given."""
         return not any((self.model, self.graph, self.lm, self.tuned, self.output_node))
 
-    def files(self) -> "dict[str, Path]":
-        """Return the files that are given, by their names in BundleParts."""
+    def files(self) -> Files:
+        """Return the files that are given."""
         names = {"dictionary": "dict", "ivectors": "ivector_model"}
         parts = ("model", "graph", "lm", "features", "dictionary", "ivectors", "tuned")
         return {part: path for part in parts if (path := getattr(self, names.get(part, part))) is not None}
@@ -126,7 +127,7 @@ class PackOptions(Options):
 
     experiment: Path | None = option(None, "output directory of a recipe", flag="experiment", metavar="EXPERIMENT")
     output: Path = option(help="NAME.argo, or a new directory", flag="-o --output", metavar="BUNDLE")
-    recipe: Recipe | None = option(None, "recipe of the experiment (default: from its files)")
+    recipe: LayoutName | None = option(None, "recipe of the experiment (default: from its files)")
     parts: PartOptions = group(PartOptions, heading="parts, instead of those of EXPERIMENT")
     about: AboutOptions = group(AboutOptions, heading="description")
 
@@ -162,26 +163,33 @@ def make_bundle(options: PackOptions) -> "Bundle":
     from decoder.recognizer import BundleParts, pack
     from recipes.decoding import read_choice
 
-    files, errors = options.parts.files(), ()
+    files, about = options.parts.files(), options.about
+    errors: tuple[MeasuredErrors, ...] = ()
     if options.experiment is not None:
         layout = LAYOUTS[options.recipe or recipe_of(options.experiment)]
         files = layout.files(options.experiment) | files
         errors = _measured_errors(options.experiment, layout) if options.parts.are_measured else ()
-    tuned, node = files.pop("tuned", None), options.parts.output_node
     parts = BundleParts(
-        **files,
+        model=files["model"],
+        graph=files["graph"],
+        features=files["features"],
         sample_rate=_sample_rate(files["model"], options.parts),
+        lm=files.get("lm"),
+        dictionary=files.get("dictionary"),
+        ivectors=files.get("ivectors"),
         window=options.parts.window,
-        **({"output": node} if node else {}),
-        options={} if tuned is None else read_choice(tuned),
-        **{declared.name: getattr(options.about, declared.name) for declared in AboutOptions.declared()},
+        output=options.parts.output_node or BundleParts.output,
+        options=read_choice(files["tuned"]) if "tuned" in files else {},
+        name=about.name,
+        language=about.language,
+        licence=about.licence,
         errors=errors,
         created_by=f"argonaut {program_version()}",
     )
     return pack(parts, options.output)
 
 
-def recipe_of(root: Path) -> Recipe:
+def recipe_of(root: Path) -> LayoutName:
     """Return the recipe that wrote an experiment.  Raises ConfigError if there is no complete one."""
     for name, layout in LAYOUTS.items():
         if (root / layout.model).exists() and (name != "timit-words" or (root / layout.graph).exists()):

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from readers.config.config import Config, load_config
+from readers.config.scope import ConfigEntry
 from readers.config.syntax import is_block, variables
 from readers.errors import ConfigError
 
@@ -82,22 +83,29 @@ def _first_values(text: str, epochs: int) -> list[float]:
     return [schedule.at(epoch) for epoch in range(epochs)]
 
 
+def _entry(config: Config, name: str) -> ConfigEntry:
+    """Return the entry of one of the names that the configuration has."""
+    location = config.find(name)
+    assert location is not None
+    return location[1]
+
+
 def _is_command(config: Config, name: str) -> bool:
     try:
         return config.is_block(name) and config.block(name).has_own("action")
     except ConfigError:  # a block that no command reads may contain any text
-        return is_block(config.find(name)[1].value)
+        return is_block(_entry(config, name).value)
 
 
 def _references(config: Config, name: str) -> set[str]:
     """Return the lower-case names that occur as `$Name$` in the values of a name, also in replaced parts of a block."""
-    texts = [value.text for value in config.find(name)[1].values]
+    texts = [value.text for value in _entry(config, name).values]
     return {match.group(1).lower() for text in texts for match in variables(text)}
 
 
 def _values(config: Config, name: str) -> Iterator[tuple[str, str]]:
     """Yield (full name, text) for a name of a block or, if it is a block itself, for the names in it."""
-    entry = config.find(name)[1]
+    entry = _entry(config, name)
     try:
         inner = config.block(name) if config.is_block(name) else None
     except ConfigError:  # a script, a block that no command reads, or a reference to a name that is set later

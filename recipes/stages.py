@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from readers.common.environment import program_version
 from readers.common.files import atomic_write
@@ -48,7 +49,7 @@ class Stage:
     help: str
     run: Callable[[], int | None]
     needs: tuple[str, ...] | None = None
-    settings: dict = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     work: Path | None = None
     closes: bool = False
 
@@ -180,13 +181,13 @@ def _is_marked(mark: Path, stage: Stage) -> bool:
     return _marked(mark) == _plain(stage.settings)
 
 
-def _marked(mark: Path) -> dict | None:
+def _marked(mark: Path) -> dict[str, Any] | None:
     """Return the settings of a mark; None if it is missing or of another version, so that the stage is repeated."""
     settings = _record(mark).get("settings")
     return settings if isinstance(settings, dict) else None
 
 
-def _record(mark: Path) -> dict:
+def _record(mark: Path) -> dict[str, Any]:
     """Return what a mark contains, nothing if it is missing or damaged."""
     try:
         record = parse_json(read_text(mark, exact=True)) if mark.is_file() else {}
@@ -208,12 +209,12 @@ def _is_same(place: str, out: Path) -> bool:
         return False
 
 
-def _plain(settings: dict) -> dict:
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings as they are read from a mark."""
     return json.loads(json.dumps(settings))
 
 
-def _before(out: Path, stage: Stage) -> dict | None:
+def _before(out: Path, stage: Stage) -> dict[str, Any] | None:
     """Return the settings of the last run of a stage, None if it left no mark."""
     before = _marked(_mark(out, stage))
     return _marked(_mark(out, stage, "begun")) if before is None else before
@@ -247,7 +248,7 @@ def _reason(out: Path, stage: Stage, ran: Collection[str], first: str | None) ->
     return cause + (f"; the models and checkpoints in {stage.work} are removed" if discards else "")
 
 
-def _changes(before: dict, now: dict) -> str:
+def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
     unset = "not set"
     names = [name for name in {**before, **now} if before.get(name, unset) != now.get(name, unset)]
     shown = [f"{name} was {before.get(name, unset)}, is {now.get(name, unset)}" for name in names[:SHOWN_CHANGES]]

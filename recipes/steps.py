@@ -2,25 +2,29 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from decoder import lm
 from decoder.recognizer.jobs.decoding import options as decoding
-from recipes.packing import AboutOptions, PackOptions, PartOptions
+from recipes.packing import AboutOptions, LayoutName, PackOptions, PartOptions
 from recipes.stages import call
 
 
-def extract(config: Path, script: Path, workers: int, **files: Path) -> int:
-    """Extract the features of a list.  files: what is written besides, `report`, `scp`, or only `speech_mean`."""
+def extract(
+    config: Path, script: Path, workers: int, *, report: Path | None = None, scp: Path | None = None,
+    speech_mean: Path | None = None,
+) -> int:  # fmt: skip
+    """Extract the features of a list.  report, scp: what is written besides; speech_mean: the only file written."""
     from recipes.cli.hcopy import HcopyCommandOptions
 
-    return call("hcopy", HcopyCommandOptions(config=config, script=script, **files), workers=workers)
+    options = HcopyCommandOptions(config=config, script=script, report=report, scp=scp, speech_mean=speech_mean)
+    return call("hcopy", options, workers=workers)
 
 
-def extract_with_mean(config: Path, with_mean: Path, script: Path, workers: int, **files: Path) -> int:
+def extract_with_mean(config: Path, with_mean: Path, script: Path, workers: int, *, report: Path) -> int:
     """Write a configuration with the mean of the speech in a list, and extract the features of the list with it."""
     lost = extract(config, script, workers, speech_mean=with_mean)
-    return lost | extract(with_mean, script, workers, **files)
+    return lost | extract(with_mean, script, workers, report=report)
 
 
 def cntk(arguments: Sequence[str]) -> int:
@@ -30,10 +34,16 @@ def cntk(arguments: Sequence[str]) -> int:
     return call("cntk", config_options(list(arguments)))
 
 
-def estimate(text: Path, output: Path, dictionary: Path | None = None, **model: Any) -> int:
-    """Estimate a language model of a text.  dictionary: has its words; model: order, method, vocabulary and unk."""
-    texts, words = lm.TextOptions(text=text), lm.VocabularyDictionary(dict=dictionary)
-    return call("lm", lm.EstimationOptions(texts=texts, dictionary=words, output=output, **model))
+def estimate(
+    text: Path, output: Path, dictionary: Path | None = None, *, order: int, method: Literal["kn", "wb"] = "kn",
+    vocabulary: Path | None = None, unk: str | None = None,
+) -> int:  # fmt: skip
+    """Estimate a language model of a text.  dictionary: has its words; the other arguments are as in `argonaut lm`."""
+    options = lm.EstimationOptions(
+        texts=lm.TextOptions(text=(text,)), dictionary=lm.VocabularyDictionary(dict=dictionary), output=output,
+        order=order, method=method, vocabulary=vocabulary, unk=unk,
+    )  # fmt: skip
+    return call("lm", options)
 
 
 def align(
@@ -53,15 +63,18 @@ def align(
     return call("argon", options)
 
 
-def make_bundle(experiment: Path, bundle: Path, recipe: str, *, rate: int, window: int, language: str = "en") -> int:
+def make_bundle(
+    experiment: Path, bundle: Path, recipe: LayoutName, *, rate: int, window: int, language: str = "en"
+) -> int:
     """Make a bundle of the output of a recipe.  recipe: the name of its layout."""
     about = AboutOptions(name=bundle.stem, language=language)
     parts = PartOptions(rate=rate, window=window)
     return call("pack", PackOptions(experiment=experiment, recipe=recipe, parts=parts, about=about, output=bundle))
 
 
-def calibrate(bundle: Path, **recordings: Path) -> int:
-    """Fit the confidences of a bundle.  recordings: words, test, list and fold of `argonaut calibrate`."""
+def calibrate(bundle: Path, *, words: Path, test: Path, list: Path, fold: Path | None = None) -> int:
+    """Fit the confidences of a bundle; the other arguments are as in `argonaut calibrate`."""
     from recipes.cli.calibrate import CommandOptions
 
-    return call("calibrate", CommandOptions(bundle=bundle, output=bundle, **recordings))
+    options = CommandOptions(bundle=bundle, output=bundle, words=words, test=test, list=list, fold=fold)
+    return call("calibrate", options)

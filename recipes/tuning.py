@@ -76,7 +76,7 @@ def choose(
     progress: Progress = lambda *counts, **figures: None,
 ) -> tuple[dict[str, float], list[tuple[dict[str, float], Outcome]]]:
     """Return (chosen options, all trials with their outcomes in order)."""
-    trials: dict[tuple, tuple[dict[str, float], Outcome]] = {}
+    trials: dict[tuple[float, ...], tuple[dict[str, float], Outcome]] = {}
 
     def attempt(options: dict[str, float]) -> Outcome:
         key = tuple(options.values())
@@ -117,5 +117,6 @@ def decode_and_score(decoder: "Decoder", development: Development, workers: int)
     texts = [text for text, _, _ in results]
     references = {name: development.references[name] for name in scores}
     total = score(references, dict(zip(scores, texts)), fold=development.fold).total
-    unfinished, widened = (sum(result[place] for result in results) for place in (1, 2))
+    unfinished = sum(is_unfinished for _, is_unfinished, _ in results)
+    widened = sum(is_widened for _, _, is_widened in results)
     return Outcome(total, unfinished, widened, texts)

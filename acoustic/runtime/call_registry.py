@@ -37,7 +37,7 @@ def table_calls(**functions):
     FUNCTIONS.update(functions)
 
 
-def address_of(name):
+def address_of(name: str) -> int:
     """The address of a registered function, which is compiled on the first call."""
     with _compiling:  # else two threads would compile it, and one of the two results would be freed
         if name not in _compiled:

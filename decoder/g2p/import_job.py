@@ -14,7 +14,7 @@ from readers.config.options import Options, group, option
 from readers.corpora import directory
 from readers.corpora.corpus import Corpus
 from readers.corpora.examination import Examination, examine
-from readers.corpora.importing import KINDS, import_corpus
+from readers.corpora.importing import KINDS, CorpusKind, import_corpus
 from readers.dictionaries.forms import read_any_dictionary
 from readers.dictionaries.options import WordList
 from readers.htk.dictionary import Pronunciation
@@ -46,9 +46,7 @@ class ImportDictionary(WordList):
 class ImportOptions(Options):
     """Options of the import of a corpus."""
 
-    kind: Literal["folder", "kaldi", "lhotse", "htk", "table"] = option(
-        help=f"kind of corpus: {', '.join(KINDS)}", flag="KIND", metavar="KIND"
-    )
+    kind: CorpusKind = option(help=f"kind of corpus: {', '.join(KINDS)}", flag="KIND", metavar="KIND")
     source: Path = option(help="the folder, directory or manifest", flag="SOURCE", metavar="SOURCE")
     out: Path = option(help="directory for the lists and the report", metavar="DIR")
     headers: bool = option(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Literal
 
 from readers.common.report import RunReport
 from readers.corpora.corpus import Corpus
@@ -15,7 +16,8 @@ from readers.corpora.table import table_drafts
 from readers.corpora.words import WordForms
 from readers.errors import ConfigError, FormatError
 
-KINDS = {
+CorpusKind = Literal["folder", "kaldi", "lhotse", "htk", "table"]
+KINDS: dict[CorpusKind, str] = {
     "folder": "recordings with .lab, .txt or .TextGrid files of the same name beside them, in folders that name the "
     "speakers, or one such recording",
     "kaldi": "a Kaldi data directory: wav.scp, segments, text, utt2spk",
@@ -118,7 +120,7 @@ def is_imported(source: Path) -> bool:
     return all((source / name).is_file() for name in (AUDIO, WORDS, SPEAKERS))
 
 
-def guess_kind(source: Path) -> str:
+def guess_kind(source: Path) -> CorpusKind:
     """Return the kind of a corpus, for `argonaut import`."""
     name = source.name.lower().removesuffix(".gz")
     if name.endswith(".scp"):

@@ -1,11 +1,13 @@
 """The case of words: transcripts are looked up in the case in which a dictionary has the most of their words."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from typing import Literal, get_args
 
 from readers.common.text import canonical
 from readers.errors import ConfigError
 
 AUTO = "auto"  # the case in which the dictionary lacks the fewest words
+Case = Literal["keep", "upper", "lower"]
 CASES: Mapping[str, Callable[[str], str]] = {
     "keep": canonical,
     "upper": lambda word: canonical(word.upper()),
@@ -20,7 +22,7 @@ def check_case(case: str) -> str:
     return case
 
 
-def best_case(words: Mapping[str, int], known: Collection[str]) -> str:
+def best_case(words: Mapping[str, int], known: Collection[str]) -> Case:
     """Return the case of transcripts that leaves the fewest words without a pronunciation: keep, upper or lower.
 
     words: how often each word occurs; known: the words of the dictionary.
@@ -28,7 +30,7 @@ def best_case(words: Mapping[str, int], known: Collection[str]) -> str:
     unknown = {
         case: sum(count for word, count in words.items() if change(word) not in known) for case, change in CASES.items()
     }
-    return min(CASES, key=unknown.__getitem__)
+    return min(get_args(Case), key=unknown.__getitem__)
 
 
 class InCase(Set[str]):

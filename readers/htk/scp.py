@@ -282,6 +282,16 @@ def read_feature_list(path: str | Path) -> Sequence[ScpEntry]:
     return entries
 
 
+def frame_counts(path: str | Path) -> dict[str, int]:
+    """Return the number of frames of each utterance of a list.  Raises FormatError for a line without frame range."""
+    counts = {}
+    for entry in read_scp(path):
+        if entry.num_frames is None:
+            raise FormatError(f"{entry.where}: {entry.path} without frame range; expected {entry.path}[0,last]")
+        counts[entry.key] = entry.num_frames
+    return counts
+
+
 def write_feature_list(scp: Path, files: Iterable[tuple[str, Path]]) -> RunReport:
     """Write `name.ext=path[0,last]` for every (utterance name, HTK feature file) that can be read.
 

@@ -28,7 +28,9 @@ class Comparison:
         return self.all_stages
 
     def result(self) -> RecipeResult:
-        figures, lines, pictures, reports = [], [], [], []
+        figures, lines = [], []
+        pictures: list[Path] = []
+        reports: list[Path] = []
         for system, description in self.systems:
             evaluation = system.evaluation
             what = description.format(states=count_lines(system.state_list))

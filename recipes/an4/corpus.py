@@ -53,13 +53,18 @@ class Alignment:
         return cls(flat / "states.mlf", flat / "states.list", data / SPHINX_DICTIONARY, False)
 
 
-def find_sets(data: Path | None) -> dict[str, list[Utterance]]:
+def corpus_of(data: Path | None) -> Path:
+    """Return the directory of the corpus.  Raises FormatError for None."""
+    if data is None:
+        raise FormatError("recipe an4: no corpus; expected --data DIR with AN4's wav and etc")
+    return data
+
+
+def find_sets(data: Path) -> dict[str, list[Utterance]]:
     """Return the utterances of "train", "dev" and "test", in the order of the corpus.
 
     Raises FormatError, listing all that is missing, if `data` is not this corpus.
     """
-    if data is None:
-        raise FormatError("recipe an4: no corpus; expected --data DIR with AN4's wav and etc")
     tables = (DICTIONARY, STATES, ALIGNMENT) if (data / "align").exists() else (SPHINX_DICTIONARY,)
     missing = [name for name in (*NEEDED, *tables) if not (data / name).exists()]
     if missing:

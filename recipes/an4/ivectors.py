@@ -1,11 +1,14 @@
 """System `ivector` of recipe an4: the tied triphones of recipe lvcsr, with an i-vector of each utterance as input."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from features import ivectors
 from recipes.an4.comparison import Comparison, count_lines
+from recipes.an4.corpus import Utterance
 from recipes.an4.recipe import CONFIG
+from recipes.evaluation import Evaluation
 from recipes.job import RecipeOptions
 from recipes.lvcsr.run import Tied
 from recipes.stage_settings import cntk_settings, file_settings
@@ -19,8 +22,7 @@ GAUSSIANS, VALUES = 128, 50
 def compared(options: RecipeOptions, overrides: Sequence[str]) -> Comparison:
     """Return the stages of the system."""
     system = Adapted(options, overrides, NAME)
-    stages = [stage for stage in system.stages() if stage.name in ("lists", "features", "lm")]
-    stages += [*system.tying_stages(), *system.system_stages()]
+    stages = [*system.shared_stages(), *system.tying_stages(), *system.system_stages()]
     return Comparison(stages, [(system, "tied triphones with i-vectors")])
 
 
@@ -39,7 +41,8 @@ class Adapted(Tied):
             Stage("ivectors", "cepstra, a model of i-vectors, and an i-vector of each utterance", self.make_vectors,
                   ("lists",), settings | file_settings(CONFIG / "ivector.hcopy")),
             Stage(f"train-{NAME}", "the network with i-vectors", self.train_tied,
-                  ("lists", "features", "tie", "ivectors"), cntk_settings(self.cntk_arguments()), self.home / "model"),
+                  ("lists", "features", "tie", "ivectors"), cntk_settings(self.system_arguments()),
+                  self.home / "model"),
             *self.evaluation_stages(NAME, graphs),
         ]  # fmt: skip
 
@@ -47,7 +50,8 @@ class Adapted(Tied):
         from readers.htk.scp import write_feature_list, write_pairs
         from recipes.an4 import prepare
 
-        lost, files = 0, {}
+        lost = 0
+        files: dict[str, list[tuple[str, Utterance, Path]]] = {}
         for warp in prepare.WARPS:
             copy = prepare.warp_name(warp)
             config, listed = (self.vectors / "config" / f"{copy}.{kind}" for kind in ("hcopy", "list"))
@@ -69,17 +73,17 @@ class Adapted(Tied):
         model = self.vectors / "an4.ivector"
         training = ivectors.TrainingOptions(gaussians=self.gaussians, dim=self.values)
         listed = self.vectors / "plain.mfcc.scp"
-        options = ivectors.IvectorTrainOptions(features=listed, training=training, output=model)
-        lost |= call("ivector", options, workers=self.workers)
+        estimation = ivectors.IvectorTrainOptions(features=listed, training=training, output=model)
+        lost |= call("ivector", estimation, workers=self.workers)
         for name in files:
-            options = ivectors.IvectorExtractOptions(
+            extraction = ivectors.IvectorExtractOptions(
                 model=model, features=self.vectors / f"{name}.mfcc.scp", out=self.vectors / "utterances",
                 scp=self.vector_list(name),
             )  # fmt: skip
-            lost |= call("ivector", options, workers=self.workers)
+            lost |= call("ivector", extraction, workers=self.workers)
         return lost
 
-    def cepstra(self, copy: str, utterance) -> Path:
+    def cepstra(self, copy: str, utterance: Utterance) -> Path:
         return self.vectors / "mfcc" / copy / f"{utterance.name}.mfc"
 
     def vector_list(self, name: str) -> Path:
@@ -87,9 +91,7 @@ class Adapted(Tied):
         return self.vectors / f"{name}.scp"
 
     @property
-    def evaluation(self):
-        from dataclasses import replace
-
+    def evaluation(self) -> Evaluation:
         return replace(super().evaluation, ivectors=self.vector_list)
 
     def train_tied(self) -> int:
@@ -98,9 +100,9 @@ class Adapted(Tied):
             f"SenoneLabels={self.labels}",
             f"NumSenones={count_lines(self.senones)}",
         )
-        return cntk(self.cntk_arguments(*settings))
+        return cntk(self.system_arguments(*settings))
 
-    def cntk_arguments(self, *settings: str) -> list[str]:
+    def system_arguments(self, *settings: str) -> list[str]:
         return [
             f"configFile={CONFIG / 'ivector.cntk'}", f"ExpDir={self.out}", f"WorkDir={self.home}",
             f"ScriptDir={CONFIG}", f"Vectors={self.vectors}", f"VectorDim={self.values}",

@@ -1,7 +1,9 @@
 """AN4's lists and labels in the formats of the commands."""
 
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from decoder.graph.transitions import estimate_transitions
 from readers.common.files import atomic_write, write_lines
@@ -15,6 +17,16 @@ from readers.tables.hmm_tables import write_transitions
 from recipes.an4.corpus import Alignment, Utterance
 
 WARPS = (1.0, 0.92, 0.96, 1.04, 1.08)  # of the frequency axis; the training set is used with each of them
+
+
+class Spoken(Protocol):
+    """An utterance of any corpus."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def words(self) -> Sequence[str] | None: ...
 
 
 def warp_name(warp: float) -> str:
@@ -78,9 +90,9 @@ def count_flat_states(dictionary: Path, utterances: list[Utterance]) -> int:
     return 3 * (1 + len({phone for entry in entries if entry.word in spoken for phone in entry.phones}))
 
 
-def write_words(utterances: list[Utterance], path: Path) -> None:
+def write_words(utterances: Iterable[Spoken], path: Path) -> None:
     """Write the transcripts as an MLF without times, the reference for scoring."""
-    write_mlf(path, ((f"*/{u.name}.lab", [Label(None, None, word) for word in u.words]) for u in utterances))
+    write_mlf(path, ((f"*/{u.name}.lab", [Label(None, None, word) for word in u.words or ()]) for u in utterances))
 
 
 def write_text(utterances: list[Utterance], path: Path) -> None:

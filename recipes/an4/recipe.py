@@ -7,9 +7,10 @@ from pathlib import Path
 
 from decoder import gaussians, grammars, graph
 from readers.common.environment import available_cores
-from recipes.an4.corpus import FLAT_LMS, Alignment, Utterance, find_sets
+from recipes.an4.corpus import FLAT_LMS, Alignment, Utterance, corpus_of, find_sets
 from recipes.evaluation import Evaluation, language_models
 from recipes.job import RecipeOptions, RecipeResult
+from recipes.packing import LayoutName
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, call, is_done
 from recipes.steps import calibrate, cntk, estimate, extract, extract_with_mean, make_bundle
@@ -31,6 +32,7 @@ class Acoustic:
     help: description.
     config: file in config/.
     folder: directory of its results, below that of the run.
+    bundle: layout of what becomes a bundle.
     window: frames in its input; for a recurrent network, number of consecutive frames.
     on_dnn: whether it is built on the trained DNN.
     """
@@ -38,17 +40,21 @@ class Acoustic:
     help: str
     config: str
     folder: str
+    bundle: LayoutName
     window: int
     on_dnn: bool = False
 
 
 NETWORKS = {
-    "dnn": Acoustic("the network of 1680-768x4 on monophone states", "an4.cntk", "", WINDOW),
-    "blstm": Acoustic("the bidirectional LSTM, two layers of 256 cells in each direction", "blstm.cntk", "blstm", 1),
+    "dnn": Acoustic("the network of 1680-768x4 on monophone states", "an4.cntk", "", "an4", WINDOW),
+    "blstm": Acoustic(
+        "the bidirectional LSTM, two layers of 256 cells in each direction", "blstm.cntk", "blstm", "an4-blstm", 1
+    ),
     "dnn-blstm": Acoustic(
         "the bidirectional LSTM on top of the DNN, 128 cells in each direction",
         "dnn_blstm.cntk",
         "dnn-blstm",
+        "an4-dnn-blstm",
         WINDOW,
         True,
     ),
@@ -64,24 +70,30 @@ class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, options: RecipeOptions, overrides: Sequence[str] = (), network: str = "dnn"):
-        self.data, self.out = options.data, options.out
+        self.data, self.out = corpus_of(options.data), options.out
         self.seed, self.overrides = options.seed, overrides
         self.network, self.acoustic = network, NETWORKS[network]
         self.home = self.out / self.acoustic.folder
         self.workers = options.workers or available_cores()
-        self.sets  # noqa: B018  (reports a missing corpus before anything is written)
+        self.sets = find_sets(self.data)
         self.alignment = Alignment.of(self.data, self.out / "flat")
         self.dictionary = self.out / "words.dict"
 
-    def stages(self) -> list[Stage]:
+    def shared_stages(self) -> list[Stage]:
+        """Return the stages that the systems have in common."""
         data = {"data": str(self.data)} | file_settings(FEATURES, self.alignment.dictionary)
-        train, tune, decode, score = (own_name(name, self.network) for name in ("train", "tune", "decode", "score"))
         return [
             Stage("lists", "lists, state labels, transitions, transcripts", self.lists, (), data),
             Stage("features", "40 mel channels with deltas; the training set also with warped frequency",
                   self.features, ("lists",)),
             Stage("lm", "4-grams of the training transcripts, with and without the development speakers", self.lm,
                   ("lists",)),
+        ]  # fmt: skip
+
+    def stages(self) -> list[Stage]:
+        train, tune, decode, score = (own_name(name, self.network) for name in ("train", "tune", "decode", "score"))
+        return [
+            *self.shared_stages(),
             Stage("graph", "decoding graphs for these and for the flat LM", self.graph, ("lists", "lm")),
             *([self.training("dnn")] if self.acoustic.on_dnn else []),
             self.training(self.network),
@@ -127,10 +139,6 @@ class Recipe:
         if self.alignment.is_given:
             return len(read_state_list(self.alignment.states))
         return prepare.count_flat_states(self.alignment.dictionary, [*self.sets["train"], *self.sets["dev"]])
-
-    @cached_property
-    def sets(self):
-        return find_sets(self.data)
 
     def lists(self) -> int:
         from readers.htk.scp import write_pairs
@@ -248,7 +256,7 @@ class Recipe:
         return Evaluation(self.out, self.home, self.model, window, models, GRID, self.workers, "*-%%%%*-?")
 
     def pack(self) -> int:
-        layout, window = own_name("an4", self.network), self.acoustic.window
+        layout, window = self.acoustic.bundle, self.acoustic.window
         return make_bundle(self.out, self.bundle, layout, rate=RATE, window=window) | self.calibrate()
 
     def calibrate(self) -> int:
@@ -271,7 +279,7 @@ class Recipe:
     def model(self) -> Path:
         return self.home / "model" / f"an4.{self.network}"
 
-    def feature_file(self, copy: str, utterance) -> Path:
+    def feature_file(self, copy: str, utterance: Utterance) -> Path:
         return self.out / "features" / copy / f"{utterance.name}.fbank"
 
     def lm_file(self, name: str) -> Path:

@@ -29,8 +29,7 @@ def compared(options: RecipeOptions, overrides: Sequence[str], name: str) -> Com
     """Return the stages of a system, and of those that it is compared with."""
     start = Tied(options, overrides, START)
     systems = [Further(options, overrides, each) for each in ("further", name)]
-    stages = [stage for stage in start.stages() if stage.name in ("lists", "features", "lm")]
-    stages += [*start.tying_stages(), *start.system_stages(), *systems[0].data_stages()]
+    stages = [*start.shared_stages(), *start.tying_stages(), *start.system_stages(), *systems[0].data_stages()]
     stages += [stage for system in systems for stage in system.system_stages()]
     return Comparison(stages, [(start, "tied triphones"), *((each, SYSTEMS[each.name]) for each in systems)])
 
@@ -57,7 +56,7 @@ class Further(Tied):
         data = ("tie", "copies", f"train-{START}", *(() if self.name == "further" else ("lattices",)))
         return [
             Stage(f"train-{self.name}", SYSTEMS[self.name], self.train_tied, data,
-                  cntk_settings(self.cntk_arguments()) | file_settings(CONFIG / "sequence.mel"), self.home / "model"),
+                  cntk_settings(self.system_arguments()) | file_settings(CONFIG / "sequence.mel"), self.home / "model"),
             *self.evaluation_stages(self.name, graphs),
         ]  # fmt: skip
 
@@ -94,7 +93,7 @@ class Further(Tied):
             self.begin_with(self.start.model)
         return super().train_tied()
 
-    def cntk_arguments(self, *settings: str) -> list[str]:
+    def system_arguments(self, *settings: str) -> list[str]:
         return [
             f"configFile={CONFIG / 'sequence.cntk'}", f"Criterion={self.name}",
             f"command={'Further' if self.name == 'further' else 'Edit:Sequence'}",

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from readers.common.text import is_number, read_lines
-from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures, Kind
 
 ENTRY = re.compile(r"\S+\s+\S+(:\d+(\[[\d:,]+\])?|\.ark)")
 CONTENTS = re.compile(r"[^=]+=.*\[\d+\]")
@@ -16,7 +16,7 @@ _INDEXED = re.compile(rb'ARGOREC\n.{12}\{"kind":"([\w -]+)"', re.DOTALL)
 _VECTOR = re.compile(rb"\S{1,4096} \0B\x04")
 
 
-def archive_kind(head: bytes):
+def archive_kind(head: bytes) -> Kind | None:
     """Return (kind, function for its figures) given the first bytes of a binary archive; None for other files."""
     from readers.sources.examples import example_archive
     from readers.sources.records import record_cache
@@ -33,7 +33,7 @@ def archive_kind(head: bytes):
     return ("Kaldi archive of features", features) if _BINARY.match(head) else None
 
 
-def text_kind(lines: list[str]):
+def text_kind(lines: list[str]) -> Kind | None:
     """Return (kind, function for its figures) given the non-empty lines of a text file; None for other files."""
     if lines and all(CONTENTS.fullmatch(line) for line in lines):
         return "table of contents of lattices", contents

@@ -1,9 +1,14 @@
 """Figures of bundles."""
 
+from typing import TYPE_CHECKING
+
 from recipes.file_kinds.figures import Figures
 
+if TYPE_CHECKING:
+    from decoder.recognizer import Bundle
 
-def confidences(bundle) -> Figures:
+
+def confidences(bundle: "Bundle") -> Figures:
     """Return how the confidences were calibrated and measured."""
     from decoder.recognizer.assembly import read_calibration
 

@@ -3,11 +3,15 @@
 import re
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from readers.common.text import read_lines, read_text
 from readers.config.syntax import Source, strip_comment
 from readers.errors import ConfigError
-from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures, Kind
+
+if TYPE_CHECKING:
+    from readers.config.config import Config
 
 HCOPY_NAMES = {"TARGETKIND", "SOURCEKIND", "SOURCEFORMAT", "SOURCERATE", "TARGETRATE", "WINDOWSIZE", "NUMCHANS"}
 _SETTING = re.compile(r"\s*(?:\w+\s*:)?\s*(\w+)\s*=")
@@ -16,7 +20,7 @@ _TOP = re.compile(r"\s*(command|action|precision|deviceId|modelPath|include)\s*=
 _CALL = re.compile(r"\s*(?:[^\W\d][\w.]*\s*=\s*)?([^\W\d]\w*)\s*\(")
 
 
-def configuration_kind(lines: list[str]) -> tuple[str, object] | None:
+def configuration_kind(lines: list[str]) -> Kind | None:
     """Return (kind, function for its figures) given the lines of a configuration with comments; None for other text."""
     num_filled = sum(map(bool, lines))
     lines = [line for line in map(strip_comment, lines) if line]
@@ -75,13 +79,13 @@ def cntk(path: str) -> Figures:
     return figures + [(f"+{name}", _value(config, name)) for name in config.names() if not config.is_block(name)]
 
 
-def _command_text(block) -> str:
+def _command_text(block: "Config") -> str:
     parts = ["action " + " ".join(block.array("action", ["train"]))]
     parts += [f"{name} {_value(block, name)}" for name in ("modelPath",) if block.find(name)]
     return ", ".join([*parts, *block.block_names()])
 
 
-def _value(block, name: str) -> str:
+def _value(block: "Config", name: str) -> str:
     """Return a value with its references replaced, or as written if a reference cannot be resolved."""
     try:
         return block.text(name, "")

@@ -2,12 +2,11 @@
 
 import codecs
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from readers.errors import FormatError
-from readers.htk.mlf import HEADER
+from readers.htk.storage.label_fields import HEADER
 from readers.tables.hmm_tables import is_bracketed
 from recipes.file_kinds import (
     archives,
@@ -24,9 +23,8 @@ from recipes.file_kinds import (
     tables,
     words,
 )
-from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures, Kind
 
-Kind = tuple[str, Callable[[str], Figures]]  # name of the kind, function that returns the figures of a file
 ARC = re.compile(r"\d+\s+\d+\s+\S+(\s+[-+.\deE]+)?")
 ENTRY_WITH_BLANKS = re.compile(r"[^\s=]+=(?:/|\.|\w:[/\\]).*\.\w+(?:\[\d+,\d+(?:,\d+)?\])?")  # of an SCP
 RANGE = re.compile(r"=[^\s=]+\[\d+,\d+\]$")
@@ -149,7 +147,8 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
 
 
 def _text_kind(path: str) -> Kind:
-    from readers.dictionaries.forms import COMMENT, detect_form, read_dictionary_lines
+    from readers.dictionaries.forms import detect_form, read_dictionary_lines
+    from readers.language.cmudict import COMMENT
 
     lines = [line.strip() for line in read_dictionary_lines(path)]
     filled = [line for line in lines if line]

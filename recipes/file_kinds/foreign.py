@@ -2,13 +2,16 @@
 
 import re
 import struct
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from readers.common.text import parse_json
 from readers.errors import FormatError
-from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures, Kind
 from recipes.file_kinds.networks import records_of
+
+if TYPE_CHECKING:
+    from onnx import StringStringEntryProto, ValueInfoProto
 
 PNG = b"\x89PNG\r\n\x1a\n"
 # First bytes of picture formats for which only the name is shown.
@@ -20,7 +23,7 @@ ONNX = re.compile(rb"\x08[\x03-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]")
 GRAPHVIZ = re.compile(r"(strict\s+)?(di)?graph\b[^=]*\{")
 
 
-def binary_kind(head: bytes) -> tuple[str, Callable[[str], Figures]] | None:
+def binary_kind(head: bytes) -> Kind | None:
     """Return (kind, function for its figures) given the first bytes of a file; None for other files."""
     if head.startswith(PNG):
         return "picture (PNG)", png
@@ -88,13 +91,13 @@ def onnx(path: str) -> Figures:
     ]
 
 
-def _records(text, path: str) -> Figures:
+def _records(text: "StringStringEntryProto", path: str) -> Figures:
     try:
         return records_of(parse_json(text.value), path)
     except ValueError as fault:
         raise FormatError(f"{path}: feature_records: {fault}; expected JSON") from fault
 
 
-def _port(port) -> str:
+def _port(port: "ValueInfoProto") -> str:
     shape = port.type.tensor_type.shape.dim
     return f"{port.name}, {' x '.join(str(d.dim_param or d.dim_value) for d in shape) or 'a number'}"

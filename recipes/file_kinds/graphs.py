@@ -1,14 +1,13 @@
 """Figures of decoding graphs, lattices and tables of HMM states."""
 
 import re
-from collections.abc import Callable
 from itertools import pairwise
 
 from readers.common.faults import counted
 from readers.common.text import read_lines
 from readers.errors import FormatError
 from readers.tables.hmm_tables import is_bracketed, read_cntkmap, read_silence, read_tied_states, read_transitions
-from recipes.file_kinds.figures import Figures, all_finite
+from recipes.file_kinds.figures import Figures, Kind, all_finite
 
 # An arc of a Kaldi text lattice, compact or not, with comma-separated costs.
 KALDI_LINK = re.compile(r"\d+\s+\d+\s+\S+(\s+\S+)?\s+[^\s,]+,[^\s,]+(,\S*)?")
@@ -16,7 +15,7 @@ KALDI_LINK = re.compile(r"\d+\s+\d+\s+\S+(\s+\S+)?\s+[^\s,]+,[^\s,]+(,\S*)?")
 KALDI_ARC = re.compile(r"\d+\s+\d+\s+[^\s,]+(\s+[^\s,]+)?(\s+[^\s,]*,[^\s,]*(,\S*)?)?")
 
 
-def kaldi_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
+def kaldi_kind(lines: list[str]) -> Kind | None:
     """Return (kind, function for its figures) given the non-empty lines of Kaldi lattices; None for other text."""
     if len(lines) > 1 and len(lines[0].split()) == 1 and KALDI_LINK.fullmatch(lines[1]):
         return "Kaldi lattices, as text", kaldi_lattices

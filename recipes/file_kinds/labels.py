@@ -2,10 +2,14 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from readers.errors import FormatError
 from readers.htk.mlf import read_mlf
 from recipes.file_kinds.figures import Figures, seconds
+
+if TYPE_CHECKING:
+    from readers.audio.header import AudioHeader
 
 
 def mlf(path: str) -> Figures:
@@ -67,8 +71,8 @@ def scp(path: str) -> Figures:
     return figures
 
 
-def _audio(path: str):
-    """Return the AudioHeader of a file, None if it is no audio."""
+def _audio(path: str) -> "AudioHeader | None":
+    """Return the header of a file, None if it is no audio."""
     from readers.audio.header import read_audio_header
 
     try:

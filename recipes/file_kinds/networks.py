@@ -2,12 +2,13 @@
 
 import math
 from collections import Counter
+from typing import Any
 
 from readers.common.text import parse_json
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, FormatError
 from readers.language.vocabulary_record import parse_vocabularies
-from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures, Kind
 
 # Value of "format" in the metadata of files that are not models.
 CHECKPOINTS = {
@@ -18,7 +19,7 @@ CHECKPOINTS = {
 IVECTORS = "argonaut-ivectors"
 
 
-def safetensors_kind(path: str):
+def safetensors_kind(path: str) -> Kind:
     """Return (kind, function for its figures) of a safetensors file: a model or, according to its metadata, a
     checkpoint.
     """
@@ -30,7 +31,7 @@ def safetensors_kind(path: str):
     return "safetensors model", model
 
 
-def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter, dict[str, str]]:
+def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter[str], dict[str, str]]:
     """Return (shape of every tensor, number of tensors of each type, metadata)."""
     from safetensors import SafetensorError, safe_open
 
@@ -43,7 +44,7 @@ def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter, dict[str, str
         raise FormatError(f"{path}: {fault}; expected a complete safetensors file") from fault
 
 
-def _parsed(text: str) -> dict:
+def _parsed(text: str) -> dict[str, Any]:
     try:
         value = parse_json(text)
     except ValueError:
@@ -51,7 +52,7 @@ def _parsed(text: str) -> dict:
     return value if isinstance(value, dict) else {}
 
 
-def _tensor_figures(shapes: dict[str, tuple[int, ...]], types: Counter) -> Figures:
+def _tensor_figures(shapes: dict[str, tuple[int, ...]], types: Counter[str]) -> Figures:
     values = sum(math.prod(shape) for shape in shapes.values())
     return [("tensors", f"{len(shapes)}, {values} values, {', '.join(f'{n} {t}' for t, n in types.items())}")]
 
@@ -123,7 +124,7 @@ def checkpoint(path: str) -> Figures:
     return figures + _shape_figures(shapes)
 
 
-def _graph_figures(graph: dict) -> Figures:
+def _graph_figures(graph: dict[str, Any]) -> Figures:
     """Return the figures of the network in a model's metadata; a note for a file that holds only tensors."""
     if not graph:
         return [("network", "none: tensors only")]
@@ -142,7 +143,7 @@ def _graph_figures(graph: dict) -> Figures:
     return figures
 
 
-def _input_text(node: dict) -> str:
+def _input_text(node: dict[str, Any]) -> str:
     """Return name and size of an input.
 
     The number of stacked frames is known only as a side of an image.

@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable
+from typing import Any
 
 from readers.common.text import parse_json, read_lines, read_text
 from readers.config.side_files import FORMAT, read_side_file
 from readers.errors import FormatError
-from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures, Kind
 
 HISTORY = re.compile(r'\{"epoch": \d+,')
 ITERATIONS = re.compile(r'\{"iteration": \d+,')
@@ -15,7 +15,7 @@ REPORT = re.compile(r"# ([^:]+): (\d+) done, (\d+) skipped, (\d+) failed((?:; \d
 REMARK = re.compile(r"# ([^:]+): (.+)")
 
 
-def run_kind(first: str):
+def run_kind(first: str) -> Kind | None:
     """Return (kind, function for its figures) given the first line of a text file; None for other text."""
     if HISTORY.match(first):
         return "history of a training", history
@@ -55,7 +55,7 @@ def iterations(path: str) -> Figures:
     return figures
 
 
-def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
+def json_kind(path: str) -> Kind | None:
     """Return (kind, function for its figures) of a text file that begins like a JSON object; None if it is not JSON."""
     found = _objects(path)
     if not found:
@@ -80,7 +80,7 @@ def feature_record(path: str) -> Figures:
     return [*rates, *record.settings.items()]
 
 
-def _objects(path: str) -> list[dict]:
+def _objects(path: str) -> list[dict[str, Any]]:
     """Return the JSON object of a file, or the objects of its lines; empty if it holds anything else."""
     text = read_text(path)
     try:
@@ -128,12 +128,14 @@ def tuning(path: str) -> Figures:
 
 def report(path: str) -> Figures:
     (_, first), *lost = [(number, line) for number, line in enumerate(read_lines(path), 1) if line.strip()]
-    unit, *counts = REPORT.fullmatch(first.strip()).groups()
+    head = REPORT.fullmatch(first.strip())
+    assert head is not None  # it is a report by this line
+    unit, *counts = head.groups()
     figures: Figures = [(unit, "{} done, {} skipped, {} failed{}".format(*counts))]
     for number, line in lost:
         remark = REMARK.fullmatch(line)
         if remark:  # for example sizes of a graph
-            figures.append(remark.groups())
+            figures.append((remark[1], remark[2]))
             continue
         fields = line.split("\t", 2)
         if len(fields) != 3:

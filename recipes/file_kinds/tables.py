@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from readers.common.text import is_count, is_number, read_lines, split_fields
 from readers.errors import FormatError
 from readers.language.vocabulary import read_vocabulary
 from readers.tables.hmm_tables import read_lookahead, read_state_map, read_topology
-from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures, Kind
 from recipes.file_kinds.labels import names
 
 STATE = re.compile(r"\S*(\[\d+\]|_s?\d+)")  # names of states: aa_s2, aa_s2_1, sil[2], ST_a_3
@@ -23,7 +23,7 @@ NUMBERED = (".lat", ".fst", ".txt")
 MIXTURE_TOLERANCE = 1e-3
 
 
-def text_kind(path: str, lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
+def text_kind(path: str, lines: list[str]) -> Kind | None:
     """Return (kind, function for its figures) given the non-empty lines of a text file; None for other text."""
     rows = [line.split() for line in lines]
     if not rows:
@@ -47,7 +47,7 @@ def text_kind(path: str, lines: list[str]) -> tuple[str, Callable[[str], Figures
     return None
 
 
-def vocabulary_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
+def vocabulary_kind(lines: list[str]) -> Kind | None:
     """Return the kind of a vocabulary, which looks like an acceptor but has no line for a final state."""
     rows = [line.split() for line in lines]
     numbered = all(
@@ -57,7 +57,7 @@ def vocabulary_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | 
     return ("vocabulary with classes", vocabulary) if words else None
 
 
-def pair_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
+def pair_kind(lines: list[str]) -> Kind | None:
     """Return the kind of a list with two file names per line; None for other text."""
     try:
         rows = [[name for name, _ in split_fields(line, "")] for line in lines]
@@ -89,7 +89,7 @@ def _is_topology(path: str) -> bool:
     return True
 
 
-def _number_kind(rows: list[list[str]]) -> tuple[str, Callable[[str], Figures]]:
+def _number_kind(rows: list[list[str]]) -> Kind:
     """Return the kind of a table with one number for each name."""
     names = {row[0] for row in rows}
     once = len(names) == len(rows)

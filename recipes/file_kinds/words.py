@@ -2,20 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
 
 from readers.common.text import is_count, is_number, read_lines
 from readers.results.nbest import read_nbest
 from readers.results.textgrid import read_textgrid
 from readers.results.timed_words import is_ctm, read_ctm
-from recipes.file_kinds.figures import Figures
+from recipes.file_kinds.figures import Figures, Kind
 
 CUE = re.compile(r"(?:\d+:)?\d+:\d\d[.,]\d{3} --> (?:(\d{1,9}):)?(\d{1,9}):(\d\d)[.,](\d{3})")
 TEXTGRID = "TextGrid of Praat"
 STM_COMMENT = ";;"
 
 
-def text_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
+def text_kind(lines: list[str]) -> Kind | None:
     """Return (kind, function for its figures) given the non-empty lines of a text file; None for other text.
 
     A file with nothing but numbers is none of these kinds: each of them contains words.
@@ -30,7 +29,7 @@ def text_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
     if _are_hypotheses([row for row in rows if not row[0].startswith("#")]):
         return "n-best lists", nbest
     if any("[" in row for row in rows) and all(_slots(row) is not None for row in rows):
-        words = [word for row in rows for slot in _slots(row) for word in slot]
+        words = [word for row in rows for slot in _slots(row) or () for word in slot]
         if any(not is_number(word) for word in words):
             return "consensus networks", consensus
     timed = [row for row in rows if not row[0].startswith(STM_COMMENT)]
@@ -112,7 +111,7 @@ def nbest(path: str) -> Figures:
 
 def consensus(path: str) -> Figures:
     rows = [_slots(line.split()) for line in read_lines(path) if line.strip()]
-    slots = [slot for row in rows for slot in row]
+    slots = [slot for row in rows for slot in row or ()]
     contested = sum(len(slot) > 1 for slot in slots)
     return [("utterances", len(rows)), ("slots", f"{len(slots)}, {contested} of them with several words")]
 
@@ -137,7 +136,7 @@ def subtitles(path: str) -> Figures:
     return [("cues", len(cues)), ("ends at", f"{max(ends, default=0.0):.2f} s")]
 
 
-def textgrid_in_utf16(path: str) -> tuple[str, Callable[[str], Figures]]:
+def textgrid_in_utf16(path: str) -> Kind:
     """Return the kind of a file in UTF-16, in which Praat writes TextGrids.  Raises FormatError for any other."""
     read_textgrid(path)
     return TEXTGRID, textgrid

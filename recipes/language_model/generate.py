@@ -7,7 +7,7 @@ text (Zipf's law with Mandelbrot's offset).  The same size and seed give the sam
 """
 
 from bisect import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -69,7 +69,7 @@ class Lexicon:
                 (self._new_stem(words, rank, rng), (rank + OFFSET) ** -ZIPF, _topics(rng))
                 for rank in range(words.stems)
             ]
-        self._tables: dict[tuple, _Stems] = {}
+        self._tables: dict[tuple[str, int | None, str | None], _Stems] = {}
 
     def draw(self, rng: Random, topic: int, name: str, features: tuple[str, ...]) -> str:
         """Return a word with this name in the form of its first feature; a second feature restricts the stems."""
@@ -103,7 +103,7 @@ def _topics(rng: Random) -> frozenset[int]:
     return frozenset(int(rng.random() * NUM_TOPICS) for _ in range(TOPICS_OF_STEM))
 
 
-def make_sentences(grammar: Grammar, lexicon: Lexicon, num_tokens: int, rng: Random):
+def make_sentences(grammar: Grammar, lexicon: Lexicon, num_tokens: int, rng: Random) -> Iterator[list[str]]:
     """Yield sentences, each with its own topic, until there are at least num_tokens words."""
     made = 0
     while made < num_tokens:

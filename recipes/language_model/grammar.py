@@ -86,7 +86,7 @@ class _Choice:
 
     rules: list[tuple[Rule, dict[str, str]]]
     sums: list[float]
-    depths: list[int] = field(default_factory=list)
+    depths: list[float] = field(default_factory=list)
 
 
 @dataclass

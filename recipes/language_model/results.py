@@ -89,13 +89,17 @@ def measure(ngram: Path, scorers: Mapping[str, WordScorer], text: Path) -> Perpl
     logs |= {
         name: {part: np.concatenate(scorer.score(sentences[part])) for part in SETS} for name, scorer in scorers.items()
     }
-    models = [Measured(name, *(perplexity_of(parts[part]) for part in SETS)) for name, parts in logs.items()]
+    models = [_measured(name, parts) for name, parts in logs.items()]
     for name in scorers:
         mixed = {w: {part: mix_logs(logs[name][part], logs[NGRAM][part], w) for part in SETS} for w in WEIGHTS}
         best = min(WEIGHTS, key=lambda weight: perplexity_of(mixed[weight]["dev"]))
-        models.append(Measured(f"{name} + {NGRAM}", *(perplexity_of(mixed[best][part]) for part in SETS), best))
+        models.append(_measured(f"{name} + {NGRAM}", mixed[best], best))
     unknown = {part: sum(word not in known for one in sentences[part] for word in one) for part in SETS}
     return Perplexities(models, {part: len(logs[NGRAM][part]) for part in SETS}, unknown)
+
+
+def _measured(name: str, logs: Mapping[str, np.ndarray], weight: float | None = None) -> Measured:
+    return Measured(name, perplexity_of(logs["dev"]), perplexity_of(logs["test"]), weight)
 
 
 def perplexity_of(logs: np.ndarray) -> float:

@@ -8,8 +8,9 @@ ends with the perplexity of each model on the test set and the word error rates 
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from decoder import lm
 from decoder.lattices import jobs
@@ -21,6 +22,9 @@ from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, call
 from recipes.steps import cntk, estimate
+
+if TYPE_CHECKING:
+    from acoustic.scoring.word_scorer import WordScorer
 
 CONFIG = Path(__file__).parent / "config"
 MODELS = ("rnn", "lstm")
@@ -83,7 +87,7 @@ class Recipe:
             Stage("ngram", "a Kneser-Ney trigram", self.estimate, ("text", "words")),
             *(
                 Stage(
-                    f"train-{name}", f"the class-based network, {TITLES[name]}", lambda name=name: self.train(name),
+                    f"train-{name}", f"the class-based network, {TITLES[name]}", partial(self.train, name),
                     ("text", "words"), cntk_settings(self.cntk_arguments(name, "Train:Test")), self.out / name,
                 )
                 for name in self.models
@@ -96,7 +100,7 @@ class Recipe:
                   {"models": self.models}),
         ]  # fmt: skip
 
-    def text_settings(self) -> dict:
+    def text_settings(self) -> dict[str, Any]:
         if self.source is None:
             return {"size": self.size, "seed": self.seed}
         return {"source": str(self.source)} | (file_settings(self.source) if self.source.is_file() else {})
@@ -158,7 +162,7 @@ class Recipe:
         print("\n".join(found.table()), flush=True)
         draw_perplexities({name: self.model(name) for name in self.models}, found, self.picture)
 
-    def scorers(self):
+    def scorers(self) -> "dict[str, WordScorer]":
         """Return name -> scorer of ln P for each network."""
         from acoustic.scoring.word_scorer import WordScorer
 

@@ -1,6 +1,6 @@
 """Texts of the user: one to be split into training, development and test sentences, or a folder with three."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from readers.common.files import atomic_write
@@ -54,7 +54,7 @@ def read_sentences(path: Path) -> list[str]:
     return [" ".join(words) for words in lines if words]
 
 
-def _write(out: Path, parts: dict[str, Sequence[str]]) -> None:
+def _write(out: Path, parts: Mapping[str, Sequence[str]]) -> None:
     for name, sentences in parts.items():
         with atomic_write(out / f"{name}.txt", "w") as file:
             file.writelines(f"{sentence}\n" for sentence in sentences)

@@ -76,7 +76,9 @@ def compared(options: LvcsrOptions) -> Comparison:
 class Tied(Recipe):
     """The AN4 recipe with tied states as outputs.  name: one of SYSTEMS; trees: options of the decision trees."""
 
-    def __init__(self, options: job.RecipeOptions, overrides: Sequence[str], name: str, trees: dict | None = None):
+    def __init__(
+        self, options: job.RecipeOptions, overrides: Sequence[str], name: str, trees: dict[str, float] | None = None
+    ):
         super().__init__(options, overrides)
         self.name, self.tying = name, trees or TREES
         self.shared = self.out / "lvcsr" / "tied"  # all systems share the tied states
@@ -97,7 +99,7 @@ class Tied(Recipe):
         graphs = ("lists", "features", "lm", "graph-tied")
         return [
             Stage(f"train-{self.name}", SYSTEMS[self.name], self.train_tied, ("lists", "features", "tie", *before),
-                  cntk_settings(self.cntk_arguments()), self.home / "model"),
+                  cntk_settings(self.system_arguments()), self.home / "model"),
             *self.evaluation_stages(self.name, graphs),
         ]  # fmt: skip
 
@@ -131,7 +133,8 @@ class Tied(Recipe):
         options = tying.TieOptions(
             alignment=self.out / "labels" / "states.mlf", features=self.shared / "train.scp",
             files=tying.StateFiles(state_list=self.out / "labels" / "states.list"), questions=str(QUESTIONS),
-            growing=tying.TreeOptions(**self.tying), transition_power=TRANSITION_POWER, out=self.hmms,
+            growing=tying.TreeOptions(threshold=self.tying["threshold"], min_frames=self.tying["min_frames"]),
+            transition_power=TRANSITION_POWER, out=self.hmms,
         )  # fmt: skip
         return lost | call("tie", options)
 
@@ -143,7 +146,7 @@ class Tied(Recipe):
 
     def make_graph(self, name: str) -> int:
         options = grammars.GraphFiles(
-            mmf=self.hmms / "hmmdefs", hmm_list=self.hmms / "tiedlist", trees=self.hmms / "trees",
+            mmf=(self.hmms / "hmmdefs",), hmm_list=self.hmms / "tiedlist", trees=self.hmms / "trees",
             hmms=self.shared / "distilled", dictionary=grammars.GraphDictionary(dict=self.dictionary),
             state_list=self.senones, lm=self.lm_file(name), out=self.graph_folder(name),
         )  # fmt: skip
@@ -161,9 +164,9 @@ class Tied(Recipe):
         if OVERRIDES.get(self.name) == "again.cntk":
             self.begin_with(self.shared / "model" / self.model.name)
         names = (f"SenoneList={self.senones}", f"SenoneLabels={labels}", f"NumSenones={count_lines(self.senones)}")
-        return cntk(self.cntk_arguments(*names))
+        return cntk(self.system_arguments(*names))
 
-    def cntk_arguments(self, *settings: str) -> list[str]:
+    def system_arguments(self, *settings: str) -> list[str]:
         configs = [CONFIG / name for name in ("tied.cntk", OVERRIDES.get(self.name)) if name]
         return [
             f"configFile={'+'.join(map(str, configs))}", f"ExpDir={self.out}", f"WorkDir={self.home}",

@@ -12,7 +12,7 @@ from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import frame_bounds
 from readers.htk.mlf import Label, read_mlf, write_mlf
-from readers.htk.scp import read_scp
+from readers.htk.scp import frame_counts
 from readers.htk.trees import split_triphone
 from readers.htk.units import TICKS_PER_FRAME
 from readers.tables.state_names import model_of_state
@@ -31,8 +31,7 @@ def write_alignment(
 
     The other arguments, and what is raised, are those of `read_alignment`.
     """
-    lengths = {entry.key: entry.num_frames for entry in read_scp(features)}
-    aligned, report = read_alignment(path, entries, silences, lengths)
+    aligned, report = read_alignment(path, entries, silences, frame_counts(features))
     labels = {
         f"*/{name}.lab": [
             Label(first * TICKS_PER_FRAME, end * TICKS_PER_FRAME, name_of(state)) for state, first, end in spans

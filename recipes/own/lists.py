@@ -46,7 +46,8 @@ def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs:
     report = RunReport("utterances for training and tuning")
     sets = replace(
         sets,
-        **{name: tuple(data.without_unknown_words(getattr(sets, name), known, report)) for name in ("train", "dev")},
+        train=tuple(data.without_unknown_words(sets.train, known, report)),
+        dev=tuple(data.without_unknown_words(sets.dev, known, report)),
     )
     unknown = data.write_unknown_words(spoken, known, out / "reports" / "unknown_words")
     if unknown:

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from decoder.g2p.guessing import CompletedDictionary
 from readers.config.options import group, option
+from readers.corpora.importing import CorpusKind
 from recipes.job import RecipeOptions, overrides
 
 RATES = (16000, 8000)  # Hz, of which there are configurations, the best first
@@ -35,9 +35,7 @@ class OwnOptions(RecipeOptions):
     words: Path | None = option(
         None, "of an SCP: the words of its utterances (default: from {alignments})", metavar="MLF"
     )
-    kind: Literal["folder", "kaldi", "lhotse", "htk", "table"] | None = option(
-        None, "kind of the corpus, as of argonaut import (default: by its files)"
-    )
+    kind: CorpusKind | None = option(None, "kind of the corpus, as of argonaut import (default: by its files)")
     lm: Path | None = option(None, "ARPA language model, used besides that of the transcripts")
     text: Path | None = option(None, "sentences, one per line, for the language model of the transcripts")
     dev_speakers: str | None = option(

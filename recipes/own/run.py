@@ -24,6 +24,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from decoder import g2p, gaussians, grammars, graph, tying
 from decoder.g2p.import_job import ImportDictionary
@@ -37,9 +38,14 @@ from recipes.evaluation import Evaluation, language_models
 from recipes.job import RecipeResult, run_silently
 from recipes.own.options import OwnOptions
 from recipes.own.sizes import SPEEDS
+from recipes.packing import LayoutName
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, call, is_done
 from recipes.steps import align, calibrate, cntk, estimate, extract, make_bundle
+
+if TYPE_CHECKING:
+    from recipes.own.data import Facts
+    from recipes.own.sizes import Sizes
 
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 21  # frames in the input of the network
@@ -78,7 +84,7 @@ class Recipe:
         data |= file_settings(dictionary.dict, given.words)
         silences = {"silence": ",".join(given.silence)} if given.alignments else {}
         names = ("dev_speakers", "test_speakers", "channel", "rate", "min_minutes")
-        lists = {"dict_format": dictionary.dict_format, "strip_stress": dictionary.strip_stress}
+        lists: dict[str, object] = {"dict_format": dictionary.dict_format, "strip_stress": dictionary.strip_stress}
         lists |= {"map_phones": dictionary.map_phones and str(dictionary.map_phones)}
         lists |= {name: getattr(given, name) for name in names} | silences
         return [
@@ -145,7 +151,7 @@ class Recipe:
         return write_lists(self.options, self.corpus, self.out, CONFIG)
 
     @cached_property
-    def facts(self):
+    def facts(self) -> "Facts":
         from recipes.own.data import Facts
 
         return Facts.read(self.out / "data.json")
@@ -159,7 +165,7 @@ class Recipe:
         return FeatureConfig.from_hcopy(read_hcopy_config(self.out / "config" / "channels.hcopy")).dim
 
     @property
-    def sizes(self):
+    def sizes(self) -> "Sizes":
         from recipes.own.sizes import Sizes
 
         return Sizes(self.facts.frames)
@@ -177,8 +183,8 @@ class Recipe:
             write_warped_config(config / "mean.hcopy", warp, config / f"{warp_name(warp)}.hcopy")
         for path in sorted((self.out / "lists").glob("*.hcopy.list")):
             name = path.name.partition(".")[0]
-            report = self.out / "reports" / f"features.{name}"
-            lost |= extract(config / f"{name}.hcopy", path, self.workers, report=report)
+            losses = self.out / "reports" / f"features.{name}"
+            lost |= extract(config / f"{name}.hcopy", path, self.workers, report=losses)
         for name, report in write_feature_lists(self.out):
             lost |= account(self.out, report, f"lists.{name}")
         return lost
@@ -195,6 +201,7 @@ class Recipe:
         from readers.htk.dictionary import read_dictionary
         from recipes.own.alignments import write_alignment
 
+        assert self.options.alignments is not None  # else there is a flat start
         report = write_alignment(
             self.options.alignments, read_dictionary(self.dictionary), self.options.silence,
             self.out / "lists" / "known.scp", self.flat,
@@ -215,17 +222,17 @@ class Recipe:
         if self.options.lm is not None:
             with atomic_write(self.lm_file("given")) as file:
                 file.write(read_bytes(self.options.lm))
-        options = {"order": ORDER, "vocabulary": self.out / "lm" / "vocabulary"}
-        options |= {"unk": "<UNK>"} if self.options.text else {}
+        vocabulary, unk = self.out / "lm" / "vocabulary", "<UNK>" if self.options.text else None
         for name, source in (("tune-trained", "train"), ("trained", "known")):
-            lost |= estimate(self.out / "lm" / f"{source}.txt", self.lm_file(name), **options)
+            text = self.out / "lm" / f"{source}.txt"
+            lost |= estimate(text, self.lm_file(name), order=ORDER, vocabulary=vocabulary, unk=unk)
         return lost
 
     def graph(self) -> int:
         lost = 0
         for name in ("tune-trained", *self.language_models):
             options = grammars.GraphFiles(
-                mmf=self.hmms / "hmmdefs", hmm_list=self.hmms / "tiedlist", trees=self.hmms / "trees",
+                mmf=(self.hmms / "hmmdefs",), hmm_list=self.hmms / "tiedlist", trees=self.hmms / "trees",
                 hmms=self.out / "graph" / "tables", dictionary=grammars.GraphDictionary(dict=self.dictionary),
                 state_list=self.senones, graph=graph.GraphOptions(silence=SILENCE, drop_missing=True),
                 lm=self.lm_file(name), out=self.graph_folder(name),
@@ -283,8 +290,9 @@ class Recipe:
         return Evaluation(self.out, self.home(False), self.model(first=False), WINDOW, models, GRID, self.workers)
 
     def pack(self) -> int:
-        recipe, language = "own" if self.options.lm is None else "own-given", self.options.language
-        lost = make_bundle(self.out, self.bundle, recipe, rate=self.facts.rate, window=WINDOW, language=language)
+        layout: LayoutName = "own" if self.options.lm is None else "own-given"
+        rate, language = self.facts.rate, self.options.language
+        lost = make_bundle(self.out, self.bundle, layout, rate=rate, window=WINDOW, language=language)
         return lost | calibrate(
             self.bundle, words=self.labels("dev"), test=self.labels("test"), list=self.out / "lists/plain.hcopy.list"
         )

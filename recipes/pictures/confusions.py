@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,6 +10,9 @@ from acoustic.training.reporting.plots import new_figure, save_figure
 from decoder.scoring.error_counts import ScoringResult
 from decoder.scoring.report import NONE
 from recipes.pictures.phone_classes import grouped
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def draw_confusions(results: ScoringResult, path: str | Path, max_words: int = 45) -> None:
@@ -59,7 +63,7 @@ def draw_confusions(results: ScoringResult, path: str | Path, max_words: int = 4
     save_figure(figure, path)
 
 
-def _mark_classes(axes, classes: list[tuple[str, int]]) -> None:
+def _mark_classes(axes: "Axes", classes: list[tuple[str, int]]) -> None:
     """Draw lines between the classes, and their names at the right."""
     begin = 0
     for name, count in classes:
@@ -71,8 +75,8 @@ def _mark_classes(axes, classes: list[tuple[str, int]]) -> None:
         begin += count
 
 
-def _most_confused(confusions: Counter, max_words: int) -> list[str]:
-    errors: Counter = Counter()
+def _most_confused(confusions: Counter[tuple[str | None, str | None]], max_words: int) -> list[str]:
+    errors: Counter[str] = Counter()
     for (word, guess), times in confusions.items():
         if word != guess:
             errors.update({side: times for side in (word, guess) if side is not None})

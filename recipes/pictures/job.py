@@ -147,6 +147,7 @@ def _tiers_of_mlf(options: AlignmentPictureOptions, name: str) -> Intervals:
     from readers.htk import read_mlf
     from recipes.pictures.alignment import tiers_of
 
+    assert options.mlf is not None  # the options have it or a TextGrid
     mlf = read_mlf(options.mlf)
     labels = mlf.lookup(name)
     if labels is None:

@@ -1,6 +1,7 @@
 """The best paths of a lattice as a graph from left to right, links shaded by their posterior probability."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from decoder.lattices.links import ScoredLinks, weigh
 from decoder.lattices.posteriors import link_posteriors
 from readers.errors import GraphError
 from readers.htk.slf import NULL_WORD, Lattice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NUM_LINKS = 100  # of a picture that can still be read
 TOLERANCE = 1e-6  # between the scores of one path, summed in other orders
@@ -117,7 +121,11 @@ def _middle(lattice: Lattice, link: int, bend: float, places: dict[str, tuple[fl
 
 
 def _draw_links(
-    axes, lattice: Lattice, bends: list[tuple[int, float]], shares: np.ndarray, places: dict[str, tuple[float, float]]
+    axes: "Axes",
+    lattice: Lattice,
+    bends: list[tuple[int, float]],
+    shares: np.ndarray,
+    places: dict[str, tuple[float, float]],
 ) -> None:
     """Draw links, given as (link, bend), in the given order."""
     for link, bend in bends:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from acoustic.training.reporting.plots import new_figure, save_figure
 
@@ -24,7 +25,7 @@ def varied(trials: Sequence[Mapping[str, float]], chosen: Mapping[str, float]) -
     widest = max((trial["beam"] for trial in trials if "beam" in trial), default=None)
     found: dict[str, list[Mapping[str, float]]] = {}
     for option in chosen:
-        fixed = {name: value for name, value in chosen.items() if name != option}
+        fixed: dict[str, float | None] = {name: value for name, value in chosen.items() if name != option}
         if option != "beam" and "beam" in fixed:
             fixed["beam"] = widest
         rows = [trial for trial in trials if all(trial.get(name) == value for name, value in fixed.items())]
@@ -39,7 +40,7 @@ def error_rate(trial: Mapping[str, float]) -> float:
     return 100 * trial["errors"] / max(trial["words"], 1)
 
 
-def draw_tuning(record: Mapping, path: str | Path) -> None:
+def draw_tuning(record: Mapping[str, Any], path: str | Path) -> None:
     """Write a PNG with one panel for each option that was tried, and one of error over speed.
 
     Parameters

@@ -13,11 +13,16 @@ phones as target, the network learns to pronounce words.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
 from recipes.stages import Stage
 from recipes.steps import cntk
+
+if TYPE_CHECKING:
+    from recipes.reversal.data import Pair
+    from recipes.reversal.score import Score
 
 CONFIG = Path(__file__).parent / "config"
 
@@ -53,7 +58,7 @@ class Recipe:
             Stage("score", "fraction of correct sequences", self.score, ("data", "decode")),
         ]  # fmt: skip
 
-    def _pairs(self):
+    def _pairs(self) -> "dict[str, list[Pair]]":
         from recipes.reversal.data import read_pairs, reversals
 
         return reversals(self.seed) if self.corpus is None else read_pairs(self.corpus)
@@ -82,7 +87,7 @@ class Recipe:
 
         write_lines(self.out / "score.txt", self._score().lines())
 
-    def _score(self):
+    def _score(self) -> "Score":
         from recipes.reversal.score import score
 
         return score(self.data / "test.source", self.data / "test.target", self.decoded)

@@ -16,8 +16,8 @@ class Score:
 
     tokens: int = 0
     errors: int = 0
-    sequences: Counter = field(default_factory=Counter)
-    exact: Counter = field(default_factory=Counter)
+    sequences: Counter[int] = field(default_factory=Counter)
+    exact: Counter[int] = field(default_factory=Counter)
 
     def add(self, source: list[str], target: list[str], output: list[str]) -> None:
         self.tokens += len(target)

@@ -1,6 +1,8 @@
 """Figures 1.2 and 1.3 of the book: an output over the plane with its decision boundary, and the error of each epoch."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +32,7 @@ def draw_boundary(outputs: np.ndarray, points: np.ndarray, classes: np.ndarray, 
     save_figure(figure, path)
 
 
-def draw_errors(history: list[dict], path: Path) -> None:
+def draw_errors(history: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write a PNG: error of training and test set after each epoch.
 
     history: result of acoustic.training.reporting.log.read_history.

@@ -7,11 +7,15 @@ ends with the names of its pictures (the book's figures 1.2 and 1.3) and a line 
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
 from recipes.stages import Stage
 from recipes.steps import cntk
+
+if TYPE_CHECKING:
+    from readers.common.arrays import Float64Array
 
 CONFIG = Path(__file__).parent / "config"
 
@@ -69,7 +73,7 @@ class Recipe:
         draw_boundary(self.outputs("SimplePlane"), points, classes, self.boundary)
         draw_errors(read_history(self.out / "models" / "simple.dnn.history.jsonl"), self.errors)
 
-    def outputs(self, name: str):
+    def outputs(self, name: str) -> "Float64Array":
         """Return (points, 2) as action write stored them."""
         from readers.tables.text_matrix import read_text_matrix
 

@@ -15,7 +15,7 @@ from readers.common.report import RunReport
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.htk.mlf import Label, read_mlf, write_mlf
-from readers.htk.scp import read_scp
+from readers.htk.scp import frame_counts
 from readers.htk.units import TICKS_PER_FRAME
 from readers.tables.hmm_tables import write_state_map
 from readers.tables.timit import Segment, read_phone_map, read_segments
@@ -58,7 +58,7 @@ def write_labels(utterances: list[Utterance], scp: Path, states_mlf: Path, phone
     """
     report = RunReport("label files")
     known = set(phone_set())
-    num_frames = {entry.key: entry.num_frames for entry in read_scp(scp)}
+    num_frames = frame_counts(scp)
     states, phones = [], []
     for utterance in utterances:
         if utterance.name not in num_frames:

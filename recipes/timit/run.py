@@ -13,17 +13,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from decoder import grammars, graph
 from readers.common.environment import available_cores
 from readers.config.options import option
 from recipes.evaluation import Evaluation, LanguageModel, rate_line
 from recipes.job import RecipeOptions, RecipeResult, overrides
-from recipes.packing import PHONE_MAP
+from recipes.packing import PHONE_MAP, LayoutName
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, call, is_done
 from recipes.steps import calibrate, cntk, estimate, extract, make_bundle
+from recipes.tuning import Grid
+
+if TYPE_CHECKING:
+    from recipes.timit.corpus import Utterance
 
 CONFIG = Path(__file__).parent / "config"
 FEATURES = CONFIG / "fbank24_zda.hcopy"
@@ -83,7 +87,7 @@ class Recipe:
         ]  # fmt: skip
 
     @cached_property
-    def sets(self):
+    def sets(self) -> "dict[str, list[Utterance]]":
         from recipes.timit.corpus import find_sets
 
         return find_sets(self.data)
@@ -156,7 +160,7 @@ class Recipe:
     def graph(self) -> int:
         labels, words = self.out / "labels", self.words
         phones = grammars.GraphFiles(
-            state_list=labels / "states.list", alignment=labels / "train.states.mlf",
+            state_list=labels / "states.list", alignment=(labels / "train.states.mlf",),
             dictionary=grammars.GraphDictionary(dict=labels / "phones.dict"), lm=self.out / "lm.arpa",
             graph=graph.GraphOptions(optional_silence=False, drop_missing=True), out=self.out / "graph",
         )  # fmt: skip
@@ -185,7 +189,7 @@ class Recipe:
         """Those of phones and, with a synthesised corpus, of words."""
         from recipes.timit.grid import GRID, WORD_GRID
 
-        def evaluation(units: str, lm: Path, graph: Path, grid, fold: Path | None = None) -> Evaluation:
+        def evaluation(units: str, lm: Path, graph: Path, grid: Grid, fold: Path | None = None) -> Evaluation:
             models = {units: LanguageModel(f"{units[:-1]} bigram", lm, graph, lm, graph)}
             return Evaluation(
                 self.out, self.out, self.model, WINDOW, models, grid, self.workers, units=units, fold=fold
@@ -204,7 +208,8 @@ class Recipe:
         return max(evaluation.score() for evaluation in self.evaluations)
 
     def pack(self) -> int:
-        evaluation, layout = self.evaluations[-1], "timit-words" if self.synthetic else "timit"
+        evaluation = self.evaluations[-1]
+        layout: LayoutName = "timit-words" if self.synthetic else "timit"
         lost = make_bundle(self.out, self.bundle, layout, rate=RATE, window=WINDOW)
         return lost | calibrate(
             self.bundle, words=self.out / "labels" / f"dev.{evaluation.units}.mlf", test=evaluation.references,
@@ -257,7 +262,7 @@ class Recipe:
     def model(self) -> Path:
         return self.out / "model" / "cntkSpeech.dnn"
 
-    def feature_file(self, utterance) -> Path:
+    def feature_file(self, utterance: "Utterance") -> Path:
         return self.out / "features" / f"{utterance.name}.fbank"
 
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from readers.common.environment import available_cores
 from readers.common.files import atomic_write
@@ -29,7 +30,7 @@ NOTE = "; Synthesised by eSpeak NG through Argonaut; size {size}, seed {seed}."
 
 
 def synthesise(
-    out: str | os.PathLike,
+    out: str | os.PathLike[str],
     size: str = "demo",
     seed: int = 0,
     workers: int | None = None,
@@ -97,12 +98,12 @@ def write_language(out: Path, seed: int) -> None:
         raise ArgonautError(f"{out / 'words.dict'}: {how_it_ended(process)}; expected a dictionary")
 
 
-def how_it_ended(process: subprocess.CompletedProcess) -> str:
+def how_it_ended(process: subprocess.CompletedProcess[str]) -> str:
     last_words = process.stderr.strip().splitlines()[-1:] or ["no message"]
     return f"the synthesiser's process ended with status {process.returncode}: {last_words[0]}"
 
 
-def run_process(out: Path, module: str, *arguments: str, **options) -> subprocess.CompletedProcess:
+def run_process(out: Path, module: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a module of the synthesiser in a process of its own."""
     root = Path(__file__).parents[2]
     paths = [os.fspath(root), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -30,6 +30,7 @@ from readers.common.text import read_lines
 from readers.errors import FormatError
 
 Tagged = list[tuple[str, str]]  # word, label
+Rules = list[tuple[str, int, list[tuple[int, list[tuple[int, str]]]]]]  # (rule, line, [(weight, [(line, text)])])
 
 HEAD = re.compile(r"([a-z_]+(?: [a-z_]+)?):\s*$")
 WEIGHT = re.compile(r"\s*(\d+)\s*\|(.*)$")
@@ -48,7 +49,7 @@ class Reference:
 @dataclass(frozen=True)
 class Slot:
     name: str
-    words: "Sequence"
+    words: "Row"
     where: str
 
 
@@ -56,11 +57,15 @@ class Slot:
 class Choice:
     """One of several rows of items, with cumulative weights."""
 
-    rows: Sequence[Sequence]
+    rows: "Sequence[Row]"
     weights: Sequence[float]
 
-    def draw(self, rng: Random) -> Sequence:
+    def draw(self, rng: Random) -> "Row":
         return rng.choices(self.rows, cum_weights=self.weights)[0]
+
+
+Item = str | Reference | Slot | Choice  # a word, or what becomes words
+Row = Sequence[Item]
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class Grammar:
     Raises FormatError, with file and line, for malformed rules, unknown names, and recursive rules.
     """
 
-    def __init__(self, path: str | os.PathLike, kinds: Collection[str]):
+    def __init__(self, path: str | os.PathLike[str], kinds: Collection[str]):
         self.path = Path(path)
         self.kinds = frozenset(kinds)
         self.rules: dict[str, Choice] = {}
@@ -96,7 +101,7 @@ class Grammar:
         """Return words made from a rule, each with its label."""
         return self._expand([Reference(start, "", f"{self.path}")], "", names, rng, False)
 
-    def _expand(self, row: Sequence, argument: str, names: Names, rng: Random, inside: bool) -> Tagged:
+    def _expand(self, row: Row, argument: str, names: Names, rng: Random, inside: bool) -> Tagged:
         """Expand a row; inside: within a phrase, whose labels the caller adds."""
         made: Tagged = []
         for item in row:
@@ -119,9 +124,9 @@ class Grammar:
                     made += self._expand(rule.draw(rng), passed, names, rng, inside)
         return made
 
-    def _read(self) -> list[tuple[str, int, list[tuple[int, list[tuple[int, str]]]]]]:
-        """Return (rule, line, [(weight, [(line, text)])]) for each rule."""
-        rules: list = []
+    def _read(self) -> Rules:
+        """Return the rules of the file."""
+        rules: Rules = []
         for number, line in enumerate(read_lines(self.path), 1):
             if not line.strip() or line.startswith("#"):
                 continue
@@ -187,10 +192,10 @@ class _Parser:
         self.last = f"{path}:{text[-1][0]}"
         self.next = 0
 
-    def row(self, opening: str = "", where: str = "") -> list:
+    def row(self, opening: str = "", where: str = "") -> list[Item]:
         """Return the items up to the end of the text, the bracket that closes `opening`, or a `|` before it."""
         closing = CLOSING.get(opening, "")
-        items: list = []
+        items: list[Item] = []
         while self.next < len(self.tokens):
             token, place = self.tokens[self.next]
             if token == closing or (token == "|" and opening == "("):
@@ -201,7 +206,7 @@ class _Parser:
             raise FormatError(f"{self.last}: end of the rule; expected {closing!r} for the {opening!r} of {where}")
         return items
 
-    def _item(self, token: str, where: str) -> str | Reference | Slot | Choice:
+    def _item(self, token: str, where: str) -> Item:
         if token[0] == "<" and len(token) > 1:
             rule, _, argument = token[1:-1].partition(" ")
             return Reference(rule, argument, where)
@@ -219,17 +224,15 @@ class _Parser:
             raise FormatError(f"{where}: {token!r}; expected a word, <rule>, [slot: ...], (a | b) or {{a}}")
         return token
 
-    def _closed(self, opening: str, where: str) -> list:
+    def _closed(self, opening: str, where: str) -> list[Item]:
         """Return the items up to the closing bracket, and skip that."""
         items = self.row(opening, where)
         self.next += 1
         return items
 
 
-def _references(item) -> list[Reference]:
+def _references(item: Item) -> list[Reference]:
     if isinstance(item, Reference):
         return [item]
-    parts = item.rows if isinstance(item, Choice) else item.words if isinstance(item, Slot) else ()
-    if isinstance(item, list):
-        parts = item
-    return [reference for part in parts for reference in _references(part)]
+    rows = item.rows if isinstance(item, Choice) else [item.words] if isinstance(item, Slot) else []
+    return [reference for row in rows for part in row for reference in _references(part)]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from acoustic.training.reporting.plots import new_figure, save_figure
 MOST_LABELS = 24  # labels in the matrix, those with the most errors
 
 
-def draw_epochs(history: Sequence[dict], f1: Sequence[float], path: Path) -> None:
+def draw_epochs(history: Sequence[Mapping[str, Any]], f1: Sequence[float], path: Path) -> None:
     """Write a PNG: F1 of the development queries after each epoch, above the criterion on training and development set.
 
     history: result of acoustic.training.reporting.log.read_history; f1: in percent.

@@ -22,7 +22,8 @@ def make_queries(counts: Mapping[str, int], seed: int) -> dict[str, list[Tagged]
     parts: dict[str, list[Tagged]] = {}
     earlier: set[tuple[str, ...]] = set()
     for part, count in counts.items():
-        known, made = names_of(part, names), []
+        known = names_of(part, names)
+        made: list[Tagged] = []
         while len(made) < count:
             query = grammar.sentence("query", known, rng)
             if words_of(query) not in earlier:

@@ -12,8 +12,9 @@ does the same with your copy of ATIS.
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from readers.common.files import atomic_write
 from readers.config.options import option
@@ -21,6 +22,10 @@ from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
 from recipes.stages import Stage
 from recipes.steps import cntk
+
+if TYPE_CHECKING:
+    from recipes.understanding.conlleval import Score
+    from recipes.understanding.grammar import Tagged
 
 CONFIG = Path(__file__).parent / "config"
 NETWORKS = {
@@ -72,19 +77,19 @@ class Recipe:
         for name in self.networks:
             tagging = cntk_settings(self.cntk_arguments("command=Tag"))
             stages += [
-                Stage(f"{name}-train", NETWORKS[name], lambda name=name: self.train(name), ("data",),
+                Stage(f"{name}-train", NETWORKS[name], partial(self.train, name), ("data",),
                       cntk_settings(self.cntk_arguments(f"command={name.upper()}")), self.out / name / "model"),
                 Stage(f"{name}-choose", "F1 on the development queries after every epoch",
-                      lambda name=name: self.choose(name), ("data", f"{name}-train"), tagging),
-                Stage(f"{name}-tag", "slots of the test queries", lambda name=name: self.tag(name),
+                      partial(self.choose, name), ("data", f"{name}-train"), tagging),
+                Stage(f"{name}-tag", "slots of the test queries", partial(self.tag, name),
                       ("data", f"{name}-train", f"{name}-choose"), tagging),
-                Stage(f"{name}-score", "precision, recall, F1, and pictures", lambda name=name: self.score(name),
+                Stage(f"{name}-score", "precision, recall, F1, and pictures", partial(self.score, name),
                       ("data", f"{name}-train", f"{name}-choose", f"{name}-tag")),
             ]  # fmt: skip
         return stages
 
     @cached_property
-    def parts(self):
+    def parts(self) -> "dict[str, list[Tagged]]":
         from recipes.understanding.corpus import read_corpus
         from recipes.understanding.queries import NUM_QUERIES, make_queries
 
@@ -115,7 +120,7 @@ class Recipe:
         last = self.out / name / "model" / "slu"
         return last if epoch in (None, self.num_epochs(name)) else Path(f"{last}.{epoch}")
 
-    def history(self, name: str) -> list[dict]:
+    def history(self, name: str) -> list[dict[str, Any]]:
         from acoustic.training.reporting.log import read_history
 
         return read_history(f"{self.out / name / 'model' / 'slu'}.history.jsonl")
@@ -145,7 +150,7 @@ class Recipe:
             json.dump({"f1": f1, "best": best}, file)
         return lost
 
-    def chosen(self, name: str) -> dict:
+    def chosen(self, name: str) -> dict[str, Any]:
         return json.loads((self.out / name / "epochs.json").read_text(encoding="utf-8"))
 
     def tag(self, name: str) -> int:
@@ -166,8 +171,8 @@ class Recipe:
     def picture(self, name: str, what: str) -> Path:
         return self.out / name / "pictures" / f"{what}.png"
 
-    def score_of(self, part: str, tags: Path, only_unseen: bool = False):
-        """Return the Score of some tags; only_unseen: only queries with a word that no training query contains."""
+    def score_of(self, part: str, tags: Path, only_unseen: bool = False) -> "Score":
+        """Return the score of some tags; only_unseen: only queries with a word that no training query contains."""
         from recipes.understanding.conlleval import score
         from recipes.understanding.tables import known_words, query_file, read_queries, read_tags
 

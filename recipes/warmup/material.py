@@ -31,7 +31,9 @@ def make_material(root: Path) -> None:
     The state labels end with the last frame of HCopy, whose windows are longer than a frame.
     """
     rng = np.random.default_rng(0)
-    train, test, states, words = [], [], [], []
+    train: list[Path] = []
+    test: list[Path] = []
+    states, words = [], []
     for index in range(NUM_TRAIN + NUM_TEST):
         name = f"utt{index:02}"
         spoken = [list(WORDS)[i] for i in rng.integers(0, len(WORDS), 3)]
@@ -42,7 +44,7 @@ def make_material(root: Path) -> None:
         write_wav(root / f"{name}.wav", samples, RATE)
         bounds = [FRAMES_PER_STATE * TICKS_PER_FRAME * k for k in range(len(sequence) + 1)]
         bounds[-1] -= 2 * TICKS_PER_FRAME
-        labels = [Label(*times, STATES[state]) for *times, state in zip(bounds, bounds[1:], sequence)]
+        labels = [Label(begin, end, STATES[state]) for begin, end, state in zip(bounds, bounds[1:], sequence)]
         states.append((f"*/{name}.lab", labels))
         words.append((f"*/{name}.lab", [Label(None, None, word) for word in spoken]))
         (train if index < NUM_TRAIN else test).append(root / name)

@@ -4,10 +4,11 @@ import contextlib
 import io
 import multiprocessing
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from readers.common.environment import available_cores, compilation, environment_variables
 from readers.common.jobs.processes import end_with_parent
@@ -44,9 +45,9 @@ def warm_up(progress: Callable[..., None]) -> tuple[int, bool]:
         is_kept = True
         with workers(shares, root) as processes:
             while processes:
-                for connection in wait(list(processes)):
+                for connection in cast("list[Connection]", wait(list(processes))):
                     try:
-                        report = connection.recv()
+                        report: Report = connection.recv()
                     except EOFError:
                         process = processes.pop(connection)
                         process.join()
@@ -61,7 +62,7 @@ def warm_up(progress: Callable[..., None]) -> tuple[int, bool]:
 
 
 @contextlib.contextmanager
-def workers(shares: Sequence[Sequence[str]], root: Path):
+def workers(shares: Sequence[Sequence[str]], root: Path) -> Iterator[dict[Connection, SpawnProcess]]:
     """Start a process for each share; yields connection -> process.  All end with the body."""
     spawn = multiprocessing.get_context("spawn")
     processes = {}
@@ -88,7 +89,8 @@ def run_tasks(names: Sequence[str], root: Path, reports: Connection) -> None:
     from acoustic.training import trainer
 
     end_with_parent()
-    trainer.draw_history = lambda rows, path: None  # pictures would take half of the time, and compile nothing
+    # Pictures would take half of the time, and compile nothing.
+    trainer.draw_history = lambda rows, path: None  # type: ignore[attr-defined]  # a name that it imports
     for name in names:
         for step in getattr(tasks, name)(root):
             before = compilation.num_kernels

@@ -55,7 +55,7 @@ class LatticeFree(Recipe):
             self.chain_stage(chain),
             Stage(graph, "decoding graphs", self.graph, ("lists", "lm", chain)),
             Stage(train, "the TDNN-F", self.train_network, ("lists", "features", chain),
-                  cntk_settings(self.cntk_arguments()), self.home / "model"),
+                  cntk_settings(self.system_arguments()), self.home / "model"),
         ]  # fmt: skip
 
     def chain_stage(self, name: str) -> Stage:
@@ -65,17 +65,17 @@ class LatticeFree(Recipe):
         trees, lost = self.chain / "trees", 0
         for name in self.lms:
             options = grammars.GraphFiles(
-                mmf=self.chain / "hmmdefs", hmm_list=self.chain / "tiedlist", trees=trees if trees.exists() else None,
-                dictionary=grammars.GraphDictionary(dict=self.dictionary), state_list=self.senones,
-                lm=self.lm_file(name), out=self.graph_folder(name),
+                mmf=(self.chain / "hmmdefs",), hmm_list=self.chain / "tiedlist",
+                trees=trees if trees.exists() else None, dictionary=grammars.GraphDictionary(dict=self.dictionary),
+                state_list=self.senones, lm=self.lm_file(name), out=self.graph_folder(name),
             )  # fmt: skip
             lost |= call("graph", options)
         return lost
 
     def train_network(self) -> int:
-        return cntk(self.cntk_arguments(f"NumSenones={count_lines(self.senones)}"))
+        return cntk(self.system_arguments(f"NumSenones={count_lines(self.senones)}"))
 
-    def cntk_arguments(self, *settings: str) -> list[str]:
+    def system_arguments(self, *settings: str) -> list[str]:
         return [
             f"configFile={'+'.join(map(str, self.configs))}", f"ExpDir={self.out}", f"WorkDir={self.home}",
             f"ScriptDir={CONFIG}", f"randomSeed={self.seed}", *settings, *self.overrides,
@@ -129,7 +129,8 @@ class Biphones(LatticeFree):
         )  # fmt: skip
         lost = call("chain", options) | call("tie", tying.TieOptions(
             alignment=phones / "states.mlf", files=tying.StateFiles(state_list=phones / "senones.list"),
-            features=self.out / "lists" / "train.scp", context="left", growing=tying.TreeOptions(**TYING), out=tied,
+            features=self.out / "lists" / "train.scp", context="left", out=tied,
+            growing=tying.TreeOptions(threshold=TYING["threshold"], min_frames=TYING["min_frames"]),
         ))  # fmt: skip
         return lost | call("chain", replace(options, tied=tied, out=self.chain))
 
@@ -191,8 +192,7 @@ class Systems:
             self.before = flat.system_stages()
 
     def stages(self) -> list[Stage]:
-        shared = [stage for stage in self.system.stages() if stage.name in ("lists", "features", "lm")]
-        return [*shared, *self.before, *self.system.system_stages()]
+        return [*self.system.shared_stages(), *self.before, *self.system.system_stages()]
 
     def result(self) -> RecipeResult:
         return self.system.evaluation.result()

@@ -9,7 +9,8 @@ contain, with the time of day; therefore the seed is set here.
 """
 
 import ctypes
-from typing import NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -53,13 +54,17 @@ class _Event(ctypes.Structure):
     )
 
 
+if TYPE_CHECKING:
+    _Samples = ctypes._Pointer[ctypes.c_short]
+    _Events = ctypes._Pointer[_Event]
+
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.POINTER(_Event))
 
 
 class ESpeak:
     """The synthesiser.  There is one per process, because the library has global state."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         loader = load_wheel()
         self._library = ctypes.CDLL(loader.get_library_path())
         data = loader.get_data_path().encode()
@@ -72,7 +77,7 @@ class ESpeak:
         self._callback = _Callback(self._collect)  # keeps the object alive: the library stores only its address
         self._library.espeak_SetSynthCallback(self._callback)
 
-    def _collect(self, samples, count, events) -> int:
+    def _collect(self, samples: "_Samples", count: int, events: "_Events") -> int:
         if samples and count > 0:
             self._pieces.append(np.ctypeslib.as_array(samples, (count,)).copy())
         i = 0
@@ -137,7 +142,7 @@ def split_merged_words(sounds: list[Sound], words: list[str]) -> list[Sound]:
     return sounds
 
 
-def load_wheel():
+def load_wheel() -> ModuleType:
     try:
         import espeakng_loader
     except ImportError:

@@ -38,7 +38,7 @@ def main() -> None:
 def pronunciations(sentences: Iterable[str]) -> list[Pronunciation]:
     """Return the pronunciations of all words with their probabilities, as eSpeak NG says them in these sentences."""
     espeak, table = ESpeak(), read_phone_table(DATA / "espeak-phones.txt")
-    counts: dict[str, Counter] = defaultdict(Counter)
+    counts: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
     num_spoken = 0
     for sentence in sentences:
         words = words_of(sentence)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -62,11 +63,11 @@ class Speaker:
     def directory(self) -> str:
         return f"{self.part}/DR{self.dialect}/{self.name}"
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: dict) -> "Speaker":
+    def from_json(cls, values: dict[str, Any]) -> "Speaker":
         return cls(**values | {"sentences": tuple(map(tuple, values["sentences"]))})
 
 

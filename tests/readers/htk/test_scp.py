@@ -1,11 +1,13 @@
 """Script files and lists."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.errors import FormatError
-from readers.htk.scp import ScpEntry, read_list, read_pairs, read_scp, write_pairs, write_scp
+from readers.htk.scp import ScpEntry, frame_counts, read_list, read_pairs, read_scp, write_pairs, write_scp
 
 
 def put(path, text):
@@ -180,3 +182,12 @@ def test_read_list_strips_and_skips_blank_lines(tmp_path):
 def test_names_of_files_with_byte_0_are_refused(tmp_path):
     with pytest.raises(FormatError, match=r"a.scp:2: a name with the escape \\000; expected names of files"):
         read_pairs(put(tmp_path / "a.scp", 'a.wav a.fb\nb.wav "dir\\000/b.fb"\n'))
+
+
+def test_frame_counts(tmp_path):
+    path = tmp_path / "train.scp"
+    path.write_text("a.fbank=x/a.fbank[0,99]\nb.fbank=x/b.fbank[5,9]\n")
+    assert frame_counts(path) == {"a": 100, "b": 5}
+    path.write_text("a.fbank=x/a.fbank[0,99]\nb.fbank=x/b.fbank\n")
+    with pytest.raises(FormatError, match=rf"^{re.escape(str(path))}:2: x/b.fbank without frame range; expected"):
+        frame_counts(path)
