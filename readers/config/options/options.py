@@ -85,10 +85,11 @@ class Options:
         """Make schedules of numbers and tuples, and check the range of each option."""
         for declared in self.declared():
             value = getattr(self, declared.name)
-            if isinstance(value, Options):
-                continue
             if is_group(declared) and value is not None:
-                raise OptionFault(declared, f"is {str(value)!r}; expected {declared.type.__name__}")
+                if not isinstance(value, declared.type):
+                    found = type(value).__name__ if isinstance(value, Options) else repr(str(value))
+                    raise OptionFault(declared, f"is {found}; expected {declared.type.__name__}")
+                continue
             if declared.several == SCHEDULE:
                 is_single = isinstance(value, str) or not isinstance(value, Sequence)
                 value = Schedule((value,) if is_single else value)

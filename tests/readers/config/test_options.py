@@ -148,6 +148,7 @@ def test_ranges(bounds, text, inside, outside):
         ({"rate": "0.5"}, "rate is '0.5'; expected a number"),
         ({"fast": "no"}, "fast is 'no'; expected true or false"),
         ({"trees": "9"}, "trees is '9'; expected TreeOptions"),
+        ({"trees": Options()}, "trees is Options; expected TreeOptions"),
         ({"context": "left", "fast": True}, "context is given beside fast; expected one of them"),
     ],
 )
