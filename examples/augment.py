@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from features.augmentation import AugmentOptions, augment
+import argonaut
 from readers.audio.audio_file import write_wav
 
 with tempfile.TemporaryDirectory() as name:
@@ -15,7 +15,9 @@ with tempfile.TemporaryDirectory() as name:
     speech, noise = directory / "speech.list", directory / "noise.list"
     speech.write_text(f"{directory}/one.wav\n{directory}/two.wav\n")
     noise.write_text(f"{directory}/hum.wav\n")
-    result = augment(AugmentOptions(source=speech, noise=noise, speeds=(0.9, 1.1), out=directory / "augmented"))
+    result = argonaut.augment(
+        argonaut.AugmentOptions(source=speech, noise=noise, speeds=(0.9, 1.1), out=directory / "augmented")
+    )
 
 print(result.report.summary())
 print(*(f"{copy.name}: {copy.num_samples[1] / copy.rate:.2f} s" for copy in result.made), sep="\n")

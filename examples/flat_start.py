@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.gaussians import FlatStartOptions, FlatStartSettings, SpokenDictionary, flat_start
+import argonaut
 from readers.htk import Label, ScpEntry, read_mlf, write_htk, write_mlf, write_scp
 
 SILENCE, ONE, TWO = (0, 0), (8, 0), (0, 8)  # means of the frames of each phone
@@ -19,9 +19,10 @@ with tempfile.TemporaryDirectory() as name:
     write_mlf(directory / "words", [(f"*/{number}.lab", [Label(None, None, "AB")]) for number in range(8)])
     (directory / "dict").write_text("AB a b\n")
     files = {name: directory / name for name in ("words", "out")}
-    dictionary, training = SpokenDictionary(dict=directory / "dict"), FlatStartSettings(gaussians=9)
-    options = FlatStartOptions(features=directory / "scp", dictionary=dictionary, training=training, **files)
-    result = flat_start(options, log=print)
+    dictionary = argonaut.SpokenDictionary(dict=directory / "dict")
+    training = argonaut.FlatStartSettings(gaussians=9)
+    options = argonaut.FlatStartOptions(features=directory / "scp", dictionary=dictionary, training=training, **files)
+    result = argonaut.flat_start(options, log=print)
     labels = read_mlf(directory / "out" / "states.mlf")["0"]
 
 print(result.report.summary())

@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from decoder.g2p import G2PApplyOptions, G2PTrainOptions, TrainingDictionary, apply_g2p, train_g2p
+import argonaut
 
 LETTERS = {"b": "B", "a": "AH", "t": "T", "i": "IH", "m": "M"}
 WORDS = [first + vowel + last for first in "btm" for vowel in "ai" for last in "btm"]
@@ -11,9 +11,11 @@ WORDS = [first + vowel + last for first in "btm" for vowel in "ai" for last in "
 with tempfile.TemporaryDirectory() as directory:
     dictionary, model = Path(directory) / "words.dict", Path(directory) / "small.g2p"
     dictionary.write_text("".join(f"{word} {' '.join(LETTERS[letter] for letter in word)}\n" for word in WORDS))
-    options = G2PTrainOptions(dictionary=TrainingDictionary(dict=dictionary), output=model, order=3, threads=1)
-    print(train_g2p(options).report.summary())
-    guesses = apply_g2p(G2PApplyOptions(model=model, words=("tabit", "mib")))
+    options = argonaut.G2PTrainOptions(
+        dictionary=argonaut.TrainingDictionary(dict=dictionary), output=model, order=3, threads=1
+    )
+    print(argonaut.train_g2p(options).report.summary())
+    guesses = argonaut.apply_g2p(argonaut.G2PApplyOptions(model=model, words=("tabit", "mib")))
 
 for entry in guesses.entries:
     print(entry.word, " ".join(entry.phones), entry.probability)

@@ -3,8 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from decoder.grammars import GraphDictionary, GraphFiles, make_graph
-from decoder.graph import GraphOptions
+import argonaut
 
 PHONES = ("sil", "y", "eh", "s", "n", "ow")
 DICTIONARY = {"<s>": "sil", "</s>": "sil", "yes": "y eh s", "no": "n ow"}
@@ -14,9 +13,12 @@ with tempfile.TemporaryDirectory() as directory:
     states.write_text("".join(f"{phone} {phone}_s2 {phone}_s3\n" for phone in PHONES))
     transitions.write_text("".join(f"[{phone}_s{state}] -0.2 -1.7\n" for phone in PHONES for state in (2, 3)))
     words.write_text("".join(f"{word} {phones}\n" for word, phones in DICTIONARY.items()))
-    dictionary, graph = GraphDictionary(dict=words), GraphOptions(silence="sil", silence_probability=0.5)
+    dictionary = argonaut.GraphDictionary(dict=words)
+    graph = argonaut.GraphOptions(silence="sil", silence_probability=0.5)
     out = Path(directory) / "graph"
-    files = GraphFiles(states=states, transitions=transitions, dictionary=dictionary, loop=True, graph=graph, out=out)
-    result = make_graph(files, log=print)
+    files = argonaut.GraphFiles(
+        states=states, transitions=transitions, dictionary=dictionary, loop=True, graph=graph, out=out
+    )
+    result = argonaut.make_graph(files, log=print)
 
 print(f"{result.graph.acceptor.num_states} states, {result.graph.acceptor.num_arcs} arcs; {result.report.summary()}")

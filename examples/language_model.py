@@ -3,13 +3,17 @@
 import tempfile
 from pathlib import Path
 
-from decoder.lm import EstimationOptions, PerplexityOptions, TextOptions, estimate_from_texts, perplexity_of_texts
+import argonaut
 
 with tempfile.TemporaryDirectory() as directory:
     train, heldout, model = (Path(directory) / name for name in ("train.txt", "heldout.txt", "model.arpa"))
     train.write_text("turn left here\nturn right here\nstop here\nturn left at the light\nstop at the light\n")
     heldout.write_text("turn right at the light\nstop left\n")
-    arpa = estimate_from_texts(EstimationOptions(texts=TextOptions(text=train), method="wb", output=model))
-    result = perplexity_of_texts(PerplexityOptions(texts=TextOptions(text=heldout), lm=model))
+    arpa = argonaut.estimate_from_texts(
+        argonaut.EstimationOptions(texts=argonaut.TextOptions(text=train), method="wb", output=model)
+    )
+    result = argonaut.perplexity_of_texts(
+        argonaut.PerplexityOptions(texts=argonaut.TextOptions(text=heldout), lm=model)
+    )
 
 print(f"{arpa.order}-gram of {len(arpa.vocabulary) - 2} words: perplexity {result.perplexity:.2f}")

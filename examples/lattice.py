@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from decoder.lattices.jobs import ConsensusOptions, WordsOptions, find_consensus, find_words
+import argonaut
 
 LATTICE = """\
 VERSION=1.0
@@ -21,8 +21,8 @@ J=3 S=2 E=3 W=here a=-9.0 l=-1.0
 with tempfile.TemporaryDirectory() as directory:
     lattice, words, slots = (Path(directory) / name for name in ("turn.lat", "words.ctm", "slots.txt"))
     lattice.write_text(LATTICE)
-    found = find_words(WordsOptions(lattices=lattice, output=words))
-    find_consensus(ConsensusOptions(lattices=lattice, output=slots))
+    found = argonaut.find_words(argonaut.WordsOptions(lattices=lattice, output=words))
+    argonaut.find_consensus(argonaut.ConsensusOptions(lattices=lattice, output=slots))
     print(slots.read_text(), end="")
 
 for word in found.words["turn"]:

@@ -11,6 +11,8 @@ from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.errors import ModelError, ShapeError
 from readers.language.vocabulary_record import VocabularyRecord
 
+BY_UTTERANCE = "for HTKMLFReader by frameMode=false, for ArrayReader by frame_mode=False"
+
 
 def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
     """Check that a reader provides what the network needs.
@@ -34,10 +36,7 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
     """
     delays = engine.network.delays()
     if delays and getattr(reader, "in_sequence", None) is False:
-        raise ModelError(
-            f"{delays[0].where}: {title} gives frames on their own; expected sequences, "
-            "for HTKMLFReader by frameMode=false"
-        )
+        raise ModelError(f"{delays[0].where}: {title} gives frames on their own; expected sequences, {BY_UTTERANCE}")
     whole = [node for node in delays if node.along_sequences]
     if whole and getattr(reader, "cuts", False):
         raise ModelError(
@@ -69,7 +68,7 @@ def _check_supervision(engine: Engine, reader: Any, title: str) -> None:
     if criterion is None:
         return
     if getattr(reader, "in_sequence", None) is False:
-        fault = "single frames; expected whole utterances, for HTKMLFReader by frameMode=false"
+        fault = f"single frames; expected whole utterances, {BY_UTTERANCE}"
     elif getattr(reader, "cuts", False):
         fault = "pieces of utterances; expected whole ones, for HTKMLFReader by truncated=false"
     elif getattr(reader, "is_supervised", None) is False:

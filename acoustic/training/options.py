@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from acoustic.training.control.options import BEFORE, NONE, AutoAdjust
 from acoustic.training.rules import Momentum, Rule
-from readers.config.options import OptionFault, Options, given, option
+from readers.config.options import Options, given, option
 from readers.config.values import Schedule
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
@@ -193,28 +193,22 @@ class TrainingOptions(Options):
         self._check_rates()
         for field, neutral in (("clipping_threshold", math.inf), ("l1_weight", 0.0), ("noise_deviation", 0.0)):
             if self.declaration(field).key in self.rule.refuses and getattr(self, field) != neutral:
-                self._refuse(field, f"is given; expected none beside gradUpdateType={self.rule.names[0]}")
+                self.require(field, False, f"is given; expected none beside gradUpdateType={self.rule.names[0]}")
         if 0 < self.epoch_size < max(self.minibatch_size):
-            self._refuse(
-                "epoch_size", f"is {self.epoch_size}; expected at least minibatchSize {max(self.minibatch_size)}"
-            )
-
-    def _refuse(self, field: str, text: str) -> None:
-        raise OptionFault(self.declaration(field), text)
+            least = f"{{minibatch_size}} {max(self.minibatch_size)}"
+            self.require("epoch_size", False, f"is {self.epoch_size}; expected at least {least}")
 
     def _check_rates(self) -> None:
         """Check that one kind of learning rate and at most one of momentum are given."""
         rates = [field for field in RATES if getattr(self, field)]
         if len(rates) != 1 and (rates or self.auto_adjust.mode != BEFORE):
-            found = f"is given beside {self.declaration(rates[0]).key}" if rates else "is missing"
-            expected = " or ".join(self.declaration(field).key for field in RATES)
-            self._refuse((rates or RATES[:1])[-1], f"{found}; expected either {expected}")
+            found = f"is given beside {{{rates[0]}}}" if rates else "is missing"
+            expected = " or ".join(f"{{{field}}}" for field in RATES)
+            self.require((rates or RATES[:1])[-1], False, f"{found}; expected either {expected}")
         self._check_final_rate()
         momenta = [field for field in MOMENTA if getattr(self, field)]
         if len(momenta) > 1:
-            self._refuse(
-                momenta[1], f"is given beside {self.declaration(momenta[0]).key}; expected one kind of momentum"
-            )
+            self.require(momenta[1], False, f"is given beside {{{momenta[0]}}}; expected one kind of momentum")
 
     def _check_final_rate(self) -> None:
         final, field = self.final_learning_rate, "final_learning_rate"

@@ -193,5 +193,8 @@ def pcm_scale(samples: Any, where: str = "samples") -> np.ndarray:
     if kind == "i":
         return samples if size == 2 else samples.astype(np.int16) * np.int16(256)
     if samples.size and np.abs(samples).max() > MOST:
-        raise ShapeError(f"{where}: floating-point samples up to {np.abs(samples).max():g}; expected -1 to 1, or int16")
+        raise ShapeError(
+            f"{where}: floating-point samples up to {np.abs(samples).max():g}; expected -1 to 1, or int16; those of "
+            "read_audio divided by 32768"
+        )
     return samples.astype(np.float32) * np.float32(FULL_SCALE)

@@ -31,7 +31,7 @@ class TreeOptions(Options):
     variance_floor: float = option(
         0.01, "least variance, as a fraction of the variance of all frames", least=1e-9, flag=None
     )
-    merge: bool = option(True, "do not merge similar leaves")
+    merge: bool = option(True, "do not merge similar leaves", cntk=None)
 
 
 @dataclass

@@ -15,9 +15,9 @@ from features.ivectors.mixtures import FullMixture as FullMixture
 from features.ivectors.mixtures import MixtureSums as MixtureSums
 from features.ivectors.model import IvectorModel as IvectorModel
 from features.ivectors.options import EstimationChanges as EstimationChanges
+from features.ivectors.options import ExtractorOptions as ExtractorOptions
 from features.ivectors.options import IvectorExtractOptions as IvectorExtractOptions
 from features.ivectors.options import IvectorOptions as IvectorOptions
 from features.ivectors.options import IvectorTrainOptions as IvectorTrainOptions
-from features.ivectors.options import TrainingOptions as TrainingOptions
 from features.ivectors.streaming import IvectorStream as IvectorStream
 from features.ivectors.streaming import SpeakerState as SpeakerState

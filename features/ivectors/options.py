@@ -28,7 +28,7 @@ class IvectorOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions(Options):
+class ExtractorOptions(Options):
     """How an extractor of i-vectors is trained."""
 
     gaussians: int = option(256, "Gaussians of the background model", least=1, most=MOST_GAUSSIANS, heading="model")
@@ -86,7 +86,7 @@ class IvectorTrainOptions(UnitOptions):
     """Options of the training of an extractor."""
 
     output: Path = option(help="model to write", flag="-o --output", metavar="MODEL")
-    training: TrainingOptions = group(TrainingOptions)
+    training: ExtractorOptions = group(ExtractorOptions)
 
     @property
     def report_path(self) -> Path:

@@ -34,7 +34,7 @@ from features.ivectors.extractor import Extractor, ExtractorSums, initial_extrac
 from features.ivectors.mean_subtraction import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, MixtureSums, symmetric
 from features.ivectors.model import IvectorModel
-from features.ivectors.options import DIAGONAL, EXTRACTOR, FRAMES, FULL, TrainingOptions
+from features.ivectors.options import DIAGONAL, EXTRACTOR, FRAMES, FULL, ExtractorOptions
 from features.ivectors.shards import Surveyed, Unit
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
@@ -80,13 +80,13 @@ class IvectorTraining:
     Parameters
     ----------
     units : sequence of Unit
-    options : TrainingOptions
+    options : ExtractorOptions
     runner : Runner
     report : RunReport
         Receives the utterances that cannot be used, and those that can.
     """
 
-    def __init__(self, units: Sequence[Unit], options: TrainingOptions, runner: Runner, report: RunReport):
+    def __init__(self, units: Sequence[Unit], options: ExtractorOptions, runner: Runner, report: RunReport):
         self.options, self.runner, self.report = options, runner, report
         parts = list(shards.shards_of((unit, shards.SHARD_FRAMES // 10) for unit in units))
         surveyed = [one for part in runner.results(shards.survey, parts) for one in part]

@@ -62,7 +62,7 @@ def read_audio(
     -------
     samples : (N,) float32, N > 0
         On the scale of 16-bit integers: 16-bit files return their integers, others are scaled, without rounding, so
-        that full scale is 32768.
+        that full scale is 32768; `Recognizer.transcribe` takes them divided by that.
     rate : int
         Sampling rate in Hz.
 

@@ -71,7 +71,7 @@ class Adapted(Tied):
         plain = [(u.name, self.cepstra("plain", u)) for u in self.sets["train"]]
         lost |= account(self.out, write_feature_list(self.vectors / "plain.mfcc.scp", plain), "lists.ivectors.plain")
         model = self.vectors / "an4.ivector"
-        training = ivectors.TrainingOptions(gaussians=self.gaussians, dim=self.values)
+        training = ivectors.ExtractorOptions(gaussians=self.gaussians, dim=self.values)
         listed = self.vectors / "plain.mfcc.scp"
         estimation = ivectors.IvectorTrainOptions(features=listed, training=training, output=model)
         lost |= call("ivector", estimation, workers=self.workers)

@@ -1,11 +1,14 @@
 """The public face in Python."""
 
+import inspect
 import subprocess
 import sys
+from dataclasses import is_dataclass
 
 import pytest
 
 import argonaut
+from readers.config.options.options import is_group
 
 
 def test_every_name_is_there_and_says_what_it_is():
@@ -13,6 +16,13 @@ def test_every_name_is_there_and_says_what_it_is():
         value = getattr(argonaut, name)
         assert value.__doc__, name
         assert name in dir(argonaut)
+
+
+def test_every_group_of_public_options_is_public():
+    public = [getattr(argonaut, name) for name in argonaut.__all__]
+    options = [value for value in public if inspect.isclass(value) and issubclass(value, argonaut.Options)]
+    groups = {each.type for value in options if is_dataclass(value) for each in value.declared() if is_group(each)}
+    assert {argonaut.SpokenDictionary, argonaut.TreeOptions} < groups <= set(options)
 
 
 def test_importing_it_imports_nothing_else():

@@ -74,7 +74,7 @@ class Options:
         hints = vars(cls).get("__annotations__", {})
         inherited = [base._documented for base in reversed(cls.__bases__) if issubclass(base, Options)]
         cls._documented = {name: entry for entries in inherited for name, entry in entries.items()} | {
-            name: (value.metadata[DECLARED], hints[name])
+            name: (replace(value.metadata[DECLARED], default=value.default), hints[name])
             for name, value in vars(cls).items()
             if isinstance(value, Field) and value.metadata
         }
@@ -85,10 +85,11 @@ class Options:
         """Make schedules of numbers and tuples, and check the range of each option."""
         for declared in self.declared():
             value = getattr(self, declared.name)
-            if isinstance(value, Options):
-                continue
             if is_group(declared) and value is not None:
-                raise OptionFault(declared, f"is {str(value)!r}; expected {declared.type.__name__}")
+                if not isinstance(value, declared.type):
+                    found = type(value).__name__ if isinstance(value, Options) else repr(str(value))
+                    raise OptionFault(declared, f"is {found}; expected {declared.type.__name__}")
+                continue
             if declared.several == SCHEDULE:
                 is_single = isinstance(value, str) or not isinstance(value, Sequence)
                 value = Schedule((value,) if is_single else value)
@@ -301,10 +302,15 @@ def _with_parameters(text: str, documented: Mapping[str, tuple[Option, Any]]) ->
 def _entry(name: str, declared: Option, hint: Any) -> str:
     """Return the entry of an option in a docstring."""
     kind = hint if isinstance(hint, str) else hint.__name__ if isinstance(hint, type) else str(hint)
+    kind = re.sub(r"\w+\.(?=\w)", "", kind)  # without modules
     values = declared.describe()
+    says_more = declared.default is not False and declared.default not in (MISSING, None, "", ())
+    if says_more and not isinstance(declared.default, Options) and "default" not in declared.help:
+        kind += f", default {declared.default!r}"
     text = re.sub(r"\{(\w+)\}", r"\1", declared.help)
     text = "`".join(part if number % 2 else part.replace("*", r"\*") for number, part in enumerate(text.split("`")))
-    text = text[:1].upper() + text[1:] + (f" ({values})" if values else "")
-    kind = re.sub(r"\w+\.(?=\w)", "", kind)  # without modules
+    is_of_refusal = declared.default is True and declared.on_command_line and not declared.in_blocks
+    text = f"False: {text}" if is_of_refusal else text[:1].upper() + text[1:]  # the help of a flag --no-NAME
+    text += f" ({values})" if values else ""
     body = textwrap.fill(f"{text}.", 116, initial_indent="    ", subsequent_indent="    ") if text else ""
     return f"{name} : {kind}\n{body}".rstrip()

@@ -48,4 +48,6 @@ class ArrayFeatures(Options):
 class ArrayLabels(Options):
     """A stream of class numbers."""
 
-    num_classes: int | None = option(None, "number of classes; None: the largest class number and 1", least=1)
+    num_classes: int | None = option(
+        None, "number of classes, the network's outputs; None: the largest class number of the arrays and 1", least=1
+    )

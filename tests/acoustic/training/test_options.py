@@ -9,6 +9,7 @@ from acoustic.training.control.options import AFTER, BEFORE, AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp
 from readers.config.config import Config
+from readers.config.options import OptionFault
 from readers.errors import ConfigError
 
 BOOK = """
@@ -145,6 +146,23 @@ def test_counts_of_frames_and_minibatches_may_exceed_32_bits(key):
 def test_faults_of_the_block_name_place_finding_and_expectation(line, message):
     with pytest.raises(ConfigError, match=message):
         options_of(line)
+
+
+RATE = {"learning_rates_per_minibatch": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "learning_rates_per_minibatch is missing; expected either learning_rates_per_minibatch or"),
+        ({**RATE, "learning_rates_per_sample": 1}, "is given beside learning_rates_per_minibatch; expected either"),
+        ({**RATE, "momentum_per_minibatch": 0.9, "momentum_per_sample": 0.9}, "given beside momentum_per_minibatch;"),
+        ({**RATE, "epoch_size": 100}, "epoch_size is 100; expected at least minibatch_size 256"),
+    ],
+)
+def test_faults_of_parameters_name_parameters(values, message):
+    with pytest.raises(OptionFault, match=message):
+        TrainingOptions(max_epochs=1, **values)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from features.ivectors import shards as shard_module
-from features.ivectors.options import TrainingOptions
+from features.ivectors.options import ExtractorOptions
 from features.ivectors.training import IvectorTraining
 from readers.common.jobs.runner import thread_runner
 from readers.common.report import RunReport
@@ -16,7 +16,7 @@ from readers.htk.parameter_file import write_htk
 from readers.tables.tensor_file import load_tensors, save_tensors
 from tests.features.ivectors.corpus import make_speakers, write_units
 
-OPTIONS = TrainingOptions(gaussians=6, dim=3, covariance="full", extractor_passes=6, full_passes=3)
+OPTIONS = ExtractorOptions(gaussians=6, dim=3, covariance="full", extractor_passes=6, full_passes=3)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_likelihoods_never_fall_at_a_fixed_number_of_gaussians(units, tmp_path):
 
 def test_speakers_are_told_apart(units, tmp_path):
     """I-vectors of two halves of a speaker's data are nearer to each other than to those of others."""
-    job = training(units, TrainingOptions(gaussians=4, dim=3))
+    job = training(units, ExtractorOptions(gaussians=4, dim=3))
     model = job.model(train(job, tmp_path / "state")[0], FeatureRecord())
     halves = np.array(
         [[model.offline(one[first::2]) for first in (0, 1)] for one in make_speakers(utterances=6).values()]
@@ -88,14 +88,14 @@ def test_threads_and_interruptions_change_no_bit(units, tmp_path):
 def test_another_seed_is_another_model(units, tmp_path):
     models = []
     for seed in (0, 1):
-        options = TrainingOptions(gaussians=4, dim=3, seed=seed)
+        options = ExtractorOptions(gaussians=4, dim=3, seed=seed)
         models.append(train(training(units, options), tmp_path / f"{seed}")[0])
     assert not np.allclose(models[0].extractor.projections, models[1].extractor.projections)
 
 
 def test_changed_inputs_begin_again(units, tmp_path):
     train(training(units), tmp_path / "state", 3)
-    other = TrainingOptions(gaussians=6, dim=3, covariance="full", extractor_passes=6, full_passes=3, passes=7)
+    other = ExtractorOptions(gaussians=6, dim=3, covariance="full", extractor_passes=6, full_passes=3, passes=7)
     _, lines = train(training(units, other), tmp_path / "state", 3)
     assert lines == [f"{tmp_path / 'state'}: settings changed since; starting again"]
     path = units[0].utterances[0].path
@@ -116,7 +116,7 @@ def test_a_damaged_state_begins_again(units, tmp_path):
 
 
 def test_the_background_model_may_see_every_second_frame_only(units, tmp_path):
-    options = TrainingOptions(gaussians=2, dim=2, background_frames=900)
+    options = ExtractorOptions(gaussians=2, dim=2, background_frames=900)
     job = training(units, options)
     assert (job.frames, job.stride) == (1440, 2)
     rows = train(job, tmp_path / "state")[0].history
@@ -144,7 +144,7 @@ def test_utterances_that_cannot_be_used(units, tmp_path):
 
 def test_constant_values_do_not_stop_the_training(tmp_path):
     units = write_units(tmp_path, {"a": [np.ones((3, 40), np.float32)], "b": [np.ones((3, 50), np.float32)]})
-    found, _ = train(training(units, TrainingOptions(gaussians=4, dim=3)), tmp_path / "state")
+    found, _ = train(training(units, ExtractorOptions(gaussians=4, dim=3)), tmp_path / "state")
     assert np.isfinite(found.extractor.projections).all()
 
 
@@ -160,4 +160,4 @@ def test_constant_values_do_not_stop_the_training(tmp_path):
 )
 def test_options_out_of_range(options, message):
     with pytest.raises(ConfigError, match=f"^{message}"):
-        TrainingOptions(**options)
+        ExtractorOptions(**options)

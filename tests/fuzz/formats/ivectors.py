@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from features.ivectors import IvectorModel
-from features.ivectors.options import TrainingOptions
+from features.ivectors.options import ExtractorOptions
 from features.ivectors.shards import Unit, Utterance
 from features.ivectors.training import IvectorTraining
 from readers.common.jobs.runner import thread_runner
@@ -16,7 +16,7 @@ from tests.features.ivectors.test_model import damage, make_model
 from tests.fuzz.format import Format, written
 from tests.fuzz.formats.networks import CHANGES, tensor_change
 
-OPTIONS = TrainingOptions(gaussians=2, dim=2, passes=1, split_passes=1, extractor_passes=2)
+OPTIONS = ExtractorOptions(gaussians=2, dim=2, passes=1, split_passes=1, extractor_passes=2)
 
 
 def model(path: Path, rng: random.Random) -> None:

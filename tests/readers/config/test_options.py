@@ -67,6 +67,7 @@ class SampleOptions(Options):
     limits: tuple[float, ...] = option((0.0, 1.0), "range", least=-1)
     fast: bool = option(False, "do not wait")
     slow: bool = option(True, "wait")
+    bare: bool = option(True, "leave out the names", cntk=None)
     even: int = option(2, "an even number", check=lambda number: number % 2 == 0, expected="an even number")
     pair: Any = option(None, "two names", parse=parse_pair, flag=None)
     pairs: tuple[Any, ...] = option((), "pairs of names", parse=parse_pair, flag=None)
@@ -148,6 +149,7 @@ def test_ranges(bounds, text, inside, outside):
         ({"rate": "0.5"}, "rate is '0.5'; expected a number"),
         ({"fast": "no"}, "fast is 'no'; expected true or false"),
         ({"trees": "9"}, "trees is '9'; expected TreeOptions"),
+        ({"trees": Options()}, "trees is Options; expected TreeOptions"),
         ({"context": "left", "fast": True}, "context is given beside fast; expected one of them"),
     ],
 )
@@ -291,6 +293,7 @@ DRAWN = {
     "words": st.lists(WORDS, max_size=3).map(tuple),
     "limits": st.lists(NUMBERS, min_size=1, max_size=3).map(tuple),
     "slow": st.booleans(),
+    "bare": st.booleans(),
     "even": st.integers(-(2**29), 2**29).map(lambda number: 2 * number),
     "size": st.integers(1, 99),
     "kind": WORDS,
@@ -400,10 +403,13 @@ def test_docstrings_are_made_of_the_declarations():
     text = inspect.getdoc(SampleOptions)
     begin, end = text.index("Parameters\n----------\n"), text.index("\n\nRaises\n------")
     assert 0 < begin < end
-    assert "sizes : Sequence[int]\n    Frames of a minibatch (at least 1 frame).\n" in text
-    assert "context : Literal['both', 'left']\n    Neighbours that count.\n" in text
-    assert "name : str\n    Its name, of context.\n" in text
-    assert "seed : int\n    Seed of the program." in text
+    assert "sizes : Sequence[int], default (256,)\n    Frames of a minibatch (at least 1 frame).\n" in text
+    assert "context : Literal['both', 'left'], default 'both'\n    Neighbours that count.\n" in text
+    assert "name : str, default 'x'\n    Its name, of context.\n" in text
+    assert "words : tuple[str, ...]\n    Some words.\nlimits" in text
+    assert "fast : bool\n    Do not wait.\nslow : bool, default True\n    Wait.\nbare : bool, default True\n" in text
+    assert "bare : bool, default True\n    False: leave out the names.\n" in text
+    assert "trees : TreeOptions\nseed : int, default 5\n    Seed of the program." in text
 
 
 def test_docstrings_of_several_bases_have_the_options_of_all():

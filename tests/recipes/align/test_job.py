@@ -27,6 +27,7 @@ def test_a_corpus_is_aligned_without_output(phonetician, capsys):
     }
     assert all(path.exists() for paths in result.paths.values() for path in paths)
     phonetician.write("corpus/otto/three.txt", "C C C")
+    assert argonaut.AlignOptions(**FILES, format="JSON,ctm") == options
     again = argonaut.align(argonaut.AlignOptions(**FILES))
     assert (again.num_recordings, again.num_unchanged) == (3, 2)
     assert [(stretch.recording, stretch.words) for stretch in again.doubtful] == [("otto/three", "C C")]

@@ -74,7 +74,7 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        formats = (self.format,) if isinstance(self.format, str) else self.format
+        formats = self.format.split(",") if isinstance(self.format, str) else self.format
         object.__setattr__(self, "format", tuple(dict.fromkeys(form.lower() for form in formats)))
         super().__post_init__()
         if self.train:

@@ -158,7 +158,9 @@ class DecodeOutputOptions(Options):
     )
     words: Path | None = option(None, "words with times: .ctm, .json, .srt, .vtt, ...")
     report: Path | None = option(None, "file that lists what failed (default: OUTMLF.report)")
-    partial: bool = option(True, "if no path reaches a final state, write nothing (default: the best unfinished path)")
+    partial: bool = option(
+        True, "if no path reaches a final state, write nothing (default: the best unfinished path)", cntk=None
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -208,8 +210,12 @@ class DecodeSearchOptions(Options):
         "slack_decay",
         "decay per frame of the extra beam for language model costs above the look-ahead (0.8)",
     )
-    lm_lookahead: bool = like(SearchOptions, "lm_lookahead", help="use only the look-ahead scores of the graph")
-    new_sentence: bool = option(True, "an utterance is one sentence (default: another may begin where one has ended)")
+    lm_lookahead: bool = like(
+        SearchOptions, "lm_lookahead", help="use only the look-ahead scores of the graph", in_blocks=False
+    )
+    new_sentence: bool = option(
+        True, "an utterance is one sentence (default: another may begin where one has ended)", cntk=None
+    )
     hotwords: HotwordOptions = group(HotwordOptions)
     lattice_beam: float = like(
         SearchOptions, "lattice_beam", 10.0, help="lattices contain paths whose cost exceeds the best by at most X"
@@ -298,7 +304,7 @@ class DecodeOptions(Options):
     compiling: CompilingOptions = group(CompilingOptions)
     graph: Path = option(help="compiled graph: written with {precompile}, else read", flag="-graph", parse=file_name)
     verify: bool = option(
-        True, "do not compare the checksums of {graph} and of mapped language models", flag="--no-checksums"
+        True, "do not compare the checksums of {graph} and of mapped language models", flag="--no-checksums", cntk=None
     )
     state_map: Path | None = option(None, "lines `model state state ...` (default: from the names of the states)")
     dictionary: DecodeDictionary = group(DecodeDictionary)

@@ -230,6 +230,8 @@ def test_audio_that_does_not_fit_is_refused(packed, recognizer, tmp_path):
     for samples in (np.zeros((2, 100, 1)), np.zeros(100, np.int32), np.full(100, 3000.0)):
         with pytest.raises(ShapeError, match="samples: "):
             recognizer.transcribe(samples, RATE)
+    with pytest.raises(ShapeError, match="up to 3000; expected -1 to 1, or int16; those of read_audio divided by 3276"):
+        recognizer.transcribe(np.full(100, 3000.0), RATE)
     (tmp_path / "text.wav").write_text("no audio")
     with pytest.raises(FormatError):
         recognizer.transcribe(tmp_path / "text.wav")
