@@ -115,8 +115,8 @@ def advance(
             if at.count + at.needed > new.shape[0]:
                 new, table = grow_tokens(new, at.count, at.count + at.needed, table, at.stamp)
     return SearchState(  # as integers leave compiled code
-        *(table, at.stamp, old, new, trace, at.num_emitted, at.count, at.best, at.cutoff, at.num_advanced),  # type: ignore[arg-type]
-        *(at.num_frames, cache, hotwords),  # type: ignore[arg-type]
+        *(table, at.stamp, old, new, trace, at.num_emitted, at.count, at.best, at.cutoff, at.num_advanced),  # type: ignore[arg-type]  # as above
+        *(at.num_frames, cache, hotwords),  # type: ignore[arg-type]  # as above
     )
 
 

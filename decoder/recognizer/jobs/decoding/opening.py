@@ -26,7 +26,7 @@ def _search_options(options: DecodeOptions, log: Log) -> SearchOptions:
     given, defaults, search = options.tuned, load_defaults(options.graph), options.search
     taken = {name: value for name, value in defaults.options.items() if name not in given}
     try:
-        SearchOptions(**taken)  # type: ignore[arg-type]
+        SearchOptions(**taken)  # type: ignore[arg-type]  # checked by name
     except OptionFault as fault:
         raise ConfigError(f"{options.graph}: defaults: {fault}") from None
     if taken:
@@ -40,8 +40,8 @@ def _search_options(options: DecodeOptions, log: Log) -> SearchOptions:
             "which may be far from the best value"
         )
     return SearchOptions(
-        **taken,  # type: ignore[arg-type]
-        **given,  # type: ignore[arg-type]
+        **taken,  # type: ignore[arg-type]  # checked by name
+        **given,  # type: ignore[arg-type]  # checked by name
         silence=search.silence,
         lm_lookahead=search.lm_lookahead,
         new_sentence=NEW_SENTENCE_COST if search.new_sentence else None,
