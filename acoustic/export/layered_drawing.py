@@ -6,10 +6,13 @@ Source: K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of hi
 """
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+Bend = tuple[str, str, int]  # operand, user, layer: where an edge over several layers passes one
+Point = str | Bend  # a node by its name, or a bend
+Near = dict[Point, list[Point]]  # the points that edges lead to
 SWEEPS = 12  # over all layers, up and down; more changed none of the pictures tried
 
 
@@ -45,17 +48,17 @@ def place_nodes(operands: Mapping[str, Sequence[str]], widths: Mapping[str, floa
         The smallest distance between two nodes of a layer.
     """
     layers_of = _layers(operands)
-    # A point is a node's name or, for an edge over several layers, (operand, user, layer).
-    links: list[tuple] = []  # (point in layer l, point in layer l + 1)
-    chains: dict[tuple[str, str], list[tuple]] = {}
-    layer_of: dict = dict(layers_of)
+    links: list[tuple[Point, Point]] = []  # from a layer to the next
+    chains: dict[tuple[str, str], list[Bend]] = {}
+    layer_of: dict[Point, int] = {name: layer for name, layer in layers_of.items()}  # noqa: C416
     for user, below in operands.items():
         for operand in dict.fromkeys(below):
             chain = [(operand, user, layer) for layer in range(layers_of[operand] + 1, layers_of[user])]
             layer_of.update((point, point[2]) for point in chain)
             chains[operand, user] = chain
-            links += pairwise([operand, *chain, user])
-    rows: list[list] = [[] for _ in range(1 + max(layer_of.values(), default=-1))]
+            points: list[Point] = [operand, *chain, user]
+            links += pairwise(points)
+    rows: list[list[Point]] = [[] for _ in range(1 + max(layer_of.values(), default=-1))]
     for point, layer in layer_of.items():
         rows[layer].append(point)
     lower, upper = _neighbours(layer_of, links)
@@ -76,23 +79,23 @@ def _layers(operands: Mapping[str, Sequence[str]]) -> dict[str, int]:
         layers[name] = 1 + max((layers[operand] for operand in below), default=-1)
         for operand in dict.fromkeys(below):
             users[operand].append(name)
-    for name in reversed(operands):
+    for name in reversed(list(operands)):
         if users[name] and len(users[name]) >= len(set(operands[name])):
             layers[name] = min(layers[user] for user in users[name]) - 1
     lowest = min(layers.values(), default=0)
     return {name: layer - lowest for name, layer in layers.items()}
 
 
-def _neighbours(points, links: list[tuple]) -> tuple[dict, dict]:
-    lower: dict = {point: [] for point in points}
-    upper: dict = {point: [] for point in points}
+def _neighbours(points: Iterable[Point], links: list[tuple[Point, Point]]) -> tuple[Near, Near]:
+    lower: Near = {point: [] for point in points}
+    upper: Near = {point: [] for point in lower}
     for below, above in links:
         lower[above].append(below)
         upper[below].append(above)
     return lower, upper
 
 
-def _order(rows: list[list], lower: dict, upper: dict) -> None:
+def _order(rows: list[list[Point]], lower: Near, upper: Near) -> None:
     """Sort each row to reduce crossings of edges."""
     best, fewest = [list(row) for row in rows], _crossings(rows, upper)
     for sweep in range(SWEEPS):
@@ -112,7 +115,7 @@ def _order(rows: list[list], lower: dict, upper: dict) -> None:
     rows[:] = best
 
 
-def _crossings(rows: list[list], upper: dict) -> int:
+def _crossings(rows: list[list[Point]], upper: Near) -> int:
     """Return the number of crossings of edges between neighbouring rows."""
     total = 0
     for row, above in pairwise(rows):
@@ -126,9 +129,11 @@ def _crossings(rows: list[list], upper: dict) -> int:
     return total
 
 
-def _coordinates(rows: list[list], lower: dict, upper: dict, sizes: dict, gap: float) -> dict:
+def _coordinates(
+    rows: list[list[Point]], lower: Near, upper: Near, sizes: dict[Point, float], gap: float
+) -> dict[Point, float]:
     """Return the middle of each point: near its neighbours, in order, with at least `gap` between two."""
-    x: dict = {}
+    x: dict[Point, float] = {}
     for row in rows:
         right = 0.0
         for point in row:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acoustic.export.dot import Role, label_of, role_of
 from acoustic.export.layered_drawing import Placement, place_nodes
@@ -12,6 +13,9 @@ from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
 from readers.common.files import atomic_write
 from readers.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no advice about its cache where no home can be written
 FONT = 9.0  # points
@@ -84,7 +88,7 @@ def _text_width(text: str) -> float:
 
 
 def _draw_node(
-    axes, place: tuple[float, float], size: tuple[float, float], role: Role, lines: list[str], page: float
+    axes: "Axes", place: tuple[float, float], size: tuple[float, float], role: Role, lines: list[str], page: float
 ) -> None:
     """Draw a node of some width and height; text and lines, measured in points, are scaled by `page`."""
     from matplotlib.patches import FancyBboxPatch
@@ -104,7 +108,7 @@ def _draw_node(
     )
 
 
-def _draw_edges(axes, network: Network, placement: Placement, box: float, page: float) -> None:
+def _draw_edges(axes: "Axes", network: Network, placement: Placement, box: float, page: float) -> None:
     """Draw curves that leave and arrive vertically, through the bends; `page` scales lines and arrows."""
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path as Curve
@@ -154,7 +158,7 @@ def _draw_edges(axes, network: Network, placement: Placement, box: float, page: 
             )
 
 
-def _draw_legend(axes, roles: list[Role], page: float) -> None:
+def _draw_legend(axes: "Axes", roles: list[Role], page: float) -> None:
     from matplotlib.patches import Patch
 
     handles = [Patch(facecolor=role.face, edgecolor=role.edge, label=role.name) for role in roles]

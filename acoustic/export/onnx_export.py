@@ -10,6 +10,7 @@ import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
 from acoustic.nodes.base import Node
 from readers.common.files import atomic_write
 from readers.errors import ModelError
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 FEATURE_RECORDS = "feature_records"  # metadata: how the features of each input were computed
 
@@ -34,14 +38,14 @@ def require_onnx(where: str) -> None:
         )
 
 
-def to_onnx(network: Network, outputs: Sequence[str]):
+def to_onnx(network: Network, outputs: Sequence[str]) -> "ModelProto":
     """Return the onnx.ModelProto of some nodes and everything that they depend on.
 
     Raises ModelError for unknown nodes, types without a form in ONNX, and statistics that are not computed.
     """
     require_onnx("export to ONNX")
     names = list(dict.fromkeys(outputs))
-    graph = OnnxGraph(network.backend.dtype)
+    graph = OnnxGraph(np.dtype(network.backend.dtype))
     tensors: dict[str, str] = {}
     found = components([network[name] for name in names])
     for component in found:

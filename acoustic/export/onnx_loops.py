@@ -58,7 +58,10 @@ def loop_to_onnx(
         body.body_output(body.reshape(known[name], [rows]), rows, None)
     direction = int(delays[0].delay < 0)
     outputs = graph.add_many(
-        *("Scan", len(delays) + len(names), *firsts, *scanned),
+        "Scan",
+        len(delays) + len(names),
+        *firsts,
+        *scanned,
         body=body.graph_proto("loop"),
         num_scan_inputs=len(scanned),
         scan_input_directions=[direction] * len(scanned),

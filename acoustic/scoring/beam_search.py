@@ -140,7 +140,7 @@ class BeamSearch:
                 words[mine], parents[mine] = self.next_input[outputs], before + mine.start
             if all(beam.done for beam in beams):
                 break
-            self.decoder.reorder(parents)
+            self.decoder.reorder(parents.tolist())
         return [beam.result() for beam in beams]
 
     def _step(self, values: dict[str, Any], words: np.ndarray, first: bool) -> np.ndarray:
@@ -149,7 +149,7 @@ class BeamSearch:
         here, none = np.arange(count), np.full(count, -1)
         for socket in self.sockets:
             socket.take(values[socket.name], here if first else none, here)
-        given = np.zeros((self.network.shapes[self.input].rows, count), self.backend.dtype, order="F")
+        given: np.ndarray = np.zeros((self.network.shapes[self.input].rows, count), self.backend.dtype, order="F")
         given[words, here] = 1
         no = np.zeros((1, count), bool)
         self.decoder.forward({self.input: given}, layout=SequenceLayout(count, 1, ~no if first else no, no, no))
@@ -159,7 +159,7 @@ class BeamSearch:
             logs = np.log(value) if kind == "Softmax" else value
         if not np.isfinite(logs.max(axis=0)).all():
             raise ModelError(f"{self.network[self.output].where}: values that are not finite; expected finite values")
-        if self.class_scores is not None:
+        if self.class_scores is not None and self.classes is not None:
             scores = self._value(self.class_scores)
             return _within_classes(logs, self.classes) + (scores - _log_sum(scores))[self.classes]
         return logs if kind in ("Softmax", "LogSoftmax") else logs - _log_sum(logs)

@@ -58,7 +58,7 @@ class FeatureFileScores:
 
     def entries(self) -> list[ScpEntry]:
         """Return the entries of the list.  Raises ConfigError if the features of the first are not of the model."""
-        entries = read_scp(self.list, channels=self.takes_audio)
+        entries = list(read_scp(self.list, channels=self.takes_audio))
         if entries:
             self._check_first(entries[0])
         return entries

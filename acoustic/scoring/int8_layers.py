@@ -94,10 +94,12 @@ class Int8Times(Node):
         super().__init__(name, [operand])
         self.weights = Int8Weights(weights)
 
-    def infer_shape(self, b: Shape) -> Shape:
+    def infer_shape(self, *shapes: Shape) -> Shape:
+        (b,) = shapes
         return Shape(self.weights.num_rows, b.cols)
 
-    def forward(self, run: Run, b: Any, *, out: Any) -> None:
+    def forward(self, run: Run, *inputs: Any, out: Any) -> None:
+        (b,) = inputs
         self.weights.multiply(np.ascontiguousarray(b.T, np.float32), out.T)
 
 

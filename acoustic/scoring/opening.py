@@ -46,8 +46,9 @@ def open_scorer(
     if isinstance(model, FilePart) or not f"{model}".endswith(ONNX_SUFFIX):
         from acoustic.scoring.scorer import AcousticScorer
 
-        options = {"chunks": chunks, "ignore_mismatch": ignore_mismatch, "int8": int8}
-        return AcousticScorer(model, output or OUTPUT, window, **options)
+        return AcousticScorer(
+            model, output or OUTPUT, window, chunks=chunks, ignore_mismatch=ignore_mismatch, int8=int8
+        )
     from acoustic.scoring.onnx_scorer import OnnxScorer
 
     return OnnxScorer(model, output or None, window, read_priors(priors) if priors else None, ignore_mismatch)

@@ -83,7 +83,8 @@ class AcousticScorer(WindowScorer):
         window = chosen_window(self.source, self.record, window, ignore_mismatch)
         self.output, self.window, self._input = output, window, features
         self._reach = time_reach(self.network[output])
-        self.edges = tuple(int(min(pair)) for pair in zip(self.record.edges, self._reach))
+        (first, last), (left, right) = self.record.edges, self._reach
+        self.edges = int(min(first, left)), int(min(last, right))
         rows = self.network.shapes[self._input].rows
         self.ivector_dim = self.network.shapes[self._ivector].rows if self._ivector else 0
         self.ivector_record = self.network.feature_records.get(self._ivector or "", FeatureRecord())

@@ -179,7 +179,7 @@ def chosen_window(where: str, record: FeatureRecord, window: int | None, ignore_
         raise ModelError(
             f"-dnn_window_size {window}; expected {record.window}, the window with which {where} was trained"
         )
-    return record.window
+    return left + 1 + right
 
 
 def frame_rows(where: str, rows: int, window: int) -> int:

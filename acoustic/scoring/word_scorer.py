@@ -74,10 +74,13 @@ class WordScorer:
         by_class = self._criterion.type_name == CLASS_CRITERION
         by_noise = self._criterion.type_name == NOISE_CRITERION
         operands = [node.name for node in self._criterion.operands]
-        self._hidden, self._weights, self._scores = operands[1:] if by_class or by_noise else (None, None, operands[1])
-        self._bias = None
+        self._hidden = self._weights = self._bias = self._scores = ""
         if by_noise:
-            self._bias, self._scores = self._scores, None
+            self._hidden, self._weights, self._bias = operands[1:]
+        elif by_class:
+            self._hidden, self._weights, self._scores = operands[1:]
+        else:
+            self._scores = operands[1]
         # Scores of noise-contrastive estimation are nearly normalised, and the model may say that they count as such.
         self._normalise = not by_noise or self._criterion.settings["evalMode"] != UNNORMALIZED
         roots = [name for name in (self._hidden, self._scores) if name]
@@ -120,7 +123,7 @@ class WordScorer:
         shapes, size = self.network.shapes, len(self.words)
         known = self.network.vocabularies.get(self._criterion.operands[0].name)
         has_spare_rows = known is not None and len(known.words) == size  # labelDim was above the number of words
-        outputs = shapes[self._weights].cols if self._weights else shapes[self._scores].rows
+        outputs: int = self.network[self._weights].value.shape[1] if self._weights else shapes[self._scores].rows
         for what, found in (("input", shapes[self._input].rows), ("output", outputs)):
             if found < size or (found > size and not has_spare_rows):
                 raise ModelError(f"{self.path}: its {what} is for {found} words; expected {size}, the vocabulary")
@@ -158,14 +161,14 @@ class WordScorer:
         ModelError
             For an unknown word if the vocabulary has no word for it.
         """
-        sentences = [tuple(sentence) for sentence in sentences]
-        numbers = {sentence: self._ids(sentence) for sentence in dict.fromkeys(sentences)}
+        texts = [tuple(sentence) for sentence in sentences]
+        numbers = {sentence: self._ids(sentence) for sentence in dict.fromkeys(texts)}
         found: dict[tuple[str, ...], np.ndarray] = {}
         # Sorted by length there are few gaps, and consecutive minibatches have the same shape.
         for group in _groups(sorted(numbers, key=len)):
             found |= zip(group, self._score_group([numbers[sentence] for sentence in group]))
             progress(len(found), len(numbers))
-        return [found[sentence] for sentence in sentences]
+        return [found[sentence] for sentence in texts]
 
     def _ids(self, sentence: tuple[str, ...]) -> np.ndarray:
         """Return the numbers of the begin mark, the words and the end mark."""
@@ -193,10 +196,10 @@ class WordScorer:
 
     def _word_logs(self, words: np.ndarray) -> np.ndarray:
         """Return the log probabilities (N,) of the words that follow the columns."""
-        if self._bias is not None:
+        if self._bias:
             return self._noise_logs(words)
         scores = self._value(self._scores)
-        if self._hidden is None:
+        if not self._hidden:
             return _log_softmax_of(scores, words)
         of_class = self._class[words]
         logs = _log_softmax_of(scores, of_class)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acoustic.scoring.opening import open_scorer
+from acoustic.scoring.opening import open_scorer as open_scorer
 from decoder.graph import GraphOptions, PhoneModels, build_monophone_graph, build_triphone_graph, has_context
 from decoder.graph.compiled_graph import precompile
 from decoder.graph.graph_file import load_graph, read_silence

@@ -62,13 +62,16 @@ def completions() -> dict[str, Place]:
     places: dict[str, Place] = {}
     collect("argonaut", top_level_parser(), places)
     places["argonaut"].words = dict(COMMANDS)
-    places["argonaut"].options.append(extension_option())
     for name in COMMANDS:
         if name not in RAW_COMMANDS:
             collect(f"argonaut {name}", command_parser(name, module_of(name)), places)
-    for name, place in (("argon", argon()), ("cntk", cntk())):
-        places[name] = places[f"argonaut {name}"] = place
-    return places
+    collect("argon", module_of("argon").make_parser(), places)
+    places["cntk"] = cntk()
+    for name in ("argonaut", "argon"):
+        places[name].options.append(
+            Option(["--extension"], "a Python file with readers, writers or node types", True, [])
+        )
+    return places | {f"argonaut {name}": places[name] for name in RAW_COMMANDS}
 
 
 def collect(path: str, parser: argparse.ArgumentParser, places: dict[str, Place]) -> None:
@@ -90,15 +93,6 @@ def collect(path: str, parser: argparse.ArgumentParser, places: dict[str, Place]
             place.words |= dict.fromkeys(map(str, action.choices), "")
 
 
-def argon() -> Place:
-    from recipes.cli.argon.command import make_parser
-
-    places: dict[str, Place] = {}
-    collect("argon", make_parser(), places)
-    places["argon"].options.append(extension_option())
-    return places["argon"]
-
-
 def cntk() -> Place:
     from acoustic.actions.top_level import TOP_NAMES
     from readers.config.files import ARGUMENT_NAMES
@@ -107,10 +101,6 @@ def cntk() -> Place:
     with_values = ("--scheduler", "--extension")
     options = [Option([name], "", name in with_values, []) for name in OPTIONS]
     return Place(options, {f"{name}=": "" for name in (*ARGUMENT_NAMES, *TOP_NAMES)})
-
-
-def extension_option() -> Option:
-    return Option(["--extension"], "a Python file with readers, writers or node types", True, [])
 
 
 BASH = r"""# Completion of argonaut, argon and cntk; made by `argonaut completion {shell}`.

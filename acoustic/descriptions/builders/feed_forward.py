@@ -7,7 +7,7 @@ training of DNNs with natural gradient and parameter averaging", 2015, appendice
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from acoustic.descriptions.builders.parts import (
     LAYER_TYPES,
@@ -127,7 +127,9 @@ def _hidden_layer(network: Network, options: SimpleNetworkOptions, layer: int, b
     return network.add("RMSNormalization", name, top)
 
 
-def _affine(network: Network, layer: int, rows: int, x: Node, product: str, total: str, initial: dict) -> Node:
+def _affine(
+    network: Network, layer: int, rows: int, x: Node, product: str, total: str, initial: dict[str, Any]
+) -> Node:
     columns = network.shapes[x.name].rows
     weights = network.add("LearnableParameter", f"W{layer}", rows=rows, cols=columns, **initial)
     bias = network.add("LearnableParameter", f"B{layer}", rows=rows, cols=1, init="fixedValue", value=0)

@@ -1,11 +1,13 @@
 """The table of editing commands: names, aliases, arguments and options (CNTK book 4.2.2)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from acoustic.nodes.option import name_hint
 from readers.errors import ConfigError
+
+Action = TypeVar("Action", bound=Callable[[Any, Any], None])
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class CommandSpec:
     aliases: tuple[str, ...]
     signatures: tuple[str, ...]
     run: Callable[[Any, Any], None] = field(repr=False)
-    options: dict[str, tuple[str, ...]]
+    options: Mapping[str, tuple[str, ...]]
     makes_model: bool
     counts: tuple[int, ...]
     more: bool
@@ -67,8 +69,8 @@ COMMANDS: dict[str, CommandSpec] = {}
 
 
 def command(
-    signature: str, *others: str, aliases: tuple[str, ...] = (), options: dict[str, tuple[str, ...]] | None = None
-) -> Callable[[Callable], Callable]:
+    signature: str, *others: str, aliases: tuple[str, ...] = (), options: Mapping[str, tuple[str, ...]] | None = None
+) -> Callable[[Action], Action]:
     """Return a decorator that makes a function (editor, command) an editing command.
 
     The signatures are the ways to call it: ``Name(a, b)``, ``m = Name(a)``, or ``Name(a, b, ...)`` where b may be
@@ -79,7 +81,7 @@ def command(
     head = calls[0][0]
     counts = tuple(len(one) - ("..." in one) for one in arguments)
 
-    def register(function: Callable) -> Callable:
+    def register(function: Action) -> Action:
         name = head.rpartition("= ")[2]
         spec = CommandSpec(
             name,

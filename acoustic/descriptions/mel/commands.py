@@ -8,13 +8,14 @@ from acoustic.descriptions.mel.names import EditedModel
 from acoustic.descriptions.mel.script import Editor, file_path
 from acoustic.descriptions.mel.statements import Command
 from acoustic.network import editing
+from acoustic.network.network import Network
 from acoustic.network.text_dump import dump_lines
 from readers.config.values import did_you_mean, parse_bool, parse_float, parse_int
 from readers.errors import ConfigError, ModelError
 
-FORMAT = {"format": ("cntk",)}
-COPY = {"copy": ("all", "value"), "copyFlag": ("all", "value")}
-DATA = {"includeData": ("true", "false", "t", "f", "1", "0")}
+FORMAT: dict[str, tuple[str, ...]] = {"format": ("cntk",)}
+COPY: dict[str, tuple[str, ...]] = {"copy": ("all", "value"), "copyFlag": ("all", "value")}
+DATA: dict[str, tuple[str, ...]] = {"includeData": ("true", "false", "t", "f", "1", "0")}
 
 # Property in lower case: the option of a learnable parameter or the list of nodes that it sets.
 LEARNING = {
@@ -99,7 +100,8 @@ def unload_model(editor: Editor, call: Command) -> None:
 @command("LoadNDLSnippet(m, file)", options={"section": ()})
 def load_ndl_snippet(editor: Editor, call: Command) -> None:
     """Add the description in a file, or in a section of it, to a model, which is created if necessary."""
-    editor.describe_from_file(*call.arguments, call.options.get("section"), call.where)
+    model, file = call.arguments
+    editor.describe_from_file(model, file, call.options.get("section"), call.where)
 
 
 @command("Dump(m, file)", aliases=("DumpModel",), options=DATA)
@@ -139,8 +141,8 @@ def copy_sub_tree(editor: Editor, call: Command) -> None:
             pairs = [(name, f"{call.arguments[2]}{name}") for name in editing.subtree(model.network, root)]
             editing.copy_nodes(model.network, target.network, pairs, _values_only(call))
         return
-    source, target, roots = editor.models.pairs(*call.arguments)
-    for root, new in roots:
+    source, target, renamed = editor.models.pairs(*call.arguments)
+    for root, new in renamed:
         pairs = [(name, _moved(name, root, new)) for name in editing.subtree(source.network, root)]
         within = source is target
         shared = [old for old, name in pairs if within and old == name]
@@ -196,7 +198,7 @@ def set_inputs(editor: Editor, call: Command) -> None:
     editing.set_inputs(model.network, name, operands, call.where)
 
 
-def _input_of(editor: Editor, model, text: str) -> str:
+def _input_of(editor: Editor, model: EditedModel, text: str) -> str:
     owner, name = editor.models.node(text)
     if owner is not model:
         raise ModelError(f"{text} belongs to model {owner.name}; expected a node of model {model.name}")
@@ -230,7 +232,7 @@ def set_property_for_sub_tree(editor: Editor, call: Command) -> None:
     _set_learning(model.network, list(dict.fromkeys(names)), call)
 
 
-def _set_learning(network, names: list[str], call: Command) -> None:
+def _set_learning(network: Network, names: list[str], call: Command) -> None:
     """Set a learning option of the parameters among some nodes; there must be at least one."""
     option, text = LEARNING[call.arguments[1].lower()], call.arguments[2]
     parse = parse_bool if option == "needGradient" else parse_float

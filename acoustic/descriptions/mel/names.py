@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from acoustic.descriptions.ndl.evaluate import Scope
 from acoustic.network.network import Network
+from acoustic.nodes.base import Node
 from acoustic.nodes.option import name_hint
 from readers.errors import ConfigError, ModelError
 
@@ -34,7 +35,7 @@ class EditedModel:
     name: str
     network: Network
     scope: Scope
-    _seen: dict | None = field(default=None, repr=False)
+    _seen: dict[str, Node] | None = field(default=None, repr=False)
     _num_seen: int = field(default=0, repr=False)
     _folded: dict[str, list[str]] = field(default_factory=dict, repr=False)
 

@@ -39,11 +39,11 @@ def parse_script(source: Source) -> MelScript:
         With file and line, also for unknown commands and wrong arguments.
     """
     statements = list(_statements(source.span))
-    lists = {"load": None, "edit": None}
+    lists: dict[str, list[Span] | None] = {"load": None, "edit": None}
     for statement in list(statements):
         match = statement.span.match(_HEAD) if isinstance(statement, Description) else None
         key = match.group(1).lower() if match and match.group(2) == "=" else ""
-        if key in lists:
+        if isinstance(statement, Description) and match and key in lists:
             if lists[key] is not None:
                 raise ConfigError(f"{statement.where}: {key}= occurs twice; expected one list, name:name")
             lists[key] = split_array(statement.span.after(match), key)

@@ -117,11 +117,11 @@ class Editor:
 
     def load(self, name: str, path: str) -> EditedModel:
         """Load the model of a file, or the network that the script has saved under that name."""
-        path = file_path(path)
-        saved = self._files.get(os.path.realpath(path), (path, None))[1]
+        file = file_path(path)
+        _, saved = self._files.get(os.path.realpath(file), (file, None))
         if saved is not None and not isinstance(saved, Network):
-            raise ModelError(f"{path}: the script writes text to this file; expected a model")
-        network = load_model(path) if saved is None else editing.clone(saved)
+            raise ModelError(f"{file}: the script writes text to this file; expected a model")
+        network = load_model(file) if saved is None else editing.clone(saved)
         network.seed = self.seed
         return self._add(name, network)
 
@@ -181,9 +181,9 @@ class Editor:
     # Files
 
     def _keep(self, path: str, content: Network | Iterable[str]) -> None:
-        path = file_path(path)
-        require_writable(path)
-        self._files[os.path.realpath(path)] = (path, content)
+        file = file_path(path)
+        require_writable(file)
+        self._files[os.path.realpath(file)] = (file, content)
 
     def _write(self) -> list[Path]:
         """Write all files under temporary names, then move them into place.

@@ -58,7 +58,10 @@ class Connection:
     def _connect(self, planned: Planned) -> None:
         """Give a delay the operand that was created after it."""
         operand = planned.operands[0]
-        self._names.network.connect(planned.made, operand.made if isinstance(operand, Planned) else operand)
+        node = operand.made if isinstance(operand, Planned) else operand
+        assert planned.made is not None
+        assert node is not None
+        self._names.network.connect(planned.made, node)
 
     def _initialise(self, node: Node, values: bool) -> None:
         network = self._names.network
@@ -83,15 +86,15 @@ class Connection:
             elif not self._is_idle(name, planned):
                 # The check of the node type lists its options.
                 planned.options[name] = self._text(value)
-        for name, value in zip(self._positions(planned), planned.arguments):
+        for name, argument in zip(self._positions(planned), planned.arguments):
             if name in kind.operand_names:
-                planned.operands.append(self._operand(value, planned))
+                planned.operands.append(self._operand(argument, planned))
             else:
-                self._give(by_option[name.lower()], value, planned)
+                self._give(by_option[name.lower()], argument, planned)
         for name in unread_options(kind, planned.options):
             init = planned.options.get("init", "uniform")
-            value = planned.options.pop(name)
-            self._expansion.notes.add(planned.where, f"{name}={value} has no effect with init={init}")
+            unread = planned.options.pop(name)
+            self._expansion.notes.add(planned.where, f"{name}={unread} has no effect with init={init}")
 
     def _is_idle(self, name: str, planned: Planned) -> bool:
         """Note an argument of CNTK that has no effect on this node type; return whether it is one.
@@ -165,7 +168,7 @@ class Connection:
             if isinstance(found.expression, Number) and option.kind in (int, float):
                 return found.expression.value
             text = found.expression.text
-        return parse_bool(text, planned.where, option.name) if option.kind is bool else text
+        return parse_bool(text or "", planned.where, option.name) if option.kind is bool else text
 
     def _number_of(self, found: Any) -> Any:
         """Return the value of a Constant (1x1), which the book uses for some options; None for anything else."""

@@ -119,10 +119,10 @@ class Scope:
         """Add the nodes of node arrays and the tagged nodes to the network's lists, each once."""
         for list_name, symbol in expansion.special:
             self._add(list_name, expansion.names.resolve(symbol), symbol)
-        for tag, symbol in expansion.tags:
-            list_name = self._list_of(tag, expansion.names)
-            if list_name is not None:
-                self._add(list_name, expansion.names.resolve(symbol), tag)
+        for tag, bearer in expansion.tags:
+            tagged = self._list_of(tag, expansion.names)
+            if tagged is not None:
+                self._add(tagged, expansion.names.resolve(bearer), tag)
 
     def _add(self, list_name: str, found: Reference | Planned | Node, said: Reference) -> None:
         node = found.made if isinstance(found, Planned) else found

@@ -20,7 +20,7 @@ class Expansion:
     ----------
     plan : list of Planned
         The nodes in order.
-    special : list of (str, Symbol)
+    special : list of (str, Reference)
         List names of the network and their new members.
     tags : list of (Reference, Symbol)
         Tags and the symbols that have them.
@@ -31,7 +31,7 @@ class Expansion:
     def __init__(self, names: Names, notes: Notes):
         self.names, self.notes = names, notes
         self.plan: list[Planned] = []
-        self.special: list[tuple[str, Symbol]] = []
+        self.special: list[tuple[str, Reference]] = []
         self.tags: list[tuple[Reference, Symbol]] = []
         self._claimed: dict[str, str] = {}
         self._num_calls = self._num_unnamed = self._depth = 0

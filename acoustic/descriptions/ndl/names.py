@@ -123,9 +123,9 @@ class Names:
     def _unknown(self, frame: Frame, name: str, where: str) -> str:
         known = [binding.name for binding in frame.names.values()]
         if frame.macro is None:
-            text, more = "expected a variable or a node", self.network.nodes
+            text, more = "expected a variable or a node", list(self.network.nodes)
         else:
-            text, more = f"expected a parameter or variable of macro {frame.macro.name}", ()
+            text, more = f"expected a parameter or variable of macro {frame.macro.name}", []
         if name.lower() in (one.lower() for one in frame.macros.names()):
             text += f"; {name} is a macro: {name}(...) calls it"
             return f"{where}: {shorten(name)} is not known; {text}"

@@ -5,7 +5,8 @@ CNTK book, sections 4.1.1 to 4.1.3; figure in 5.2.3.2.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from acoustic.descriptions.ndl.syntax import (
     Argument,
@@ -23,6 +24,8 @@ from readers.config.scope import shorten
 from readers.config.syntax import Source, Span, find_closing, split_records, unquote
 from readers.config.values import MOST_INTEGER, parse_float, parse_int
 from readers.errors import ConfigError
+
+Parsed = TypeVar("Parsed")
 
 # The network's list for each node array; None for one without effect (multi-sequence handling).
 NODE_LISTS = {
@@ -281,7 +284,7 @@ def parse_arguments(span: Span, depth: int) -> tuple[Argument, ...]:
     return tuple(arguments)
 
 
-def _whole(span: Span, parse, *arguments):
+def _whole(span: Span, parse: Callable[..., tuple[Parsed, Span]], *arguments: int) -> Parsed:
     """Return what `parse` reads from the span. Raises ConfigError if anything is left."""
     value, rest = parse(span, *arguments)
     if not rest.is_empty:

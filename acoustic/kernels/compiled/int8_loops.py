@@ -7,12 +7,14 @@ exactly: 64 multiplications and additions per instruction, four times as many as
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import config
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
+from readers.common.arrays import ByteArray, Float32Array, Int32Array
 from readers.common.kernels import njit
 
 PANEL = 64  # rows of weights whose sums are kept in registers
@@ -93,7 +95,7 @@ _tile_wide, _tile_half, _tile_one = _tile(WIDE), _tile(HALF), _tile(1)
 
 
 @njit(cache=True, nogil=True)
-def quantise(values, found, scales, lowest):
+def quantise(values: Float32Array, found: ByteArray, scales: Float32Array, lowest: Float32Array) -> None:
     """For every row of values (T, k): lowest + scale * found = values; found (T, >= k) uint8, zeros beyond k.
 
     A row that is not finite gets the scale NaN.
@@ -127,7 +129,16 @@ def quantise(values, found, scales, lowest):
 
 
 @njit(cache=True, nogil=True)
-def multiply(weights, row_scales, row_sums, found, scales, lowest, sums, out):
+def multiply(
+    weights: npt.NDArray[np.int8],
+    row_scales: Float32Array,
+    row_sums: Float32Array,
+    found: ByteArray,
+    scales: Float32Array,
+    lowest: Float32Array,
+    sums: Int32Array,
+    out: Float32Array,
+) -> None:
     """out (T, m) = products of the quantised rows found (T, 4 q) and of weights.
 
     weights: (panels, q, 64, 4) int8, its memory aligned to 64 bytes; row_scales, row_sums: (m,), scale and sum of the

@@ -104,8 +104,8 @@ def check_elements(
             if abs(computed - numeric) > allowed + rounding:
                 side = _slope_before_a_kink(checker, node, direction, computed, allowed, rounding)
                 numeric, num_kinks = (numeric, num_kinks) if side is None else (side, num_kinks + 1)
-            where = tuple(int(index) for index in place)
-            compared.append((abs(computed - numeric) / scale, where, computed, numeric, rounding / scale))
+            where = int(place[0]), int(place[1])
+            compared.append((abs(computed - numeric) / scale, where, computed, numeric, float(rounding / scale)))
         worst = max(compared, key=lambda one: (not one[0] <= np.inf, one[0] - one[4]))
         results.append(ParameterCheck(node.name, gradient.shape, len(compared), *worst, num_kinks))
     return results

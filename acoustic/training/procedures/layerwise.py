@@ -8,6 +8,7 @@ gradient and parameter averaging", 2015, appendix C.7.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.network.network import Network
@@ -44,7 +45,7 @@ class LayerwiseOptions(Options):
 
     def stage(self, options: TrainingOptions) -> TrainingOptions:
         """Return the options for training a smaller network before a training with the given options."""
-        first = {
+        first: dict[str, Any] = {
             name: getattr(options, name)[:1]
             for name in (
                 *("learning_rates_per_minibatch", "learning_rates_per_sample", "minibatch_size", "dropout_rate"),
@@ -52,8 +53,8 @@ class LayerwiseOptions(Options):
             )
         }
         size = self.epoch_size or options.epoch_size
-        more = {"epoch_size": size, "auto_adjust": AutoAdjust(), "final_learning_rate": 0.0}
-        return replace(options, **first, **more, max_epochs=self.epochs)
+        first |= {"epoch_size": size, "auto_adjust": AutoAdjust(), "final_learning_rate": 0.0}
+        return replace(options, **first, max_epochs=self.epochs)
 
 
 def layerwise_options(sgd: Config) -> LayerwiseOptions:

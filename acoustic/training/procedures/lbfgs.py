@@ -79,7 +79,7 @@ def minimise(
     return Minimum(search.best[1], search.best[0], search.evaluations)
 
 
-def _inverse_hessian_times(gradient: np.ndarray, pairs: deque) -> np.ndarray:
+def _inverse_hessian_times(gradient: np.ndarray, pairs: deque[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Return the product of inverse Hessian and gradient from pairs (step, change of gradient). [algorithm 7.4]"""
     q, factors = gradient.copy(), []
     for step, change in reversed(pairs):

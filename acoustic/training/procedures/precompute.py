@@ -7,6 +7,7 @@ from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
+from acoustic.nodes.statistics import StatisticNode
 from readers.errors import ModelError
 from readers.minibatches.base import Minibatch
 
@@ -48,7 +49,8 @@ def precompute(
         If the data hold no frame.
     """
     filled: list[str] = []
-    while pending := [node for node in network.precomputed() if node.value is None]:
+    statistics = [node for node in network.precomputed() if isinstance(node, StatisticNode)]
+    while pending := [node for node in statistics if node.value is None]:
         ready = [node for node in pending if not _unknown_below(node)]
         _sweep_once(network, ready, sweep, progress)
         filled += [node.name for node in ready]
@@ -62,7 +64,7 @@ def _unknown_below(node: Node) -> bool:
 
 def _sweep_once(
     network: Network,
-    nodes: list[Node],
+    nodes: list[StatisticNode],
     sweep: Callable[[], Iterable[Matrices]],
     progress: Callable[..., Any] | None,
 ) -> None:

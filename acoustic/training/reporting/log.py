@@ -6,6 +6,7 @@ The functions return text; the caller decides where it goes.
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from acoustic.training.evaluation import EvaluationTotals, figures_text
 from readers.common.files import atomic_write
@@ -60,7 +61,7 @@ def validation_line(epoch: int, max_epochs: int, totals: EvaluationTotals) -> st
     return f"Finished Epoch[{epoch:2d} of {max_epochs}]: [Validate] {figures_text(totals)}"
 
 
-def append_history(path: str | Path, row: dict, number: str = "epoch") -> None:
+def append_history(path: str | Path, row: dict[str, Any], number: str = "epoch") -> None:
     """Add a row to a history file, which has one JSON object per line.
 
     `number` is the key of the number of a row, counted from 1. Rows with the same or a higher number, left by an
@@ -77,12 +78,12 @@ def truncate_history(path: str | Path, epoch: int) -> None:
         _write_rows(path, kept)
 
 
-def _write_rows(path: str | Path, rows: Iterable[dict]) -> None:
+def _write_rows(path: str | Path, rows: Iterable[dict[str, Any]]) -> None:
     with atomic_write(path, "w") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
-def read_history(path: str | Path) -> list[dict]:
+def read_history(path: str | Path) -> list[dict[str, Any]]:
     """Read a history file.
 
     Parameters

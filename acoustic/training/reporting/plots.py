@@ -37,7 +37,7 @@ def save_figure(figure: Any, path: str | Path, dpi: int = 110) -> None:
         warnings.warn(f"{path}: boxes in place of {text}, which the font does not have", PictureWarning, stacklevel=2)
 
 
-def draw_history(rows: list[dict], path: str | Path) -> None:
+def draw_history(rows: list[dict[str, Any]], path: str | Path) -> None:
     """Draw the rows of a history to a PNG file: a panel per node, errors in percent, and one of the learning rate."""
     from matplotlib.ticker import MaxNLocator
 
@@ -68,6 +68,6 @@ def draw_history(rows: list[dict], path: str | Path) -> None:
     save_figure(figure, path)
 
 
-def _values(row: dict, name: str) -> list[float]:
+def _values(row: dict[str, Any], name: str) -> list[float]:
     """Return the values of a node in one row of a history."""
     return [row[part][name] for part in ("training", "validation") if name in row.get(part, {})]

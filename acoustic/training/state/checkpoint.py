@@ -165,13 +165,14 @@ class TrainingFiles:
         if state.get("format") != FORMAT or state.get("version") != VERSION:
             found = f"{state.get('format')!r} version {state.get('version')!r}"
             raise ModelError(f"{path}: {found}; expected {FORMAT!r} version {VERSION}")
-        counters = [state.get(name) for name in ("epoch", "total_samples")]
-        if not all(isinstance(value, int) and value >= 0 for value in counters):
+        epoch, total_samples = (state.get(name, -1) for name in ("epoch", "total_samples"))
+        if not all(isinstance(value, int) and value >= 0 for value in (epoch, total_samples)):
+            counters = [state.get(name) for name in ("epoch", "total_samples")]
             raise ModelError(f"{path}: epoch and total_samples are {counters}; expected whole numbers >= 0")
         parts = state.get("state")
         if not isinstance(parts, dict) or not isinstance(parts.get("update"), dict):
             raise ModelError(f"{path}: no state of the update rule; expected an object with `update`")
-        return Checkpoint(*counters, tensors, parts)
+        return Checkpoint(epoch, total_samples, tensors, parts)
 
     def save(self, network: Network, checkpoint: Checkpoint, keep: int | None = None, best: int | None = None) -> None:
         """Write checkpoint, then model; then remove the checkpoints and models before it unless they are to be kept.

@@ -6,6 +6,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, dataclass, field, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
 SCHEDULE, LIST = "schedule", "list"  # kinds of options with several values: one for each epoch, or any number
+NUMBERS = {int: (Integral, "an integer"), float: (Real, "a number")}  # what a value is an instance of
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
 MOST_INTEGER = 2**31 - 1  # of an option without a bound of its own: kernels count in 32 bits
 Way = Literal["name", "key", "flag"]  # into a job: Python, a configuration, the command line
@@ -134,6 +136,10 @@ class Option:
         if self.several and self.default and not value:
             return f"is empty; expected {self.describe() or 'a value'}"
         for single in value if self.several else (value,):
+            if (kind := NUMBERS.get(self.type)) and (not isinstance(single, kind[0]) or isinstance(single, bool)):
+                return f"is {_text(single)}; expected {kind[1]}"
+            if self.type is bool and single not in (True, False):
+                return f"is {_text(single)}; expected true or false"
             if self.choices and single not in self.choices:
                 return f"is {single!r}; expected {self.describe()}{did_you_mean(str(single), self.choices)}"
             if self.type in (int, float) and (text := self._fault_of_number(single)):

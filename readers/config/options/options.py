@@ -87,8 +87,11 @@ class Options:
             value = getattr(self, declared.name)
             if isinstance(value, Options):
                 continue
+            if is_group(declared) and value is not None:
+                raise OptionFault(declared, f"is {str(value)!r}; expected {declared.type.__name__}")
             if declared.several == SCHEDULE:
-                value = Schedule(value if isinstance(value, Sequence) else (value,))
+                is_single = isinstance(value, str) or not isinstance(value, Sequence)
+                value = Schedule((value,) if is_single else value)
                 object.__setattr__(self, declared.name, value)
             elif declared.several == LIST and value is not None:
                 values = (value,) if isinstance(value, str | Path) else value

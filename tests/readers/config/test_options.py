@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
@@ -139,6 +140,14 @@ def test_ranges(bounds, text, inside, outside):
         ({"limits": (0.5, -math.inf)}, "limits is -inf; expected a finite number, at least -1"),
         ({"context": "right"}, "context is 'right'; expected both or left"),
         ({"even": 3}, "even is 3; expected an even number"),
+        ({"even": "4"}, "even is '4'; expected an integer"),
+        ({"even": True}, "even is true; expected an integer"),
+        ({"size": None}, "size is None; expected an integer"),
+        ({"sizes": (4, 2.5)}, "sizes is 2.5; expected an integer"),
+        ({"sizes": "256"}, "sizes is '256'; expected an integer"),
+        ({"rate": "0.5"}, "rate is '0.5'; expected a number"),
+        ({"fast": "no"}, "fast is 'no'; expected true or false"),
+        ({"trees": "9"}, "trees is '9'; expected TreeOptions"),
         ({"context": "left", "fast": True}, "context is given beside fast; expected one of them"),
     ],
 )
@@ -152,6 +161,7 @@ def test_values_are_normalised():
     options = SampleOptions(sizes=4, path="out", words=["a", "b"])
     assert (options.sizes, options.sizes[9], options.path, options.words) == ((4,), 4, Path("out"), ("a", "b"))
     assert SampleOptions(sizes=(4, 8)).sizes.at(5) == 8
+    assert SampleOptions(sizes=np.int32(4), rate=np.float32(0.5), fast=np.True_).fast
     assert SampleOptions().rate == math.inf  # not finite, but the default
 
 

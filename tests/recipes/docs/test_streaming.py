@@ -71,7 +71,7 @@ def test_options_of_the_pages_are_those_of_the_command(page):
         for flag in re.findall(r"(?<= )--?([a-z_-]{2,})", command.split("|")[-1].split("argon ", 1)[1]):
             assert flag.replace("_", "-") in known, flag
     for flag in re.findall(r"`--([a-z-]+)", PAGES[page]):
-        assert flag in known or flag in ("live", "apply-log"), flag
+        assert flag in known or flag in ("live", "apply-log", "doors"), flag
 
 
 def test_defaults_on_the_page_are_those_of_the_command():

@@ -145,27 +145,18 @@ def _fields(result: AlignedRecording) -> dict[str, Any]:
 
 
 def _parse(content: dict[str, Any]) -> AlignedRecording:
-    return AlignedRecording(
-        str(content["name"]),
-        str(content["audio"]),
-        float(content["seconds"]),
-        tuple(_parse_utterance(one) for one in content["utterances"]),
+    utterances = tuple(
+        AlignedUtterance(
+            **one
+            | {
+                "words": _timed(one["words"]),
+                "phones": _timed(one["phones"]),
+                "damage": tuple(Damage(*stretch) for stretch in one["damage"]),
+            }
+        )
+        for one in content["utterances"]
     )
-
-
-def _parse_utterance(content: dict[str, Any]) -> AlignedUtterance:
-    channel = content["channel"]
-    return AlignedUtterance(
-        str(content["name"]),
-        str(content["speaker"]),
-        None if channel is None else int(channel),
-        float(content["start"]),
-        float(content["end"]),
-        _timed(content["words"]),
-        _timed(content["phones"]),
-        str(content["reason"]),
-        tuple(Damage(float(start), float(end), *map(str, texts)) for start, end, *texts in content["damage"]),
-    )
+    return AlignedRecording(**content | {"seconds": float(content["seconds"]), "utterances": utterances})
 
 
 def _timed(rows: Iterable[Sequence[Any]]) -> tuple[Word, ...]:

@@ -4,6 +4,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,6 @@ from readers.results.timed_words import Word, check_form, check_names, write_wor
 
 if TYPE_CHECKING:
     from decoder.g2p.completion import Guesses
-    from decoder.recognizer.jobs.decoding.shards import Shards
     from readers.common.jobs.runner import Runner
 
 UNFINISHED = "wrote the words of the best unfinished path"
@@ -160,10 +160,12 @@ def _process(
             check_names(options.output.words, (entry.key for entry in entries))
         shards = None
         if runner is not None:
-            from decoder.recognizer.jobs.decoding.shards import open_shards  # imports pools of processes
+            # These import pools of processes.
+            from decoder.recognizer.jobs.decoding.shards import decode_shards, open_settings
 
             guessed = pipeline.guesses.for_decoding() if pipeline.guesses else ()
-            shards = stack.enter_context(open_shards(runner, make_pipeline, options, guessed))
+            settings = stack.enter_context(open_settings(runner, make_pipeline, options, guessed))
+            shards = partial(decode_shards, runner, settings)
         stack.enter_context(one_blas_thread)  # each utterance has one thread
         stack.enter_context(quick_thread_switches())
         interrupted = stack.enter_context(interrupts_noted())
@@ -210,7 +212,7 @@ class _Run:
         pipeline: Any,
         entries: Sequence[Any],
         interrupted: Callable[[], bool],
-        shards: "Shards | None" = None,
+        shards: Callable[..., Iterator[tuple[Numbered, Any]]] | None = None,
     ):
         self.options, self.output, self.pipeline, self.entries = options, options.output, pipeline, entries
         self.interrupted, self.shards = interrupted, shards
@@ -256,7 +258,7 @@ class _Run:
     def decoded(self) -> Iterator[tuple[Numbered, Any]]:
         """Yield ((number, entry), Decoded, exception or None) of every utterance, in order."""
         if self.shards:
-            return self.shards.results(self.unique(), len(self.entries), self.interrupted)
+            return self.shards(self.unique(), len(self.entries), self.interrupted)
         return in_order(self.attempt, self.unique(), self.options.search.threads)
 
     def attempt(self, numbered: Numbered) -> Decoded | None:

@@ -1,8 +1,8 @@
 """The scores of a network for feature files or audio."""
 
-from acoustic.scoring import opening
 from acoustic.scoring.feature_files import FeatureFileScores, open_vectors
 from acoustic.scoring.window_scorer import ONNX_SUFFIX, WindowScorer
+from decoder.recognizer import assembly
 from decoder.recognizer.jobs.decoding.options import AcousticOptions, flag_of
 from readers.common.report import Log
 from readers.errors import ConfigError
@@ -24,7 +24,7 @@ def open_scorer(options: AcousticOptions, log: Log) -> WindowScorer:
         if not has_vnni():
             log(f"note: {flag_of('int8')}: this processor has no AVX-512 VNNI; expected it to be slower here")
     size, ahead = options.chunks or (0, 0)
-    return opening.open_scorer(
+    return assembly.open_scorer(
         f"{options.am}",
         options.output_node,
         options.window,

@@ -61,9 +61,8 @@ class DecodeDictionary(CompletedDictionary):
     g2p: Path | None = option(
         None,
         "guess the pronunciations of words of {alignmlf} that {dict} lacks, with a model of `argonaut g2p train`, and "
-        "write them to a dictionary for review",
-        metavar="MODEL",
-    )
+        "write them to a dictionary for review", metavar="MODEL",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +76,9 @@ class AcousticOptions(Options):
     """
 
     infiles: Path | None = option(
-        None,
-        "list of feature files, one per line: FILE or NAME=FILE[first,last]",
-        flag="-infiles",
-        metavar="LIST",
+        None, "list of feature files, one per line: FILE or NAME=FILE[first,last]", flag="-infiles", metavar="LIST",
         heading="inputs (6.1.3.2)",
-    )
+    )  # fmt: skip
     features: Path | None = option(None, "HCopy configuration; {infiles} lists audio", metavar="CONFIG")
     ivectors: Path | None = option(None, "i-vectors of the utterances, from argonaut ivector extract", metavar="SCP")
     ivector_model: Path | None = option(None, "model that estimates i-vectors from the audio of {features}")
@@ -95,38 +91,28 @@ class AcousticOptions(Options):
     scores: str = option(
         "",
         "scaled log-likelihoods in place of {am} and {infiles}: a Kaldi archive, or a list (.scp) of archives or of "
-        "HTK files, as action=write writes them",
-        metavar="FILE",
-    )
+        "HTK files, as action=write writes them", metavar="FILE",
+    )  # fmt: skip
     frame_shift: float | None = option(
-        None,
-        "frame shift of {scores} (archives: 10; HTK files: from their headers)",
-        unit="ms",
-        least=0.0001,
+        None, "frame shift of {scores} (archives: 10; HTK files: from their headers)", unit="ms", least=0.0001,
         metavar="MS",
-    )
+    )  # fmt: skip
     cntkmap: Path | None = option(None, "lines `[state] index-of-network-output`", flag="-cntkmap")
     window: int | None = option(
-        None,
-        "frames stacked into one input (as the model was trained; 11 for a model without a record)",
+        None, "frames stacked into one input (as the model was trained; 11 for a model without a record)",
         flag="-dnn_window_size",
-    )
+    )  # fmt: skip
     ignore_mismatch: bool = option(
-        False,
-        "score features or audio that are not those of the model's training",
-        flag="--ignore-feature-mismatch",
-    )
+        False, "score features or audio that are not those of the model's training", flag="--ignore-feature-mismatch",
+    )  # fmt: skip
     chunks: tuple[int, int] | None = option(
-        None,
-        "score chunks of N frames with AHEAD future frames, as in training (default: whole utterances)",
-        separator=":",
-        metavar="N:AHEAD",
-    )
+        None, "score chunks of N frames with AHEAD future frames, as in training (default: whole utterances)",
+        separator=":", metavar="N:AHEAD",
+    )  # fmt: skip
     int8: bool = option(
-        False,
-        "multiply the weights of {am} as 8-bit integers: faster on processors with AVX-512 VNNI, with slightly "
+        False, "multiply the weights of {am} as 8-bit integers: faster on processors with AVX-512 VNNI, with slightly "
         "different scores",
-    )
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,12 +150,9 @@ class DecodeOutputOptions(Options):
 
     outmlf: Path | None = option(None, "MLF for the recognised words", flag="-outmlf", heading="outputs (6.1.3.3)")
     detailed_alignment: bool = option(
-        False,
-        "write a line for each HMM state to {outmlf}, with phone and word",
-        flag="-detailed-alignment",
-        parse=truth,
-        metavar="true|false",
-    )
+        False, "write a line for each HMM state to {outmlf}, with phone and word", flag="-detailed-alignment",
+        parse=truth, metavar="true|false",
+    )  # fmt: skip
     lattice_prefix: str = option(
         "", "lattices PREFIX1.lat, ... and their list PREFIX.index", flag="-lattice-prefix", metavar="PREFIX"
     )
@@ -198,30 +181,22 @@ class DecodeSearchOptions(Options):
     """How is searched; options that are None have the values stored in the graph, or else those of SearchOptions."""
 
     acweight: float | None = stored(
-        "acweight",
-        "acoustic scale, 1/s of HVite -s; usually 0.1 to 2 (0.0667; when aligning: 1)",
-        flag="-acweight",
+        "acweight", "acoustic scale, 1/s of HVite -s; usually 0.1 to 2 (0.0667; when aligning: 1)", flag="-acweight",
         heading=f"search (6.1.3.4)\n{TUNING}",
-    )
+    )  # fmt: skip
     beam: float | None = stored(
-        "beam",
-        "beam: tokens whose cost exceeds the best by more than X are pruned (15; when aligning: none)",
+        "beam", "beam: tokens whose cost exceeds the best by more than X are pruned (15; when aligning: none)",
         flag="-beam",
-    )
+    )  # fmt: skip
     max_tokens: int | None = stored("max_tokens", "maximum number of tokens per frame (20000)", flag="-max-tokens")
     word_end_beam_frac: float | None = stored(
-        "word_end_beam_frac",
-        "beam after a word arc, as a fraction of {beam} (0.33333)",
-        flag="-word_end_beam_frac",
-    )
+        "word_end_beam_frac", "beam after a word arc, as a fraction of {beam} (0.33333)", flag="-word_end_beam_frac",
+    )  # fmt: skip
     sil_cost: float | None = stored("sil_cost", "cost of entering silence (1.0)", flag="-sil-cost")
     silence: tuple[str, ...] | None = like(
-        SearchOptions,
-        "silence",
-        help="silence models, separated by commas (default: those of <s>, sil and sp)",
-        separator=",",
-        metavar="NAMES",
-    )
+        SearchOptions, "silence", help="silence models, separated by commas (default: those of <s>, sil and sp)",
+        separator=",", metavar="NAMES",
+    )  # fmt: skip
     widenings: int | None = stored(
         "widenings",
         "if no path reaches the end, try again up to N times, each time with twice the beam and twice the tokens (2; "
@@ -258,11 +233,9 @@ class StreamOptions(Options):
     """
 
     stream: str = option(
-        "",
-        "recognise audio while it arrives; AUDIO is a file, a named pipe, or - for standard input",
-        metavar="AUDIO",
+        "", "recognise audio while it arrives; AUDIO is a file, a named pipe, or - for standard input", metavar="AUDIO",
         heading="streaming (S: seconds)",
-    )
+    )  # fmt: skip
     json: bool = option(False, "print JSON, one object per line, with partial results")
     pause: float = option(0.8, "silence that ends an utterance", unit="seconds", above=0, metavar="S")
     longest: float = option(30.0, "maximum length of an utterance", unit="seconds", metavar="S")
@@ -272,9 +245,8 @@ class StreamOptions(Options):
     running_mean: str = option(
         "100:600",
         "for _Z without SPEECHMEAN: subtract the mean of the last MEMORY frames, and from the first START frames their "
-        "own mean; or `whole`: the mean of the whole input",
-        metavar="START:MEMORY",
-    )
+        "own mean; or `whole`: the mean of the whole input", metavar="START:MEMORY",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -293,29 +265,23 @@ class TranscriptOptions(Options):
     alignmlf: Path | None = option(
         None,
         "transcripts (MLF, Kaldi's text, trn, or one line per line of {infiles}) in words of {dict}, or in phones "
-        "without {dict}; {graph} must be in an output directory of `argonaut graph`",
-        flag="-alignmlf",
+        "without {dict}; {graph} must be in an output directory of `argonaut graph`", flag="-alignmlf",
         heading="forced alignment (6.1.3.4)",
-    )
+    )  # fmt: skip
     level: Literal["word", "phone", "state"] | None = option(
         None, "level of the labels to write (word; with {detailed_alignment}: state)"
     )
     optional_silence: bool | None = like(
-        GraphOptions,
-        "optional_silence",
+        GraphOptions, "optional_silence",
         help="allow silence between labels and at the ends, or do not (default: with {dict})",
-    )
+    )  # fmt: skip
     silence_probability: float | None = like(
-        GraphOptions,
-        "silence_probability",
-        help="probability of such a silence (default: silence has no cost)",
-    )
+        GraphOptions, "silence_probability", help="probability of such a silence (default: silence has no cost)",
+    )  # fmt: skip
     silence_topology: SilenceTopology | None = like(
-        GraphOptions,
-        "silence_topology",
-        None,
+        GraphOptions, "silence_topology", None,
         help="transitions between silence states (default: as recorded beside {graph})",
-    )
+    )  # fmt: skip
     pronunciation_scale: float = like(GraphOptions, "pronunciation_scale")
 
 

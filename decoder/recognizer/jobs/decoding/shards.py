@@ -87,10 +87,10 @@ def with_labels_in_file(numbered: Sequence[tuple[int, Any]], results: Iterable[A
 
 
 @contextlib.contextmanager
-def open_shards(
+def open_settings(
     runner: Runner, make_pipeline: Callable[..., Any], options: DecodeOptions, guessed: Sequence[Pronunciation]
-) -> Iterator["Shards"]:
-    """Yield what decodes a list with a runner, and remove its files afterwards."""
+) -> Iterator[ShardSettings]:
+    """Yield what the workers of a runner need, and remove their files afterwards."""
     is_local = isinstance(runner.place, LocalProcesses)
     threads = max(1, available_cores() // runner.place.size) if is_local else options.search.threads or 1
     with contextlib.ExitStack() as stack:
@@ -99,27 +99,16 @@ def open_shards(
             path = options.output.outmlf.absolute()
             path.parent.mkdir(parents=True, exist_ok=True)
             directory = str(stack.enter_context(temporary_directory(path)))
-        yield Shards(runner, ShardSettings(make_pipeline, options, tuple(guessed), threads, directory))
+        yield ShardSettings(make_pipeline, options, tuple(guessed), threads, directory)
 
 
-class Shards:
-    """Decodes or aligns utterances in other processes."""
-
-    def __init__(self, runner: Runner, settings: ShardSettings):
-        self.runner, self.settings = runner, settings
-
-    def results(
-        self, numbered: Iterable[Numbered], total: int, stopped: Callable[[], bool]
-    ) -> Iterator[tuple[Numbered, Any]]:
-        """Yield ((number, entry), Decoded or exception) in order; see Runner.each."""
-        return self.runner.each(
-            decode_shard,
-            numbered,
-            self.settings,
-            seconds=lambda item: seconds_of(item[1]),
-            total=total,
-            stopped=stopped,
-        )
+def decode_shards(
+    runner: Runner, settings: ShardSettings, numbered: Iterable[Numbered], total: int, stopped: Callable[[], bool]
+) -> Iterator[tuple[Numbered, Any]]:
+    """Yield ((number, entry), Decoded or exception) in order; see Runner.each."""
+    return runner.each(
+        decode_shard, numbered, settings, seconds=lambda item: seconds_of(item[1]), total=total, stopped=stopped
+    )
 
 
 def seconds_of(entry: Any) -> float:
