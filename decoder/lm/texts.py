@@ -50,13 +50,15 @@ def without_marks(lines: list[list[str]]) -> Iterator[list[str]]:
 class LineFacts(NamedTuple):
     """Facts about the lines of a text, which show whether it is one.
 
-    first: the first line.  longer: number of lines of several words.  names: the first words of the lines, if they are
+    first: the first line.  longer: number of lines of several words.  closed: of lines whose last word is in
+    parentheses, as the utterance is in trn files.  names: the first words of the lines, if they are
     all different, else None; others: the other words, unless names is None.
     """
 
     lines: int
     first: list[str]
     longer: int
+    closed: int
     names: set[str] | None
     others: set[str]
 
@@ -68,6 +70,7 @@ class LineFacts(NamedTuple):
             len(lines),
             lines[0] if lines else [],
             sum(len(line) > 1 for line in lines),
+            sum(line[-1][0] + line[-1][-1] == "()" for line in lines),
             names if are_names else None,
             {word for line in lines for word in line[1:]} if are_names else set(),
         )
@@ -77,7 +80,8 @@ class TextCheck:
     """Checks whether a file is a plain text, given the facts about its parts in their order."""
 
     def __init__(self, path: Path):
-        self.path, self.lines, self.longer, self.first = path, 0, 0, ""
+        self.path, self.first, self.last = path, "", ""
+        self.lines, self.longer, self.closed = 0, 0, 0
         self.names: set[str] | None = set()
         self.others: set[str] = set()
 
@@ -90,8 +94,10 @@ class TextCheck:
         if not self.lines and facts.first == ["\\data\\"]:
             raise FormatError(f"{self.path}: an ARPA language model; expected sentences, one per line")
         self.first = self.first or "".join(facts.first[:1])
+        self.last = self.last or "".join(facts.first[-1:])
         self.lines += facts.lines
         self.longer += facts.longer
+        self.closed += facts.closed
         if self.names is None or facts.names is None or not self.names.isdisjoint(facts.names):
             self.names, self.others = None, set()
         else:
@@ -99,13 +105,15 @@ class TextCheck:
             self.others |= facts.others
 
     def close(self, note: Log) -> None:
-        """Tell if each line seems to begin with an utterance name, as in text files of Kaldi.
+        """Tell if each line seems to begin or end with an utterance name, as in text files of Kaldi or in trn files.
 
         Raises FormatError if there are no lines.
         """
         if not self.lines:
             raise FormatError(f"{self.path}: no sentences; expected one per line")
         named = self.lines >= FEWEST_NAMED and 2 * self.longer > self.lines  # not a list of words
+        if named and self.closed == self.lines:
+            note(f"{self.path}: lines end with utterances, as in {self.last}; expected the option transcription")
         if self.names is not None and named and self.names.isdisjoint(self.others):
             note(
                 f"{self.path}: every line begins with a word that occurs only once, such as {self.first}; if these are "

@@ -26,7 +26,7 @@ class ComparedFiles(Options):
         help="MLF, trn or CTM with the reference transcripts", flag="reference", metavar="reference"
     )
     hypothesis: Path = option(help="MLF, trn or CTM with the recognised words", flag="hypothesis", metavar="hypothesis")
-    ignore: tuple[str, ...] = option((), "ignore WORD (repeatable)", flag="-z --ignore", metavar="WORD")
+    ignore: tuple[str, ...] = option((), "word to ignore (repeatable)", flag="-z --ignore", metavar="WORD")
     fold: Path | None = option(None, "phone map: a file that maps its first column to its last", metavar="MAP")
     level: int = option(
         0, "MLF level of the words: 0 (default) is the first name of a label, 1 and above the names after it", least=0

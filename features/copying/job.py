@@ -32,11 +32,13 @@ class HcopyOptions(Options):
     script: Path | None = option(
         None, "list with a line `source target` for each file", flag="-S --script", metavar="LIST"
     )
-    files: tuple[str, ...] = option((), "instead of -S: a source, its target, and so on", flag="FILE", metavar="FILE")
+    files: tuple[str, ...] = option(
+        (), "instead of {script}: a source, its target, and so on", flag="FILE", metavar="FILE"
+    )
     audio: AudioFileOptions = group(AudioFileOptions)
     scp: Path | None = option(None, "write a list of the feature files and their frame ranges")
     speech_mean: Path | None = option(
-        None, "write only this configuration: that of -C with SPEECHMEAN, the mean of the speech in the files"
+        None, "write only this configuration: that of {config} with SPEECHMEAN, the mean of the speech in the files"
     )
     report: Path | None = option(None, "file that lists what failed (default: hcopy.report beside the outputs)")
 

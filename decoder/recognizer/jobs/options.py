@@ -107,7 +107,7 @@ class CalibrateOptions(Options):
     audio: tuple[str, ...] = option((), "audio files, or folders of them", flag="audio", metavar="AUDIO")
     list: Path | None = option(None, "more audio: list of HCopy, whose second column names utterances")
     output: Path | None = option(
-        None, "calibrated bundle; without -o, BUNDLE is measured", flag="-o --output", metavar="BUNDLE"
+        None, "calibrated bundle; without {output}, the bundle is measured", flag="-o --output", metavar="BUNDLE"
     )
     test: Path | None = option(None, "words of other recordings, with which the result is measured", metavar="WORDS")
     fold: Path | None = option(None, "phone map, as of argonaut score", metavar="MAP")

@@ -272,6 +272,16 @@ def test_names_of_utterances_in_a_text_are_warned_of(task, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_a_trn_file_in_place_of_a_text_is_warned_of(task, capsys):
+    (task / "text").write_text("".join(f"X Y (spk-utt{i})\n" for i in range(10)))
+    assert estimate(task) == 0
+    expected = "text: lines end with utterances, as in (spk-utt0); expected --transcription"
+    assert expected in capsys.readouterr().err
+    (task / "text").write_text("X Y (spk)\n" * 9 + "X Y\n")
+    assert estimate(task) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_text_of_single_words_gives_no_warning(task, capsys):
     (task / "text").write_text("".join(f"word{i}\n" for i in range(20)))
     assert estimate(task) == 0

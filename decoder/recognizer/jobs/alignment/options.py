@@ -62,14 +62,14 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         heading="results",
     )  # fmt: skip
     doubtful: float = option(
-        THRESHOLD, "words with a confidence below X, from 0 to 1, are doubtful", least=0, most=1, metavar="X"
+        THRESHOLD, "confidence from 0 to 1 below which words are doubtful", least=0, most=1, metavar="X"
     )
     doubtful_tier: bool = option(False, "add a tier of doubtful stretches to TextGrids")
     beam: float | None = option(
         None, "beam of the search, doubled while no path survives (default: exact)", above=0, heading="search"
     )
     long: float = option(
-        LONG, "transcripts of utterances of more than X seconds may differ from the recording", unit="seconds",
+        LONG, "seconds of an utterance above which its transcript may differ from the recording", unit="seconds",
         least=0, most=math.inf,
     )  # fmt: skip
 

@@ -218,7 +218,7 @@ class DecodeSearchOptions(Options):
     )
     hotwords: HotwordOptions = group(HotwordOptions)
     lattice_beam: float = like(
-        SearchOptions, "lattice_beam", 10.0, help="lattices contain paths whose cost exceeds the best by at most X"
+        SearchOptions, "lattice_beam", 10.0, help="most by which the cost of paths in lattices exceeds the best"
     )
     save_defaults: bool = option(
         False,
