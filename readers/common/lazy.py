@@ -4,12 +4,8 @@ The stub of a package, `__init__.pyi`, declares them, for type checkers, editors
 """
 
 import importlib
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-_IMPORT = re.compile(r"^from (\S+) import (\S+) as \2$", re.MULTILINE)
 
 
 def face(package: str, file: str) -> tuple[list[str], Callable[[str], Any]]:
@@ -28,8 +24,10 @@ def face(package: str, file: str) -> tuple[list[str], Callable[[str], Any]]:
     getter : callable
         Imports the module that defines a name and returns its value; raises AttributeError for other names.
     """
-    stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
-    homes = {name: module for module, name in _IMPORT.findall(stub)}
+    # Without pathlib and re, `import argonaut` takes a tenth of the time.
+    with open(f"{file.rpartition('.')[0]}.pyi", encoding="utf-8") as stub:
+        words = [line.split() for line in stub if line.startswith("from ")]
+    homes = {name: module for _, module, _, name, _, _ in words}
 
     def getter(name: str) -> Any:
         if name not in homes:
