@@ -1,4 +1,5 @@
 from readers.audio.audio_file import read_audio as read_audio
+from readers.audio.audio_file import write_sphere as write_sphere
 from readers.audio.audio_stream import AudioStream as AudioStream
 from readers.audio.audio_stream import open_audio as open_audio
 from readers.audio.header import AudioHeader as AudioHeader

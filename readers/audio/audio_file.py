@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from readers.audio.raw import RawFormat
 from readers.audio.sound import Sound, part_stop
+from readers.audio.sphere import sphere_header
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
 from readers.common.files import atomic_write
 from readers.errors import AudioWarning, ConfigError, FormatError, ShapeError
@@ -212,6 +213,29 @@ def write_wav(path: str | Path, samples: npt.NDArray[Any], sample_rate: int) -> 
         file.setsampwidth(2)
         file.setframerate(sample_rate)
         file.writeframes(data.tobytes())
+
+
+def write_sphere(path: str | Path, samples: npt.NDArray[Any], sample_rate: int) -> None:
+    """Write a NIST SPHERE file: 16-bit little-endian PCM with a 1024-byte header.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    samples : (N,) array
+        Samples on the scale of 16-bit integers; they are rounded.
+    sample_rate : int
+        In Hz.
+
+    Raises
+    ------
+    ShapeError
+        For values outside of the range of 16 bits.
+    """
+    data = _to_int16(samples, path)
+    with atomic_write(path) as file:
+        file.write(sphere_header(data, sample_rate))
+        file.write(data.tobytes())
 
 
 def write_flac(path: str | Path, samples: npt.NDArray[Any], sample_rate: int) -> None:

@@ -6,6 +6,9 @@ integer, -r real, -sN string of N characters) up to `end_head`, padded to the si
 
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from readers.common.text import to_number
 from readers.errors import FormatError
 
@@ -59,3 +62,21 @@ def _parse_field(line: str, where: str) -> tuple[str, int | float | str]:
     except ValueError:
         pass
     raise FormatError(f"{where}: {line.strip()[:60]!r}; expected name, -i, -r or -sN, and a value")
+
+
+def sphere_header(samples: npt.NDArray[np.int16], sample_rate: int) -> bytes:
+    """Return the 1024-byte header of 16-bit little-endian PCM in one channel; samples (N,) int16."""
+    fields: list[tuple[str, int | str]] = [
+        ("channel_count", 1),
+        ("sample_count", len(samples)),
+        ("sample_rate", int(sample_rate)),
+        ("sample_min", int(samples.min()) if len(samples) else 0),
+        ("sample_max", int(samples.max()) if len(samples) else 0),
+        ("sample_n_bytes", 2),
+        ("sample_byte_format", "01"),
+        ("sample_sig_bits", 16),
+        ("sample_coding", "pcm"),
+    ]
+    lines = ["NIST_1A", f"{HEADER_SIZE:7d}"]
+    lines += [f"{n} -i {v}" if isinstance(v, int) else f"{n} -s{len(v)} {v}" for n, v in fields]
+    return ("\n".join(lines) + "\nend_head\n").encode().ljust(HEADER_SIZE, b" ")

@@ -14,14 +14,13 @@ import soundfile
 from features import FeatureConfig, HcopyOptions, extract, extract_files, hcopy
 from features.copying.files import FILES_PER_PROCESS
 from features.settings import REFUSED, SETTINGS, WITHOUT_EFFECT
-from readers.audio.audio_file import read_audio, write_wav
+from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.common.jobs.places import BLAS_THREAD_VARIABLES
 from readers.common.jobs.runner import thread_runner
 from readers.errors import ConfigError
 from readers.htk.parameter_file import kind_name, read_htk, read_htk_header
 from readers.htk.scp import read_scp
 from recipes.cli.main import main
-from tests.readers.audio.sphere_files import write_sphere
 
 CONFIG = FeatureConfig(target_kind="FBANK_D", num_channels=12, save_with_crc=False)
 RATE = 8000

@@ -9,7 +9,7 @@ import random
 import numpy as np
 import pytest
 
-from readers.audio.audio_file import read_audio, write_wav
+from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import ArgonautError
 from readers.htk.dictionary import read_dictionary
@@ -23,7 +23,6 @@ from readers.language.att import read_acceptor
 from readers.results.trn import read_trn
 from readers.tables.hmm_tables import read_cntkmap, read_lookahead, read_state_map, read_transitions
 from readers.tables.timit import read_phone_map, read_segments
-from tests.readers.audio.sphere_files import write_sphere
 
 ROUNDS = 60
 # Characters that mean something to one format or another.

@@ -10,7 +10,7 @@ import numpy as np
 
 from features.config import FeatureConfig
 from features.extraction import extract
-from readers.audio.audio_file import read_audio, write_wav
+from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.audio.audio_stream import open_audio
 from readers.audio.duration import audio_seconds
 from readers.audio.header import read_audio_header
@@ -21,7 +21,6 @@ from readers.config.hcopy import read_hcopy_config
 from readers.errors import FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, write_htk
 from tests.fuzz.format import Format, text, written
-from tests.readers.audio.sphere_files import write_sphere
 
 FBANK = FeatureConfig.from_hcopy({"TARGETKIND": "FBANK_E_D", "NUMCHANS": "8"})
 MOST_SAMPLES = 4000

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.audio import sound
-from readers.audio.audio_file import read_audio, write_flac, write_wav
+from readers.audio.audio_file import read_audio, write_flac, write_sphere, write_wav
 from readers.audio.sphere import read_sphere_header
 from readers.errors import AudioWarning, ConfigError, FormatError, ShapeError
 from readers.htk.parameter_file import USER, WAVEFORM, write_htk
-from tests.readers.audio.sphere_files import write_sphere
 
 RAMP = np.array([-32768, -1, 0, 1, 2, 32767], np.int16)
 
@@ -268,7 +267,7 @@ def test_sphere_header_takes_reals_and_comments(tmp_path):
     assert read_sphere_header(tmp_path / "a")["snr"] == 35.5
 
 
-@pytest.mark.parametrize("writer", [write_wav])
+@pytest.mark.parametrize("writer", [write_wav, write_sphere])
 @pytest.mark.parametrize(
     ("samples", "message"),
     [

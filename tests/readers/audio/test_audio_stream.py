@@ -11,12 +11,11 @@ import pytest
 import soundfile
 
 from readers.audio import audio_stream
-from readers.audio.audio_file import read_audio, write_wav
+from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.audio.audio_stream import open_audio
 from readers.audio.raw import RawFormat
 from readers.errors import ConfigError, FormatError
 from readers.htk.parameter_file import WAVEFORM, write_htk
-from tests.readers.audio.sphere_files import write_sphere
 
 RATE = 16000
 

@@ -5,9 +5,9 @@ import pytest
 import soundfile
 
 from readers.audio import AudioHeader, AudioPart, RawFormat, audio_part, read_audio, read_audio_header
+from readers.audio.audio_file import write_sphere
 from readers.errors import FormatError
 from readers.htk.parameter_file import WAVEFORM, write_htk
-from tests.readers.audio.sphere_files import write_sphere
 
 SAMPLES = (np.arange(9000) * 7 % 20011 - 10000).astype(np.int16)
 STEREO = np.stack([SAMPLES, -SAMPLES], axis=1)

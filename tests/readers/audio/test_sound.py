@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from readers.audio.audio_file import read_audio
+from readers.audio.audio_file import read_audio, write_sphere
 from readers.audio.data_size import NO_LENGTH, data_size
 from readers.audio.duration import audio_seconds
 from readers.audio.header import read_audio_header
 from readers.errors import AudioWarning, FormatError
-from tests.readers.audio.sphere_files import write_sphere
 from tests.readers.audio.test_audio_stream import wav
 
 RATE, SIZE = 16000, 50_000

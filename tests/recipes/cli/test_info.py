@@ -9,6 +9,7 @@ import pytest
 
 from decoder.graph.compiled_graph import precompile
 from decoder.graph.graph_file import save_graph
+from readers.audio.audio_file import write_sphere
 from readers.errors import FormatError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.slf import Lattice, write_slf
@@ -20,7 +21,6 @@ from readers.sources.records.record_cache import CachedSource, CachedStream, wri
 from readers.tables.tensor_file import save_tensors
 from recipes.cli.main import main
 from recipes.file_kinds import describe_file
-from tests.readers.audio.sphere_files import write_sphere
 
 
 def put(path, text):

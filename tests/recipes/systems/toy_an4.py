@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.audio.audio_file import write_sphere
 from readers.htk.mlf import Label, write_mlf
-from tests.readers.audio.sphere_files import write_sphere
 from tests.recipes.systems.small_system import DICTIONARY, RATE, STATES, WORDS, speak
 
 SPEAKERS = {"train": ("fabc", "mdef", "fclc"), "test": ("mxyz",)}  # fclc is one of the held-out speakers
