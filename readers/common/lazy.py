@@ -25,7 +25,7 @@ def face(package: str, file: str) -> tuple[list[str], Callable[[str], Any]]:
         Imports the module that defines a name and returns its value; raises AttributeError for other names.
     """
     # Without pathlib and re, `import argonaut` takes a tenth of the time.
-    with open(f"{file.rpartition('.')[0]}.pyi", encoding="utf-8") as stub:
+    with open(f"{file.rpartition('.')[0]}.pyi", encoding="utf-8") as stub:  # noqa: PTH123
         words = [line.split() for line in stub if line.startswith("from ")]
     homes = {name: module for _, module, _, name, _, _ in words}
 
