@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from decoder.graph import GraphDefaults, load_defaults, load_graph, precompile, save_defaults, save_graph
-from decoder.graph.graph_file import DEFAULTS, FORMAT, TUNED_OPTIONS
+from decoder.graph.graph_file import DEFAULTS, FORMAT, TUNED_OPTIONS, read_silence
 from decoder.search import SearchOptions
 from readers.errors import ConfigError, FormatError
 from tests.decoder.graphs import make_acceptor
@@ -110,3 +110,9 @@ def test_an_array_of_the_graph_cannot_be_left_out_for_the_defaults(path):
     FORMAT.write(path, start, sections)
     with pytest.raises(FormatError, match=r"graph\.dg: no section 'word_level'; expected one; the file is damaged"):
         load_graph(path)
+
+
+def test_an_unknown_topology_of_silence_is_refused(tmp_path):
+    (tmp_path / "silence").write_text("sil round\n")
+    with pytest.raises(FormatError, match=r"silence: topology 'round'; expected .*any-order"):
+        read_silence(tmp_path / "silence")

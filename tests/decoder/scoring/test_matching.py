@@ -10,6 +10,8 @@ from decoder.scoring.edit_kernels import edit_costs
 from decoder.scoring.edit_loop import fill_edit_costs
 from decoder.scoring.error_counts import EditPenalties, align
 from decoder.scoring.matching import matching_words
+from decoder.scoring.words import MLFWords
+from readers.htk.mlf import read_mlf
 
 PENALTIES = EditPenalties(10, 7, 7)
 
@@ -66,3 +68,10 @@ def test_the_compiled_costs_are_those_of_the_loop():
             for word, guess in align(*names, EditPenalties(4, 5, 3))
         )
         assert costs[-1] == expected
+
+
+def test_words_of_wildcards_can_be_applied_twice(tmp_path):
+    (tmp_path / "a.mlf").write_text('#!MLF!#\n"*/one.*.lab"\nyes\n.\n"*/two.lab"\nno\n.\n')
+    words = MLFWords(read_mlf(tmp_path / "a.mlf"), 0)
+    once = words.applied_to({"one.left": [], "two": []})
+    assert dict(once.applied_to({"one.left": [], "two": []})) == {"two": ["no"], "one.left": ["yes"]}

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from features.augmentation import Augmentation, Recording, augment_recordings, mean_power
+from features.augmentation import Augmentation, Recording, augment_recordings, mean_power, parallel
 from features.augmentation.copies import CopyMaker, generator
 from readers.audio.audio_file import read_audio, write_flac, write_wav
 from readers.errors import ConfigError, FormatError
@@ -215,3 +215,20 @@ def test_no_copy_takes_the_place_of_an_input(tmp_path):
 def test_settings_out_of_range_are_refused(options, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
         Augmentation(**options)
+
+
+def test_a_copy_whose_file_vanishes_during_the_run_is_lost(tmp_path, recordings, monkeypatch):
+    settings, out = Augmentation(speeds=(0.9,)), tmp_path / "out"
+    augment_recordings(recordings, settings, out)
+    opened = parallel._opened
+
+    def open_and_lose(recording, needed):
+        result = opened(recording, needed)
+        if recording.name == "utt2":
+            (out / "audio" / "sp0.9-utt2.flac").unlink()
+        return result
+
+    monkeypatch.setattr(parallel, "_opened", open_and_lose)
+    made, report = augment_recordings(recordings, settings, out, workers=1)
+    assert "sp0.9-utt2" not in [one.name for one in made]
+    assert [(loss.name, report.num_done) for loss in report.lost] == [("sp0.9-utt2", 5)]
