@@ -231,4 +231,4 @@ def test_a_copy_whose_file_vanishes_during_the_run_is_lost(tmp_path, recordings,
     monkeypatch.setattr(parallel, "_opened", open_and_lose)
     made, report = augment_recordings(recordings, settings, out, workers=1)
     assert "sp0.9-utt2" not in [one.name for one in made]
-    assert [(loss.name, report.num_done) for loss in report.lost] == [("sp0.9-utt2", 5)]
+    assert [name for name, _, _ in report.lost] == ["sp0.9-utt2"]
