@@ -46,9 +46,9 @@ class GraphResult:
         Of the transitions, if they are from an alignment.
     """
 
-    models: PhoneModels
+    models: PhoneModels = field(repr=False)
     report: RunReport
-    graph: DecodingAcceptor | None = None
+    graph: DecodingAcceptor | None = field(default=None, repr=False)
     guesses: Guesses = field(default_factory=Guesses)
     estimate: TransitionEstimate | None = None
 

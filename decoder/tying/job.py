@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
 from typing import Literal
@@ -68,7 +68,7 @@ class TieResult:
     """
 
     report: RunReport
-    system: TiedSystem | None = None
+    system: TiedSystem | None = field(default=None, repr=False)
     num_triphones: int = 0
     num_phones: int = 0
     num_senones: int = 0

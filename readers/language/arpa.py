@@ -63,6 +63,13 @@ class Arpa:
     vocabulary: list[str]
     orders: list[ArpaOrder]
 
+    def __str__(self) -> str:
+        ngrams = ", ".join(f"{len(order)} {k}-grams" for k, order in enumerate(self.orders, start=1))
+        return f"{self.order}-gram, {len({*self.vocabulary} - {'<s>', '</s>'})} words, {ngrams}"
+
+    def __repr__(self) -> str:
+        return f"<Arpa: {self}>"
+
     @property
     def order(self) -> int:
         """The largest n of the n-grams."""

@@ -29,7 +29,6 @@ import math
 from decoder.lattices.jobs.options import NbestOptions, RescoreListsOptions
 from decoder.lm.options import EstimationOptions, InterpolationOptions, PerplexityOptions, PruningOptions
 from readers.errors import ConfigError
-from readers.language.arpa import Arpa
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
 
@@ -47,12 +46,8 @@ def run_estimate(options: EstimationOptions, console: Console) -> int:
             raise ConfigError(f"{path}: a pipe or a device; expected a file, which other processes can read")
     with console.runner() as runner, console.progress("parts", runner) as progress:
         model = estimate_from_texts(options, runner=runner, progress=progress, note=console.note)
-    print(f"{options.output}: {model.order}-gram, {len(model.vocabulary) - 2} words, {_ngrams(model)}")
+    print(f"{options.output}: {model}")
     return 0
-
-
-def _ngrams(model: Arpa) -> str:
-    return ", ".join(f"{len(order)} {k}-grams" for k, order in enumerate(model.orders, start=1))
 
 
 def run_interpolate(options: InterpolationOptions, console: Console) -> int:
@@ -62,7 +57,7 @@ def run_interpolate(options: InterpolationOptions, console: Console) -> int:
     model = result.model
     for path, weight in zip(options.lm, result.weights):
         print(f"{path}: weight {weight:.3f}")
-    print(f"{options.output}: {model.order}-gram, {len(model.vocabulary) - 2} words, {_ngrams(model)}")
+    print(f"{options.output}: {model}")
     return 0
 
 
@@ -70,8 +65,8 @@ def run_prune(options: PruningOptions, console: Console) -> int:
     from decoder.lm.mixing.job import prune_model
 
     before, after = prune_model(options)
-    print(f"{options.lm}: {_ngrams(before)}")
-    print(f"{options.output}: {_ngrams(after)}")
+    print(f"{options.lm}: {before}")
+    print(f"{options.output}: {after}")
     return 0
 
 

@@ -57,7 +57,7 @@ def test_imports_of_the_python_examples_work(page):
 
 
 def test_the_readme_has_a_python_example():
-    assert "\nfrom decoder import Recognizer\n" in README.read_text(encoding="utf-8")
+    assert "\nimport argonaut\n" in README.read_text(encoding="utf-8")
 
 
 def test_the_functions_of_the_ways_through_the_code_are_there():

@@ -73,6 +73,11 @@ def test_a_trigram_model_written_by_hand(tmp_path):
     assert arpa.orders[1].logprob.dtype == arpa.orders[1].backoff.dtype == np.float64
 
 
+def test_a_model_prints_as_its_size(tmp_path):
+    arpa = read_arpa(put(tmp_path / "lm.arpa", SMALL))
+    assert repr(arpa) == "<Arpa: 3-gram, 2 words, 4 1-grams, 3 2-grams, 1 3-grams>"
+
+
 def test_gzip_windows_line_ends_and_a_missing_end(tmp_path):
     text = SMALL[: SMALL.index("\\end\\")].replace("\n", "\r\n")
     (tmp_path / "a.lm").write_bytes(gzip.compress(text.encode()))
