@@ -275,7 +275,7 @@ def test_names_of_utterances_in_a_text_are_warned_of(task, capsys):
 def test_a_trn_file_in_place_of_a_text_is_warned_of(task, capsys):
     (task / "text").write_text("".join(f"X Y (spk-utt{i})\n" for i in range(10)))
     assert estimate(task) == 0
-    expected = "text: lines end with utterances, as in (spk-utt0); expected --transcription"
+    expected = "text: lines end with utterances, as in (spk-utt0); expected the option transcription"
     assert expected in capsys.readouterr().err
     (task / "text").write_text("X Y (spk)\n" * 9 + "X Y\n")
     assert estimate(task) == 0
