@@ -92,10 +92,11 @@ class ThreadTeam:
     def run_phases(self, phases: Sequence[Callable[[int], None]], count: int | None = None) -> None:
         """Like `run` for several phases: no worker begins a phase before all workers have ended the previous one."""
         count = self.size if count is None else count
-        with self._mine() if count > 1 else contextlib.nullcontext(False) as mine:
+        # One BLAS thread also where workers take turns: a product divided among threads has other rounding errors.
+        alone = contextlib.nullcontext(False)
+        with self._mine() if count > 1 else alone as mine, one_blas_thread if count > 1 else alone:
             if mine:
-                with one_blas_thread:
-                    self._run(phases[0] if len(phases) == 1 else self._in_step(phases, count), count)
+                self._run(phases[0] if len(phases) == 1 else self._in_step(phases, count), count)
             else:
                 for phase in phases:
                     for worker in range(count):

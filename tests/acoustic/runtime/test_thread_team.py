@@ -393,3 +393,13 @@ def test_calls_in_turn_hold_when_the_known_ones_are_forgotten(monkeypatch):
     team.play(turns)
     assert rows[:2].all()
     assert others
+
+
+def test_works_in_turn_have_one_blas_thread_too(threads_of_blas):
+    """A product divided among threads has other rounding errors: the load of the machine would change results."""
+    team, numbers = ThreadTeam(2), []
+    with team.hold():
+        other = threading.Thread(target=team.run, args=(lambda worker: numbers.append(threads_of_blas()),))
+        other.start()
+        other.join()
+    assert numbers == [1, 1]
