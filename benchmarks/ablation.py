@@ -20,8 +20,8 @@ from benchmarks.training import VARIABLES, Step, environment, threads
 
 ROUNDS, WARM = 9, 6
 SECONDS_A_TURN = 0.25
-ALL = "noReplay noCompiledLoops noWeightPanels noRowSplit noFusion noBufferSharing plain".split()
-FEED_FORWARD = ("noReplay", "noFusion", "noBufferSharing", "plain")
+ALL = "noTables noCompiledLoops noWeightPanels noRowSplit noFusion noBufferSharing plain".split()
+FEED_FORWARD = ("noTables", "noFusion", "noBufferSharing", "plain")
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,15 @@ class Run:
     seed: tuple[int, ...] = (0,)
     first_column: int = 0
     sequences: Sequences | None = None
+    kernels: Any = None  # ArrayKernels, CompiledKernels, or an Emitter while operations are listed
     xp: Any = field(init=False)  # numpy or cupy
-    kernels: Any = field(init=False)  # ArrayKernels or CompiledKernels
 
     def __post_init__(self) -> None:
-        self.xp, self.kernels = self.backend.xp, self.backend.kernels
+        self.xp, self.kernels = self.backend.xp, self.kernels or self.backend.kernels
+
+    def matmul(self, a: Any, b: Any, out: Any, scale: float = 1.0, keep: float = 0.0) -> None:
+        """Compute ``out = scale a b + keep out``, out (m, n) in Fortran order, which ``a @ b`` would not keep."""
+        self.kernels.matmul(a, b, out, scale, keep)
 
 
 class Node:
@@ -280,13 +284,6 @@ class Node:
     def frame_by_frame(self, *shapes: Shape) -> bool:
         """Return whether a minibatch in evaluation may be cut at any column without changing the values."""
         return self.splits_frames(*shapes) and not self.sums_frames
-
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        """Return whether all passes make the same calls, products and `run.kernels` only, in `forward` and `backward`.
-
-        The calls of such nodes are recorded and replayed without Python; see acoustic/runtime/replay.py.
-        """
-        return False
 
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
         """Fill `out` with the value.

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from acoustic.kernels.backend import matmul_into
 from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.indicator_products import add_product_with_indicators, multiply_indicators
 from readers.minibatches.indicators import Indicators
@@ -45,14 +44,11 @@ class Times(Node):
             raise self.shape_error((a, b), "columns of A = rows of B")
         return Shape(a.rows, b.cols)
 
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return True
-
     def forward(self, run: Run, a: Any, b: Any, *, out: Any) -> None:
         if isinstance(b, Indicators):
             multiply_indicators(run, a, b, out)
         else:
-            matmul_into(run.xp, a, b, out)  # out stays column-major; a @ b would not
+            run.matmul(a, b, out)  # out stays column-major; a @ b would not
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         a, b = inputs
@@ -105,7 +101,7 @@ class TransposeTimes(Node):
         return Shape(a.cols, b.cols)
 
     def forward(self, run: Run, a: Any, b: Any, *, out: Any) -> None:
-        matmul_into(run.xp, a.T, b, out)
+        run.matmul(a.T, b, out)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         a, b = inputs

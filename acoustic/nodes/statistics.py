@@ -106,9 +106,6 @@ class PerDimMeanVarNormalization(NormalisationNode):
     CNTK book, eq. 2.161.
     """
 
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return self.operands[0].is_input  # the gradient of an input is not needed
-
     def forward(self, run: Run, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
         run.kernels.normalise(x, mean, inv_std, out)
 

@@ -19,7 +19,7 @@ from acoustic.recurrence.compiled_loop import compile_loop
 from acoustic.recurrence.loop_plan import LoopNodes
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.replay import same
+from acoustic.runtime.tables import same
 from readers.errors import ModelError
 
 
@@ -283,7 +283,8 @@ class Loop(Node):
                         continue
                     fresh = [inside and at not in touched for inside, at in member.operands]
                     touched |= first.keys()
-                    inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
+                    rows = self._rows(member, into)
+                    inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=rows, kernels=into.kernels)
                     work, operands = member.workspace(columns), self._operands(member, inputs, columns)
                     mine = member.value[:, columns]
                     step.append((member.node.backward, member.gradient[:, columns], operands, mine, inner, work))
@@ -304,7 +305,8 @@ class Loop(Node):
             if target is not None and at not in taken:
                 taken[at] = into.take_fresh(at)
             fresh.append(taken.get(at, False) if target is not None else False)
-        inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
+        rows = self._rows(member, into)
+        inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=rows, kernels=into.kernels)
         for k, (inside, at) in enumerate(member.operands):
             if not inside and at in into.routes:
                 inner.routes[k] = into.routes[at]

@@ -11,7 +11,7 @@ import numpy as np
 
 from acoustic.recurrence.codes import PANELS
 from acoustic.runtime.memory import PLAIN, TRANSPOSED, aligned_empty
-from acoustic.runtime.recorder import call_by_address
+from acoustic.runtime.operations import Emitter
 
 LAID_OUT_FROM = 8  # steps: for fewer, copying parameters costs more than it saves
 
@@ -36,8 +36,8 @@ class Factor:
         before, self._taken = self._taken, (matrix, version)
         return version is None or before[0] is not matrix or before[1] != version
 
-    def take(self, matrix: np.ndarray) -> None:
-        """Take the rows of the matrix, or of its transpose."""
+    def take(self, matrix: np.ndarray, emitter: Emitter) -> None:
+        """Take the rows of the matrix, or of its transpose; an emitter lists the copy to panels."""
         matrix = matrix[:, self.rows] if self.transposed else matrix[self.rows]
         shape = matrix.shape[::-1] if self.transposed else matrix.shape
         distance = matrix.strides[1] // matrix.itemsize
@@ -51,4 +51,9 @@ class Factor:
             size = panel_products.NUMBER_BYTES * panel_products.panels_size(*shape)
             self._memory = aligned_empty(size, np.uint8)
             self.shape, self.address, self.distance = shape, self._memory.ctypes.data, shape[0]
-        call_by_address("panels", [matrix, self._memory], [int(self.transposed), *shape, distance])
+        numbers = [int(self.transposed), *shape, distance]
+        emitter.emit("panels", _copy_to_panels, matrix, self._memory, numbers)
+
+
+def _copy_to_panels(calls: Any, matrix: np.ndarray, panels: np.ndarray, numbers: list[int]) -> None:
+    calls.by_address("panels", [matrix, panels], numbers)

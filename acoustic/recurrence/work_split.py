@@ -5,7 +5,8 @@ the parameters of its rows, and one sequence is enough; but the threads meet at 
 another has just written. Rows are therefore divided only if there are too few sequences for the threads.
 """
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,8 +16,9 @@ from acoustic.recurrence.loop_plan import Plan
 from acoustic.recurrence.loop_tables import Table, Tables
 from acoustic.recurrence.weight_layout import Factor
 from acoustic.runtime.blas import general_function
-from acoustic.runtime.recorder import call
-from acoustic.runtime.replay import Replay
+from acoustic.runtime.operations import Pass
+from acoustic.runtime.products import DIRECT
+from acoustic.runtime.tables import same
 from acoustic.runtime.thread_team import share_of
 
 MIN_SLOTS = 4  # of a thread: with fewer, its products are too thin
@@ -39,10 +41,17 @@ class Part:
         place: np.ndarray,
     ) -> None:
         self.tables, self.factors, self.sums, self.place = tables, factors, sums, place
+        self.calls: Any = DIRECT
         self._delays = tables.delays(int(place[2]))
         self._sources = frozenset(delay.source for delay in tables.plan.loop.delays)
         self._ahead = tables.forward()
         self._back: dict[frozenset[int], tuple[Table, np.ndarray]] = {}
+
+    def through(self, calls: Any) -> "Part":
+        """Return a part that makes its calls through an object of acoustic/runtime/tables.py."""
+        part = copy.copy(self)
+        part.calls = calls
+        return part
 
     def forward(self, values: Any, *arrays: np.ndarray) -> None:
         """Compute all steps; arrays: constants, defaults, usable, before and flags of step_kernels.py."""
@@ -51,7 +60,8 @@ class Part:
         from acoustic.recurrence.step_kernels import LoopTables, loop_forward  # numba: only where needed
 
         tables = LoopTables(table.segments, products, table.operations, self._delays)
-        call(loop_forward, _functions(), values.T, constants, tables, defaults, usable, before, flags, self.place)
+        arrays = constants, tables, defaults, usable, before, flags, self.place
+        self.calls.call(loop_forward, _functions(), values.T, *arrays)
 
     def backward(self, received: frozenset[int], gradients: Any, values: Any, *arrays: np.ndarray) -> None:
         """Go back through all steps; received: nodes with a gradient from outside; arrays: constants, usable, flags."""
@@ -65,7 +75,7 @@ class Part:
         products = self._products(table, self.factors[1])
         tables = LoopTables(table.segments, products, table.operations, self._delays)
         matrices = gradients.T, values.T, constants, self.sums
-        call(loop_backward, _functions(), *matrices, tables, usable, zeroed, flags, self.place)
+        self.calls.call(loop_backward, _functions(), *matrices, tables, usable, zeroed, flags, self.place)
 
     def _products(self, table: Table, factors: Sequence[Factor]) -> np.ndarray:
         """The table of products with the present addresses of the parameters."""
@@ -75,13 +85,37 @@ class Part:
         return table.products
 
 
+class Listed:
+    """The operations of a pass with the key and the arrays for which they were listed."""
+
+    def __init__(self) -> None:
+        self.listed: Pass | None = None
+        self._key: Hashable = None
+        self._arrays: Sequence[Any] = ()
+        self.present: dict[str, Any] = {}  # the arrays whose address changes
+
+    def needs(self, key: Hashable, arrays: Sequence[Any]) -> bool:
+        """Whether the operations must be listed (again) for a key and arrays; it notes these."""
+        if self.listed is not None and key == self._key and same(arrays, self._arrays):
+            return False
+        self._key, self._arrays, self.listed = key, arrays, None
+        return True
+
+    def run(self) -> None:
+        """Run the operations; the arrays of the minibatch are forgotten afterwards."""
+        try:
+            self.listed.run()
+        finally:
+            self.present.clear()
+
+
 class WorkSplit:
     """The division of minibatches with one number of slots.
 
     row_split: whether rows may be divided if there are too few slots; in_panels: whether parameters are copied to
     panels, see weight_layout.py; parts: one for each thread that computes, which may be fewer than the threads; sums:
-    parts of the gradients of columns (n, elements); nothing: zeros for the values before the first step; ahead, back:
-    the replay of each thread, forward and backward.
+    parts of the gradients of columns (n, elements); before: the values before the first step; ahead, back: the
+    operations of the last pass, forward and backward.
     """
 
     def __init__(
@@ -109,8 +143,8 @@ class WorkSplit:
             sums = self.sums[0 if self.by_rows else number]
             self.parts.append(Part(tables, self._factors[-1], sums, place))
         past = sum(delay.rows * max(delay.steps, 0) for delay in plan.loop.delays)
-        self.nothing = np.zeros(past * num_slots, np.float32)
-        self.ahead, self.back = ([Replay() for _ in range(num_threads)] for _ in range(2))
+        self.before = np.zeros(past * num_slots, np.float32)
+        self.ahead, self.back = Listed(), Listed()
 
     def due(self, inputs: Sequence[Any], versions: Sequence[int | None], training: bool) -> list[Due]:
         """For each thread, the factors to take because their parameters have changed.

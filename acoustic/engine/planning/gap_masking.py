@@ -36,9 +36,6 @@ class Ungapped(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return self.node.splits_frames(*shapes)
 
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return self.node.repeats_calls(*shapes)  # passes with sequences are not replayed
-
     def _real(self, run: Run, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
         """Indices of the columns with a frame, on the host like `Indicators`; None if there are no gaps."""
         gaps = run.sequences.gaps if run.sequences is not None else None
@@ -77,7 +74,7 @@ class Ungapped(Node):
             run.backend.empty(target.shape[0], len(real) if framed else target.shape[1]) if target is not None else None
             for target, framed in zip(into.targets, self.framed)
         ]
-        inner = GradientTargets(run.backend, targets, [True] * len(targets), rows=into.rows)
+        inner = GradientTargets(run.backend, targets, [True] * len(targets), rows=into.rows, kernels=into.kernels)
         if len(real):
             fewer = {name: _taken(run, matrix, real) for name, matrix in work.items()}
             self.node.backward(run, grad, self._taken(run, inputs, real), value, inner, **fewer)

@@ -89,7 +89,7 @@ class Graph:
 
 
 @dataclass
-class BackwardStep:
+class BackwardPlan:
     """One node's backward.
 
     wanted: operands whose gradients are computed by each worker on its frames; deferred: those that wait for all
@@ -121,12 +121,12 @@ class Layout:
     shapes: dict[str, Shape]
     plan: Plan
     forward: list[Node]
-    backward: list[BackwardStep]
+    backward: list[BackwardPlan]
     kept: frozenset[str]  # values needed after forward: roots, and those that backward reads
     start: dict[Hashable, int] = field(default_factory=dict)
 
 
-def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardStep]:
+def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardPlan]:
     """The steps of the gradient computation in order (Algorithm 2.4), those that depend on the inputs first.
 
     If workers divide the frames, nodes that depend on sums over frames come before all others.
@@ -140,7 +140,7 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardS
         wanted = tuple(k for k, operand in enumerate(operands) if operand.name in graph.needed)
         waits = node.frame_products if split and node.name in graph.from_input - first else ()
         deferred = tuple(k for k in wanted if k in waits and not graph.has_frames(operands[k].name))
-        steps.append(BackwardStep(node, tuple(k for k in wanted if k not in deferred), deferred))
+        steps.append(BackwardPlan(node, tuple(k for k in wanted if k not in deferred), deferred))
     read_late: set[str] = set()
     for step in steps:
         operands = graph.operands[step.node.name]
@@ -212,7 +212,7 @@ class _Lifetimes:
         graph: Graph,
         shapes: dict[str, Shape],
         forward: list[Node],
-        steps: list[BackwardStep],
+        steps: list[BackwardPlan],
         roots: Sequence[str],
         split: bool,
     ) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acoustic.engine.execution.gradient_sink import LayerUpdate
-from acoustic.kernels.backend import matmul_into
+from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.nodes.sums import Plus
@@ -135,7 +135,7 @@ class ArrayLayer(LayerUpdate):
         left, right = x, y[: given.shape[0]]
         if self.plan.input_axis == 0:
             left, right = right, left
-        matmul_into(xp, left, right.T, weight, -rate, self.step.keep)
+        ArrayKernels(xp).matmul(left, right.T, weight, -rate, self.step.keep)
         if bias is not None:
             bias.value *= self.step.keep
             bias.value -= rate * (x @ y[-1])[:, None]

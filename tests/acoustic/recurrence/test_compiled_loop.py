@@ -7,9 +7,9 @@ import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
-from acoustic.recurrence import compiled_loop, weight_layout, work_split
+from acoustic.recurrence import compiled_loop, work_split
 from acoustic.recurrence.loop_node import Loop
-from acoustic.runtime import blas, replay
+from acoustic.runtime import blas, tables
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import multiply_alone
 from acoustic.training.options import TrainingOptions
@@ -148,7 +148,7 @@ def test_parameters_are_laid_out_again_after_a_pass_that_failed(threads, monkeyp
         node.value *= np.float32(0.7)
         node.touch()
     with monkeypatch.context() as patch:
-        patch.setattr(weight_layout.Factor, "take", interrupt)
+        patch.setattr(work_split.Listed, "run", interrupt)
         with pytest.raises(KeyboardInterrupt):
             results(compiled, network, (9,) * 8)
     for one, other in zip(results(compiled, network, (9,) * 8), results(reference, network, (9,) * 8), strict=True):
@@ -158,7 +158,7 @@ def test_parameters_are_laid_out_again_after_a_pass_that_failed(threads, monkeyp
 @pytest.mark.parametrize("name", ["W", "R", "b"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_parameters_may_move_to_other_memory(threads, name, monkeypatch):
-    """After passes that were recorded with the former address; the passes make the same calls."""
+    """After passes that were listed with the former address."""
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
     network = Network("float", threads=threads)
     network.add("Input", "x", rows=INPUTS)
@@ -185,7 +185,6 @@ def test_parameters_may_move_to_other_memory(threads, name, monkeypatch):
     engine = Engine(network, ["J", "out"])
     for _ in range(3):
         gradient(engine)
-    assert loop_of(engine).compiled._is_repeated
     node = network[name]
     former, node.value = node.value, node.value * np.float32(0.7)
     node.touch()
@@ -272,7 +271,7 @@ def test_other_libraries_give_the_same(monkeypatch):
 
 
 def test_nothing_compiled_and_no_known_library_go_node_by_node(monkeypatch):
-    monkeypatch.setattr(replay, "is_compiled", lambda: False)
+    monkeypatch.setattr(tables, "is_compiled", lambda: False)
     engine, network = recurrent("float", "Tanh", ("h",))
     assert loop_of(engine).compiled is None
     assert len(results(engine, network)) > 2

@@ -9,6 +9,7 @@ from acoustic.recurrence import codes, step_kernels
 from acoustic.recurrence.step_kernels import LoopTables
 from acoustic.recurrence.weight_layout import Factor
 from acoustic.runtime import blas, memory
+from acoustic.runtime.operations import Emitter
 
 ROWS = 3
 CODES = range(8)
@@ -218,7 +219,10 @@ def test_factors_multiply(transposed, in_panels, keep):
         values = matrix(rng, 6, rows + cols)
         parameter *= 2 - version // 2 if version else 3
         if factor.is_due(parameter, version):
-            factor.take(parameter)
+            emitter = Emitter(None)
+            factor.take(parameter, emitter)
+            for operation in emitter.operations:
+                operation.run()
         a = (parameter.T if transposed else parameter)[mine]
         k = a.shape[1]
         product = np.array([factor.address, factor.how, factor.distance, *a.shape, 0, k, keep])
