@@ -68,7 +68,7 @@ class CompiledLoop:
         if key not in self._splits:
             if len(self._splits) == SPLITS_KEPT:
                 self._splits.clear()
-            self._splits[key] = WorkSplit(self.plan, self.options.row_split, *key)
+            self._splits[key] = WorkSplit(self.plan, *key)
         return self._splits[key]
 
     # ---- memory
@@ -117,7 +117,7 @@ class CompiledLoop:
             split = self._split_for(sequences, count)
             split.before[:] = 0 if held is None else np.concatenate([array.ravel(order="F") for array in held])
             listed = split.ahead
-            fixed = [self.values, team.flags, *self._take_present(listed, inputs, sequences)]
+            fixed = [self.values, *self._take_present(listed, inputs, sequences)]
             with self._forgetting():
                 due = split.due(inputs, versions, run.training)
                 if listed.needs((run.training, laid_out(due)), fixed):
@@ -143,7 +143,7 @@ class CompiledLoop:
             begin.append(emitter.operations)
             emitter = Emitter(None, "loop", moving)
             if number < len(split.parts):
-                arrays = self._constants, self._defaults, usable, split.before, team.flags
+                arrays = self._constants, self._defaults, usable, split.before
                 emitter.of(split.parts[number]).forward(self.values, *arrays)
             steps.append(emitter.operations)
         return Pass(team, [begin, steps], self.options.tables)
@@ -214,7 +214,7 @@ class CompiledLoop:
             split, received = self._split_for(sequences, count), frozenset(received)
             listed = split.back
             fixed = self._take_present(listed, inputs, sequences)
-            fixed += [self.values, self.gradients, team.flags, *into.targets, *into.routes.values()]
+            fixed += [self.values, self.gradients, *into.targets, *into.routes.values()]
             with self._forgetting():
                 # Factors are due only if the forward pass had another number of threads.
                 due = split.due(inputs, self._versions, True)
@@ -249,8 +249,8 @@ class CompiledLoop:
             for factor, matrix in due[number]:
                 factor.take(matrix, taking)
             if number < len(split.parts):
-                arrays = self._constants, usable, team.flags
-                steps.of(split.parts[number]).backward(received, self.gradients, self.values, *arrays)
+                part = steps.of(split.parts[number])
+                part.backward(received, self.gradients, self.values, self._constants, usable)
             # A parameter changes as soon as its gradient is complete: all threads must have read it.
             below, made = self._products_outside(inputs, split.sums, into.through(None))
             outside, parameters = (Emitter(run.backend.kernels, "loop", moving) for _ in range(2))

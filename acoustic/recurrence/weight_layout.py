@@ -17,14 +17,14 @@ LAID_OUT_FROM = 8  # steps: for fewer, copying parameters costs more than it sav
 
 
 class Factor:
-    """Rows of a parameter, or of its transpose, as the first operand of products.
+    """A parameter, or its transpose, as the first operand of products.
 
-    in_panels: whether they are copied to panels. After take(matrix) of a float32 matrix in Fortran order: address; how:
+    in_panels: whether it is copied to panels. After take(matrix) of a float32 matrix in Fortran order: address; how:
     PANELS, PLAIN or TRANSPOSED; distance: elements from one column to the next; shape: of the operand.
     """
 
-    def __init__(self, transposed: bool, rows: slice, in_panels: bool) -> None:
-        self.transposed, self.rows, self.in_panels = transposed, rows, in_panels
+    def __init__(self, transposed: bool, in_panels: bool) -> None:
+        self.transposed, self.in_panels = transposed, in_panels
         self.how = PANELS if in_panels else TRANSPOSED if transposed else PLAIN
         self.shape = (0, 0)
         self.address = self.distance = 0
@@ -37,8 +37,7 @@ class Factor:
         return version is None or before[0] is not matrix or before[1] != version
 
     def take(self, matrix: np.ndarray, emitter: Emitter) -> None:
-        """Take the rows of the matrix, or of its transpose; an emitter lists the copy to panels."""
-        matrix = matrix[:, self.rows] if self.transposed else matrix[self.rows]
+        """Take the matrix, or its transpose; an emitter lists the copy to panels."""
         shape = matrix.shape[::-1] if self.transposed else matrix.shape
         distance = matrix.strides[1] // matrix.itemsize
         if not self.in_panels:

@@ -25,9 +25,6 @@ class EngineOptions:
     weight_panels : bool
         Copy the parameters of compiled loops to the order in which products read them
         (acoustic/recurrence/weight_layout.py).
-    row_split : bool
-        Divide the rows of a compiled loop's nodes among threads if there are few sequences
-        (acoustic/recurrence/work_split.py).
     fusion : bool
         Compute a convolution with bias, activation and max pooling in one step
         (acoustic/engine/planning/fusion.py).
@@ -46,7 +43,6 @@ class EngineOptions:
     tables: bool = True
     compiled_loops: bool = True
     weight_panels: bool = True
-    row_split: bool = True
     fusion: bool = True
     buffer_sharing: bool = True
     branches: bool = False

@@ -19,7 +19,7 @@ from readers.config.syntax import Source
 from readers.errors import ConfigError
 from readers.minibatches.sequence_layout import SequenceLayout
 
-SWITCHES = ["noTables", "noCompiledLoops", "noWeightPanels", "noRowSplit", "noFusion", "noBufferSharing", "plain"]
+SWITCHES = ["noTables", "noCompiledLoops", "noWeightPanels", "noFusion", "noBufferSharing", "plain"]
 STEPS, INPUTS, OUTPUTS = 16, 5, 4
 LSTM = """
 gate(rows, x, h) = [
@@ -127,17 +127,16 @@ def has_tables(listed):
 
 @pytest.mark.slow
 def test_each_switch_turns_its_optimisation_off(two_threads):
-    def what_acts(options, system="lstm, few sequences"):
+    def what_acts(options, system="lstm"):
         engine, _ = trained(system, options)
         loops = [node for node in engine.graph.order if isinstance(node, Loop)]
         splits = [split for loop in loops if loop.compiled for split in loop.compiled._splits.values()]
-        factors = [factor for split in splits for part in split.parts for way in part.factors for factor in way]
+        factors = [factor for split in splits for way in split.factors for factor in way]
         passes = [listed.listed for split in splits for listed in (split.ahead, split.back)]
         return {
             "noTables": any(has_tables(each) for each in passes),
             "noCompiledLoops": any(loop.compiled for loop in loops),
             "noWeightPanels": any(factor.in_panels for factor in factors),
-            "noRowSplit": any(split.by_rows for split in splits),
         }
 
     def what_acts_on_frames(options):

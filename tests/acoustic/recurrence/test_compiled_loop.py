@@ -115,12 +115,10 @@ def test_numbers_of_columns_may_change():
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("min_slots", [64, work_split.MIN_SLOTS], ids=["by rows", "by sequences"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_parameters_may_change_one_after_another(threads, min_slots, monkeypatch):
+def test_parameters_may_change_one_after_another(threads, monkeypatch):
     """As many as in the pass that was written down, but others."""
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
-    monkeypatch.setattr(work_split, "MIN_SLOTS", min_slots)
     compiled, network = recurrent("float", "Tanh", ("h",), threads=threads)
     assert loop_of(compiled).compiled is not None
     layout, rng = SequenceLayout.of_lengths((9,) * 8), np.random.default_rng(0)
@@ -207,11 +205,9 @@ def test_shorter_minibatches_lie_in_the_memory_of_longer_ones():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("laid_out_from", [0, 1000], ids=["panels", "as it is"])
-@pytest.mark.parametrize("min_slots", [64, work_split.MIN_SLOTS], ids=["by rows", "by sequences"])
 @pytest.mark.parametrize("threads", [2, 3])
 @pytest.mark.parametrize("lengths", [(7, 3), (6, 5, 2, 9, 1, 1, 4, 8, 2), (9,) * 8])
-def test_threads_that_share_a_loop_change_nothing_but_rounding(lengths, threads, min_slots, laid_out_from, monkeypatch):
-    monkeypatch.setattr(work_split, "MIN_SLOTS", min_slots)
+def test_threads_that_share_a_loop_change_nothing_but_rounding(lengths, threads, laid_out_from, monkeypatch):
     monkeypatch.setattr(compiled_loop, "LAID_OUT_FROM", laid_out_from)
     alone, network = recurrent("float", "DiagTimes", ("P", "h"))
     shared, twin = recurrent("float", "DiagTimes", ("P", "h"), threads=threads)
