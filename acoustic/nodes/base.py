@@ -44,13 +44,12 @@ class Run:
     sequences: Sequences | None = None
     kernels: Any = None  # ArrayKernels, CompiledKernels, or an Emitter while operations are listed
     xp: Any = field(init=False)  # numpy or cupy
+    #: matmul(a, b, out, scale=1, keep=0) computes scale a b + keep out in Fortran order, which a @ b would not keep
+    matmul: Callable[..., None] = field(init=False)
 
     def __post_init__(self) -> None:
         self.xp, self.kernels = self.backend.xp, self.kernels or self.backend.kernels
-
-    def matmul(self, a: Any, b: Any, out: Any, scale: float = 1.0, keep: float = 0.0) -> None:
-        """Compute ``out = scale a b + keep out``, out (m, n) in Fortran order, which ``a @ b`` would not keep."""
-        self.kernels.matmul(a, b, out, scale, keep)
+        self.matmul = self.kernels.matmul
 
 
 class Node:

@@ -13,7 +13,9 @@ address.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -230,10 +232,9 @@ class Pass:
 
     def __init__(self, team: ThreadTeam, phases: Sequence[Sequence[Sequence[Operation]]], compiled: bool) -> None:
         self.team, self.phases = team, [phase for phase in phases if any(phase)]
-        self._segments: list[list[Segments]] = [
-            [joined(operations) if compiled else list(operations) for operations in phase] for phase in self.phases
-        ]
-        self._joints: tuple[Any, list[np.ndarray]] = (None, [])
+        join = joined if compiled else list
+        segments = [[join(operations) for operations in phase] for phase in self.phases]
+        self.groups = [_Group(team, list(phases)) for _, phases in groupby(segments, len)]
 
     def __iter__(self) -> Iterator[Operation]:
         """The operations in an order in which they may run one after the other."""
@@ -241,51 +242,49 @@ class Pass:
 
     def run(self) -> None:
         """Run all phases."""
-        phase = 0
-        while phase < len(self._segments):
-            end, count = phase + 1, len(self._segments[phase])
-            while end < len(self._segments) and len(self._segments[end]) == count > 1:
-                end += 1
-            if count == 1:
-                _run_segments(self._segments[phase][0])
-            else:
-                self._run_together(self._segments[phase:end], count)
-            phase = end
+        for group in self.groups:
+            group.run()
 
-    def _run_together(self, phases: list[list[Segments]], count: int) -> None:
-        """Run phases of several threads: as one table for each where all calls are in tables."""
-        if all(len(segments) == 1 and isinstance(segments[0], Table) for phase in phases for segments in phase):
-            if len(phases) == 1:
+
+class _Group:
+    """Phases that follow each other in the same number of threads."""
+
+    def __init__(self, team: ThreadTeam, phases: list[list[Segments]]) -> None:
+        self.team, self.phases, self.count = team, phases, len(phases[0])
+        self._in_tables = all(isinstance(one, Table) for phase in phases for segments in phase for one in segments)
+        self._flags: Any = None  # of the team, for which the tables are
+        self._tables: list[np.ndarray] = []  # for each thread one that plays its own, with meetings in between
+
+    def run(self) -> None:
+        if self.count == 1:
+            for phase in self.phases:
+                _run_list(phase, 0)
+            return
+        # Threads that meet must all run.
+        with self.team.hold() if self._in_tables and len(self.phases) > 1 else nullcontext(self.count) as size:
+            if self._in_tables and size >= self.count:
                 with one_blas_thread:
-                    self.team.play([segments[0].rows() for segments in phases[0]])
-                return
-            with self.team.hold() as size:
-                if size >= count:  # threads that meet must all run
-                    with one_blas_thread:
-                        self.team.play(self._meeting([[segments[0].rows() for segments in phase] for phase in phases]))
-                    return
-        self.team.run_phases([partial(_run_part, phase) for phase in phases], count)
+                    self.team.play(self._present_tables())
+            else:
+                self.team.run_phases([partial(_run_list, phase) for phase in self.phases], self.count)
 
-    def _meeting(self, tables: list[list[np.ndarray]]) -> list[np.ndarray]:
-        """For each thread a table that plays its tables, with a meeting in between."""
-        flags, known = self._joints
-        if flags is not self.team.flags:
-            known = []
-            for worker in range(len(tables[0])):
+    def _present_tables(self) -> list[np.ndarray]:
+        tables = [[[table.rows() for table in segments] for segments in phase] for phase in self.phases]
+        if self._flags is not self.team.flags:
+            self._flags, self._tables = self.team.flags, []
+            for worker in range(self.count):
                 rows = Rows()
                 for k, phase in enumerate(tables):
                     if k:
-                        rows.meet(self.team.flags, worker, len(phase))
-                    rows.by_address("play_table", [phase[worker]], [len(phase[worker])])
-                known.append(rows.table())
-            self._joints = self.team.flags, known
-        return known
+                        rows.meet(self._flags, worker, self.count)
+                    for table in phase[worker]:
+                        rows.by_address("play_table", [table], [len(table)])
+                if not rows.rows:  # a thread gets at least one call
+                    rows.by_address("play_table", [self._flags], [0])
+                self._tables.append(rows.table())
+        return self._tables
 
 
-def _run_part(phase: list[Segments], worker: int) -> None:
-    _run_segments(phase[worker])
-
-
-def _run_segments(segments: Segments) -> None:
-    for segment in segments:
+def _run_list(phase: list[Segments], worker: int) -> None:
+    for segment in phase[worker]:
         segment.run()

@@ -30,20 +30,15 @@ def multiply(
     team : threads that divide the columns of a large product; None: the calling thread computes it
     """
     if team is None or team.size == 1 or out.size * a.shape[1] < SHARE_FROM or out.shape[1] < team.size:
-        multiply_alone(a, b, out, scale, keep)
+        if not blas.multiply(a, b, out, scale, keep):
+            np.add(scale * np.dot(b.T, a.T).T, keep * out if keep else 0, out=out)
     elif not _play_product(team, a, b, out, scale, keep):
 
         def part(worker: int) -> None:
             columns = team.share(worker, out.shape[1])
-            multiply_alone(a, b[:, columns], out[:, columns], scale, keep)
+            multiply(a, b[:, columns], out[:, columns], scale, keep)
 
         team.run(part)
-
-
-def multiply_alone(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> None:
-    """Compute out = scale a b + keep out in the calling thread alone."""
-    if not blas.multiply(a, b, out, scale, keep):
-        np.add(scale * np.dot(b.T, a.T).T, keep * out if keep else 0, out=out)
 
 
 def _play_product(team: ThreadTeam, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
@@ -76,9 +71,7 @@ class DirectCalls:
         """Call a function of call_registry.py with the addresses of arrays and with integers."""
         play(table_of(name, [*map(address_of, arrays), *numbers]))
 
-    def product(self, a: Any, b: Any, out: Any, scale: float, keep: float, team: Any) -> None:
-        """Compute out = scale a b + keep out; team: the threads that divide a large product, None: the caller alone."""
-        multiply(a, b, out, scale, keep, team)
+    product = staticmethod(multiply)
 
 
 DIRECT = DirectCalls()

@@ -56,10 +56,10 @@ class _Names:
                 (written if parameter in WRITTEN else read).append((parameter, argument))
         text = " ".join(self._name(operation, parameter, array, False) for parameter, array in read)
         targets = [self._name(operation, parameter, array, True) for parameter, array in written]
-        keep = (operation.kernel == "matmul" and operation.arguments[-1]) or operation.kernel == "accumulate"
+        adds = operation.kernel == "accumulate" or dict(_named(operation)).get("keep")
         text = f"{operation.kernel:<22} {text}"
         if written:
-            text += f" {'+>' if keep else '->'} {' '.join(targets)}"
+            text += f" {'+>' if adds else '->'} {' '.join(targets)}"
             shape = "x".join(map(str, written[-1][1].shape))
             text = f"{text:<50} [{shape}]"
         return text + self._slab(written)
@@ -130,14 +130,16 @@ def _named(operation: Operation) -> list[tuple[str, Any]]:
     return list(zip(names, operation.arguments))
 
 
-def run_checked(listed: Pass, title: str) -> None:
-    """Run the operations of a pass one after the other, and each kernel's form in NumPy on copies of its arrays.
+class CheckedPass(Pass):
+    """A pass whose operations run one after the other, and each kernel's form in NumPy on copies of its arrays.
 
-    Raises ModelError for the first operation that gives something else.
+    `run` raises ModelError for the first operation that gives something else.
     """
-    with one_blas_thread:
-        for number, operation in enumerate(listed):
-            _check(operation, f"{title}, operation {number}, {operation.kernel} of node {operation.node!r}")
+
+    def run(self) -> None:
+        with one_blas_thread:
+            for number, operation in enumerate(self):
+                _check(operation, f"operation {number}, {operation.kernel} of node {operation.node!r}")
 
 
 def _check(operation: Operation, where: str) -> None:

@@ -19,7 +19,7 @@ from acoustic.engine.execution.gradient_sink import (
     Receiver,
 )
 from acoustic.engine.execution.inputs import Feed
-from acoustic.engine.execution.listing import run_checked, text_of
+from acoustic.engine.execution.listing import CheckedPass, text_of
 from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.execution.steps import BackwardStep, Lister, Step
 from acoustic.engine.planning.emission import calls_kernels
@@ -109,7 +109,6 @@ class Program(BoundArrays):
         operations = self.lister.operations
         self._operations = {name: [operations(step) for step in steps] for name, steps in self.shared.items()}
         self._forward = self.pass_of(self.together)
-        self._trace(self._forward, "forward")
 
     def pass_of(self, names: Sequence[str]) -> Pass:
         """The operations of some nodes that depend on inputs."""
@@ -117,23 +116,18 @@ class Program(BoundArrays):
         lists = [[one for name in shared for one in self._operations[name][k]] for k in range(len(self.workers))]
         end = [PythonCall("add parts", self._add_parts, name, node=name) for name in shared if name in self.parts]
         end += [one for name in names if name in self.after for one in self.lister.operations(self.after[name])]
-        return Pass(self.backend.team, [lists, [end]], self.lists_kernels)
+        return self._pass([lists, [end]], "forward")
 
-    def forward(self, names: Sequence[str]) -> None:
-        """Compute some nodes, of those that depend on inputs."""
-        whole = len(names) == len(self.together)
-        self._run(self._forward if whole else self.pass_of(names), "forward")
-
-    def _trace(self, listed: Pass, title: str) -> None:
+    def _pass(self, phases: list[list[Operations]], title: str) -> Pass:
+        listed = (CheckedPass if self.options.check else Pass)(self.backend.team, phases, self.lists_kernels)
         if self.options.trace and title not in self._traced:
             self._traced.add(title)
             print(text_of(self, listed, title), file=sys.stderr)
+        return listed
 
-    def _run(self, listed: Pass, title: str) -> None:
-        if self.options.check:
-            run_checked(listed, title)
-        else:
-            listed.run()
+    def forward(self, names: Sequence[str]) -> None:
+        """Compute some nodes, of those that depend on inputs."""
+        (self._forward if len(names) == len(self.together) else self.pass_of(names)).run()
 
     def _add_parts(self, name: str) -> None:
         """Add up the workers' parts of a sum over frames."""
@@ -166,10 +160,9 @@ class Program(BoundArrays):
         if key != self._backward_key or not same(layers, self._layers):
             self._backward_key, self._layers = key, layers
             self._backward = self._list_backward(layers)
-            self._trace(self._backward, "backward")
         for node in steps.finished:
             node.touch()  # it is about to be changed
-        self._run(self._backward, "backward")
+        self._backward.run()
 
     def _connect(self, layers: Sequence[LayerUpdate | None]) -> dict[str, ParameterRoute | LayerRoute]:
         """Make the routes of the gradients that do not stay in their matrices, and give them to the steps."""
@@ -233,7 +226,7 @@ class Program(BoundArrays):
         for step, names in remaining:
             end += self._backward_operations(step)
             end += self._finish(names, routes, in_parts)
-        return Pass(self.backend.team, [*phases, [end]], self.lists_kernels)
+        return self._pass([*phases, [end]], "backward")
 
     def _backward_operations(self, step: BackwardStep) -> Operations:
         """The operations of a step; copies of factors without gaps differ from pass to pass."""

@@ -121,7 +121,7 @@ def test_training_is_the_same_with_an_optimisation_off(system, switch, two_threa
 
 
 def has_tables(listed):
-    segments = [one for phase in listed._segments for each in phase for one in each]
+    segments = [one for group in listed.groups for phase in group.phases for each in phase for one in each]
     return any(isinstance(one, Table) for one in segments)
 
 

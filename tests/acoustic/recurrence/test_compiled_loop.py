@@ -11,7 +11,7 @@ from acoustic.recurrence import compiled_loop, work_split
 from acoustic.recurrence.loop_node import Loop
 from acoustic.runtime import blas, tables
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.products import multiply_alone
+from acoustic.runtime.products import multiply
 from acoustic.training.options import TrainingOptions
 from acoustic.training.update import Updater
 from readers.minibatches.sequence_layout import SequenceLayout
@@ -283,5 +283,5 @@ def test_a_product_may_go_into_rows_of_a_larger_matrix(dtype, scale, keep):
     a, b, whole = (np.asfortranarray(rng.standard_normal(shape), dtype) for shape in ((4, 3), (3, 5), (10, 5)))
     expected = whole.copy()
     expected[2:6] = scale * a @ b + keep * whole[2:6]
-    multiply_alone(a, b, whole[2:6], scale, keep)
+    multiply(a, b, whole[2:6], scale, keep)
     np.testing.assert_allclose(whole, expected, rtol=1e-5, atol=1e-6)

@@ -76,7 +76,7 @@ def minibatch(seed, frames=FRAMES):
 
 
 def segments(listed):
-    return [one for phase in listed._segments for each in phase for one in each]
+    return [one for group in listed.groups for phase in group.phases for each in phase for one in each]
 
 
 def called(listed):

@@ -7,12 +7,12 @@ import pytest
 from numba import config as numba_config
 
 from acoustic.engine.engine import Engine
-from acoustic.engine.execution.program import Program
 from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.network.network import Network
 from acoustic.nodes.products import Times
 from acoustic.runtime import blas
 from acoustic.runtime.engine_options import EngineOptions
+from acoustic.runtime.operations import Pass
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import Momentum
 from acoustic.training.update import Updater
@@ -103,12 +103,12 @@ def test_operations_one_after_the_other_give_the_bits_of_tables(system, threads,
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
     _, expected = trained(system, EngineOptions())
 
-    def run(self, listed, title):
+    def run(self):
         with one_blas_thread:
-            for operation in listed:
+            for operation in self:
                 operation.run()
 
-    monkeypatch.setattr(Program, "_run", run)
+    monkeypatch.setattr(Pass, "run", run)
     for name, value in trained(system, EngineOptions())[1].items():
         np.testing.assert_array_equal(value, expected[name])
 
@@ -129,7 +129,7 @@ def test_the_first_operation_that_differs_is_named(monkeypatch):
         out[2, 5] += 0.5
 
     monkeypatch.setattr(ArrayKernels, "sigmoid", sigmoid)
-    message = r"forward, operation 2, sigmoid of node 'h': 0.5 from its form in NumPy; expected at most 0.001"
+    message = r"operation 2, sigmoid of node 'h': 0.5 from its form in NumPy; expected at most 0.001"
     with pytest.raises(ModelError, match=message):
         train(layer(), EngineOptions.from_text("check"))
 
