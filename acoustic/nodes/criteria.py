@@ -136,7 +136,6 @@ class CrossEntropyWithSoftmax(CriterionNode):
 
     operand_names = ("labels", "z")
     backward_reads = ((1,), (WORK,))
-    takes_indicators = (0,)
 
     def work_shape(self, labels: Shape, z: Shape) -> Shape:
         return z
@@ -231,7 +230,6 @@ class ErrorPrediction(CriterionNode):
     """
 
     operand_names = ("labels", "z")
-    takes_indicators = (0,)
 
     def forward(self, run: Run, labels: Any, z: Any, *, out: Any) -> None:
         if (numbers := label_rows(labels)) is not None:

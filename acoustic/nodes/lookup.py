@@ -27,9 +27,6 @@ class LookupTable(Node):
 
     operand_names = ("E", "X")
     backward_reads = ((1,), (0,))
-    frame_products = (0,)
-    takes_indicators = (1,)
-    touches_columns = (0,)
 
     def splits_frames(self, e: Shape, x: Shape) -> bool:
         return x.cols is None

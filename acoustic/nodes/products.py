@@ -1,7 +1,7 @@
 """Matrix products and related products (CNTK book 2.4.3); for element products see element_products."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.indicator_products import add_product_with_indicators, multiply_indicators
@@ -28,10 +28,6 @@ class Times(Node):
 
     operand_names = ("A", "B")
     backward_reads = ((1,), (0,))
-    frame_products = (0,)
-    layer_inputs: ClassVar = {0: 1}
-    takes_indicators = (1,)
-    touches_columns = (0,)
 
     def splits_frames(self, a: Shape, b: Shape) -> bool:
         return a.cols is not None
@@ -87,8 +83,6 @@ class TransposeTimes(Node):
 
     operand_names = ("A", "B")
     backward_reads = ((1,), (0,))
-    frame_products = (0,)
-    layer_inputs: ClassVar = {0: 0}
 
     def splits_frames(self, a: Shape, b: Shape) -> bool:
         return b.cols is None
@@ -182,8 +176,6 @@ class Scale(Node):
 
     operand_names = ("s", "Y")
     backward_reads = ((1,), (0,))
-    value_in_place = (1,)
-    gradient_in_place = (1,)
 
     def infer_shape(self, s: Shape, y: Shape) -> Shape:
         if s != Shape(1, 1):

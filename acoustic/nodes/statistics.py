@@ -81,8 +81,6 @@ class NormalisationNode(Node):
 
     operand_names = ("X", "mean", "invStdDev")
     backward_reads = ((2,), None, None)
-    value_in_place = (0,)
-    gradient_in_place = (0,)
 
     def infer_shape(self, x: Shape, mean: Shape, inv_std: Shape) -> Shape:
         if mean != Shape(x.rows, 1) or inv_std != Shape(x.rows, 1):

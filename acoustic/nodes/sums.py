@@ -33,7 +33,6 @@ class BroadcastNode(Node):
     """Base of functions of two operands, element by element, with broadcasting."""
 
     operand_names = ("X", "Y")
-    value_in_place = (0, 1)
 
     def infer_shape(self, x: Shape, y: Shape) -> Shape:
         shape = broadcast_shape(x, y)
@@ -60,7 +59,6 @@ class SumNode(LinearNode, BroadcastNode):
     """Base of Plus and Minus."""
 
     backward_reads = ((), ())
-    gradient_in_place = (0,)  # passed on unchanged
 
 
 @register_node("Plus")

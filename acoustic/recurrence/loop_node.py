@@ -7,7 +7,7 @@ follow, from all steps at once. Nodes do not know that they are in a loop.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,9 +102,6 @@ class Loop(Node):
             loop = LoopNodes(members, own, places, [shapes[name] for name in outside])
             seen = {self.inside[name] for name in visible}
             self.compiled = compile_loop(backend, options or EngineOptions(), loop, seen)
-        if self.compiled is not None:
-            self.hands_out = self.frame_products = self.compiled.frame_products
-        self.layer_inputs = self._layer_inputs()
         self._received: set[int] = set()
         self._forward: _Bound | None = None
         self._backward: _Bound | None = None
@@ -121,16 +118,21 @@ class Loop(Node):
                 "one by one"
             )
 
-    def _layer_inputs(self) -> dict[int, int]:
-        """See Node.layer_inputs: the operands that are the weights of one product of the loop only."""
+    @property
+    def frame_products(self) -> tuple[int, ...]:
+        """The operands whose gradients are products over all frames, which the threads of the compiled loop divide."""
+        return () if self.compiled is None else self.compiled.frame_products
+
+    def sole_products(self, of_member: Callable[[Node], Mapping[int, int]]) -> dict[int, int]:
+        """The numbers that a function gives for operands of members, by operand of the loop that has no other use."""
         uses = Counter(at for member in self.members for inside, at in member.operands if not inside)
-        found = {}
+        numbers = {}
         for member in self.members:
-            for k, dimension in member.node.layer_inputs.items():
+            for k, number in of_member(member.node).items():
                 inside, at = member.operands[k]
                 if not inside and uses[at] == 1 and not self.framed[at]:
-                    found[at] = dimension
-        return found
+                    numbers[at] = number
+        return numbers
 
     def _outside_reads(self) -> list[tuple[int, ...] | None]:
         """For each operand what its gradient reads; None if it has none."""

@@ -22,7 +22,7 @@ from acoustic.engine.execution.inputs import Feed
 from acoustic.engine.execution.listing import CheckedPass, text_of
 from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.execution.steps import BackwardStep, Lister, Step
-from acoustic.engine.planning.emission import calls_kernels
+from acoustic.engine.planning.node_table import calls_kernels
 from acoustic.engine.planning.pass_plan import Layout
 from acoustic.nodes.base import Node
 from acoustic.runtime.engine_options import EngineOptions
@@ -93,8 +93,9 @@ class Program(BoundArrays):
         words = frozenset(name for name, matrix in feed.inputs.items() if isinstance(matrix, Indicators))
         key, stored = (words, feed.run.sequences is not None), [node.value for node in self._stored]
         if self._listed[0] != key or not same(stored, self._listed[1]):
-            self._listed, self._backward_key = (key, stored), None
+            self._listed, self._backward_key = (None, []), None  # also if listing is interrupted
             self._list_forward(words, *key[1:])
+            self._listed = key, stored
 
     def _list_forward(self, words: frozenset[str], in_sequences: bool) -> None:
         def emitted(step: Step) -> bool:
@@ -158,8 +159,9 @@ class Program(BoundArrays):
             layers.append(None if by_words else sink.layer(parameter, products[0].node, k))
         key = gaps is None, sink.takes_parts, sink.takes_touched, sink.key if sink.takes_parts else None
         if key != self._backward_key or not same(layers, self._layers):
-            self._backward_key, self._layers = key, layers
+            self._backward_key = None  # also if listing is interrupted
             self._backward = self._list_backward(layers)
+            self._backward_key, self._layers = key, layers
         for node in steps.finished:
             node.touch()  # it is about to be changed
         self._backward.run()

@@ -21,7 +21,6 @@ class Ungapped(Node):
         self.node, self.framed = node, list(framed)
         self.type_name, self.operand_names, self.variadic = node.type_name, node.operand_names, node.variadic
         self.backward_reads, self.reads_run = node.backward_reads, node.reads_run
-        self.frame_products, self.takes_indicators = node.frame_products, node.takes_indicators
         super().__init__(node.name, node.operands, None, node.origin)
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:

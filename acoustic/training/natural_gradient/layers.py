@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acoustic.engine.execution.gradient_sink import LayerUpdate
+from acoustic.engine.planning.node_table import traits
 from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
@@ -63,13 +64,13 @@ def find_layers(network: Network) -> dict[str, LayerPlan]:
         products = [
             (node, k)
             for node in users.get(weight.name, ())
-            for k in node.layer_inputs
+            for k in traits(node).layer_inputs
             if node.operands[k] is weight and not node.operands[1 - k].is_stored
         ]
         if weight.needs_gradient and products:
             node, k = products[0]
             bias = _bias_of(network, weight, node, users) if len(products) == 1 else None
-            plans[weight.name] = LayerPlan(weight, bias, node.layer_inputs[k])
+            plans[weight.name] = LayerPlan(weight, bias, traits(node).layer_inputs[k])
     return plans
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from acoustic.engine.planning.node_table import traits
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.training.natural_gradient.compiled import CompiledLayer
@@ -46,7 +47,7 @@ class NaturalGradientUpdater(Updater):
     def layer(self, parameter: Node, node: Node, k: int) -> ArrayLayer | CompiledLayer | None:
         """Return the layer of a parameter whose gradient comes from operand k of `node`, or None if it has none."""
         layer = self.layers.get(parameter.name)
-        if layer is None or k not in node.layer_inputs:
+        if layer is None or k not in traits(node).layer_inputs:
             return None
         step, compiled = self._step_of(parameter), self._compiled.get(parameter.name)
         if compiled is not None and compiled.is_ready and step.rate:

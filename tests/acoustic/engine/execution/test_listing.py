@@ -7,6 +7,7 @@ import pytest
 from numba import config as numba_config
 
 from acoustic.engine.engine import Engine
+from acoustic.engine.execution.steps import Lister
 from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.network.network import Network
 from acoustic.nodes.products import Times
@@ -132,6 +133,38 @@ def test_the_first_operation_that_differs_is_named(monkeypatch):
     message = r"operation 2, sigmoid of node 'h': 0.5 from its form in NumPy; expected at most 0.001"
     with pytest.raises(ModelError, match=message):
         train(layer(), EngineOptions.from_text("check"))
+
+
+@in_tables
+@pytest.mark.parametrize("way", ["forward", "backward"])
+def test_a_list_that_was_interrupted_is_made_again(way, monkeypatch):
+    """Another array in place of a parameter: the lists of the passes before read the old one."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    network, rng = layer(), np.random.default_rng(0)
+    matrices = {name: np.asfortranarray(rng.random((rows, 64), np.float32)) for name, rows in (("x", 3), ("y", 4))}
+
+    def gradient(engine):
+        engine.forward(matrices, training=True)
+        if way == "backward" and engine is interrupted:
+            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+                patch.setattr(Lister, "operations", interrupt)
+                engine.backward()
+            engine.forward(matrices, training=True)
+        engine.backward()
+        return engine.gradient("W").copy()
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    interrupted, other = Engine(network, ["ce"]), Engine(network, ["ce"])
+    interrupted.forward(matrices, training=True)
+    interrupted.backward()
+    network["W"].value = np.asfortranarray(-network["W"].value)
+    if way == "forward":
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Lister, "operations", interrupt)
+            interrupted.forward(matrices, training=True)
+    np.testing.assert_array_equal(gradient(interrupted), gradient(other))
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
