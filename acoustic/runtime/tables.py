@@ -78,10 +78,10 @@ def product_call(a: Any, b: Any, out: Any, scale: float, keep: float) -> Call | 
 
 
 def is_registered(name: str) -> bool:
-    """Whether call_registry.py has a function of this name."""
+    """Whether call_registry.py has a function of this name, and it can be compiled."""
     from acoustic.runtime import call_registry  # numba: only a job that computes loads it
 
-    return name in call_registry.FUNCTIONS
+    return is_compiled() and name in call_registry.FUNCTIONS
 
 
 def empty_table(num_calls: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The steps of a backward pass bound to arrays: before the workers', theirs, the deferred products, and those after."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from acoustic.engine.execution.arrays import BoundArrays
@@ -15,22 +15,24 @@ from acoustic.runtime.thread_team import share_of
 class LateStep:
     """What a worker computes when all frames are done: columns of a product, or the sum of the parts of a gradient.
 
-    taken: the parameters whose gradients this completes, with the worker's columns.
+    taken: the parameters whose gradients this completes, with the worker's columns; the sum is that of a gradient,
+    which is the first worker's part, and `partials`.
     """
 
     taken: list[tuple[Node, slice]]
     product: BackwardStep | None = None
+    name: str = ""
     gradient: Any = None
-    partials: list[Any] = field(default_factory=list)
+    partials: Sequence[Any] = ()
 
 
 class BackwardSteps:
     """The bound steps; their order decides which contribution to a gradient is the first.
 
     first, last: computed once, before and after the workers' steps; of_worker: each worker's steps and, with each,
-    that which gives factors to a layer; late: those that wait for all frames; finished_by: the names of the parameters
-    that each step finishes, in order; partials_wait: no deferred product adds to a gradient of which workers have
-    parts, so that adding these up can wait; layer_products: weights of layers with operand number, and for each worker
+    that which gives factors to a layer; sums and late: for each worker sums of parts of gradients, and products that
+    wait for all frames and, if no product adds to one of them, for the sums; finished_by: the names of the parameters
+    that each step finishes, in order; layer_products: weights of layers with operand number, and for each worker
     the steps that make the product and that give its factors; handed_out, touched_columns: parameters, operand numbers
     and steps, see BackwardPlan.
     """
@@ -62,8 +64,6 @@ class BackwardSteps:
             self.late.append([self._late_product(plan, worker, touched) for plan in together if plan.deferred])
         last = plans[self.num_together :]
         self.last = [arrays.bind_backward(plan, plan.wanted, arrays.whole, touched) for plan in last]
-        made_whole = {self.graph.operands[plan.node.name][k].name for plan in together for k in plan.deferred}
-        self.partials_wait = made_whole.isdisjoint(workers[-1].partial_gradients)
         self.finished_by = [plan.finished for plan in plans]
         self.finished = [self.parameters[name] for names in self.finished_by for name in names]
         self.layer_products = [
@@ -73,8 +73,14 @@ class BackwardSteps:
         ]
         self.handed_out = self._with_steps(together, lambda plan: plan.handed_out)
         self.touched_columns = self._with_steps(together, lambda plan: plan.touched_columns)
-        if arrays.split and self.partials_wait:
-            self._share_sums(together)
+        self.sums = self._sums(together)
+        made_whole = {self._operand(plan, k).name for plan in together for k in plan.deferred}
+        if made_whole.isdisjoint(workers[-1].partial_gradients):  # the sums can wait, and complete gradients
+            self.late = [[*late, *sums] for late, sums in zip(self.late, self.sums)]
+            self.sums = []
+        else:
+            for step in (one for sums in self.sums for one in sums):
+                step.taken = []
 
     def _operand(self, plan: BackwardPlan, k: int) -> Node:
         return self.graph.operands[plan.node.name][k]
@@ -111,16 +117,17 @@ class BackwardSteps:
         taken = [(self.parameters[name], share_of(*place, shapes[name].cols)) for name in plan.finished_products]
         return LateStep(taken, self.arrays.bind_backward(plan, plan.deferred, worker, touched, share=place))
 
-    def _share_sums(self, together: list[BackwardPlan]) -> None:
-        """Divide among the workers the sums that complete gradients of parameters which nothing reads any more."""
+    def _sums(self, together: list[BackwardPlan]) -> list[list[LateStep]]:
+        """The sums of parts of gradients, divided among the workers; nothing may read a parameter that they take."""
         read = {
             self._operand(plan, k).name for plan in together for k in plan.reads(plan.deferred) if isinstance(k, int)
         }
         workers = self.arrays.workers
-        partials = workers[-1].partial_gradients
-        finished = [name for plan in together for name in plan.finished if name in partials and name not in read]
-        for k, name in enumerate(finished):
+        finished = [name for plan in together for name in plan.finished if name not in read]
+        sums: list[list[LateStep]] = [[] for _ in workers]
+        for k, name in enumerate(workers[-1].partial_gradients):
             gradient = self.arrays.gradient(name, self.arrays.whole)
-            whole = [(self.parameters[name], slice(0, gradient.shape[1]))]
+            taken = [(self.parameters[name], slice(0, gradient.shape[1]))] if name in finished else []
             parts = [worker.partial_gradients[name] for worker in workers[1:]]
-            self.late[k % len(workers)].append(LateStep(whole, None, gradient, parts))
+            sums[k % len(workers)].append(LateStep(taken, None, name, gradient, parts))
+        return sums

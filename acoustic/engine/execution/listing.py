@@ -76,7 +76,7 @@ class _Names:
         if node is None:
             return
         operands = arrays.graph.operands[node.name]
-        parts = [(node.name, part) for part in arrays.parts.get(node.name, ())]
+        parts = [(f"{node.name}'", part) for part in arrays.parts.get(node.name, ())]
         own = [(node.name, arrays.values.get(node.name)), *parts, (f"work of {node.name}", self._work(node.name))]
         values = [(one.name, self._value(one)) for one in operands]
         if self.is_forward:

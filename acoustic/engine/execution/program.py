@@ -115,7 +115,7 @@ class Program(BoundArrays):
         """The operations of some nodes that depend on inputs."""
         shared = [name for name in names if name in self.shared]
         lists = [[one for name in shared for one in self._operations[name][k]] for k in range(len(self.workers))]
-        end = [PythonCall("add parts", self._add_parts, name, node=name) for name in shared if name in self.parts]
+        end = [one for name in shared if name in self.parts for one in self._sum_of_parts(name)]
         end += [one for name in names if name in self.after for one in self.lister.operations(self.after[name])]
         return self._pass([lists, [end]], "forward")
 
@@ -130,12 +130,13 @@ class Program(BoundArrays):
         """Compute some nodes, of those that depend on inputs."""
         (self._forward if len(names) == len(self.together) else self.pass_of(names)).run()
 
-    def _add_parts(self, name: str) -> None:
-        """Add up the workers' parts of a sum over frames."""
-        total, parts = self.values[name], self.parts[name]
-        self.backend.xp.copyto(total, parts[0])
-        for part in parts[1:]:
-            self.backend.xp.add(total, part, out=total)
+    def _sum_of_parts(self, name: str) -> Operations:
+        """The operations that add up the workers' parts of a sum over frames."""
+        emitter = self.lister.emitter(name)
+        emitter.copy(self.parts[name][0], self.values[name])
+        for part in self.parts[name][1:]:
+            emitter.accumulate(self.values[name], part)
+        return emitter.operations
 
     @property
     def statistics(self) -> list[tuple[Node, Any]]:
@@ -212,13 +213,9 @@ class Program(BoundArrays):
         start = [one for step in steps.first for one in self._backward_operations(step)]
         if self.split:
             phases = [[start], [self._worker_operations(each) for each in steps.of_worker]]
-            late = [self._late_operations(each, routes, in_parts) for each in steps.late]
+            for late in (steps.sums, steps.late):
+                phases.append([self._late_operations(each, routes, in_parts) for each in late])
             end: Operations = []
-            if steps.partials_wait:
-                phases.append(late)
-                end.append(PythonCall("add parts", self._add_partial_gradients, in_parts))
-            else:
-                phases += [[[PythonCall("add parts", self._add_partial_gradients, ())]], late]
             for names in steps.finished_by[: steps.num_together]:
                 end += self._finish(names, routes, in_parts)
             remaining = zip(steps.last, steps.finished_by[steps.num_together :])
@@ -250,22 +247,21 @@ class Program(BoundArrays):
         """The operations of a worker when all frames are done; in_parts: receives the parameters that it hands out."""
         operations = []
         for step in late:
-            takes = all(self._takes_parts(parameter, routes) for parameter, _ in step.taken)
             if step.product is not None:
                 operations += self._backward_operations(step.product)
-            elif takes:
-                emitter = self.lister.emitter(step.taken[0][0].name)
+            else:
+                emitter = self.lister.emitter(step.name)
                 for part in step.partials:
                     emitter.accumulate(step.gradient, part)
                 operations += emitter.operations
             for parameter, columns in step.taken:
-                if self._takes_parts(parameter, routes):
+                if self._takes_parts(parameter):
                     in_parts.add(parameter.name)
                     if parameter.name not in self._in_layers:
                         operations += self._route(parameter, routes, self.lists_kernels).operations(columns)
         return operations
 
-    def _takes_parts(self, parameter: Node, routes: dict[str, Any]) -> bool:
+    def _takes_parts(self, parameter: Node) -> bool:
         return parameter.name in self._in_layers or self._receiver.sink.takes_parts
 
     def _finish(self, names: Iterable[str], routes: dict[str, Any], in_parts: set[str]) -> Operations:
@@ -290,11 +286,3 @@ class Program(BoundArrays):
         emitter = self.lister.emitter("")
         route.finish(emitter)
         return emitter.operations
-
-    def _add_partial_gradients(self, but: Iterable[str]) -> None:
-        """Add the other workers' parts of gradients to the first one's, except for the names in `but`."""
-        for worker in self.workers[1:]:
-            for name, partial in worker.partial_gradients.items():
-                if name not in but:
-                    total = self.gradient(name, self.whole)
-                    self.backend.xp.add(total, partial, out=total)
