@@ -59,8 +59,8 @@ class Part:
         from acoustic.recurrence.step_kernels import LoopTables, loop_forward  # numba: only where needed
 
         tables = LoopTables(table.segments, products, table.operations, self._delays)
-        arrays = constants, tables, defaults, usable, before, self.place
-        self.calls.call(loop_forward, _functions(), values.T, *arrays)
+        steps = tables, defaults, usable, before, self.place
+        self.calls.call(loop_forward, _functions(), values.T, constants, *steps)
 
     def backward(self, received: frozenset[int], gradients: Any, values: Any, *arrays: np.ndarray) -> None:
         """Go back through all steps; received: nodes with a gradient from outside; arrays: constants, usable."""
@@ -103,7 +103,8 @@ class Listed:
     def run(self) -> None:
         """Run the operations; the arrays of the minibatch are forgotten afterwards."""
         try:
-            self.listed.run()
+            if self.listed is not None:
+                self.listed.run()
         finally:
             self.present.clear()
 

@@ -46,7 +46,7 @@ class Moving:
         """The part of the present array that a view is of the stand-in."""
         whole = self.arrays[self.key]
         buffer = whole if whole.flags.c_contiguous else whole.T
-        return np.ndarray(view.shape, view.dtype, buffer, self.offset(view), view.strides)
+        return np.ndarray(view.shape, view.dtype, buffer, address_of(view) - self.start, view.strides)
 
 
 class Operation:
@@ -194,13 +194,14 @@ class Table:
         play(self.rows())
 
 
-Segments = list[Table | Operation]
+Segments = Sequence[Table | Operation]
 
 
 def joined(operations: Sequence[Operation]) -> Segments:
     """Join operations that follow each other into tables, except those that a table cannot hold."""
-    segments: Segments = []
-    rows, written = Rows(), []
+    segments: list[Table | Operation] = []
+    rows = Rows()
+    written: list[Operation] = []
     for operation in operations:
         before = len(rows.rows), len(rows.places)
         try:
@@ -269,7 +270,10 @@ class _Group:
                 self.team.run_phases([partial(_run_list, phase) for phase in self.phases], self.count)
 
     def _present_tables(self) -> list[np.ndarray]:
-        tables = [[[table.rows() for table in segments] for segments in phase] for phase in self.phases]
+        tables = [
+            [[table.rows() for table in segments if isinstance(table, Table)] for segments in phase]
+            for phase in self.phases
+        ]
         if self._flags is not self.team.flags:
             self._flags, self._tables = self.team.flags, []
             for worker in range(self.count):

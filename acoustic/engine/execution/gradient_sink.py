@@ -221,4 +221,5 @@ class LayerRoute(GradientRoute):
     def finish(self, kernels: Any) -> None:
         """Update the layer from the factors of all frames."""
         factors, self._factors = self._factors, None  # copies without gaps must not outlive the pass
-        kernels.of(self.layer).update(*factors, *self.workers)
+        if factors is not None:
+            kernels.of(self.layer).update(*factors, *self.workers)

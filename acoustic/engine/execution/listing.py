@@ -50,7 +50,8 @@ class _Names:
     def line(self, operation: Operation) -> str:
         if isinstance(operation, PythonCall):
             return f"{operation.kernel:<22} {shortened(operation.node)}"
-        read, written = [], []
+        read: list[tuple[str, Any]] = []
+        written: list[tuple[str, Any]] = []
         for parameter, argument in _named(operation):
             if isinstance(argument, np.ndarray):
                 (written if parameter in WRITTEN else read).append((parameter, argument))

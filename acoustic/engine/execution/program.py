@@ -68,16 +68,15 @@ class Program(BoundArrays):
         self._stored = [node for node in self.graph.order if node.is_stored]
         self._listed: tuple[Any, list[Any]] = (None, [])  # what the lists depend on, and the stored matrices
         self._traced: set[str] = set()
-        self._forward: Pass | None = None
-        self._backward: Pass | None = None
+        self._forward = self._backward = Pass(self.backend.team, [], compiled=False)
         self._backward_key: Any = None
         self._layers: list[LayerUpdate | None] = []
         self._receiver = Receiver(GradientSink())
 
     def __iter__(self) -> Iterator[Operation]:
         """The operations of the last passes, in an order in which they may run one after the other."""
-        for listed in (self._forward, self._backward):
-            yield from listed or ()
+        yield from self._forward
+        yield from self._backward
 
     # ---- forward
 

@@ -15,7 +15,7 @@ class Worker:
 
     index: int
     columns: slice
-    run: Run | None = None
+    run: Run = field(init=False)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
     scratch: Any = None
