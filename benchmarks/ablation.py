@@ -4,8 +4,7 @@
 
 For every switch of EngineOptions, and for all of them off: time of a minibatch with the switch off over that with all
 of them on, the median of the rounds.  Above 1 the switch helps; `-` stands where it does not act.  The networks are
-those of dnn_train, dnn_relu_train, cnn_train and lstm_train, and the natural gradient of ngsgd; an LSTM of two
-sequences is there for `row_split`.
+those of dnn_train, dnn_relu_train, cnn_train and lstm_train, and the natural gradient of ngsgd.
 """
 
 import os
@@ -20,8 +19,8 @@ from benchmarks.training import VARIABLES, Step, environment, threads
 
 ROUNDS, WARM = 9, 6
 SECONDS_A_TURN = 0.25
-ALL = "noReplay noCompiledLoops noWeightPanels noRowSplit noFusion noBufferSharing plain".split()
-FEED_FORWARD = ("noReplay", "noFusion", "noBufferSharing", "plain")
+ALL = "noTables noCompiledLoops noWeightPanels noFusion noBufferSharing plain".split()
+FEED_FORWARD = ("noTables", "noFusion", "noBufferSharing", "plain")
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acoustic.engine.execution.bound_pass import Program
 from acoustic.engine.execution.branch_scheduler import Schedule
-from acoustic.engine.execution.gradient_sink import GradientRoutes, GradientSink, sink_of
+from acoustic.engine.execution.gradient_sink import GradientSink, sink_of
 from acoustic.engine.execution.inputs import Feed
 from acoustic.engine.execution.memory import EngineMemory
-from acoustic.engine.execution.worker_passes import WorkerPasses
+from acoustic.engine.execution.program import Program
 from acoustic.engine.planning.execution_graph import build_graph
 from acoustic.engine.planning.pass_plan import MatrixKey, lay_out
 from acoustic.network.network import Network
@@ -26,10 +24,9 @@ from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node, Shape
 from acoustic.nodes.sequence_state import SequenceState
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.products import products_by
+from acoustic.runtime.operations import Operation
 from readers.common.environment import one_blas_thread
 from readers.errors import ModelError
-from readers.minibatches.indicators import Indicators
 
 if TYPE_CHECKING:
     from readers.minibatches.sequence_layout import SequenceLayout
@@ -84,18 +81,18 @@ class Engine:
         self.roots = list(dict.fromkeys(network[name].name for name in roots))
         self.sharing = self.options.buffer_sharing and not branches  # lifetimes follow from a fixed order
         self.graph = build_graph(network, self.roots, self.options)
-        self._feed = Feed(network, self.graph, self.roots)
-        self.inputs = self._feed.names
-        self._criterion = self.default_criterion()
         num_threads = min(self.backend.team.size, threads or self.backend.team.size)
         self.max_workers = 1 if branches or not self.graph.splits_frames() else num_threads
         # If the frames cannot be divided among the threads, large products are.
-        alone = branches or num_threads == 1 or self.max_workers > 1
-        self._products = nullcontext if alone else partial(products_by, self.backend.team)
+        divides_products = not branches and self.max_workers < num_threads
+        kernels = self.backend.kernels_with(self.backend.team) if divides_products else self.backend.kernels
+        self._blas = one_blas_thread if divides_products else nullcontext()
+        self._feed = Feed(network, self.graph, self.roots, kernels)
+        self.inputs = self._feed.names
+        self._criterion = self.default_criterion()
         self._executor = ThreadPoolExecutor(num_threads, "argonaut-branch") if branches else None
-        self._workers = WorkerPasses(self.backend.team, self._feed)
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
-        self._memory = EngineMemory(self.backend, self.graph, self.options)
+        self._memory = EngineMemory(self.backend, self.graph, kernels)
         self._owner: dict[int, MatrixKey] = {}  # the matrix that each slab holds now
         self._program: Program | None = None
         self._differentiable: str | None = None  # the criterion whose backward may follow
@@ -166,7 +163,9 @@ class Engine:
         self._feed.begin(matrices or {}, training, dropout_rate, seed, layout, first_column)
         program = self._program_for(criterion)
         try:
-            self._evaluate(program)
+            with self._blas:
+                program.begin()
+                self._evaluate(program)
         except BaseException:
             self._owner.clear()  # the contents of the slabs are unknown
             self._feed.sequences.forget()
@@ -180,25 +179,18 @@ class Engine:
             self._owner.update(program.owners_after_forward)
         else:
             together = self._forward_alone(program)
-        if together:
-            whole = together is program.together
-            shared = program.shared if whole else [name for name in together if name not in program.after]
-            if self._executor is None:
-                with self._products():
-                    self._workers.forward(program, shared)
-            else:
-                self._forward_branches(program, shared, self._executor)
-            program.add_parts(shared)
-            for name in together[len(shared) :]:
-                program.after[name].run(self._feed.run, self._feed.inputs)
-            self._feed.computed(together)
+        if together and self._executor is not None:
+            self._forward_branches(program, together, self._executor)
+        elif together:
+            program.forward(together)
+        self._feed.computed(together)
 
     def _forward_alone(self, program: Program) -> list[str]:
         """Compute the nodes due that depend on no input; return the names of the other nodes that are due."""
         due = program.due(self._feed.time, self._owner)
         for name in due:
             if name in program.alone:
-                program.alone[name].run(self._feed.run, self._feed.inputs)
+                program.alone[name].run()
                 self._feed.computed([name])
             self._owner.update(program.writes(name))
         return [name for name in due if name not in program.alone]
@@ -206,9 +198,8 @@ class Engine:
     def _forward_branches(self, program: Program, names: list[str], executor: Executor) -> None:
         """Compute independent branches at the same time (Algorithm 2.3)."""
         operands = {name: [operand.name for operand in self.graph.operands[name]] for name in names}
-        steps = program.workers[0].forward
         with one_blas_thread:
-            Schedule(names, operands, lambda name: steps[name].run(self._feed.run, self._feed.inputs), executor).run()
+            Schedule(names, operands, lambda name: program.shared[name][0].run(), executor).run()
 
     # ---- backward
 
@@ -241,28 +232,9 @@ class Engine:
             )
         self._differentiable = None  # gradients overwrite values, so that backward cannot run twice
         self._owner.update(program.owners_after_backward)
-        program.one.fill(1)
-        words = {name for name, matrix in self._feed.inputs.items() if isinstance(matrix, Indicators)}
         sequences = self._feed.run.sequences
-        gaps = None if sequences is None else sequences.idle
-        routes = GradientRoutes(program, sink_of(on_gradient), words, gaps)
-
-        def finish(names: Iterable[str]) -> None:
-            for name in names:
-                node = self.network.nodes[name]
-                node.touch()  # the caller is about to change it
-                routes.of(node).finish()
-
-        if program.split:
-            self._workers.backward(program, finish, routes)
-        else:
-            with self._products():
-                for bound, step in zip(program.workers[0].backward, program.steps):
-                    bound.run(self._feed.run, self._feed.inputs)
-                    finish(step.finished)
-        for bound, step in zip(program.last, program.steps[program.num_together :]):
-            bound.run(self._feed.run, self._feed.inputs)
-            finish(step.finished)
+        with self._blas:
+            program.backward(sink_of(on_gradient), None if sequences is None else sequences.idle)
         if on_gradient is not None:
             self._take_up_statistics(program)
 
@@ -319,6 +291,11 @@ class Engine:
     def sequence_state(self, state: SequenceState | None) -> None:
         self._feed.sequences.state = state
 
+    @property
+    def program(self) -> Iterable[Operation]:
+        """The operations of the last passes, in an order in which they may run one after the other."""
+        return self._program or ()
+
     def allocated(self) -> int:
         """Return the bytes of the buffers whose size depends on the number of columns."""
         return self._memory.allocated()
@@ -339,17 +316,13 @@ class Engine:
             if self._memory.grow(layout.plan.sizes):  # views of the old memory are invalid
                 self._programs.clear()
                 self._program = None
-            program = self._programs[key] = Program(self._memory, layout, columns, criterion, num_workers)
+            program = self._programs[key] = Program(
+                self._memory, layout, columns, criterion, num_workers, self._feed, self.options
+            )
             if len(self._programs) > LAYOUTS_KEPT:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(key)
         if program is not self._program:
             self._owner.clear()  # the slabs hold matrices of another program
             self._program = program
-        for worker in program.workers:
-            worker.inputs = (
-                {name: matrix[:, worker.columns] for name, matrix in self._feed.inputs.items()}
-                if program.split
-                else self._feed.inputs
-            )
         return program

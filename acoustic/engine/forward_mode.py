@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from acoustic.engine.planning.gap_masking import Ungapped
+from acoustic.engine.planning.node_table import traits
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, is_loop, loop_order
 from acoustic.nodes.base import Node, Run, Shape
@@ -113,7 +114,7 @@ class _Duals:
             duals = [self.known[operand.name] for operand in operands]
             shape = node.infer_shape(*(self.shapes[operand.name] for operand in operands))
             framed = [self.network.shapes[operand.name].has_frames for operand in operands]
-            if node.sums_frames and any(framed) and not node.skips_gaps:
+            if node.sums_frames and any(framed) and not traits(node).skips_gaps:
                 node = Ungapped(node, framed)
             self.known[node.name] = _computed(self.run, node, shape, duals, moves)
             self.shapes[node.name] = shape

@@ -12,7 +12,6 @@ import numpy as np
 
 from acoustic.runtime import blas
 from acoustic.runtime.memory import aligned_empty
-from acoustic.runtime.products import multiply
 from acoustic.runtime.thread_team import ThreadTeam, default_threads
 from readers.common.text import is_count
 from readers.errors import ConfigError
@@ -37,16 +36,6 @@ def array_module(device: str) -> Any:
             cupy.cuda.Device(int(index)).use()
         return cupy
     raise ConfigError(f"device {device!r}; expected cpu, gpu or gpu:N")
-
-
-def matmul_into(xp: Any, a: Any, b: Any, out: Any, scale: float = 1.0, keep: float = 0.0) -> None:
-    """out = scale a b + keep out, out (m, n) in Fortran order; `out[...] = a @ b` would compute in C order and copy."""
-    if xp is np:
-        multiply(a, b, out, scale, keep)
-    elif scale == 1 and keep == 0:
-        xp.dot(b.T, a.T, out=out.T)
-    else:
-        xp.add(keep * out if keep else 0, scale * xp.dot(b.T, a.T).T, out=out)
 
 
 @dataclass(frozen=True)
@@ -90,14 +79,18 @@ class Backend:
     @cached_property
     def kernels(self) -> Any:
         """The kernels: CompiledKernels for float32 on the CPU, otherwise ArrayKernels."""
+        return self.kernels_with()
+
+    def kernels_with(self, product_team: ThreadTeam | None = None) -> Any:
+        """Return the kernels with a team that divides large products; by default the calling thread computes them."""
         if self.xp is np and self.dtype is np.float32:
             # numba: only a job that computes loads it
             from acoustic.kernels.compiled.elementwise import CompiledKernels
 
-            return CompiledKernels(self.team)
+            return CompiledKernels(self.team, product_team)
         from acoustic.kernels.arrays.elementwise import ArrayKernels
 
-        return ArrayKernels(self.xp)
+        return ArrayKernels(self.xp, product_team)
 
     @cached_property
     def team(self) -> ThreadTeam:

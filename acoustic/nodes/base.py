@@ -42,11 +42,14 @@ class Run:
     seed: tuple[int, ...] = (0,)
     first_column: int = 0
     sequences: Sequences | None = None
+    kernels: Any = None  # ArrayKernels, CompiledKernels, or an Emitter while operations are listed
     xp: Any = field(init=False)  # numpy or cupy
-    kernels: Any = field(init=False)  # ArrayKernels or CompiledKernels
+    #: matmul(a, b, out, scale=1, keep=0) computes scale a b + keep out in Fortran order, which a @ b would not keep
+    matmul: Callable[..., None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.xp, self.kernels = self.backend.xp, self.backend.kernels
+        self.xp, self.kernels = self.backend.xp, self.kernels or self.backend.kernels
+        self.matmul = self.kernels.matmul
 
 
 class Node:
@@ -81,21 +84,7 @@ class Node:
     arguments: ClassVar[tuple[str, ...]] = ()
     #: for each operand what its gradient reads: operand numbers, VALUE, WORK; None or no entry for no gradient
     backward_reads: ClassVar[tuple[tuple[int | str, ...] | None, ...]] = ()
-    value_in_place: ClassVar[tuple[int, ...]] = ()  #: operands whose buffer the value may overwrite
-    #: operands whose gradient may overwrite the node's; `backward` writes it last or leaves it unchanged
-    gradient_in_place: ClassVar[tuple[int, ...]] = ()
     sums_frames: ClassVar[bool] = False  #: the value is a sum over frames: values of parts of the columns are added
-    #: operands without frames whose gradient is one matrix product over all frames, computed once and not per thread
-    frame_products: ClassVar[tuple[int, ...]] = ()
-    #: weights of a layer among frame_products -> the dimension of the layer's inputs, 0 for rows or 1 for columns
-    layer_inputs: ClassVar[dict[int, int]] = {}
-    #: operands that may be given as Indicators: the row numbers of one-hot columns instead of the matrix
-    takes_indicators: ClassVar[tuple[int, ...]] = ()
-    #: operands without frames whose gradient may be given for some columns only: see GradientTargets.add_columns
-    touches_columns: ClassVar[tuple[int, ...]] = ()
-    #: operands whose gradient `backward` hands out in parts if their route takes parts: see GradientRoute.part
-    hands_out: ClassVar[tuple[int, ...]] = ()
-    skips_gaps: ClassVar[bool] = False  #: ignores gaps, the columns without a frame, by itself
     is_input: ClassVar[bool] = False  #: given by the caller, one column per frame
     is_stored: ClassVar[bool] = False  #: has a value that is saved with the model
     is_precomputed: ClassVar[bool] = False  #: a statistic of the training set; its value is None until it is computed
@@ -105,7 +94,6 @@ class Node:
     along_sequences: ClassVar[bool] = False  #: a frame's value depends on other frames of its sequence
     needs_supervision: ClassVar[bool] = False  #: reads the lattices or graphs that a layout carries
     is_socket: ClassVar[bool] = False  #: the operand belongs to another network, with other columns: see PairNetwork
-    keeps_statistics: ClassVar[bool] = False  #: stored operands follow the minibatches: see updated_statistics
 
     def __init__(
         self,
@@ -184,6 +172,11 @@ class Node:
         if self.variadic:
             k = min(k, len(self.backward_reads) - 1)
         return self.backward_reads[k] if 0 <= k < len(self.backward_reads) else None
+
+    @property
+    def keeps_statistics(self) -> bool:
+        """Whether stored operands follow the minibatches: see `updated_statistics`."""
+        return type(self).updated_statistics is not Node.updated_statistics
 
     @property
     def is_leaf(self) -> bool:
@@ -281,13 +274,6 @@ class Node:
         """Return whether a minibatch in evaluation may be cut at any column without changing the values."""
         return self.splits_frames(*shapes) and not self.sums_frames
 
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        """Return whether all passes make the same calls, products and `run.kernels` only, in `forward` and `backward`.
-
-        The calls of such nodes are recorded and replayed without Python; see acoustic/runtime/replay.py.
-        """
-        return False
-
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
         """Fill `out` with the value.
 
@@ -324,7 +310,7 @@ class Node:
         raise ModelError(f"{self.where}: has no gradient; expected a differentiable node below a training criterion")
 
     def updated_statistics(self, run: Run, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
-        """Return new values of stored operands after a training minibatch, by operand number, if `keeps_statistics`.
+        """Return new values of stored operands after a training minibatch, by operand number.
 
         `stored` are the current values of the operands, None for computed ones; `work` is the workspace that `forward`
         filled.

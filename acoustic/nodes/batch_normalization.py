@@ -68,10 +68,7 @@ class BatchNormalization(Node):
         Option("imageLayout", str, "HWC", choices=("HWC",)),
     )
     backward_reads = ((0, 1, WORK), (0, WORK), (), None, None)
-    gradient_in_place = (0,)
     reads_run = True
-    keeps_statistics = True
-    skips_gaps = True
     channels: int  # C, set by infer_shape
 
     def splits_frames(self, *shapes: Shape) -> bool:

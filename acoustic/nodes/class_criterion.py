@@ -48,9 +48,7 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
 
     operand_names = ("labels", "h", "W", "Q")
     backward_reads = (None, (0, 1, 2), (0, 1, 2), (0, 3))
-    touches_columns = (2,)
     sums_frames = True
-    skips_gaps = True
 
     def infer_shape(self, labels: Shape, h: Shape, w: Shape, q: Shape) -> Shape:
         if labels.rows != LABEL_ROWS or w.has_frames or h.rows != w.rows or not labels.cols == h.cols == q.cols:

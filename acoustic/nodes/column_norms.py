@@ -19,9 +19,6 @@ class RMSNormalization(ElementwiseNode):
 
     backward_reads = ((0,),)
 
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return True
-
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.root_mean_square_one(x, out)
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from acoustic.kernels.backend import matmul_into
 from acoustic.kernels.image_geometry import Image, ImageShape, ImageWindows, image_of, spread
 from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.leaves import InputValue
@@ -73,7 +72,7 @@ class WindowProduct(Node):
         product = out.reshape((w.shape[0], -1), order="F")
         for images, places, packed in self._blocks(run, image.shape[1]):
             run.kernels.pack(self.windows, image[:, images], packed)
-            matmul_into(run.xp, w, packed, product[:, places])
+            run.matmul(w, packed, product[:, places])
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         w, image = inputs
@@ -86,12 +85,12 @@ class WindowProduct(Node):
         products = grad.reshape((out.shape[0], -1), order="F")
         for images, places, packed in self._blocks(run, image.shape[1]):
             run.kernels.pack(self.windows, image[:, images], packed)
-            matmul_into(run.xp, products[:, places], packed.T, out, keep=1.0 if images.start else 0.0)
+            run.matmul(products[:, places], packed.T, out, keep=1.0 if images.start else 0.0)
 
     def _image_gradient(self, run: Run, grad: Any, w: Any, out: Any) -> None:
         products = grad.reshape((w.shape[0], -1), order="F")
         for images, places, packed in self._blocks(run, out.shape[1]):
-            matmul_into(run.xp, w.T, products[:, places], packed)
+            run.matmul(w.T, products[:, places], packed)
             run.kernels.unpack(self.windows, packed, out[:, images])
 
     def _blocks(self, run: Run, num_images: int) -> Iterator[tuple[slice, slice, Any]]:

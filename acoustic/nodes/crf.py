@@ -18,8 +18,6 @@ class PathNode(Node):
     minibatch holds counts as a sequence. If the minibatch has no sequences, all columns are one path.
     """
 
-    skips_gaps = True
-
     def splits_frames(self, *shapes: Shape) -> bool:
         return False
 
@@ -63,7 +61,6 @@ class CRF(PathNode):
 
     operand_names = ("labels", "H", "A")
     backward_reads = (None, (0, 1, 2), (0, 1, 2))
-    takes_indicators = (0,)
     sums_frames = True
 
     def infer_shape(self, labels: Shape, h: Shape, a: Shape) -> Shape:

@@ -136,13 +136,9 @@ class CrossEntropyWithSoftmax(CriterionNode):
 
     operand_names = ("labels", "z")
     backward_reads = ((1,), (WORK,))
-    takes_indicators = (0,)
 
     def work_shape(self, labels: Shape, z: Shape) -> Shape:
         return z
-
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return self.operands[0].is_input  # no gradient of the labels
 
     def forward(self, run: Run, labels: Any, z: Any, *, out: Any, work: Any = None) -> None:
         if (numbers := label_rows(labels)) is not None:
@@ -234,10 +230,6 @@ class ErrorPrediction(CriterionNode):
     """
 
     operand_names = ("labels", "z")
-    takes_indicators = (0,)
-
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return True
 
     def forward(self, run: Run, labels: Any, z: Any, *, out: Any) -> None:
         if (numbers := label_rows(labels)) is not None:

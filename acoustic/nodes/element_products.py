@@ -62,7 +62,6 @@ class RowElementTimes(ElementTimes):
     """
 
     operand_names = ("X", "row")
-    value_in_place = (0,)
 
     def infer_shape(self, x: Shape, row: Shape) -> Shape:
         if row != Shape(1, x.cols):
@@ -87,7 +86,6 @@ class ColumnElementTimes(ElementTimes):
     """
 
     operand_names = ("X", "column")
-    value_in_place = (0,)
 
     def infer_shape(self, x: Shape, column: Shape) -> Shape:
         if column != Shape(x.rows, 1):
@@ -112,7 +110,6 @@ class DiagTimes(ElementTimes):
     """
 
     operand_names = ("d", "Y")
-    value_in_place = (1,)
 
     def infer_shape(self, d: Shape, y: Shape) -> Shape:
         if d != Shape(y.rows, 1):

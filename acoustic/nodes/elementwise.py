@@ -17,8 +17,6 @@ class ElementwiseNode(Node):
     """
 
     operand_names = ("X",)
-    value_in_place = (0,)
-    gradient_in_place = (0,)
 
     def infer_shape(self, x: Shape) -> Shape:
         return x
@@ -66,9 +64,6 @@ class Sigmoid(ElementwiseNode):
     onnx_operator = "Sigmoid"
     backward_reads = ((VALUE,),)
 
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return True
-
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.sigmoid(x, out)
 
@@ -94,9 +89,6 @@ class Tanh(ElementwiseNode):
     onnx_operator = "Tanh"
     backward_reads = ((VALUE,),)
 
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return True
-
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.tanh(x, out)
 
@@ -121,9 +113,6 @@ class RectifiedLinear(ElementwiseNode):
 
     onnx_operator = "Relu"
     backward_reads = ((VALUE,),)
-
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return True
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.relu(x, out)

@@ -4,10 +4,11 @@ Nodes always add. Only the engine knows whether a contribution is the first one,
 added: this saves setting gradients to zero and reading them back.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from acoustic.kernels.backend import Backend, matmul_into
+from acoustic.kernels.backend import Backend
 from acoustic.runtime.thread_team import share_of
 
 
@@ -26,20 +27,23 @@ class GradientRoute:
         It takes some columns of the complete gradient at a time, from any thread.
     """
 
-    takes_factors = False  # the two factors of a product over the frames, instead of the product
-    takes_columns = False  # the columns that are not zero, instead of the matrix
-    takes_parts = False  # some columns of the complete gradient at a time, from any thread
+    takes_factors: bool = False
+    takes_columns: bool = False
+    takes_parts: bool = False
 
-    def factors(self, a: Any, b: Any) -> None:
-        """Take a (rows, frames) and b (cols, frames) of the gradient a b'."""
+    def factors(self, kernels: Any, a: Any, b: Any) -> None:
+        """Take a (rows, frames) and b (cols, frames) of the gradient a b'; kernels: through which calls are made."""
         raise NotImplementedError
 
     def columns(self, columns: Any, fill: Callable[[slice], Any]) -> None:
         """Take the columns (n,), all others being zero; fill(part) lends the gradient of columns[part]."""
         raise NotImplementedError
 
-    def part(self, columns: slice) -> None:
-        """Some columns of the matrix are complete, and nothing reads those of the parameter any more."""
+    def operations(self, columns: slice) -> list[Any]:
+        """Return the operations that take some columns of the matrix.
+
+        They run when these are complete and nothing reads those of the parameter any more.
+        """
         raise NotImplementedError
 
 
@@ -62,13 +66,13 @@ class GradientTargets:
         (worker, workers) if each worker computes some columns of the products.
     rows : sequence of int, optional
         Rows of every operand, needed or not; by default every operand has a target.
+    kernels : optional
+        The kernels that write; by default those of the backend.
 
     Attributes
     ----------
     routes : dict
         The routes of the operands whose gradient does not stay in its matrix.
-    key : hashable or None
-        Equal in passes whose routes make the same calls; None if that is unknown.
     """
 
     def __init__(
@@ -79,8 +83,9 @@ class GradientTargets:
         scratch: Callable[[int, int], Any] | None = None,
         share: tuple[int, int] | None = None,
         rows: Sequence[int] | None = None,
+        kernels: Any = None,
     ) -> None:
-        self.backend, self.xp = backend, backend.xp
+        self.backend, self.xp, self.kernels = backend, backend.xp, kernels or backend.kernels
         self.targets = targets
         self.rows = rows or [target.shape[0] for target in targets if target is not None]
         self.scratch, self.share = scratch or backend.empty, share
@@ -88,8 +93,14 @@ class GradientTargets:
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
         self._initially_fresh = list(fresh)
         self.routes: dict[int, GradientRoute] = {}
-        self.key: Hashable | None = ()
         self.reset()
+
+    def through(self, kernels: Any) -> "GradientTargets":
+        """Return fresh targets that are written through other kernels."""
+        targets = copy.copy(self)
+        targets.kernels = kernels
+        targets.reset()
+        return targets
 
     def reset(self) -> None:
         """Start a new backward pass: all buffers are as fresh as at the beginning."""
@@ -123,7 +134,7 @@ class GradientTargets:
             return
         buffer = self.scratch(*target.shape)
         write(buffer)
-        self.backend.kernels.accumulate(target, buffer)
+        self.kernels.accumulate(target, buffer)
 
     def add_product(self, k: int, a: Any, b: Any) -> None:
         """Add the matrix product a b, or this worker's columns of it."""
@@ -131,7 +142,7 @@ class GradientTargets:
         if out is None:
             return
         if self.route(k).takes_factors:
-            self.routes[k].factors(a, b.T)
+            self.routes[k].factors(self.kernels, a, b.T)
             return
         keep = self.keep(k)
         if self.share is not None:
@@ -139,7 +150,7 @@ class GradientTargets:
             if columns.start == columns.stop:
                 return
             out, b = out[:, columns], b[:, columns]
-        matmul_into(self.xp, a, b, out, keep=keep)
+        self.kernels.matmul(a, b, out, 1.0, keep)
 
     def add_columns(self, k: int, columns: Any, write: Callable[[Any, slice], Any]) -> None:
         """Add to some columns of the gradient of operand `k`.
@@ -178,9 +189,9 @@ class GradientTargets:
         if target is None:
             return
         if not self.take_fresh(k):
-            self.backend.kernels.accumulate(target, grad)
+            self.kernels.accumulate(target, grad)
         elif target is not grad:
-            self.backend.kernels.copy(grad, target)
+            self.kernels.copy(grad, target)
 
     def add_reduced(self, k: int, grad: Any) -> None:
         """Add a matrix of the shape of the value to the gradient of an operand that was broadcast to that shape.
@@ -202,7 +213,7 @@ class GradientTargets:
             self.add_matrix(k, grad)
         elif cols == 1:
             columns = self.backend.xp.asfortranarray(grad)
-            self.add(k, lambda out: self.backend.kernels.sum_columns(columns, out))
+            self.add(k, lambda out: self.kernels.sum_columns(columns, out))
         else:
             # Column j of the value came from column j modulo cols: (rows, cols, repetitions) in Fortran order.
             folded = grad.reshape((grad.shape[0], cols, -1), order="F")

@@ -63,9 +63,6 @@ class PNorm(GroupNode):
             )
         return super().infer_shape(x)
 
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return self.settings["p"] == 2
-
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         if self.settings["p"] == 2:
             run.kernels.group_norms(x, out)

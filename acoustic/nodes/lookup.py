@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.kernels.backend import matmul_into
 from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.indicator_products import add_to_columns, take_columns
 from readers.minibatches.indicators import Indicators
@@ -28,9 +27,6 @@ class LookupTable(Node):
 
     operand_names = ("E", "X")
     backward_reads = ((1,), (0,))
-    frame_products = (0,)
-    takes_indicators = (1,)
-    touches_columns = (0,)
 
     def splits_frames(self, e: Shape, x: Shape) -> bool:
         return x.cols is None
@@ -44,13 +40,13 @@ class LookupTable(Node):
         if isinstance(x, Indicators) and x.size == e.shape[1]:
             take_columns(run, e, x.numbers.T.reshape(-1), unstacked(out, e.shape[0]))
         else:
-            matmul_into(run.xp, e, unstacked(run.backend.asarray(x), e.shape[1]), unstacked(out, e.shape[0]))
+            run.matmul(e, unstacked(run.backend.asarray(x), e.shape[1]), unstacked(out, e.shape[0]))
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         e, x = inputs
         if into.needs(1):
             out_rows = e.shape[1]
-            into.add(1, lambda out: matmul_into(run.xp, e.T, unstacked(grad, e.shape[0]), unstacked(out, out_rows)))
+            into.add(1, lambda out: run.matmul(e.T, unstacked(grad, e.shape[0]), unstacked(out, out_rows)))
         if into.needs(0):
             rows, words = into.targets[0].shape
             if isinstance(x, Indicators) and x.size == words:

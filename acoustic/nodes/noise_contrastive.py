@@ -56,9 +56,7 @@ class NoiseContrastiveEstimation(Node):
     operand_names = ("labels", "h", "W", "b")
     backward_reads = (None, (0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3))
     options = (Option("evalMode", str, SOFTMAX, choices=MODES),)
-    touches_columns = (2, 3)
     sums_frames = True
-    skips_gaps = True
     reads_run = True
 
     def infer_shape(self, labels: Shape, h: Shape, w: Shape, b: Shape) -> Shape:

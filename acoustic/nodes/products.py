@@ -1,9 +1,8 @@
 """Matrix products and related products (CNTK book 2.4.3); for element products see element_products."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from acoustic.kernels.backend import matmul_into
 from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.indicator_products import add_product_with_indicators, multiply_indicators
 from readers.minibatches.indicators import Indicators
@@ -29,10 +28,6 @@ class Times(Node):
 
     operand_names = ("A", "B")
     backward_reads = ((1,), (0,))
-    frame_products = (0,)
-    layer_inputs: ClassVar = {0: 1}
-    takes_indicators = (1,)
-    touches_columns = (0,)
 
     def splits_frames(self, a: Shape, b: Shape) -> bool:
         return a.cols is not None
@@ -45,14 +40,11 @@ class Times(Node):
             raise self.shape_error((a, b), "columns of A = rows of B")
         return Shape(a.rows, b.cols)
 
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return True
-
     def forward(self, run: Run, a: Any, b: Any, *, out: Any) -> None:
         if isinstance(b, Indicators):
             multiply_indicators(run, a, b, out)
         else:
-            matmul_into(run.xp, a, b, out)  # out stays column-major; a @ b would not
+            run.matmul(a, b, out)  # out stays column-major; a @ b would not
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         a, b = inputs
@@ -91,8 +83,6 @@ class TransposeTimes(Node):
 
     operand_names = ("A", "B")
     backward_reads = ((1,), (0,))
-    frame_products = (0,)
-    layer_inputs: ClassVar = {0: 0}
 
     def splits_frames(self, a: Shape, b: Shape) -> bool:
         return b.cols is None
@@ -105,7 +95,7 @@ class TransposeTimes(Node):
         return Shape(a.cols, b.cols)
 
     def forward(self, run: Run, a: Any, b: Any, *, out: Any) -> None:
-        matmul_into(run.xp, a.T, b, out)
+        run.matmul(a.T, b, out)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         a, b = inputs
@@ -186,8 +176,6 @@ class Scale(Node):
 
     operand_names = ("s", "Y")
     backward_reads = ((1,), (0,))
-    value_in_place = (1,)
-    gradient_in_place = (1,)
 
     def infer_shape(self, s: Shape, y: Shape) -> Shape:
         if s != Shape(1, 1):

@@ -38,7 +38,6 @@ class Reshape(LinearNode):
         Option("imageLayout", str, "HWC", choices=("HWC",)),
     )
     backward_reads = ((),)
-    value_in_place = (0,)
 
     def infer_shape(self, x: Shape) -> Shape:
         rows = self.settings["numRows"]

@@ -85,7 +85,6 @@ class SupervisedCriterion(Node):
     supervision_type: ClassVar[type]
     supervised_by: ClassVar[str]
     sums_frames = True
-    skips_gaps = True
     needs_supervision = True
 
     def splits_frames(self, *shapes: Shape) -> bool:
@@ -167,7 +166,6 @@ class SequenceWithSoftmax(SupervisedCriterion):
         for declared in SequenceOptions.declared()
     )
     backward_reads = (None, (WORK,), ())
-    takes_indicators = (0,)
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         checked = super()._check_settings(settings)

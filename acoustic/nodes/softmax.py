@@ -80,8 +80,6 @@ class Hardmax(ElementwiseNode):
     Of equal largest elements the first counts. The node has no gradient. Not in the book.
     """
 
-    gradient_in_place = ()
-
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         largest = x.argmax(axis=0)
         out.fill(0)

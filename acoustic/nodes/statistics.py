@@ -81,8 +81,6 @@ class NormalisationNode(Node):
 
     operand_names = ("X", "mean", "invStdDev")
     backward_reads = ((2,), None, None)
-    value_in_place = (0,)
-    gradient_in_place = (0,)
 
     def infer_shape(self, x: Shape, mean: Shape, inv_std: Shape) -> Shape:
         if mean != Shape(x.rows, 1) or inv_std != Shape(x.rows, 1):
@@ -105,9 +103,6 @@ class PerDimMeanVarNormalization(NormalisationNode):
     ----------
     CNTK book, eq. 2.161.
     """
-
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return self.operands[0].is_input  # the gradient of an input is not needed
 
     def forward(self, run: Run, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
         run.kernels.normalise(x, mean, inv_std, out)

@@ -33,7 +33,6 @@ class BroadcastNode(Node):
     """Base of functions of two operands, element by element, with broadcasting."""
 
     operand_names = ("X", "Y")
-    value_in_place = (0, 1)
 
     def infer_shape(self, x: Shape, y: Shape) -> Shape:
         shape = broadcast_shape(x, y)
@@ -60,7 +59,6 @@ class SumNode(LinearNode, BroadcastNode):
     """Base of Plus and Minus."""
 
     backward_reads = ((), ())
-    gradient_in_place = (0,)  # passed on unchanged
 
 
 @register_node("Plus")
@@ -81,10 +79,6 @@ class Plus(SumNode):
     """
 
     onnx_operator = "Add"
-
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        x, y = shapes
-        return x.rows == y.rows and y.cols in (1, x.cols)
 
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
         if x.shape == y.shape:

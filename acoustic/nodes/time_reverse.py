@@ -30,7 +30,6 @@ class TimeReverse(LinearNode):
     operand_names = ("X",)
     backward_reads = ((),)
     along_sequences = True
-    skips_gaps = True
 
     def infer_shape(self, x: Shape) -> Shape:
         return x

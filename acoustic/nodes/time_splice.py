@@ -46,7 +46,6 @@ class TimeSplice(Node):
     options = (Option("offsets", str, positional=True),)
     backward_reads = ((),)
     along_sequences = True
-    skips_gaps = True
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         checked = super()._check_settings(settings)

@@ -11,20 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.kernels.backend import Backend, matmul_into
+from acoustic.kernels.backend import Backend
 from acoustic.nodes.base import Run
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.loop_plan import LoopNodes, Place, Plan, Product, plan_loop
 from acoustic.recurrence.weight_layout import LAID_OUT_FROM
-from acoustic.recurrence.work_split import WorkSplit, laid_out
+from acoustic.recurrence.work_split import Listed, WorkSplit, laid_out
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.products import SHARE_FROM, sharing_team
-from acoustic.runtime.replay import is_possible, replay_together
-from acoustic.runtime.thread_team import share_of
+from acoustic.runtime.operations import Emitter, Moving, Operation, Pass, PythonCall
+from acoustic.runtime.products import SHARE_FROM
+from acoustic.runtime.tables import is_possible
+from acoustic.runtime.thread_team import ThreadTeam, share_of
 
 PADDING = 64
 SPLITS_KEPT = 8  # numbers of slots whose divisions are kept
+ALONE = ThreadTeam(1)
 Job = tuple[Any, Any, Any, float]  # a, b, out and keep of a product
 
 
@@ -66,7 +68,7 @@ class CompiledLoop:
         if key not in self._splits:
             if len(self._splits) == SPLITS_KEPT:
                 self._splits.clear()
-            self._splits[key] = WorkSplit(self.plan, self.options.row_split, *key)
+            self._splits[key] = WorkSplit(self.plan, *key)
         return self._splits[key]
 
     # ---- memory
@@ -109,33 +111,57 @@ class CompiledLoop:
         for at, start in self.plan.columns.items():
             self._constants[start : start + self.outside[at].rows] = inputs[at][:, 0]
         held = None if sequences.whole else self._held(sequences)
-        team = sharing_team()
+        team = run.kernels.product_team or ALONE
         with team.hold() as count:
             count = self._threads_for(sequences, count)
             split = self._split_for(sequences, count)
-            due = split.due(inputs, versions, run.training)
-            before = split.nothing if held is None else np.concatenate([array.ravel(order="F") for array in held])
-            usable = sequences.usable_by(self._steps)
-            arrays, moving = self._split(inputs)
-
-            def work(number: int) -> None:
-                self._begin(inputs, number, count)
-                for factor, matrix in due[number]:
-                    factor.take(matrix)
-                if not split.by_rows:
-                    team.meet(number, count)
-                if number < len(split.parts):
-                    part = split.parts[number]
-                    part.forward(self.values, self._constants, self._defaults, usable, before, team.flags)
-
-            key = (run.training, laid_out(due)) if self._is_repeated else None
-            moving |= {"usable": usable, "before": before}
-            with self._laying_out():
-                replay_together(team, count, work, split.ahead, key, [self.values, *arrays], moving)
+            split.before[:] = 0 if held is None else np.concatenate([array.ravel(order="F") for array in held])
+            listed = split.ahead
+            fixed = [self.values, *self._take_present(listed, inputs, sequences)]
+            with self._forgetting():
+                due = split.due(inputs, versions, run.training)
+                if listed.needs((run.training, laid_out(due)), fixed):
+                    listed.listed = self._list_forward(run, split, due, inputs, listed.present, team)
+                listed.run()
         if held is not None:
             for delay, array in zip(self.delays, held):
                 if delay.steps > 0:
                     sequences.hold(delay.node.name, delay.steps, array, self.value(delay.source))
+
+    def _list_forward(
+        self, run: Run, split: WorkSplit, due: Sequence[Any], inputs: Sequence[Any], present: Any, team: ThreadTeam
+    ) -> Pass:
+        """List the operations of each thread: those that fill its rows, then all steps."""
+        inputs, moving = self._stand_ins(inputs, present)
+        usable = next(each.stand_in for each in moving if each.key == "usable")
+        begin, steps = [], []
+        for number in range(len(due)):
+            emitter = Emitter(run.backend.kernels, "loop", moving)
+            for factor, matrix in due[number]:
+                factor.take(matrix, emitter)
+            self._begin(inputs, number, len(due), present, emitter)
+            begin.append(emitter.operations)
+            emitter = Emitter(None, "loop", moving)
+            if number < len(split.parts):
+                arrays = self._constants, self._defaults, usable, split.before
+                emitter.of(split.parts[number]).forward(self.values, *arrays)
+            steps.append(emitter.operations)
+        return Pass(team, [begin, steps], self.options.tables)
+
+    def _take_present(self, listed: Listed, inputs: Sequence[Any], sequences: Sequences) -> list[Any]:
+        """Note the arrays whose address changes; return the others, and the shapes of those."""
+        framed = [shape.has_frames for shape in self.outside]
+        listed.present["usable"] = sequences.usable_by(self._steps)
+        for at, matrix in enumerate(inputs):
+            if framed[at] and matrix is not None:
+                listed.present[str(at)] = matrix
+        return [matrix for at, matrix in enumerate(inputs) if not framed[at]]
+
+    def _stand_ins(self, inputs: Sequence[Any], present: dict[str, Any]) -> tuple[list[Any], tuple[Moving, ...]]:
+        """The inputs with stand-ins for those with frames, and what they stand for."""
+        moving = {key: Moving(present, key, array) for key, array in present.items()}
+        arrays = [moving[str(at)].stand_in if str(at) in moving else matrix for at, matrix in enumerate(inputs)]
+        return arrays, tuple(moving.values())
 
     def _held(self, sequences: Sequences) -> list[Any]:
         """For each delay the values before the first step; empty for delays that look ahead."""
@@ -146,13 +172,8 @@ class CompiledLoop:
             for delay in self.delays
         ]
 
-    @property
-    def _is_repeated(self) -> bool:
-        """Whether the calls of a pass can be recorded."""
-        return self.options.replay and not self.plan.framed
-
     @contextmanager
-    def _laying_out(self) -> Iterator[None]:
+    def _forgetting(self) -> Iterator[None]:
         """Forget the taken parameters if a pass fails, which may not have taken all."""
         try:
             yield
@@ -160,28 +181,26 @@ class CompiledLoop:
             self._splits.clear()
             raise
 
-    def _split(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The inputs without frames, and those with frames by name."""
-        framed = [shape.has_frames for shape in self.outside]
-        moving = {str(at): matrix for at, matrix in enumerate(inputs) if framed[at]}
-        return [matrix for at, matrix in enumerate(inputs) if not framed[at]], moving
-
-    def _begin(self, inputs: Sequence[Any], worker: int, count: int) -> None:
+    def _begin(self, inputs: Sequence[Any], worker: int, count: int, present: dict[str, Any], emitter: Emitter) -> None:
         """Before the steps, fill a thread's rows with operands and products from outside."""
         for at in self.plan.framed:
-            _, keep = self.plan.copied.get(at, (None, False))
             mine = share_of(worker, count, self.outside[at].rows)
-            rows = self._block(self.values, (False, at))[mine]
-            if keep:
-                np.add(rows, inputs[at][mine], out=rows)
-            else:
-                np.copyto(rows, inputs[at][mine])
+            emitter.operations.append(PythonCall("copy", self._copy_in, at, mine, present, node="loop"))
         for product in self.plan.before:
             mine = share_of(worker, count, self.plan.loop.shapes[product.home].rows)
             out = self._block(self.values, (True, product.home))[mine]
             if mine.start != mine.stop:
                 parameter, operand = inputs[product.parameter][mine], inputs[product.operand[1]]
-                matmul_into(np, parameter, operand, out, 1.0, float(product.keep))
+                emitter.matmul(parameter, operand, out, 1.0, float(product.keep))
+
+    def _copy_in(self, at: int, mine: slice, present: dict[str, Any]) -> None:
+        """Copy or add some rows of an operand to those of the values."""
+        _, keep = self.plan.copied.get(at, (None, False))
+        rows = self._block(self.values, (False, at))[mine]
+        if keep:
+            np.add(rows, present[str(at)][mine], out=rows)
+        else:
+            np.copyto(rows, present[str(at)][mine])
 
     # ---- backward
 
@@ -189,58 +208,73 @@ class CompiledLoop:
         self, run: Run, inputs: Sequence[Any], sequences: Sequences, received: Collection[int], into: GradientTargets
     ) -> None:
         """Compute all gradients; received: the nodes whose gradient holds that from outside."""
-        team = sharing_team()
+        team = run.kernels.product_team or ALONE
         with team.hold() as count:
             count = self._threads_for(sequences, count)
             split, received = self._split_for(sequences, count), frozenset(received)
-            # Factors are due only if the forward pass had another number of threads.
-            due = split.due(inputs, self._versions, True)
-            usable = sequences.usable_by(self._steps)
-            arrays, moving = self._split(inputs)
-            arrays += [self.values, self.gradients, *into.targets]
-            moving["usable"] = usable
-            known = into.key is not None and self._is_repeated
-            key = (into.key, received, laid_out(due)) if known else None
-            below: list[Job] = []
-            made: dict[int, list[Job]] = {}
-            if any(replay.table(key, arrays, moving) is None for replay in split.back):
-                below, made = self._products_outside(inputs, split.sums, into)
-
-            def work(number: int) -> None:
-                for factor, matrix in due[number]:
-                    factor.take(matrix)
-                if any(due) and not split.by_rows:
-                    team.meet(number, count)
-                if number < len(split.parts):
-                    part = split.parts[number]
-                    part.backward(received, self.gradients, self.values, self._constants, usable, team.flags)
-                team.meet(number, count)
-                for job in below:
-                    _multiply_columns(job, share_of(number, count, job[2].shape[1]))
-                if below:  # a parameter changes as soon as its gradient is complete: all threads must have read it
-                    team.meet(number, count)
-                for k, jobs in made.items():
-                    columns = share_of(number, count, jobs[0][2].shape[1])
-                    for job in jobs:
-                        _multiply_columns(job, columns)
-                    if into.route(k).takes_parts and columns.start != columns.stop:
-                        into.route(k).part(columns)
-
-            with self._laying_out():
-                replay_together(team, count, work, split.back, key, arrays, moving)
-        self._hand_out_factors(inputs, into)
+            listed = split.back
+            fixed = self._take_present(listed, inputs, sequences)
+            fixed += [self.values, self.gradients, *into.targets, *into.routes.values()]
+            with self._forgetting():
+                # Factors are due only if the forward pass had another number of threads.
+                due = split.due(inputs, self._versions, True)
+                if listed.needs((received, laid_out(due), tuple(into.routes)), fixed):
+                    listed.listed = self._list_backward(run, split, due, inputs, received, into, team)
+                listed.run()
+        self._hand_out_factors(run, inputs, into)
+        multiplied = {product.operand[1] for product in self.plan.products if not product.operand[0]}
         for at in self.plan.framed:
             if into.needs(at):
+                if at in multiplied:
+                    into.take_fresh(at)  # a listed product has written it
                 into.add_matrix(at, self._block(self.gradients, (False, at)))
 
-    def _hand_out_factors(self, inputs: Sequence[Any], into: GradientTargets) -> None:
+    def _list_backward(
+        self,
+        run: Run,
+        split: WorkSplit,
+        due: Sequence[Any],
+        inputs: Sequence[Any],
+        received: frozenset[int],
+        into: GradientTargets,
+        team: ThreadTeam,
+    ) -> Pass:
+        """List the operations of each thread: all steps, then the products for operands and for parameters outside."""
+        inputs, moving = self._stand_ins(inputs, split.back.present)
+        usable = next(each.stand_in for each in moving if each.key == "usable")
+        count = len(due)
+        phases: list[list[list[Operation]]] = [[], [], [], []]
+        for number in range(count):
+            taking, steps = Emitter(None, "loop", moving), Emitter(None, "loop", moving)
+            for factor, matrix in due[number]:
+                factor.take(matrix, taking)
+            if number < len(split.parts):
+                part = steps.of(split.parts[number])
+                part.backward(received, self.gradients, self.values, self._constants, usable)
+            # A parameter changes as soon as its gradient is complete: all threads must have read it.
+            below, made = self._products_outside(inputs, split.sums, into.through(None))
+            outside, parameters = (Emitter(run.backend.kernels, "loop", moving) for _ in range(2))
+            for job in below:
+                _multiply_columns(outside, job, share_of(number, count, job[2].shape[1]))
+            for k, jobs in made.items():
+                columns = share_of(number, count, jobs[0][2].shape[1])
+                for job in jobs:
+                    _multiply_columns(parameters, job, columns)
+                if into.route(k).takes_parts and columns.start != columns.stop:
+                    parameters.operations.extend(into.route(k).operations(columns))
+            for phase, emitter in zip(phases, (taking, steps, outside, parameters)):
+                phase.append(emitter.operations)
+        return Pass(team, phases, self.options.tables)
+
+    def _hand_out_factors(self, run: Run, inputs: Sequence[Any], into: GradientTargets) -> None:
         """Give the factors of products to the layers that take them: copies, because nodes share rows."""
         for product in self.plan.products:
             if into.route(product.parameter).takes_factors and into.needs(product.parameter):
                 inside, at = product.operand
                 operand = self._block(self.values, product.operand) if inside else inputs[at]
                 gradient = self._block(self.gradients, (True, product.home))
-                into.route(product.parameter).factors(gradient.copy(order="F"), np.asfortranarray(operand))
+                route = into.route(product.parameter)
+                route.factors(run.kernels, gradient.copy(order="F"), np.asfortranarray(operand))
 
     def _products_outside(
         self, inputs: Sequence[Any], sums: np.ndarray, into: GradientTargets
@@ -269,10 +303,10 @@ class CompiledLoop:
         return below, made
 
 
-def _multiply_columns(job: Job, columns: slice) -> None:
+def _multiply_columns(emitter: Emitter, job: Job, columns: slice) -> None:
     a, b, out, keep = job
     if columns.start != columns.stop:
-        matmul_into(np, a, b[:, columns], out[:, columns], keep=keep)
+        emitter.matmul(a, b[:, columns], out[:, columns], 1.0, keep)
 
 
 def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:

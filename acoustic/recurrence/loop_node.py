@@ -7,7 +7,7 @@ follow, from all steps at once. Nodes do not know that they are in a loop.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from acoustic.recurrence.compiled_loop import compile_loop
 from acoustic.recurrence.loop_plan import LoopNodes
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.replay import same
+from acoustic.runtime.tables import same
 from readers.errors import ModelError
 
 
@@ -102,9 +102,6 @@ class Loop(Node):
             loop = LoopNodes(members, own, places, [shapes[name] for name in outside])
             seen = {self.inside[name] for name in visible}
             self.compiled = compile_loop(backend, options or EngineOptions(), loop, seen)
-        if self.compiled is not None:
-            self.hands_out = self.frame_products = self.compiled.frame_products
-        self.layer_inputs = self._layer_inputs()
         self._received: set[int] = set()
         self._forward: _Bound | None = None
         self._backward: _Bound | None = None
@@ -121,16 +118,21 @@ class Loop(Node):
                 "one by one"
             )
 
-    def _layer_inputs(self) -> dict[int, int]:
-        """See Node.layer_inputs: the operands that are the weights of one product of the loop only."""
+    @property
+    def frame_products(self) -> tuple[int, ...]:
+        """The operands whose gradients are products over all frames, which the threads of the compiled loop divide."""
+        return () if self.compiled is None else self.compiled.frame_products
+
+    def sole_products(self, of_member: Callable[[Node], Mapping[int, int]]) -> dict[int, int]:
+        """The numbers that a function gives for operands of members, by operand of the loop that has no other use."""
         uses = Counter(at for member in self.members for inside, at in member.operands if not inside)
-        found = {}
+        numbers = {}
         for member in self.members:
-            for k, dimension in member.node.layer_inputs.items():
+            for k, number in of_member(member.node).items():
                 inside, at = member.operands[k]
                 if not inside and uses[at] == 1 and not self.framed[at]:
-                    found[at] = dimension
-        return found
+                    numbers[at] = number
+        return numbers
 
     def _outside_reads(self) -> list[tuple[int, ...] | None]:
         """For each operand what its gradient reads; None if it has none."""
@@ -283,7 +285,8 @@ class Loop(Node):
                         continue
                     fresh = [inside and at not in touched for inside, at in member.operands]
                     touched |= first.keys()
-                    inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
+                    rows = self._rows(member, into)
+                    inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=rows, kernels=into.kernels)
                     work, operands = member.workspace(columns), self._operands(member, inputs, columns)
                     mine = member.value[:, columns]
                     step.append((member.node.backward, member.gradient[:, columns], operands, mine, inner, work))
@@ -304,7 +307,8 @@ class Loop(Node):
             if target is not None and at not in taken:
                 taken[at] = into.take_fresh(at)
             fresh.append(taken.get(at, False) if target is not None else False)
-        inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
+        rows = self._rows(member, into)
+        inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=rows, kernels=into.kernels)
         for k, (inside, at) in enumerate(member.operands):
             if not inside and at in into.routes:
                 inner.routes[k] = into.routes[at]

@@ -7,7 +7,6 @@ import numpy as np
 
 from acoustic.recurrence.codes import ADD, COLUMN, OPERATIONS, PRODUCTS, SKIP, TIMES_COLUMN, WRITE
 from acoustic.recurrence.loop_plan import Operation, Place, Plan, Product
-from acoustic.runtime.thread_team import share_of
 
 
 @dataclass
@@ -24,13 +23,10 @@ class Table:
 
 
 class Tables:
-    """Makes the tables of a plan for one of `count` threads that divide the rows of every node.
+    """Makes the tables of a plan; inside: the products of a step, in the order of the tables."""
 
-    inside: the products of a step, in the order of the tables.
-    """
-
-    def __init__(self, plan: Plan, worker: int, count: int) -> None:
-        self.plan, self.worker, self.count = plan, worker, count
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self.inside = [one for segment in plan.segments for one in segment if isinstance(one, Product)]
         self._position = {product.position: k for k, product in enumerate(self.inside)}
 
@@ -48,13 +44,8 @@ class Tables:
 
     def _operation(self, operation: Operation) -> tuple[int, ...]:
         """Code, first rows of result and operands, number of rows."""
-        mine = self.share(self.plan.loop.shapes[operation.out].rows)
-        starts = [0 if place is None else self._start(place) + mine.start for place in (operation.x, operation.y)]
-        return operation.code, self.plan.rows[operation.out] + mine.start, *starts, mine.stop - mine.start
-
-    def share(self, num_rows: int) -> slice:
-        """This thread's share of the rows of a node."""
-        return share_of(self.worker, self.count, num_rows)
+        starts = [0 if place is None else self._start(place) for place in (operation.x, operation.y)]
+        return operation.code, self.plan.rows[operation.out], *starts, self.plan.loop.shapes[operation.out].rows
 
     def _start(self, place: Place) -> int:
         inside, at = place
@@ -85,11 +76,6 @@ class Tables:
             segments.append((OPERATIONS, start, len(operations)))
         return Table(_table(segments, 3), _table(operations, 7), *self._products(True, keeps))
 
-    def rows_made(self, backward: bool) -> list[slice]:
-        """This thread's rows of each product's result or, backward, of the gradient of its operand."""
-        ends = [product.operand if backward else (True, product.home) for product in self.inside]
-        return [self.share(self.plan.loop.shape(end).rows) for end in ends]
-
     def _products(self, backward: bool, keeps: dict[int, bool]) -> tuple[np.ndarray, list[int]]:
         """The products of a step, then those of the next step in the opposite order, and their positions.
 
@@ -101,9 +87,8 @@ class Tables:
             ends = [self.plan.row_of(product.operand), self.plan.rows[product.home]]
             if backward:
                 ends, (m, k) = ends[::-1], (k, m)
-            mine = self.share(m)
             keep = keeps[product.position] if backward else product.keep
-            rows.append((0, 0, 0, mine.stop - mine.start, k, ends[0], ends[1] + mine.start, keep))
+            rows.append((0, 0, 0, m, k, *ends, keep))
         order = list(range(len(rows)))
         for segment in self.plan.segments:
             turned = [self._position[one.position] for one in reversed(segment) if isinstance(one, Product)]
@@ -120,19 +105,14 @@ class Tables:
         delays, rows, start = self.plan.loop.delays, [], 0
         kinds = sorted({delay.steps for delay in delays})
         for delay in delays:
-            mine = self.share(delay.rows)
-            ends = self.plan.rows[delay.source] + mine.start, self.plan.rows[delay.position] + mine.start
-            kind = kinds.index(delay.steps)
-            rows.append((*ends, mine.stop - mine.start, delay.steps, start + mine.start, delay.rows, kind))
+            ends = self.plan.rows[delay.source], self.plan.rows[delay.position]
+            rows.append((*ends, delay.rows, delay.steps, start, delay.rows, kinds.index(delay.steps)))
             start += delay.rows * max(delay.steps, 0) * num_slots
         return _table(rows, 7)
 
     def zeroed(self, positions: Sequence[int]) -> np.ndarray:
         """The table of the rows of some nodes."""
-        shares = [
-            (self.plan.rows[position], self.share(self.plan.loop.shapes[position].rows)) for position in positions
-        ]
-        return _table([(row + mine.start, mine.stop - mine.start) for row, mine in shares], 2)
+        return _table([(self.plan.rows[at], self.plan.loop.shapes[at].rows) for at in positions], 2)
 
 
 def _table(rows: Sequence[tuple], width: int) -> np.ndarray:

@@ -1,8 +1,7 @@
 """Compiled kernels of the steps of a loop; see loop_plan.py and compiled_loop.py.
 
 values and gradients (columns, rows) float32 in C order: column t * S + s holds the values of all nodes at step t of
-slot s. constants: operands without frames, one after another. Threads divide the slots, or the rows of each node: then
-each thread has its own tables, and the threads meet before products, which read all rows. Tables of a pass:
+slot s. constants: operands without frames, one after another. Threads divide the slots. Tables of a pass:
 
     segments (n, 3)    PRODUCTS or OPERATIONS, first and end of their rows in that table
     products (2 n, 8)  address of the parameter, its storage (PANELS, PLAIN or TRANSPOSED), distance of its columns,
@@ -13,8 +12,7 @@ each thread has its own tables, and the threads meet before products, which read
     delays (n, 7)      first row of the delayed node and of the delay, number of rows, steps (negative: ahead), offset
                        in `before` of the values before the first step, distance of columns there, index in `usable`
     zeroed (n, 2)      backward: first row and number of rows of gradients that nothing outside has written
-    place (5)          this thread, number of threads that meet, number of slots, first slot of this thread and end;
-                       flags: those of the team, see thread_sync.py
+    place (3)          number of slots, first slot of this thread and end
     functions (2)      address of sgemm, and 1 if its dimensions have 64 bits
 """
 
@@ -41,13 +39,9 @@ from acoustic.recurrence.panel_products import multiply_panels
 from acoustic.runtime.call_registry import matrix, numbers, table, table_calls, usable_steps, vector
 from acoustic.runtime.gemm_calls import sgemm
 from acoustic.runtime.memory import PLAIN
-from acoustic.runtime.pointers import prefetch
-from acoustic.runtime.thread_sync import meet
 from readers.common.kernels import njit
 
 NUMBER_BYTES = 4
-LINE = 16  # numbers in a line of the cache
-RESULT_ROWS, OPERAND_ROWS, OPERAND, RESULT = 3, 4, 5, 6  # columns of `products`
 
 compiled = njit(cache=True, nogil=True)
 
@@ -215,34 +209,10 @@ def multiply(functions, product, matrix, first, last):
 
 
 @compiled
-def fetch(products, start, rows, matrix, first, last):
-    """Prefetch the rows of some columns that products read or write, all at once.
-
-    A cache line that another thread has just written takes a tenth of a microsecond to load. start, rows: columns of
-    `products`.
-    """
-    for k in range(products.shape[0]):
-        if k > 0 and products[k, start] == products[k - 1, start]:
-            continue
-        for column in range(first, last):
-            place = matrix.ctypes.data + NUMBER_BYTES * (column * matrix.shape[1] + products[k, start])
-            for row in range(0, products[k, rows], LINE):
-                prefetch(place + NUMBER_BYTES * row, 0)
-
-
-@compiled
-def meet_before(products, matrix, first, last, flags, worker, count):
-    """Wait until all threads have computed the rows that products read; meanwhile prefetch the rows that they write."""
-    fetch(products, RESULT, RESULT_ROWS, matrix, first, last)
-    meet(flags, worker, count)
-    fetch(products, OPERAND, OPERAND_ROWS, matrix, first, last)
-
-
-@compiled
-def loop_forward(functions, values, constants, tables, defaults, usable, before, flags, place):
+def loop_forward(functions, values, constants, tables, defaults, usable, before, place):
     """Compute this thread's share of all steps, the last step first if the delays look ahead."""
     segments, products, operations, delays = tables
-    worker, count, slots, first, last = place
+    slots, first, last = place
     steps = values.shape[0] // slots
     half = products.shape[0] // 2
     for number in range(steps):
@@ -254,17 +224,15 @@ def loop_forward(functions, values, constants, tables, defaults, usable, before,
             if segments[k, 0] == OPERATIONS:
                 operate(values, constants, operations[segments[k, 1] : segments[k, 2]], left, right)
                 continue
-            if count > 1:
-                meet_before(turn[segments[k, 1] : segments[k, 2]], values, left, right, flags, worker, count)
             for position in range(segments[k, 1], segments[k, 2]):
                 multiply(functions, turn[position], values, left, right)
 
 
 @compiled
-def loop_backward(functions, gradients, values, constants, sums, tables, usable, zeroed, flags, place):
+def loop_backward(functions, gradients, values, constants, sums, tables, usable, zeroed, place):
     """Compute this thread's share of the gradients inside, in the opposite order; sums: those of the constants."""
     segments, products, operations, delays = tables
-    worker, count, slots, first, last = place
+    slots, first, last = place
     steps = values.shape[0] // slots
     half = products.shape[0] // 2
     for k in range(operations.shape[0]):
@@ -286,8 +254,6 @@ def loop_backward(functions, gradients, values, constants, sums, tables, usable,
                 part = operations[segments[k, 1] : segments[k, 2]]
                 operate_backward(gradients, values, constants, sums, part, left, right)
                 continue
-            if count > 1:
-                meet_before(turn[segments[k, 1] : segments[k, 2]], gradients, left, right, flags, worker, count)
             for position in range(segments[k, 1], segments[k, 2]):
                 multiply(functions, turn[position], gradients, left, right)
         add_delayed(gradients, delays, usable, step, slots, first, last)
@@ -297,11 +263,11 @@ table_calls(
     loop_forward=lambda p: loop_forward(
         numbers(p, 0), matrix(p, 2), vector(p, 5),
         LoopTables(table(p, 7), table(p, 10), table(p, 13), table(p, 16)),
-        vector(p, 19), usable_steps(p, 21), vector(p, 25), numbers(p, 27), numbers(p, 29),
+        vector(p, 19), usable_steps(p, 21), vector(p, 25), numbers(p, 27),
     ),
     loop_backward=lambda p: loop_backward(
         numbers(p, 0), matrix(p, 2), matrix(p, 5), vector(p, 8), vector(p, 10),
         LoopTables(table(p, 12), table(p, 15), table(p, 18), table(p, 21)),
-        usable_steps(p, 24), table(p, 28), numbers(p, 31), numbers(p, 33),
+        usable_steps(p, 24), table(p, 28), numbers(p, 31),
     ),
 )  # fmt: skip

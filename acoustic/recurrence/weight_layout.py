@@ -11,20 +11,20 @@ import numpy as np
 
 from acoustic.recurrence.codes import PANELS
 from acoustic.runtime.memory import PLAIN, TRANSPOSED, aligned_empty
-from acoustic.runtime.recorder import call_by_address
+from acoustic.runtime.operations import Emitter
 
 LAID_OUT_FROM = 8  # steps: for fewer, copying parameters costs more than it saves
 
 
 class Factor:
-    """Rows of a parameter, or of its transpose, as the first operand of products.
+    """A parameter, or its transpose, as the first operand of products.
 
-    in_panels: whether they are copied to panels. After take(matrix) of a float32 matrix in Fortran order: address; how:
+    in_panels: whether it is copied to panels. After take(matrix) of a float32 matrix in Fortran order: address; how:
     PANELS, PLAIN or TRANSPOSED; distance: elements from one column to the next; shape: of the operand.
     """
 
-    def __init__(self, transposed: bool, rows: slice, in_panels: bool) -> None:
-        self.transposed, self.rows, self.in_panels = transposed, rows, in_panels
+    def __init__(self, transposed: bool, in_panels: bool) -> None:
+        self.transposed, self.in_panels = transposed, in_panels
         self.how = PANELS if in_panels else TRANSPOSED if transposed else PLAIN
         self.shape = (0, 0)
         self.address = self.distance = 0
@@ -36,9 +36,8 @@ class Factor:
         before, self._taken = self._taken, (matrix, version)
         return version is None or before[0] is not matrix or before[1] != version
 
-    def take(self, matrix: np.ndarray) -> None:
-        """Take the rows of the matrix, or of its transpose."""
-        matrix = matrix[:, self.rows] if self.transposed else matrix[self.rows]
+    def take(self, matrix: np.ndarray, emitter: Emitter) -> None:
+        """Take the matrix, or its transpose; an emitter lists the copy to panels."""
         shape = matrix.shape[::-1] if self.transposed else matrix.shape
         distance = matrix.strides[1] // matrix.itemsize
         if not self.in_panels:
@@ -51,4 +50,9 @@ class Factor:
             size = panel_products.NUMBER_BYTES * panel_products.panels_size(*shape)
             self._memory = aligned_empty(size, np.uint8)
             self.shape, self.address, self.distance = shape, self._memory.ctypes.data, shape[0]
-        call_by_address("panels", [matrix, self._memory], [int(self.transposed), *shape, distance])
+        numbers = [int(self.transposed), *shape, distance]
+        emitter.emit("panels", _copy_to_panels, matrix, self._memory, numbers)
+
+
+def _copy_to_panels(calls: Any, matrix: np.ndarray, panels: np.ndarray, numbers: list[int]) -> None:
+    calls.by_address("panels", [matrix, panels], numbers)

@@ -1,6 +1,6 @@
-"""The runtime of compiled code: BLAS, threads, matrix products, and the recording and replay of calls.
+"""The runtime of compiled code: BLAS, threads, matrix products, lists of operations and tables of calls.
 
-Nodes, readers and update rules do not depend on it. Open products.py first, then recorder.py and replay.py.
+Nodes, readers and update rules do not depend on it. Open operations.py first, then tables.py.
 """
 
 from readers.common.lazy import face

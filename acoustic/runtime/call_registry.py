@@ -1,4 +1,4 @@
-"""The functions that tables of calls can name, and the layout of their arguments in a row; see recorder.py.
+"""The functions that tables of calls can name, and the layout of their arguments in a row; see tables.py.
 
 A row holds the address of a function and its arguments: for an array its address and shape, for a product the arguments
 of cblas_sgemm. Other packages register their kernels with `table_call` and `table_calls`.

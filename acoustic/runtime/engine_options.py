@@ -8,7 +8,7 @@ from readers.common.environment import environment_variables
 from readers.errors import ConfigError
 
 VARIABLE = "ARGONAUT_ENGINE"  # environment variable with the default options
-FULL, PLAIN, NO = "full", "plain", "no"
+FULL, PLAIN, TRACE, CHECK, NO = "full", "plain", "trace", "check", "no"
 
 
 @dataclass(frozen=True)
@@ -17,16 +17,14 @@ class EngineOptions:
 
     Parameters
     ----------
-    replay : bool
-        Record the calls of a pass and replay them without Python (acoustic/runtime/replay.py).
+    tables : bool
+        List the calls of kernels that a pass makes, and run them as tables without Python
+        (acoustic/runtime/operations.py).
     compiled_loops : bool
         Run all steps of a recurrent loop in one compiled call (acoustic/recurrence/compiled_loop.py).
     weight_panels : bool
         Copy the parameters of compiled loops to the order in which products read them
         (acoustic/recurrence/weight_layout.py).
-    row_split : bool
-        Divide the rows of a compiled loop's nodes among threads if there are few sequences
-        (acoustic/recurrence/work_split.py).
     fusion : bool
         Compute a convolution with bias, activation and max pooling in one step
         (acoustic/engine/planning/fusion.py).
@@ -36,15 +34,20 @@ class EngineOptions:
     branches : bool
         Compute branches of the network at the same time, each node as soon as its operands are computed (CNTK book,
         Algorithm 2.3). Off by default: with it, threads do not divide a minibatch, and buffers are not shared.
+    trace : bool
+        Print the operations of each pass, once for each number of columns, on standard error.
+    check : bool
+        Run the operations of each pass one after the other, and compare each kernel with its form in NumPy.
     """
 
-    replay: bool = True
+    tables: bool = True
     compiled_loops: bool = True
     weight_panels: bool = True
-    row_split: bool = True
     fusion: bool = True
     buffer_sharing: bool = True
     branches: bool = False
+    trace: bool = False
+    check: bool = False
 
     @classmethod
     def plain(cls) -> "EngineOptions":
@@ -58,8 +61,8 @@ class EngineOptions:
         Parameters
         ----------
         text : str
-            `full` (all on), `plain` (all off), or the optimisations to switch off, each with the prefix `no`, joined by
-            colons: `noReplay:noFusion`. Case does not matter.
+            `full` (all on), `plain` (all off), or, joined by colons, the optimisations to switch off, each with the
+            prefix `no`, `trace` and `check`: `noTables:noFusion`. Case does not matter.
         where : str
             Name of the source of the text in messages.
 
@@ -78,12 +81,13 @@ class EngineOptions:
         if asked == PLAIN:
             return cls.plain()
         names = {NO + field.name.title().replace("_", ""): field.name for field in fields(cls) if field.default}
-        switches = {name.lower(): field for name, field in names.items()}
-        off = asked.split(":")
-        if not switches.keys() >= set(off):
-            expected = f"{FULL}, {PLAIN} or names out of {', '.join(names)}, joined by colons"
+        switches = {name.lower(): (field, False) for name, field in names.items()}
+        switches |= {name: (name, True) for name in (TRACE, CHECK)}
+        given = asked.split(":")
+        if not switches.keys() >= set(given):
+            expected = f"{FULL}, {PLAIN} or names out of {', '.join((*names, TRACE, CHECK))}, joined by colons"
             raise ConfigError(f"{where}: engine={text}; expected {expected}")
-        return replace(cls(), **{switches[name]: False for name in off})
+        return replace(cls(), **dict(switches[name] for name in given))
 
     @classmethod
     def default(cls) -> "EngineOptions":

@@ -18,22 +18,6 @@ def pointer(typing_context, address):
     return types.voidptr(types.int64), codegen
 
 
-@intrinsic(prefer_literal=True)
-def prefetch(typing_context, address, to_write):
-    """Start to load the cache line at an address; to_write: literal 1 or 0."""
-
-    def codegen(context, builder, signature, arguments):
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
-        how = (signature.args[1].literal_value, 3, 1)  # 3: into the nearest cache; 1: data
-        place = builder.inttoptr(arguments[0], cgutils.voidptr_t)
-        builder.call(function, [place, *(ir.Constant(number, one) for one in how)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, to_write), codegen
-
-
 @njit(inline="always")
 def singles(address, size):
     """float32 (size,) at an address."""

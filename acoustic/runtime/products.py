@@ -1,42 +1,25 @@
-"""Matrix products on the CPU: recorded, divided among threads, or computed by the calling thread."""
+"""Calls of compiled code that are made at once: matrix products, divided among threads or not, and loops."""
 
-import contextlib
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from acoustic.runtime import blas
-from acoustic.runtime.recorder import current, is_compiled, product_call, table_of
+from acoustic.runtime.tables import address_of, is_compiled, play, product_call, table_of
 from acoustic.runtime.thread_team import ThreadTeam
-from readers.common.environment import one_blas_thread
 
 SHARE_FROM = 1 << 21  # multiplications, about 25 us: for fewer, waking another thread costs more than it saves
-ALONE = ThreadTeam(1)
-_sharing = threading.local()
 
 
-@contextlib.contextmanager
-def products_by(team: ThreadTeam | None) -> Iterator[None]:
-    """While the body runs, a team divides the large products of the calling thread; None: no team does.
-
-    Each thread then uses one BLAS thread, because the library's own threads would compete with the team's.
-    """
-    before, _sharing.team = getattr(_sharing, "team", ALONE), team or ALONE
-    try:
-        with one_blas_thread if _sharing.team.size > 1 else contextlib.nullcontext():
-            yield
-    finally:
-        _sharing.team = before
-
-
-def sharing_team() -> ThreadTeam:
-    """The team that divides the calling thread's large products; a team of one if there is none."""
-    return getattr(_sharing, "team", ALONE)
-
-
-def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, keep: float = 0.0) -> None:
+def multiply(
+    a: np.ndarray,
+    b: np.ndarray,
+    out: np.ndarray,
+    scale: float = 1.0,
+    keep: float = 0.0,
+    team: ThreadTeam | None = None,
+) -> None:
     """Compute out = scale a b + keep out.
 
     Parameters
@@ -44,25 +27,18 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, 
     a, b : (m, k), (k, n), of the type of `out`, any strides
     out : (m, n), Fortran order, overlapping neither operand; its contents do not matter when `keep` is 0
     scale, keep : factors
+    team : threads that divide the columns of a large product; None: the calling thread computes it
     """
-    team = sharing_team()
-    if team.size == 1 or out.size * a.shape[1] < SHARE_FROM or out.shape[1] < team.size:
-        multiply_alone(a, b, out, scale, keep)
+    if team is None or team.size == 1 or out.size * a.shape[1] < SHARE_FROM or out.shape[1] < team.size:
+        if not blas.multiply(a, b, out, scale, keep):
+            np.add(scale * np.dot(b.T, a.T).T, keep * out if keep else 0, out=out)
     elif not _play_product(team, a, b, out, scale, keep):
 
         def part(worker: int) -> None:
             columns = team.share(worker, out.shape[1])
-            multiply_alone(a, b[:, columns], out[:, columns], scale, keep)
+            multiply(a, b[:, columns], out[:, columns], scale, keep)
 
         team.run(part)
-
-
-def multiply_alone(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> None:
-    """Compute out = scale a b + keep out in the calling thread alone."""
-    if (recording := current()) is not None and recording.product(a, b, out, scale, keep):
-        return
-    if not blas.multiply(a, b, out, scale, keep):
-        np.add(scale * np.dot(b.T, a.T).T, keep * out if keep else 0, out=out)
 
 
 def _play_product(team: ThreadTeam, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
@@ -79,3 +55,23 @@ def _play_product(team: ThreadTeam, a: Any, b: Any, out: Any, scale: float, keep
     if tables is not None:
         team.play(tables)
     return tables is not None
+
+
+class DirectCalls:
+    """Makes calls at once."""
+
+    def call(self, kernel: Callable[..., Any], *arrays: Any, numbers: Sequence[Any] = ()) -> None:
+        """Call a compiled kernel as kernel(*arrays, *numbers).
+
+        It returns nothing. arrays: in C order, or tuples of such arrays; numbers: float32.
+        """
+        kernel(*arrays, *numbers)
+
+    def by_address(self, name: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
+        """Call a function of call_registry.py with the addresses of arrays and with integers."""
+        play(table_of(name, [*map(address_of, arrays), *numbers]))
+
+    product = staticmethod(multiply)
+
+
+DIRECT = DirectCalls()

@@ -2,7 +2,7 @@
 
 Some ten microseconds pass between two BLAS products of a minibatch; waking a sleeping thread takes fifty. A thread that
 has finished therefore polls a flag for a while, without the interpreter lock, before it sleeps. Calls that need no
-Python (see recorder.py) it makes without taking that lock, for which it would have to wait.
+Python (see tables.py) it makes without taking that lock, for which it would have to wait.
 """
 
 import _thread
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from acoustic.runtime import blas
-from acoustic.runtime.recorder import current
 from readers.common.environment import available_cores, one_blas_thread
 from readers.common.text import is_count
 
@@ -68,6 +67,9 @@ class ThreadTeam:
     @contextlib.contextmanager
     def hold(self) -> Iterator[int]:
         """Reserve the threads for the caller; yields how many can work: one if another thread has reserved them."""
+        if self._holder == threading.get_ident() and not self._running:
+            yield self.size
+            return
         if self.size == 1 or not self._busy.acquire(blocking=False):
             yield 1
             return
@@ -92,10 +94,11 @@ class ThreadTeam:
     def run_phases(self, phases: Sequence[Callable[[int], None]], count: int | None = None) -> None:
         """Like `run` for several phases: no worker begins a phase before all workers have ended the previous one."""
         count = self.size if count is None else count
-        with self._mine() if count > 1 else contextlib.nullcontext(False) as mine:
+        # One BLAS thread also where workers take turns: a product divided among threads has other rounding errors.
+        alone = contextlib.nullcontext(False)
+        with self._mine() if count > 1 else alone as mine, one_blas_thread if count > 1 else alone:
             if mine:
-                with one_blas_thread:
-                    self._run(phases[0] if len(phases) == 1 else self._in_step(phases, count), count)
+                self._run(phases[0] if len(phases) == 1 else self._in_step(phases, count), count)
             else:
                 for phase in phases:
                     for worker in range(count):
@@ -181,14 +184,8 @@ class ThreadTeam:
         return work
 
     def meet(self, worker: int, count: int) -> None:
-        """Wait for the other workers; each of `count` workers calls this. Raises if one of them has failed.
-
-        While the calling thread has a recording open, the meeting is recorded.
-        """
+        """Wait for the other workers; each of `count` workers calls this. Raises if one of them has failed."""
         if count == 1:
-            return
-        if (recording := current()) is not None:
-            recording.call("meet", [self.flags, np.array([worker, count], np.int64)])
             return
         from acoustic.runtime.thread_sync import FAILED, meet
 

@@ -49,7 +49,7 @@ class EpochOptions:
     def rate_at(self, done: float) -> float:
         """Return the learning rate after the fraction `done` (0 to 1) of the epoch.
 
-        The rate decays exponentially, in steps within which it stays constant so that recorded calls can be replayed.
+        The rate decays exponentially, in steps within which it stays constant so that operations are not listed again.
         """
         return self.learning_rate * self.decay ** (math.floor(done * DECAY_STEPS) / DECAY_STEPS)
 

@@ -14,6 +14,7 @@ import numpy as np
 from acoustic.engine.execution.gradient_sink import GradientSink
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
+from acoustic.runtime.operations import Emitter, Operation
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import Step, rule_kernels
 from acoustic.training.rules.semi_orthogonal import EVERY, constrain
@@ -141,7 +142,7 @@ class Updater(GradientSink):
     def __call__(self, node: Node, gradient: Any) -> None:
         """Update one parameter. The gradient is used as scratch memory."""
         self._clip_norm(gradient)
-        self._update(node, gradient, node.value, list(self.state[node.name].values()), 0)
+        self._update(self._kernels, node, gradient, node.value, list(self.state[node.name].values()), 0)
 
     def _clip_norm(self, gradient: Any) -> None:
         """Scale down a gradient whose Frobenius norm exceeds the limit, if clipping is by norm."""
@@ -182,7 +183,7 @@ class Updater(GradientSink):
 
     @property
     def key(self) -> Hashable | None:
-        """Key of what an update depends on besides gradient and state; None if updates cannot be replayed."""
+        """Key of what an update depends on besides gradient and state; None if that differs from pass to pass."""
         if self.options.noise_deviation or not self.rule.repeats:
             return None
         multipliers = [node.settings["learningRateMultiplier"] for node in self._learnable]
@@ -195,10 +196,19 @@ class Updater(GradientSink):
 
     def part(self, node: Node, gradient: Any, columns: slice) -> None:
         """Update some columns of a parameter from their gradient."""
-        state = [matrix[:, columns] for matrix in self.state[node.name].values()]
-        self._update(node, gradient, node.value[:, columns], state, columns.start * gradient.shape[0])
+        self._update_part(self._kernels, node, gradient, columns)
 
-    def _update(self, node: Node, gradient: Any, weight: Any, state: Sequence[Any], first: int) -> None:
+    def operations(self, node: Node, gradient: Any, columns: slice) -> list[Operation]:
+        """Return the operations that `part` makes; see GradientSink."""
+        emitter = Emitter(self._kernels, node.name)
+        self._update_part(emitter, node, gradient, columns)
+        return emitter.operations
+
+    def _update_part(self, kernels: Any, node: Node, gradient: Any, columns: slice) -> None:
+        state = [matrix[:, columns] for matrix in self.state[node.name].values()]
+        self._update(kernels, node, gradient, node.value[:, columns], state, columns.start * gradient.shape[0])
+
+    def _update(self, kernels: Any, node: Node, gradient: Any, weight: Any, state: Sequence[Any], first: int) -> None:
         """Update a parameter, or some of its columns; `first` is the number of elements before them."""
         options, step = self.options, self._step(node)
         if not step.rate:  # noise must not change a parameter with rate 0
@@ -206,10 +216,10 @@ class Updater(GradientSink):
         shrink = options.l1_weight * step.num_frames * step.rate
         noisy = options.noise_deviation > 0
         step = step if noisy else replace(step, shrink=shrink)
-        self.rule.update(self._kernels, weight, gradient, state, self.scalars, step)
+        self.rule.update(kernels, weight, gradient, state, self.scalars, step)
         if noisy:
-            self._kernels.add_noise(weight, self._key(node), options.noise_deviation, first)
-            self._kernels.shrink(weight, shrink)
+            kernels.add_noise(weight, self._key(node), options.noise_deviation, first)
+            kernels.shrink(weight, shrink)
 
     def _key(self, node: Node) -> int:
         """Return the 64-bit key of the noise of this parameter in this minibatch."""

@@ -11,7 +11,7 @@ worked example: train the network that the block TIMIT_Train describes, then tes
   deviceId           auto (default), cpu or -1, or the number of a GPU
   numCPUThreads      cores to use; 0 (default): all, or as in OMP_NUM_THREADS; -1: all but one
   engine             full (default), plain (all optimisations of the engine off), or the optimisations to switch off,
-                     as in engine=noReplay:noFusion (docs/how_to/training.md); use it to find out whether a wrong result
+                     as in engine=noTables:noFusion (docs/how_to/training.md); use it to find out whether a wrong result
                      comes from the engine
   randomSeed         seed of initial weights, order of the data and dropout (default 0)
   traceLevel         0 (default): one log line per epoch; 1: also one every few minibatches

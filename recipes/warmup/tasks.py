@@ -113,7 +113,7 @@ def sequences(root: Path) -> list[Step]:
             for rule in ("gradUpdateType=None", "gradUpdateType=AdaGrad")
         ),
         ("criteria of lattices", compute_lattice_criterion, []),
-        ("kernels of replays", compile_replayed, []),
+        ("kernels of tables", compile_tables, []),
         ("lattice-free MMI", train_lattice_free, []),
         ("numerator graphs", compose_numerators, []),
         ("fonts of pictures", find_fonts, []),
@@ -131,8 +131,8 @@ RULES = (
 )
 
 
-def compile_replayed(_: list[str]) -> int:
-    """Compile the kernels that recorded passes call."""
+def compile_tables(_: list[str]) -> int:
+    """Compile the kernels that tables call."""
     from acoustic.kernels.compiled import elementwise, group, image, sequence, word  # noqa: F401 (register kernels)
     from acoustic.recurrence import step_kernels  # noqa: F401
     from acoustic.runtime.call_registry import FUNCTIONS, address_of

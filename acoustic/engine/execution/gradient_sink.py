@@ -1,17 +1,14 @@
 """What receives the gradients of a backward pass, and how each parameter's gradient gets there."""
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from acoustic.nodes.base import Node
 from acoustic.nodes.gradient_targets import GradientRoute
-
-if TYPE_CHECKING:
-    from acoustic.engine.execution.bound_pass import Program
-    from acoustic.engine.execution.steps import BoundBackward, FactorStep
+from acoustic.runtime.operations import Operation, PythonCall
 
 
 class LayerUpdate:
@@ -39,16 +36,20 @@ class LayerUpdate:
 
 
 class GradientSink:
-    """Receives the gradients of a backward pass; the base class leaves them where they are.
+    """Receives the gradients of a backward pass: by default it calls a function or, without one, leaves them.
 
     A subclass overrides `__call__`.  The other methods save time: each has a default that makes the engine call
     `__call__` instead.
 
+    Parameters
+    ----------
+    function : callable, optional
+        Called with every parameter and its gradient.
+
     Attributes
     ----------
     key : hashable or None
-        Equal in passes in which `part` and the layers make the same calls, so that these may be replayed; None where
-        that is unknown.
+        Equal in passes in which `operations` returns the same; None if it is never to be called.
     takes_parts : bool
         Whether `part` may be called in place of `__call__`.
     takes_touched : bool
@@ -58,15 +59,25 @@ class GradientSink:
     key: Hashable | None = None
     takes_parts: bool = False
     takes_touched: bool = False
+    function: Callable[[Node, Any], None] | None = None
+
+    def __init__(self, function: Callable[[Node, Any], None] | None = None) -> None:
+        self.function = function
 
     def __call__(self, node: Node, gradient: Any) -> None:
         """Take a parameter's complete gradient (rows, cols); its memory may be overwritten.
 
         Nothing in this pass reads the parameter any more: an update can happen now, while both are in the cache.
         """
+        if self.function is not None:
+            self.function(node, gradient)
 
     def part(self, node: Node, gradient: Any, columns: slice) -> None:
         """Take some columns (rows, n) of a complete gradient; several threads call it, each with its own columns."""
+        raise NotImplementedError
+
+    def operations(self, node: Node, gradient: Any, columns: slice) -> list[Operation]:
+        """Return the operations that do what `part` does, if `key` is not None."""
         raise NotImplementedError
 
     def touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
@@ -81,71 +92,9 @@ class GradientSink:
         return None
 
 
-class FunctionSink(GradientSink):
-    """Calls a function with every parameter and its gradient."""
-
-    def __init__(self, function: Callable[[Node, Any], None]) -> None:
-        self.function = function
-
-    def __call__(self, node: Node, gradient: Any) -> None:
-        self.function(node, gradient)
-
-
 def sink_of(on_gradient: GradientSink | Callable[[Node, Any], None] | None) -> GradientSink:
     """The sink that an argument of Engine.backward stands for."""
-    if isinstance(on_gradient, GradientSink):
-        return on_gradient
-    return GradientSink() if on_gradient is None else FunctionSink(on_gradient)
-
-
-class ParameterRoute(GradientRoute):
-    """The route of one parameter in one pass: its gradient goes to the sink as a matrix, or in parts of it."""
-
-    def __init__(self, sink: GradientSink, parameter: Node, gradient: Any) -> None:
-        self.sink, self.parameter, self.gradient = sink, parameter, gradient
-        self.takes_parts = sink.takes_parts
-
-    def part(self, columns: slice) -> None:
-        self.sink.part(self.parameter, self.gradient[:, columns], columns)
-
-    def finish(self) -> None:
-        """The gradient is complete, and was not taken in parts by the engine."""
-        self.sink(self.parameter, self.gradient)
-
-
-class HandedOut(ParameterRoute):
-    """The node hands all parts out itself."""
-
-    def finish(self) -> None:
-        pass
-
-
-class TouchedColumns(ParameterRoute):
-    """Only the columns that are not zero go to the sink, if the node names them; each worker names all."""
-
-    takes_columns = True
-    found: tuple[Any, Callable[[slice], Any]] | None = None
-
-    def columns(self, columns: Any, fill: Callable[[slice], Any]) -> None:
-        self.found, self.takes_parts = (columns, fill), False
-
-    def finish(self) -> None:
-        if self.found is None:
-            super().finish()
-        else:
-            self.sink.touched(self.parameter, *self.found)
-
-
-class InLayer(GradientRoute):
-    """A layer changes the parameter together with its weights: there is nothing to hand over."""
-
-    takes_parts = True
-
-    def part(self, columns: slice) -> None:
-        pass
-
-    def finish(self) -> None:
-        pass
+    return on_gradient if isinstance(on_gradient, GradientSink) else GradientSink(on_gradient)
 
 
 @dataclass(frozen=True)
@@ -178,114 +127,99 @@ def taken(matrix: Any, columns: Any) -> Any:
     return matrix.T[columns].T
 
 
-class LayerFactors(InLayer):
-    """One worker's factors of a product go to a layer.
+@dataclass
+class Receiver:
+    """What receives the gradients of the present pass; real: the columns with a frame, None if all are."""
 
-    share: the columns that the worker gives to `LayerUpdate.frames` beforehand, None if all are given with the product;
-    real: the columns with a frame, None if all are.
+    sink: GradientSink
+    real: RealFrames | None = None
+
+
+class ParameterRoute(GradientRoute):
+    """The route of a parameter's gradient to the sink, as a matrix, in parts of it, or as columns that are not zero.
+
+    takes_parts: whether nodes hand out parts; takes_columns: whether they may name columns, and each worker names all;
+    lists: whether parts are listed as operations of the sink.
+    """
+
+    def __init__(
+        self, receiver: Receiver, parameter: Node, gradient: Any, *, columns: bool = False, lists: bool = False
+    ) -> None:
+        self.receiver, self.parameter, self.gradient = receiver, parameter, gradient
+        self.takes_parts, self.takes_columns, self.lists = receiver.sink.takes_parts, columns, lists
+        self._touched: tuple[Any, Callable[[slice], Any]] | None = None
+
+    def columns(self, columns: Any, fill: Callable[[slice], Any]) -> None:
+        self._touched = columns, fill
+
+    def operations(self, columns: slice) -> list[Operation]:
+        if self.lists and not self.takes_columns:
+            return self.receiver.sink.operations(self.parameter, self.gradient[:, columns], columns)
+        return [PythonCall("update", self._part, columns, node=self.parameter.name)]
+
+    def _part(self, columns: slice) -> None:
+        if self._touched is None:
+            self.receiver.sink.part(self.parameter, self.gradient[:, columns], columns)
+
+    def finish(self, in_parts: bool) -> None:
+        """The gradient is complete; in_parts: whether the sink has taken it in parts."""
+        touched, self._touched = self._touched, None
+        if touched is not None:
+            self.receiver.sink.touched(self.parameter, *touched)
+        elif not in_parts:
+            self.receiver.sink(self.parameter, self.gradient)
+
+
+class LayerRoute(GradientRoute):
+    """The route of one worker's factors of a product to a layer.
+
+    share: the columns that are computed when `factors` is called, None for all; updates: whether these are all factors,
+    which the layer has seen. Without a share the layer is updated by `finish`, when no step reads the parameter.
     """
 
     takes_factors = True
 
     def __init__(
-        self, layer: LayerUpdate, worker: int, count: int, share: slice | None, real: RealFrames | None
+        self,
+        receiver: Receiver,
+        layer: LayerUpdate,
+        workers: tuple[int, int],
+        share: slice | None = None,
+        num_frames: int = 0,
+        updates: bool = False,
     ) -> None:
-        self.layer, self.worker, self.count, self.share, self.real = layer, worker, count, share, real
-        self.found: tuple[Any, Any] = ()
+        self.receiver, self.layer, self.workers = receiver, layer, workers
+        self.share, self.num_frames, self.updates = share, num_frames, updates
+        self._factors: tuple[Any, Any] | None = None
 
-    def factors(self, a: Any, b: Any) -> None:
-        if self.real is not None:
-            a, b = taken(a, self.real.columns), taken(b, self.real.columns)
-        self.found = a, b
-        if self.share is None:
-            self.layer.frames(a, b, 0, a.shape[1], self.worker, self.count)
+    @property
+    def has_factors(self) -> bool:
+        return self._factors is not None
+
+    def factors(self, kernels: Any, a: Any, b: Any) -> None:
+        layer, real = kernels.of(self.layer), self.receiver.real
+        if self.share is not None and real is not None:
+            self._frames_between_gaps(a, b, self.share, real)
+        elif self.share is not None:
+            layer.frames(a, b, self.share.start, self.num_frames, *self.workers)
         else:
-            self.finish()
+            if real is not None:
+                a, b = taken(a, real.columns), taken(b, real.columns)
+            if self.updates:
+                layer.update(a, b, *self.workers)
+            else:
+                layer.frames(a, b, 0, a.shape[1], *self.workers)
+                self._factors = a, b
 
-    def finish(self) -> None:
-        found, self.found = self.found, ()  # copies without gaps must not outlive the pass, as the route does
-        self.layer.update(*found, self.worker, self.count)
-
-
-class LayerFrames(GradientRoute):
-    """The columns of the factors that a worker has just computed go to LayerUpdate.frames."""
-
-    takes_factors = True
-
-    def __init__(self, whole: LayerFactors, num_frames: int) -> None:
-        self.whole, self.num_frames = whole, num_frames
-
-    def factors(self, a: Any, b: Any) -> None:
-        layer, share, real = self.whole.layer, self.whole.share, self.whole.real
-        worker = self.whole.worker, self.whole.count
-        if real is None:
-            layer.frames(a, b, share.start, self.num_frames, *worker)
-            return
+    def _frames_between_gaps(self, a: Any, b: Any, share: slice, real: RealFrames) -> None:
         first, columns = real.within(share)
         left, right = taken(a, columns), taken(b, columns)
         right *= real.is_real[share][columns]
-        layer.frames(left, right, first, len(real.columns), *worker)
+        self.layer.frames(left, right, first, len(real.columns), *self.workers)
         a[:, columns] = left
 
-
-class GradientRoutes:
-    """The routes of all parameters of a program in one pass.
-
-    key: equal in passes whose routes make the same calls, None where that is unknown; layers: those that take factors.
-    """
-
-    def __init__(self, program: "Program", sink: GradientSink, words: Collection[str], gaps: np.ndarray | None) -> None:
-        """words: the inputs that are given as Indicators; gaps: which columns have no frame, None: none."""
-        self.sink, self._gradients = sink, program.memory.gradients
-        self._routes: dict[str, ParameterRoute | InLayer] = {}
-        self.layers: list[LayerUpdate] = []
-        shares = [worker.columns for worker in program.workers] if program.split else []
-        real = None if gaps is None else RealFrames.of_gaps(program.backend.xp, gaps, shares)
-        for _, k, targets in (*program.handed_out, *program.touched_columns):
-            targets.routes.pop(k, None)  # of the last pass, which may have had another sink
-        for parameter, k, steps, factor_steps in program.layer_products:
-            by_words = any(leaf.name in words for _, leaf in steps[0].operands.leaves)
-            layer = None if by_words else sink.layer(parameter, steps[0].node, k)
-            self._connect_layer(parameter, layer, k, steps, factor_steps, real)
-        self.key = () if not sink.takes_parts and not self.layers else sink.key
-        in_layers = set(self._routes)
-        for kind, wanted, products in (
-            (HandedOut, sink.takes_parts, program.handed_out),
-            (TouchedColumns, sink.takes_touched, program.touched_columns),
-        ):
-            for parameter, k, targets in products:
-                if wanted and parameter.name not in in_layers:
-                    if parameter.name not in self._routes:
-                        self._routes[parameter.name] = kind(sink, parameter, self._gradients[parameter.name])
-                    targets.routes[k] = self._routes[parameter.name]
-                targets.key = self.key
-
-    def _connect_layer(
-        self,
-        parameter: Node,
-        layer: LayerUpdate | None,
-        k: int,
-        steps: "Sequence[BoundBackward]",
-        factor_steps: "Sequence[FactorStep]",
-        real: RealFrames | None,
-    ) -> None:
-        """Let the workers' steps that make a parameter's gradient give its factors to a layer; None: to no layer."""
-        for one in (*steps, *factor_steps):
-            one.into.routes.pop(k, None)
-        if layer is None:
-            return
-        self.layers.append(layer)
-        for worker, one in enumerate(steps):
-            share = factor_steps[worker].columns if factor_steps else None
-            route = one.into.routes[k] = LayerFactors(layer, worker, len(steps), share, real)
-            if factor_steps:
-                factor_steps[worker].into.routes[k] = LayerFrames(route, factor_steps[worker].num_frames)
-        self._routes[parameter.name] = steps[0].into.routes[k]
-        if layer.bias is not None:
-            self._routes[layer.bias] = InLayer()
-
-    def of(self, parameter: Node) -> ParameterRoute | InLayer:
-        """The route of one parameter."""
-        if parameter.name not in self._routes:
-            return ParameterRoute(self.sink, parameter, self._gradients[parameter.name])
-        return self._routes[parameter.name]
+    def finish(self, kernels: Any) -> None:
+        """Update the layer from the factors of all frames."""
+        factors, self._factors = self._factors, None  # copies without gaps must not outlive the pass
+        if factors is not None:
+            kernels.of(self.layer).update(*factors, *self.workers)

@@ -4,6 +4,7 @@ A value that was computed later than everything it depends on need not be comput
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from acoustic.engine.execution.staleness import RUN
@@ -22,16 +23,18 @@ if TYPE_CHECKING:
 class Feed:
     """What the nodes of a graph receive for a pass.
 
-    roots: for messages; names: of the inputs; inputs: their matrices (rows, T) or Indicators; run: the Run that nodes
-    see; sequences: the state of sequences that continue in the next minibatch; clock: the number of the pass; time: the
-    pass in which each value was last given or computed.
+    roots: for messages; kernels: those of the nodes; names: of the inputs; inputs: their matrices (rows, T) or
+    Indicators; run: the Run that nodes see; sequences: the state of sequences that continue in the next minibatch;
+    clock: the number of the pass; time: the pass in which each value was last given or computed.
     """
 
-    def __init__(self, network: Network, graph: Graph, roots: Sequence[str]) -> None:
+    def __init__(self, network: Network, graph: Graph, roots: Sequence[str], kernels: Any) -> None:
         self.network, self.backend, self.graph, self.roots = network, network.backend, graph, roots
         self.names = [node.name for node in graph.order if node.is_input]
         self.inputs: dict[str, Any] = {}
-        self.run = Run(self.backend)
+        self.kernels = kernels
+        self.run = Run(self.backend, kernels=kernels)
+        self._runs: dict[int, Run] = {}  # of the workers whose columns begin later
         self.sequences = Sequences(self.backend.xp)
         self.clock = 0
         self.time: dict[Hashable, int] = {}
@@ -56,6 +59,13 @@ class Feed:
         self._take_run(training, dropout_rate, seed, first_column)
         self._take_sequences(layout)
         self._look_at_stored()
+
+    def run_from(self, column: int) -> Run:
+        """The run as the worker sees it whose columns begin there."""
+        if column not in self._runs:
+            self._runs[column] = replace(self.run, first_column=self.run.first_column + column)
+        self._runs[column].sequences = self.run.sequences
+        return self._runs[column]
 
     @property
     def all_new(self) -> bool:
@@ -92,7 +102,7 @@ class Feed:
         given = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed), first_column
         if given != (self.run.training, self.run.dropout_rate, self.run.seed, self.run.first_column):
             self.time[RUN] = self.clock
-            self.run = Run(self.backend, *given)
+            self.run, self._runs = Run(self.backend, *given, kernels=self.kernels), {}
         self.run.sequences = None
 
     def _take_sequences(self, layout: "SequenceLayout | None") -> None:

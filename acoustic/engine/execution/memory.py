@@ -6,17 +6,16 @@ from typing import Any
 from acoustic.engine.planning.pass_plan import Graph
 from acoustic.kernels.backend import Backend
 from acoustic.nodes.base import Shape
-from acoustic.runtime.engine_options import EngineOptions
 
 
 class EngineMemory:
     """Memory for the values and gradients of a graph.
 
-    gradients: the gradients of nodes without frames, by name.
+    kernels: those of the nodes that Python calls; gradients: the gradients of nodes without frames, by name.
     """
 
-    def __init__(self, backend: Backend, graph: Graph, options: EngineOptions) -> None:
-        self.backend, self.graph, self.options = backend, graph, options
+    def __init__(self, backend: Backend, graph: Graph, kernels: Any) -> None:
+        self.backend, self.graph, self.kernels = backend, graph, kernels
         self.gradients: dict[str, Any] = {}
         self._slabs: list[Any] = []
         self._values: dict[Hashable, Any] = {}  # of nodes that depend on no input

@@ -1,16 +1,24 @@
-"""The steps of a program, each with the matrices that it reads and writes.
+"""The steps of a program: calls of nodes with the matrices that they read and write."""
 
-Replay asks every step which stored nodes it reads or changes (`stored`), and tells it to drop the arrays of the
-minibatch (`forget`).
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from acoustic.engine.execution.gradient_sink import GradientRoutes
 from acoustic.nodes.base import Node, Run
 from acoustic.nodes.gradient_targets import GradientTargets
+from acoustic.runtime.operations import Emitter, Operation, PythonCall
+
+
+@dataclass
+class Worker:
+    """A thread with its columns of a minibatch; run and inputs: of the present pass."""
+
+    index: int
+    columns: slice
+    run: Run = field(init=False)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    partial_gradients: dict[str, Any] = field(default_factory=dict)
+    scratch: Any = None
 
 
 @dataclass
@@ -24,120 +32,69 @@ class Operands:
     leaves: list[tuple[int, Node]]
 
     def resolve(self, inputs: Mapping[str, Any]) -> list[Any]:
+        arrays = list(self.arrays)
         for position, node in self.leaves:
-            self.arrays[position] = inputs[node.name] if node.is_input else node.value
-        return self.arrays
-
-    @property
-    def stored(self) -> list[Node]:
-        """The leaves whose values are stored in the network."""
-        return [node for _, node in self.leaves if not node.is_input]
-
-    def forget(self) -> None:
-        """Drop the arrays of the leaves."""
-        for position, _ in self.leaves:
-            self.arrays[position] = None
+            arrays[position] = inputs[node.name] if node.is_input else node.value
+        return arrays
 
 
 @dataclass
-class OperandStep:
-    """A step of a node, which reads operands."""
+class ForwardStep:
+    """A node's forward: its operands and, by keyword, its buffers."""
 
     node: Node
     operands: Operands
-
-    @property
-    def stored(self) -> list[Node]:
-        return self.operands.stored
-
-    def forget(self) -> None:
-        self.operands.forget()
-
-
-@dataclass
-class ForwardStep(OperandStep):
-    """A node with its operands and, by keyword, its buffers."""
-
+    worker: Worker
     buffers: dict[str, Any]
 
-    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
-        self.node.forward(run, *self.operands.resolve(inputs), **self.buffers)
+    def run(self) -> None:
+        self.node.forward(self.worker.run, *self.operands.resolve(self.worker.inputs), **self.buffers)
+
+    def emit(self, run: Run, stand_ins: Mapping[str, Any]) -> None:
+        self.node.forward(run, *self.operands.resolve(stand_ins), **self.buffers)
 
 
 @dataclass
-class BoundBackward(OperandStep):
+class BackwardStep:
     """A node's backward: the operands, gradient and value that it may read, its workspace, and its targets."""
 
+    node: Node
+    operands: Operands
+    worker: Worker
     gradient: Any
     value: Any
     work: dict[str, Any]
     into: GradientTargets
 
-    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
+    def run(self) -> None:
         self.into.reset()
-        self.node.backward(run, self.gradient, self.operands.resolve(inputs), self.value, self.into, **self.work)
+        operands = self.operands.resolve(self.worker.inputs)
+        self.node.backward(self.worker.run, self.gradient, operands, self.value, self.into, **self.work)
+
+    def emit(self, run: Run, stand_ins: Mapping[str, Any]) -> None:
+        into = self.into.through(run.kernels)
+        self.node.backward(run, self.gradient, self.operands.resolve(stand_ins), self.value, into, **self.work)
 
 
-@dataclass
-class FactorStep(BoundBackward):
-    """Gives a layer, where there is one, a worker's columns of the factors of its gradient once they are computed."""
-
-    columns: slice
-    num_frames: int
-
-    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
-        if self.into.routes:
-            super().run(run, inputs)
+Step = ForwardStep | BackwardStep
 
 
-@dataclass
-class Taken:
-    """Some columns of a parameter, which one worker updates if the parameter's route takes parts."""
+class Lister:
+    """Lists the operations of steps; stand_ins: the columns of the inputs that a worker reads."""
 
-    parameter: Node
-    columns: slice
+    def __init__(self, backend: Any, moving: Mapping[str, Any], emitted: Any) -> None:
+        self.backend, self.moving, self.emitted = backend, moving, emitted
 
-    def hand_over(self, routes: GradientRoutes) -> None:
-        if (route := routes.of(self.parameter)).takes_parts:
-            route.part(self.columns)
+    def operations(self, step: Step) -> list[Operation]:
+        """The calls of kernels that a step makes, or the call of its node."""
+        if not self.emitted(step):
+            way = "forward" if isinstance(step, ForwardStep) else "backward"
+            return [PythonCall(f"{step.node.type_name}.{way}", step.run, node=step.node.name)]
+        emitter = self.emitter(step.node.name)
+        columns = step.worker.columns
+        stand_ins = {name: moving.stand_in[:, columns] for name, moving in self.moving.items()}
+        step.emit(Run(self.backend, kernels=emitter), stand_ins)
+        return emitter.operations
 
-
-@dataclass
-class LateProducts(BoundBackward):
-    """One worker's columns of products over all frames, and of the parameters whose gradients these complete."""
-
-    taken: Sequence[Taken]
-
-    @property
-    def stored(self) -> list[Node]:
-        return [*super().stored, *(one.parameter for one in self.taken)]
-
-    def run(self, context: tuple[Run, GradientRoutes], inputs: Mapping[str, Any]) -> None:
-        run, routes = context
-        super().run(run, inputs)
-        for one in self.taken:
-            one.hand_over(routes)
-
-
-@dataclass
-class LateSum:
-    """A gradient of which each worker has a part: added up by one of them, if the parameter's route takes parts."""
-
-    kernels: Any
-    whole: Taken
-    gradient: Any
-    parts: Sequence[Any]
-
-    @property
-    def stored(self) -> list[Node]:
-        return [self.whole.parameter]
-
-    def forget(self) -> None:
-        pass
-
-    def run(self, context: tuple[Run, GradientRoutes], inputs: Mapping[str, Any]) -> None:
-        _, routes = context
-        if routes.of(self.whole.parameter).takes_parts:
-            for part in self.parts:
-                self.kernels.accumulate(self.gradient, part)
-            self.whole.hand_over(routes)
+    def emitter(self, node: str) -> Emitter:
+        return Emitter(self.backend.kernels, node, tuple(self.moving.values()))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from acoustic.engine.planning.fusion import fuse
 from acoustic.engine.planning.gap_masking import Ungapped
+from acoustic.engine.planning.node_table import traits
 from acoustic.engine.planning.pair_links import Socket
 from acoustic.engine.planning.pass_plan import Graph
 from acoustic.kernels.backend import Backend
@@ -48,7 +49,7 @@ def _ungapped(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node
     replaced: dict[str, Node] = {}
     for node in order:
         framed = [shapes[operand.name].has_frames for operand in computed_operands(node)]
-        if node.sums_frames and any(framed) and not node.skips_gaps:
+        if node.sums_frames and any(framed) and not traits(node).skips_gaps:
             replaced[node.name] = Ungapped(node, framed)
     return replaced
 
@@ -114,14 +115,16 @@ def indicator_inputs(graph: Graph) -> frozenset[str]:
     inputs = {node.name for node in graph.order if node.is_input}
     for node in graph.order:
         for k, operand in enumerate(graph.operands[node.name]):
-            if k not in node.takes_indicators:
+            if k not in traits(node).takes_indicators:
                 inputs.discard(operand.name)
     return frozenset(inputs)
 
 
 def mixes_gaps(graph: Graph, node: Node) -> bool:
     """Whether the values of a node's frames would depend on gaps."""
-    if node.name not in graph.from_input or node.is_leaf or node.delay or node.skips_gaps or isinstance(node, Loop):
+    if node.name not in graph.from_input or node.is_leaf or node.delay or isinstance(node, Loop):
+        return False
+    if traits(node).skips_gaps:
         return False
     shapes = graph.operand_shapes(node)
     return any(shape.has_frames for shape in shapes) and (node.keeps_statistics or not node.splits_frames(*shapes))

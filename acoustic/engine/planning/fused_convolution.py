@@ -9,7 +9,6 @@ and 2.5 ms backward, 1.1 and 1.2 ms of it in products; node by node they took 3.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from acoustic.kernels.backend import matmul_into
 from acoustic.kernels.image_geometry import Image, ImageWindows
 from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
 from acoustic.nodes.convolution import Convolution
@@ -50,7 +49,7 @@ class ConvolutionPooling(Node):
         for images, strips, products, columns in self._blocks(run, len(w), image.shape[1]):
             run.kernels.pack(self._windows.strips, image[:, images], strips)
             for start, part in columns:
-                matmul_into(run.xp, w, strips[start : start + self._windows.size], products[:, part])
+                run.matmul(w, strips[start : start + self._windows.size], products[:, part])
             pooled = out[:, images]
             run.kernels.max_pool_strips(self._pooling.windows, products, pooled, work[:, images])
             run.kernels.add_column(_channels(pooled, b), b, _channels(pooled, b))
@@ -58,7 +57,8 @@ class ConvolutionPooling(Node):
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
         w, image, _ = inputs
-        before = GradientTargets(run.backend, [grad], [True])  # written over the gradient after the activation
+        # Written over the gradient after the activation.
+        before = GradientTargets(run.backend, [grad], [True], kernels=into.kernels)
         self._activation.backward(run, grad, [None], value, before)
         if into.needs(2):
             into.add(2, lambda out: run.kernels.sum_columns(_channels(grad, out), out))
@@ -74,7 +74,7 @@ class ConvolutionPooling(Node):
             for start, part in columns:
                 rows = slice(start, start + self._windows.size)
                 keep = 1.0 if images.start or part.start else 0.0
-                matmul_into(run.xp, products[:, part], strips[rows].T, out, keep=keep)
+                run.matmul(products[:, part], strips[rows].T, out, keep=keep)
 
     def _image_gradient(self, run: Run, grad: Any, work: Any, w: Any, out: Any) -> None:
         for images, strips, products, columns in self._blocks(run, len(w), out.shape[1]):
@@ -82,7 +82,7 @@ class ConvolutionPooling(Node):
             strips.fill(0)
             for start, part in columns:
                 rows = slice(start, start + self._windows.size)
-                matmul_into(run.xp, w.T, products[:, part], strips[rows], keep=1.0)
+                run.matmul(w.T, products[:, part], strips[rows], keep=1.0)
             run.kernels.unpack(self._windows.strips, strips, out[:, images])
 
     @property

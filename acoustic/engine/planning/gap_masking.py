@@ -21,7 +21,6 @@ class Ungapped(Node):
         self.node, self.framed = node, list(framed)
         self.type_name, self.operand_names, self.variadic = node.type_name, node.operand_names, node.variadic
         self.backward_reads, self.reads_run = node.backward_reads, node.reads_run
-        self.frame_products, self.takes_indicators = node.frame_products, node.takes_indicators
         super().__init__(node.name, node.operands, None, node.origin)
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
@@ -35,9 +34,6 @@ class Ungapped(Node):
 
     def splits_frames(self, *shapes: Shape) -> bool:
         return self.node.splits_frames(*shapes)
-
-    def repeats_calls(self, *shapes: Shape) -> bool:
-        return self.node.repeats_calls(*shapes)  # passes with sequences are not replayed
 
     def _real(self, run: Run, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
         """Indices of the columns with a frame, on the host like `Indicators`; None if there are no gaps."""
@@ -77,7 +73,7 @@ class Ungapped(Node):
             run.backend.empty(target.shape[0], len(real) if framed else target.shape[1]) if target is not None else None
             for target, framed in zip(into.targets, self.framed)
         ]
-        inner = GradientTargets(run.backend, targets, [True] * len(targets), rows=into.rows)
+        inner = GradientTargets(run.backend, targets, [True] * len(targets), rows=into.rows, kernels=into.kernels)
         if len(real):
             fewer = {name: _taken(run, matrix, real) for name, matrix in work.items()}
             self.node.backward(run, grad, self._taken(run, inputs, real), value, inner, **fewer)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, Plan, separate, share
+from acoustic.engine.planning.node_table import traits
 from acoustic.network.traversal import gradient_order
 from acoustic.nodes.base import VALUE, WORK, Node, Shape
 
@@ -89,7 +90,7 @@ class Graph:
 
 
 @dataclass
-class BackwardStep:
+class BackwardPlan:
     """One node's backward.
 
     wanted: operands whose gradients are computed by each worker on its frames; deferred: those that wait for all
@@ -121,12 +122,12 @@ class Layout:
     shapes: dict[str, Shape]
     plan: Plan
     forward: list[Node]
-    backward: list[BackwardStep]
+    backward: list[BackwardPlan]
     kept: frozenset[str]  # values needed after forward: roots, and those that backward reads
     start: dict[Hashable, int] = field(default_factory=dict)
 
 
-def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardStep]:
+def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardPlan]:
     """The steps of the gradient computation in order (Algorithm 2.4), those that depend on the inputs first.
 
     If workers divide the frames, nodes that depend on sums over frames come before all others.
@@ -138,9 +139,9 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardS
     for node in order:
         operands = graph.operands[node.name]
         wanted = tuple(k for k, operand in enumerate(operands) if operand.name in graph.needed)
-        waits = node.frame_products if split and node.name in graph.from_input - first else ()
+        waits = traits(node).frame_products if split and node.name in graph.from_input - first else ()
         deferred = tuple(k for k in wanted if k in waits and not graph.has_frames(operands[k].name))
-        steps.append(BackwardStep(node, tuple(k for k in wanted if k not in deferred), deferred))
+        steps.append(BackwardPlan(node, tuple(k for k in wanted if k not in deferred), deferred))
     read_late: set[str] = set()
     for step in steps:
         operands = graph.operands[step.node.name]
@@ -162,10 +163,11 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardS
             for k in step.deferred or step.wanted
             if operands[k].name in complete and contributions[operands[k].name] == 1
         ]
-        step.handed_out = tuple(k for k in alone if k in step.node.hands_out)
-        step.layer_products = tuple(k for k in alone if k in step.node.layer_inputs)
+        about = traits(step.node)
+        step.handed_out = tuple(k for k in alone if k in about.hands_out)
+        step.layer_products = tuple(k for k in alone if k in about.layer_inputs)
         whole = step.deferred or not split  # otherwise each worker computes a part of the gradient
-        step.touched_columns = tuple(k for k in alone if k in step.node.touches_columns) if whole else ()
+        step.touched_columns = tuple(k for k in alone if k in about.touches_columns) if whole else ()
     return steps
 
 
@@ -212,7 +214,7 @@ class _Lifetimes:
         graph: Graph,
         shapes: dict[str, Shape],
         forward: list[Node],
-        steps: list[BackwardStep],
+        steps: list[BackwardPlan],
         roots: Sequence[str],
         split: bool,
     ) -> None:
@@ -272,7 +274,7 @@ class _Lifetimes:
             if node.name not in self.graph.from_input:
                 continue
             operands = self.graph.operands[node.name]
-            reusable = tuple(value_of(operands[k].name) for k in node.value_in_place)
+            reusable = tuple(value_of(operands[k].name) for k in traits(node).value_in_place)
             now = self.time[node.name]
             lifetimes.append(self._lifetime(value_of(node.name), self.shapes[node.name], now, reusable))
             work = node.work_shape(*self.graph.operand_shapes(node, self.shapes))
@@ -291,7 +293,7 @@ class _Lifetimes:
                 if name in placed or not self.graph.has_frames(name):
                     continue
                 placed.add(name)
-                alone = names.count(name) == 1 and k in step.node.gradient_in_place
+                alone = names.count(name) == 1 and k in traits(step.node).gradient_in_place
                 reusable = (gradient_of(step.node.name),) if alone else ()
                 now = self.backward_time[step.node.name]
                 lifetimes.append(self._lifetime(gradient_of(name), self.shapes[name], now, reusable))

@@ -6,10 +6,14 @@ fills buffers (rows, cols) in Fortran order that it receives.
 
 from typing import Any
 
+import numpy as np
+
 from acoustic.kernels.arrays.group import ArrayGroupKernels
 from acoustic.kernels.arrays.image import ArrayImageKernels
 from acoustic.kernels.arrays.sequence import ArraySequenceKernels
 from acoustic.kernels.arrays.word import ArrayWordKernels
+from acoustic.runtime.products import multiply
+from acoustic.runtime.thread_team import ThreadTeam
 
 LOG_FLOOR = 1e-37  # below this the logarithm is the constant LOG_OF_FLOOR
 LOG_OF_FLOOR = -85.1
@@ -22,10 +26,28 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
     ----------
     xp : module
         numpy or cupy.
+    product_team : ThreadTeam, optional
+        Threads that divide large products on the CPU; by default the calling thread computes them.
     """
 
-    def __init__(self, xp: Any) -> None:
-        self.xp = xp
+    def __init__(self, xp: Any, product_team: ThreadTeam | None = None) -> None:
+        self.xp, self.product_team = xp, product_team
+
+    def of(self, owner: Any) -> Any:
+        """The object through which the methods of another one are called; an Emitter returns an emitter."""
+        return owner
+
+    def matmul(self, a: Any, b: Any, out: Any, scale: float = 1.0, keep: float = 0.0) -> None:
+        """out = scale a b + keep out, (m, n) in Fortran order.
+
+        `out[...] = a @ b` would compute in C order and copy.
+        """
+        if self.xp is np:
+            multiply(a, b, out, scale, keep, self.product_team)
+        elif scale == 1 and keep == 0:
+            self.xp.dot(b.T, a.T, out=out.T)
+        else:
+            self.xp.add(keep * out if keep else 0, scale * self.xp.dot(b.T, a.T).T, out=out)
 
     def copy(self, x: Any, out: Any) -> None:
         """out = x."""

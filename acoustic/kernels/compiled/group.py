@@ -9,8 +9,6 @@ import numpy as np
 
 from acoustic.kernels.arrays.group import SQUARE_FLOOR, ArrayGroupKernels
 from acoustic.kernels.compiled import group_loops
-from acoustic.kernels.compiled.operands import copied
-from acoustic.runtime.recorder import call
 
 FLOOR = np.array([SQUARE_FLOOR], np.float32)
 
@@ -22,19 +20,19 @@ class CompiledGroupKernels(ArrayGroupKernels):
     """
 
     def group_norms(self, x: Any, out: Any) -> None:
-        call(group_loops.group_norms, x.T, out.T)
+        self.calls.call(group_loops.group_norms, x.T, out.T)
 
     def group_norms_gradient(self, grad: Any, value: Any, x: Any, out: Any) -> None:
-        call(group_loops.group_norms_gradient, grad.T, value.T, x.T, out.T)
+        self.calls.call(group_loops.group_norms_gradient, grad.T, value.T, x.T, out.T)
 
     def root_mean_square_one(self, x: Any, out: Any) -> None:
-        call(group_loops.root_mean_square_one, copied(x, out).T, FLOOR)
+        self.calls.call(group_loops.root_mean_square_one, self.copied(x, out).T, FLOOR)
 
     def root_mean_square_one_gradient(self, grad: Any, x: Any, out: Any) -> None:
-        call(group_loops.root_mean_square_one_gradient, copied(grad, out).T, x.T, FLOOR)
+        self.calls.call(group_loops.root_mean_square_one_gradient, self.copied(grad, out).T, x.T, FLOOR)
 
     def log_sum_groups(self, x: Any, first: Any, out: Any) -> None:
         group_loops.log_sum_groups(x.T, out.T, first)
 
     def log_sum_groups_gradient(self, grad: Any, value: Any, x: Any, first: Any, out: Any) -> None:
-        group_loops.log_sum_groups_gradient(grad.T, value.T, copied(x, out).T, first)
+        group_loops.log_sum_groups_gradient(grad.T, value.T, self.copied(x, out).T, first)

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.kernels.compiled.elementwise_loops import copy
-from acoustic.runtime.recorder import call, current
 from acoustic.runtime.thread_team import ThreadTeam
 
 SPLIT_FROM = 1 << 15  # elements: below this, waking another thread costs more than it saves
@@ -24,17 +22,6 @@ def flat(matrix: Any) -> Any:
     return frames(matrix).reshape(-1)
 
 
-def copied(x: Any, out: Any) -> Any:
-    """Copy x to out and return out, because kernels work in place."""
-    if out is x:
-        return out
-    if current() is None and not (x.flags.f_contiguous and out.flags.f_contiguous):
-        np.copyto(out, x)
-    else:
-        call(copy, flat(x), flat(out))
-    return out
-
-
 def share_rows(team: ThreadTeam | None, loop: Callable[..., Any], arrays: Sequence[Any], *settings: Any) -> list[Any]:
     """Run a loop over the rows of arrays, all of one number, divided among the team if there are many elements.
 
@@ -50,11 +37,3 @@ def share_rows(team: ThreadTeam | None, loop: Callable[..., Any], arrays: Sequen
 
     team.run(part)
     return results
-
-
-def share_elements(team: ThreadTeam | None, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
-    """The same for the elements of matrices of one shape; while a recording is open, the call is recorded."""
-    arrays = [flat(matrix) for matrix in matrices]
-    if (recording := current()) is not None and recording.call(loop.__name__, arrays, settings):
-        return [None]
-    return share_rows(team, loop, arrays, *settings)

@@ -12,8 +12,8 @@ import numpy as np
 from acoustic.engine.execution.gradient_sink import LayerUpdate
 from acoustic.runtime import blas
 from acoustic.runtime.memory import aligned_zeros
-from acoustic.runtime.recorder import address_of, call_by_address
-from acoustic.runtime.replay import is_possible, same
+from acoustic.runtime.products import DIRECT
+from acoustic.runtime.tables import address_of, is_possible, same
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step
 from acoustic.training.rules.natural_gradient import SIMPLE
 
@@ -30,10 +30,10 @@ class CompiledLayer(LayerUpdate):
 
         self.twin, self.turn = twin, turn
         self._table, self._scratch_size = layer_table, estimate_kernels.scratch_size
-        self._memory = np.zeros(layer_table.LAYER.itemsize, np.uint8)
-        self._layer = self._memory.view(layer_table.LAYER)[0]
+        self.memory = np.zeros(layer_table.LAYER.itemsize, np.uint8)
+        self._layer = self.memory.view(layer_table.LAYER)[0]
         self._lock = threading.Lock()
-        self._sides = list(enumerate(twin.fishers.values()))  # the outputs, then the inputs
+        self.sides = list(enumerate(twin.fishers.values()))  # the outputs, then the inputs
         self._buffers: list[Any] = []
         self._frames = self._workers = 0
         self._parameters: tuple[Any, ...] = ()
@@ -49,7 +49,7 @@ class CompiledLayer(LayerUpdate):
     @property
     def is_ready(self) -> bool:
         """Whether the Fisher factors have their initial estimates."""
-        return all(fisher.count or not fisher.rank for _, fisher in self._sides)
+        return all(fisher.count or not fisher.rank for _, fisher in self.sides)
 
     @property
     def bias(self) -> str | None:
@@ -62,7 +62,7 @@ class CompiledLayer(LayerUpdate):
         layer["eigen"] = blas.eigen_function() or 0
         layer["alpha"], layer["history"] = rule.alpha, rule.history
         layer["rows"][:] = self.twin.plan.weight.value.shape
-        for side, fisher in self._sides:
+        for side, fisher in self.sides:
             layer["rank"][side] = fisher.rank
             layer["w"][side], layer["scales"][side] = address_of(fisher.w), address_of(fisher.scales)
 
@@ -75,32 +75,33 @@ class CompiledLayer(LayerUpdate):
         if not same(parameters, self._parameters):
             self._parameters = parameters
             layer["weight"], layer["bias"] = (0 if matrix is None else address_of(matrix) for matrix in parameters)
-        for side, fisher in self._sides:
+        for side, fisher in self.sides:
             layer["updates"][side] = fisher.rank > 0 and fisher.rule.updates(fisher.count)
             fisher.advance()
 
     def settle(self) -> None:
         """Reorthogonalise the estimates that the loops have marked as doubtful."""
-        for side, fisher in self._sides:
+        for side, fisher in self.sides:
             if self._layer["doubtful"][side]:
                 self._layer["doubtful"][side] = 0
                 fisher.reorthogonalise()
 
     def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
-        size = a.shape[1]
-        with self._lock:
-            self._reserve(num_frames, count)
-        assert a.flags.f_contiguous
-        assert b.flags.f_contiguous
-        call_by_address("reduce_layer", [self._memory, a, b], [first, size, worker])
+        self.through(DIRECT).frames(a, b, first, num_frames, worker, count)
 
     def update(self, a: Any, b: Any, worker: int, count: int) -> None:
-        call_by_address("change_layer", [self._memory, a, b], [a.shape[1], worker, count])
-        if self._sides:
-            call_by_address("estimate_layer", [self._memory], [a.shape[1], worker, count, self.turn])
+        self.through(DIRECT).update(a, b, worker, count)
 
-    def _reserve(self, num_frames: int, workers: int) -> None:
+    def through(self, calls: Any) -> "LayerCalls":
+        """Return what makes the calls of `frames` and `update` through an object of acoustic/runtime/tables.py."""
+        return LayerCalls(self, calls)
+
+    def reserve(self, num_frames: int, workers: int) -> None:
         """Allocate buffers for this many frames and workers."""
+        with self._lock:
+            self._grow(num_frames, workers)
+
+    def _grow(self, num_frames: int, workers: int) -> None:
         if num_frames <= self._frames and workers <= self._workers:
             return
         self._frames, self._workers = max(num_frames, self._frames), max(workers, self._workers)
@@ -117,7 +118,26 @@ class CompiledLayer(LayerUpdate):
         layer["bias_change"] = address(workers * self._table.aligned(4 * rows), np.uint8)
         if layer["rank"][1]:
             layer["reduced"] = address(cols * frames, np.float32)
-        for side, fisher in self._sides:
+        for side, fisher in self.sides:
             layer["h"][side] = address(fisher.rank * frames, np.float32)
             layer["j"][side] = address(fisher.rank * fisher.dim * workers, np.float32)
             layer["scratch"][side] = address(self._scratch_size(fisher.rank), np.uint8)
+
+
+class LayerCalls(LayerUpdate):
+    """Makes the calls of a layer."""
+
+    def __init__(self, layer: CompiledLayer, calls: Any) -> None:
+        self.layer, self.calls = layer, calls
+
+    def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
+        self.layer.reserve(num_frames, count)
+        assert a.flags.f_contiguous
+        assert b.flags.f_contiguous
+        self.calls.by_address("reduce_layer", [self.layer.memory, a, b], [first, a.shape[1], worker])
+
+    def update(self, a: Any, b: Any, worker: int, count: int) -> None:
+        memory, size = self.layer.memory, a.shape[1]
+        self.calls.by_address("change_layer", [memory, a, b], [size, worker, count])
+        if self.layer.sides:
+            self.calls.by_address("estimate_layer", [memory], [size, worker, count, self.layer.turn])

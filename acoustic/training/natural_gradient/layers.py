@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from acoustic.engine.execution.gradient_sink import LayerUpdate
-from acoustic.kernels.backend import matmul_into
+from acoustic.engine.planning.node_table import traits
+from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.nodes.sums import Plus
@@ -63,13 +64,13 @@ def find_layers(network: Network) -> dict[str, LayerPlan]:
         products = [
             (node, k)
             for node in users.get(weight.name, ())
-            for k in node.layer_inputs
+            for k in traits(node).layer_inputs
             if node.operands[k] is weight and not node.operands[1 - k].is_stored
         ]
         if weight.needs_gradient and products:
             node, k = products[0]
             bias = _bias_of(network, weight, node, users) if len(products) == 1 else None
-            plans[weight.name] = LayerPlan(weight, bias, node.layer_inputs[k])
+            plans[weight.name] = LayerPlan(weight, bias, traits(node).layer_inputs[k])
     return plans
 
 
@@ -135,7 +136,7 @@ class ArrayLayer(LayerUpdate):
         left, right = x, y[: given.shape[0]]
         if self.plan.input_axis == 0:
             left, right = right, left
-        matmul_into(xp, left, right.T, weight, -rate, self.step.keep)
+        ArrayKernels(xp).matmul(left, right.T, weight, -rate, self.step.keep)
         if bias is not None:
             bias.value *= self.step.keep
             bias.value -= rate * (x @ y[-1])[:, None]

@@ -1,8 +1,9 @@
 """Updater of the natural gradient: selects the layers, and updates all other parameters by plain gradient descent."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from acoustic.engine.planning.node_table import traits
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.training.natural_gradient.compiled import CompiledLayer
@@ -32,7 +33,6 @@ class NaturalGradientUpdater(Updater):
             for turn, (name, layer) in enumerate(self.layers.items())
             if CompiledLayer.fits(layer, backend)
         }
-        self._repeats = False  # whether this pass makes the same calls as others
 
     def tensors(self) -> dict[str, Any]:
         for layer in self._compiled.values():
@@ -43,18 +43,17 @@ class NaturalGradientUpdater(Updater):
 
     def begin(self, learning_rate: float, momentum: float, num_frames: int, seed: Sequence[int] = ()) -> None:
         super().begin(learning_rate, 0.0, num_frames, seed)
-        self._repeats = True
 
     def layer(self, parameter: Node, node: Node, k: int) -> ArrayLayer | CompiledLayer | None:
         """Return the layer of a parameter whose gradient comes from operand k of `node`, or None if it has none."""
         layer = self.layers.get(parameter.name)
-        if layer is None or k not in node.layer_inputs:
+        if layer is None or k not in traits(node).layer_inputs:
             return None
         step, compiled = self._step_of(parameter), self._compiled.get(parameter.name)
         if compiled is not None and compiled.is_ready and step.rate:
             compiled.begin(step)
             return compiled
-        layer.step, self._repeats = step, False
+        layer.step = step
         return layer
 
     def _step_of(self, parameter: Node) -> Step:
@@ -83,7 +82,3 @@ class NaturalGradientUpdater(Updater):
             gradient = fill(slice(0, len(columns)))
             gradient *= self._scaled_rate(step, gradient)
             node.value[:, columns] -= gradient
-
-    @property
-    def key(self) -> Hashable | None:
-        return (self,) if self._repeats else None

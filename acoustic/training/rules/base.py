@@ -48,8 +48,8 @@ class Rule(Options):
     uses_momentum : bool
         Whether the rule applies momentum.
     repeats : bool
-        Whether equal Steps lead to identical kernel calls, which may then be replayed; see
-        acoustic/runtime/replay.py.
+        Whether equal Steps lead to identical kernel calls, which may then be listed; see
+        acoustic/runtime/operations.py.
     by_columns : bool
         Whether the rule implements `update_columns`.
     refuses : tuple of str

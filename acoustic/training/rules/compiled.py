@@ -3,12 +3,13 @@
 See ArrayRules for what each method computes; the loops are in compiled_loops.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from acoustic.kernels.compiled.operands import flat, frames, share_elements, share_rows
+from acoustic.kernels.compiled.operands import flat, frames, share_rows
+from acoustic.runtime.products import DIRECT
 from acoustic.runtime.thread_team import ThreadTeam
 from acoustic.training.rules import compiled_loops
 from acoustic.training.rules.arrays import SALT, AdamSettings, ArrayRules, RmsSettings
@@ -18,17 +19,38 @@ from acoustic.training.rules.base import Step
 class CompiledRules(ArrayRules):
     """Compiled counterpart of ArrayRules; `team` holds the threads that share long updates."""
 
+    calls: Any = DIRECT  # how compiled loops are called: at once, or written to a table
+
     def __init__(self, team: ThreadTeam | None = None) -> None:
         super().__init__(np)
         self.team = team
+
+    def through(self, calls: Any) -> "CompiledRules":
+        """Return rules that make their calls through an object of acoustic/runtime/tables.py."""
+        rules = CompiledRules()
+        rules.calls = calls
+        return rules
+
+    @property
+    def in_numpy(self) -> ArrayRules:
+        """The same rules in NumPy, to compare with."""
+        return ArrayRules(np)
+
+    def _elements(self, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
+        """Call a loop on the elements of matrices of one shape, divided among the team if there are many."""
+        arrays = [flat(matrix) for matrix in matrices]
+        if self.calls is DIRECT:
+            return share_rows(self.team, loop, arrays, *settings)
+        self.calls.call(loop, *arrays, numbers=settings)
+        return []
 
     def momentum(self, weight: Any, gradient: Any, velocity: Any, step: Step, nesterov: bool = False) -> None:
         matrices, rates = [weight, gradient, velocity], _singles((1 - step.momentum) * step.rate, step.momentum)
         if nesterov or step.l2 or step.shrink or step.limit < np.inf:
             penalty = _singles(step.limit, step.l2, step.shrink)
-            share_elements(self.team, compiled_loops.regularised_momentum, matrices, *rates, *penalty, nesterov)
+            self._elements(compiled_loops.regularised_momentum, matrices, *rates, *penalty, nesterov)
         else:
-            share_elements(self.team, compiled_loops.momentum, matrices, *rates)
+            self._elements(compiled_loops.momentum, matrices, *rates)
 
     def momentum_columns(
         self, weight: Any, gradient: Any, velocity: Any, columns: Any, step: Step, nesterov: bool = False
@@ -47,38 +69,38 @@ class CompiledRules(ArrayRules):
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         settings = _singles(step.rate, step.limit, step.l2, step.shrink)
-        share_elements(self.team, compiled_loops.adagrad, [weight, gradient, squares], *settings)
+        self._elements(compiled_loops.adagrad, [weight, gradient, squares], *settings)
 
     def adagrad_scale(self, weight: Any, gradient: Any, squares: Any, step: Step) -> float:
         settings = _singles(step.limit, step.l2)
-        return _mean(share_elements(self.team, compiled_loops.adagrad_scale, [weight, gradient, squares], *settings))
+        return _mean(self._elements(compiled_loops.adagrad_scale, [weight, gradient, squares], *settings))
 
     def rmsprop(self, weight: Any, gradient: Any, state: Sequence[Any], step: Step, settings: RmsSettings) -> None:
         numbers = np.float32(step.rate), _penalty(step), RmsSettings(*_singles(*settings))
-        share_elements(self.team, compiled_loops.rmsprop, [weight, gradient, *state], *numbers)
+        self._elements(compiled_loops.rmsprop, [weight, gradient, *state], *numbers)
 
     def rmsprop_scale(
         self, weight: Any, gradient: Any, state: Sequence[Any], step: Step, settings: RmsSettings
     ) -> float:
         numbers = _penalty(step), RmsSettings(*_singles(*settings))
-        return _mean(share_elements(self.team, compiled_loops.rmsprop_scale, [weight, gradient, *state], *numbers))
+        return _mean(self._elements(compiled_loops.rmsprop_scale, [weight, gradient, *state], *numbers))
 
     def fsadagrad(
         self, weight: Any, gradient: Any, squares: Any, velocity: Any, step: Step, keep: float, frames: float
     ) -> None:
         numbers = *_singles(step.rate, step.momentum), _penalty(step), *_singles(keep, 1 - keep, frames)
-        share_elements(self.team, compiled_loops.fsadagrad, [weight, gradient, squares, velocity], *numbers)
+        self._elements(compiled_loops.fsadagrad, [weight, gradient, squares, velocity], *numbers)
 
     def adamw(self, weight: Any, gradient: Any, mean: Any, squares: Any, step: Step, settings: AdamSettings) -> None:
         numbers = np.float32(1 / step.num_frames), _penalty(step), AdamSettings(*_singles(*settings))
-        share_elements(self.team, compiled_loops.adamw, [weight, gradient, mean, squares], *numbers)
+        self._elements(compiled_loops.adamw, [weight, gradient, mean, squares], *numbers)
 
     def scaled_step(self, weight: Any, gradient: Any, rate: float, shrink: float) -> None:
-        share_elements(self.team, compiled_loops.scaled_step, [weight, gradient], *_singles(rate, shrink))
+        self._elements(compiled_loops.scaled_step, [weight, gradient], *_singles(rate, shrink))
 
     def shrink(self, weight: Any, threshold: float) -> None:
         if threshold:
-            share_elements(self.team, compiled_loops.shrink_all, [weight], np.float32(threshold))
+            self._elements(compiled_loops.shrink_all, [weight], np.float32(threshold))
 
     def add_noise(self, weight: Any, key: int, deviation: float, first: int = 0) -> None:
         words = [np.uint32(word) for k in (key, key ^ SALT) for word in (k & 0xFFFFFFFF, k >> 32)]

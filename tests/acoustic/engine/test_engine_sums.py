@@ -8,6 +8,7 @@ from acoustic.engine.gradient_check import check_gradients, compare_with_forward
 from acoustic.network.network import Network
 from acoustic.runtime.engine_options import EngineOptions
 from readers.minibatches.sequence_layout import SequenceLayout
+from tests.acoustic.engine.test_engine_passes import Momentum, MomentumInParts
 
 VARIANTS = [
     {"threads": threads, "options": EngineOptions(buffer_sharing=share, fusion=share)}
@@ -145,7 +146,7 @@ def test_a_parameter_that_is_multiplied_and_added(shared):
         engine = Engine(network, ["J"], threads=threads)
         assert engine.max_workers == threads
         engine.forward(matrices, training=True)
-        assert threads == 1 or engine._program.partials_wait != shared
+        assert threads == 1 or bool(engine._program.backward_steps.sums) == shared
         engine.backward()
         gradients.append([engine.gradient(name).copy() for name in ("w" if shared else "wb")])
     (x, y), w = matrices.values(), network["w"].value
@@ -154,6 +155,25 @@ def test_a_parameter_that_is_multiplied_and_added(shared):
     for found in gradients:
         for gradient, expected in zip(found, [products + sums] if shared else [products, sums]):
             np.testing.assert_allclose(gradient, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [Momentum, MomentumInParts])
+def test_a_parameter_that_is_multiplied_and_added_is_updated_by_its_whole_gradient(kind):
+    weights = []
+    for threads in (1, 3):
+        network, rng = Network("double", seed=1, threads=3), np.random.default_rng(4)
+        network.add("Input", "x", rows=1)
+        network.add("Input", "y", rows=4)
+        network.add("Parameter", "w", rows=4, cols=1, initValueScale=10)
+        network.add("Plus", "z", network.add("Times", "wx", "w", "x"), "w")
+        network.add("SquareError", "J", "z", "y")
+        engine, update = Engine(network, ["J"], threads=threads), kind(network)
+        for _ in range(3):
+            matrices = {name: np.asfortranarray(rng.standard_normal((k, 120))) for name, k in (("x", 1), ("y", 4))}
+            engine.forward(matrices, training=True)
+            engine.backward(on_gradient=update)
+        weights.append(network["w"].value)
+    np.testing.assert_allclose(*weights, rtol=1e-10)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

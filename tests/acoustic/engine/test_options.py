@@ -11,6 +11,7 @@ from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.recurrence.loop_node import Loop
 from acoustic.runtime.engine_options import VARIABLE, EngineOptions, engines_with
+from acoustic.runtime.operations import Table
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, Momentum, NaturalGradient
@@ -18,7 +19,7 @@ from readers.config.syntax import Source
 from readers.errors import ConfigError
 from readers.minibatches.sequence_layout import SequenceLayout
 
-SWITCHES = ["noReplay", "noCompiledLoops", "noWeightPanels", "noRowSplit", "noFusion", "noBufferSharing", "plain"]
+SWITCHES = ["noTables", "noCompiledLoops", "noWeightPanels", "noFusion", "noBufferSharing", "plain"]
 STEPS, INPUTS, OUTPUTS = 16, 5, 4
 LSTM = """
 gate(rows, x, h) = [
@@ -119,28 +120,31 @@ def test_training_is_the_same_with_an_optimisation_off(system, switch, two_threa
         np.testing.assert_allclose(found[name], value, rtol=0, atol=2e-3 * moved + 1e-7, err_msg=name)
 
 
+def has_tables(listed):
+    segments = [one for group in listed.groups for phase in group.phases for each in phase for one in each]
+    return any(isinstance(one, Table) for one in segments)
+
+
 @pytest.mark.slow
 def test_each_switch_turns_its_optimisation_off(two_threads):
-    def what_acts(options, system="lstm, few sequences"):
+    def what_acts(options, system="lstm"):
         engine, _ = trained(system, options)
         loops = [node for node in engine.graph.order if isinstance(node, Loop)]
         splits = [split for loop in loops if loop.compiled for split in loop.compiled._splits.values()]
-        factors = [factor for split in splits for part in split.parts for way in part.factors for factor in way]
-        replays = [replay for split in splits for replay in (*split.ahead, *split.back)]
+        factors = [factor for split in splits for way in split.factors for factor in way]
+        passes = [listed.listed for split in splits for listed in (split.ahead, split.back)]
         return {
-            "noReplay": any(replay._recording for replay in replays),
+            "noTables": any(has_tables(each) for each in passes),
             "noCompiledLoops": any(loop.compiled for loop in loops),
             "noWeightPanels": any(factor.in_panels for factor in factors),
-            "noRowSplit": any(split.by_rows for split in splits),
         }
 
     def what_acts_on_frames(options):
         (engine, _), (images, _) = trained("sigmoid", options), trained("cnn", options)
-        replays = [one for worker in engine._program.workers for *_, one in worker.forward_pass.parts]
         return {
             "noFusion": any(node.type_name == "ConvolutionPooling" for node in images.graph.order),
             "noBufferSharing": engine.sharing,
-            "noReplay": any(replay and replay._recording for replay in replays),
+            "noTables": has_tables(engine._program._forward),
         }
 
     for acts in (what_acts, what_acts_on_frames):
@@ -156,17 +160,17 @@ def test_each_switch_turns_its_optimisation_off(two_threads):
         ("full", EngineOptions()),
         ("", EngineOptions()),
         ("Plain", EngineOptions.plain()),
-        ("noreplay:NoFusion", EngineOptions(replay=False, fusion=False)),
+        ("notables:NoFusion", EngineOptions(tables=False, fusion=False)),
     ],
 )
 def test_texts(text, expected):
     assert EngineOptions.from_text(text) == expected
 
 
-@pytest.mark.parametrize("text", ["fast", "noReplay:", "noBranches", "replay", "plain:noFusion"])
+@pytest.mark.parametrize("text", ["fast", "noTables:", "noBranches", "tables", "plain:noFusion"])
 def test_unknown_texts_are_refused(text):
     with pytest.raises(
-        ConfigError, match=r"a.cntk:3: engine=.*; expected full, plain or names out of noReplay, noCompiledLoops, "
+        ConfigError, match=r"a.cntk:3: engine=.*; expected full, plain or names out of noTables, noCompiledLoops, "
     ):
         EngineOptions.from_text(text, "a.cntk:3")
 

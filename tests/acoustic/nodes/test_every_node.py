@@ -12,6 +12,7 @@ import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import check_gradients
+from acoustic.engine.planning.node_table import traits
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
 from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
@@ -147,7 +148,7 @@ def test_value_may_overwrite_the_operands_it_names(example):
     work_shape = node.work_shape(*(network.shapes[operand.name] for operand in node.operands))
     work = {} if work_shape is None else {"work": np.empty(tuple(work_shape), order="F")}
     node.forward(run, *operands, out=separate, **work)
-    for k in node.value_in_place:
+    for k in traits(node).value_in_place:
         if operands[k].shape == separate.shape:
             copies = [operand.copy(order="F") for operand in operands]
             node.forward(run, *copies, out=copies[k], **work)

@@ -7,11 +7,11 @@ import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
-from acoustic.recurrence import compiled_loop, weight_layout, work_split
+from acoustic.recurrence import compiled_loop, work_split
 from acoustic.recurrence.loop_node import Loop
-from acoustic.runtime import blas, replay
+from acoustic.runtime import blas, tables
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.products import multiply_alone
+from acoustic.runtime.products import multiply
 from acoustic.training.options import TrainingOptions
 from acoustic.training.update import Updater
 from readers.minibatches.sequence_layout import SequenceLayout
@@ -115,12 +115,10 @@ def test_numbers_of_columns_may_change():
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("min_slots", [64, work_split.MIN_SLOTS], ids=["by rows", "by sequences"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_parameters_may_change_one_after_another(threads, min_slots, monkeypatch):
+def test_parameters_may_change_one_after_another(threads, monkeypatch):
     """As many as in the pass that was written down, but others."""
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
-    monkeypatch.setattr(work_split, "MIN_SLOTS", min_slots)
     compiled, network = recurrent("float", "Tanh", ("h",), threads=threads)
     assert loop_of(compiled).compiled is not None
     layout, rng = SequenceLayout.of_lengths((9,) * 8), np.random.default_rng(0)
@@ -148,7 +146,7 @@ def test_parameters_are_laid_out_again_after_a_pass_that_failed(threads, monkeyp
         node.value *= np.float32(0.7)
         node.touch()
     with monkeypatch.context() as patch:
-        patch.setattr(weight_layout.Factor, "take", interrupt)
+        patch.setattr(work_split.Listed, "run", interrupt)
         with pytest.raises(KeyboardInterrupt):
             results(compiled, network, (9,) * 8)
     for one, other in zip(results(compiled, network, (9,) * 8), results(reference, network, (9,) * 8), strict=True):
@@ -158,7 +156,7 @@ def test_parameters_are_laid_out_again_after_a_pass_that_failed(threads, monkeyp
 @pytest.mark.parametrize("name", ["W", "R", "b"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_parameters_may_move_to_other_memory(threads, name, monkeypatch):
-    """After passes that were recorded with the former address; the passes make the same calls."""
+    """After passes that were listed with the former address."""
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
     network = Network("float", threads=threads)
     network.add("Input", "x", rows=INPUTS)
@@ -185,7 +183,6 @@ def test_parameters_may_move_to_other_memory(threads, name, monkeypatch):
     engine = Engine(network, ["J", "out"])
     for _ in range(3):
         gradient(engine)
-    assert loop_of(engine).compiled._is_repeated
     node = network[name]
     former, node.value = node.value, node.value * np.float32(0.7)
     node.touch()
@@ -208,11 +205,9 @@ def test_shorter_minibatches_lie_in_the_memory_of_longer_ones():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("laid_out_from", [0, 1000], ids=["panels", "as it is"])
-@pytest.mark.parametrize("min_slots", [64, work_split.MIN_SLOTS], ids=["by rows", "by sequences"])
 @pytest.mark.parametrize("threads", [2, 3])
 @pytest.mark.parametrize("lengths", [(7, 3), (6, 5, 2, 9, 1, 1, 4, 8, 2), (9,) * 8])
-def test_threads_that_share_a_loop_change_nothing_but_rounding(lengths, threads, min_slots, laid_out_from, monkeypatch):
-    monkeypatch.setattr(work_split, "MIN_SLOTS", min_slots)
+def test_threads_that_share_a_loop_change_nothing_but_rounding(lengths, threads, laid_out_from, monkeypatch):
     monkeypatch.setattr(compiled_loop, "LAID_OUT_FROM", laid_out_from)
     alone, network = recurrent("float", "DiagTimes", ("P", "h"))
     shared, twin = recurrent("float", "DiagTimes", ("P", "h"), threads=threads)
@@ -272,7 +267,7 @@ def test_other_libraries_give_the_same(monkeypatch):
 
 
 def test_nothing_compiled_and_no_known_library_go_node_by_node(monkeypatch):
-    monkeypatch.setattr(replay, "is_compiled", lambda: False)
+    monkeypatch.setattr(tables, "is_compiled", lambda: False)
     engine, network = recurrent("float", "Tanh", ("h",))
     assert loop_of(engine).compiled is None
     assert len(results(engine, network)) > 2
@@ -288,5 +283,5 @@ def test_a_product_may_go_into_rows_of_a_larger_matrix(dtype, scale, keep):
     a, b, whole = (np.asfortranarray(rng.standard_normal(shape), dtype) for shape in ((4, 3), (3, 5), (10, 5)))
     expected = whole.copy()
     expected[2:6] = scale * a @ b + keep * whole[2:6]
-    multiply_alone(a, b, whole[2:6], scale, keep)
+    multiply(a, b, whole[2:6], scale, keep)
     np.testing.assert_allclose(whole, expected, rtol=1e-5, atol=1e-6)

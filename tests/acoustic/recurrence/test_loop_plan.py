@@ -121,7 +121,7 @@ def test_nodes_that_are_needed_at_once_share_no_rows():
 @pytest.mark.parametrize("backward", [False, True])
 def test_every_second_step_makes_its_products_in_the_opposite_order(backward):
     plan, _ = plan_of(LSTM)
-    tables = Tables(plan, 1, 2)
+    tables = Tables(plan)
     table = tables.backward(set()) if backward else tables.forward()
     assert table.order == [0, 1, 2, 3, 3, 2, 1, 0]
     out, keep = table.products[:, 6].tolist(), table.products[:, 7].tolist()
@@ -146,6 +146,6 @@ s = Plus(Times(A, past), Times(B, past))
 J = SquareError(x, h, tag=criterion)
 """
     )
-    table = Tables(plan, 0, 1).forward()
+    table = Tables(plan).forward()
     assert table.order == [0, 1, 1, 0]
     assert table.products[:, 7].tolist() == [0, 1, 0, 1]

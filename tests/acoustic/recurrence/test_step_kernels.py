@@ -9,6 +9,7 @@ from acoustic.recurrence import codes, step_kernels
 from acoustic.recurrence.step_kernels import LoopTables
 from acoustic.recurrence.weight_layout import Factor
 from acoustic.runtime import blas, memory
+from acoustic.runtime.operations import Emitter
 
 ROWS = 3
 CODES = range(8)
@@ -173,10 +174,10 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
     usable = np.ones((1, STEPS, SLOTS), bool)
     usable[0, 0] = usable[0, 3, 2] = False
     defaults, before = np.array([0.5], np.float32), np.zeros(0, np.float32)
-    flags, zeroed = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+    zeroed = np.zeros((0, 2), np.int64)
     for first, last in ((0, 1), (1, SLOTS)):
-        tables, place = LoopTables(segments, products, operations, delays), np.array([0, 1, SLOTS, first, last])
-        choose(step_kernels.loop_forward)(functions, values, constants, tables, defaults, usable, before, flags, place)
+        tables, place = LoopTables(segments, products, operations, delays), np.array([SLOTS, first, last])
+        choose(step_kernels.loop_forward)(functions, values, constants, tables, defaults, usable, before, place)
     past, hidden = np.empty_like(x), np.empty_like(x)
     for t in range(STEPS):
         past[t] = np.where(usable[0, t][:, None], hidden[t - 1], 0.5)
@@ -191,10 +192,8 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
     operations[:, 5] = codes.ADD
     for part, (first, last) in zip(sums, ((0, 2), (2, SLOTS))):
         tables = LoopTables(segments[::-1].copy(), products, operations, delays)
-        place = np.array([0, 1, SLOTS, first, last])
-        choose(step_kernels.loop_backward)(
-            functions, gradients, values, constants, part, tables, usable, zeroed, flags, place
-        )
+        place = np.array([SLOTS, first, last])
+        choose(step_kernels.loop_backward)(functions, gradients, values, constants, part, tables, usable, zeroed, place)
     total = np.zeros(ROWS)
     for t in reversed(range(STEPS)):
         inner = given[t] * (1 - hidden[t] ** 2)
@@ -209,17 +208,19 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
 @pytest.mark.parametrize("in_panels", [False, True])
 @pytest.mark.parametrize("keep", [0, 1])
 def test_factors_multiply(transposed, in_panels, keep):
-    """Rows of a parameter laid out, and again after a change, as the first operand."""
+    """A parameter laid out, and again after a change, as the first operand."""
     rng, (rows, cols) = np.random.default_rng(8), (70, 33)
-    mine = slice(10, 30)
-    factor, (address, wide) = Factor(transposed, mine, in_panels), blas.general_function()
+    factor, (address, wide) = Factor(transposed, in_panels), blas.general_function()
     parameter = np.asfortranarray(matrix(rng, rows, cols))
     for version in (None, None, 1, 2, 2):
         values = matrix(rng, 6, rows + cols)
         parameter *= 2 - version // 2 if version else 3
         if factor.is_due(parameter, version):
-            factor.take(parameter)
-        a = (parameter.T if transposed else parameter)[mine]
+            emitter = Emitter(None)
+            factor.take(parameter, emitter)
+            for operation in emitter.operations:
+                operation.run()
+        a = parameter.T if transposed else parameter
         k = a.shape[1]
         product = np.array([factor.address, factor.how, factor.distance, *a.shape, 0, k, keep])
         end = k + len(a)

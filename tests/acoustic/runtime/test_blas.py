@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from acoustic.kernels.backend import matmul_into
 from acoustic.runtime import blas
-from acoustic.runtime.products import products_by
-from acoustic.runtime.recorder import is_compiled
+from acoustic.runtime.products import multiply
+from acoustic.runtime.tables import is_compiled
 from acoustic.runtime.thread_team import ThreadTeam
 
 WAYS = {"as installed": (), "numpy's library": ("single_product",), "no library": ("single_product", "_numpys_gemm")}
@@ -24,7 +23,7 @@ def test_scaled_products_add_up(way, dtype, scale, keep, monkeypatch):
         for first, second in ((a, b), (np.asfortranarray(a), b), (a, np.ascontiguousarray(b)), (a[::-1], b[:, ::-1])):
             whole = np.asfortranarray(rng.standard_normal((m, n + 2)).astype(dtype))
             before, part = whole.copy(order="F"), whole[:, 1:-1]
-            matmul_into(np, first, second, part, scale, keep)
+            multiply(first, second, part, scale, keep)
             expected = scale * (first.astype(float) @ second) + keep * before[:, 1:-1].astype(float)
             np.testing.assert_allclose(part, expected, rtol=1e-4, atol=1e-4)
             np.testing.assert_array_equal(whole[:, [0, -1]], before[:, [0, -1]])
@@ -35,7 +34,7 @@ def test_without_keeping_what_was_there_does_not_matter(way, monkeypatch):
     for name in WAYS[way]:
         monkeypatch.setattr(blas, name, lambda *arguments: None)
     out = np.full((2, 3), np.nan, np.float32, order="F")
-    matmul_into(np, np.ones((2, 4), np.float32), np.ones((4, 3), np.float32), out, 0.5)
+    multiply(np.ones((2, 4), np.float32), np.ones((4, 3), np.float32), out, 0.5)
     np.testing.assert_array_equal(out, 2)
 
 
@@ -63,16 +62,13 @@ def test_large_products_are_shared_by_a_team_and_small_ones_are_not(dtype, size,
         a, b = (np.asfortranarray(rng.standard_normal(shape).astype(dtype)) for shape in ((m, k), (k, n)))
         out = np.asfortranarray(rng.standard_normal((m, n)).astype(dtype))
         expected = 0.5 * (a @ b) + 2 * out
-        with products_by(team):
-            matmul_into(np, a, b, out, 0.5, 2.0)
-            np.testing.assert_allclose(out, expected, rtol=1e-3, atol=1e-3)
-            out[...] = 1  # the same again, in the same memory
-            matmul_into(np, a, b, out, 0.5, 0.0)
+        multiply(a, b, out, 0.5, 2.0, team)
+        np.testing.assert_allclose(out, expected, rtol=1e-3, atol=1e-3)
+        out[...] = 1  # the same again, in the same memory
+        multiply(a, b, out, 0.5, 0.0, team)
         np.testing.assert_allclose(out, 0.5 * (a @ b), rtol=1e-3, atol=1e-3)
     by_address = dtype is np.float32 and blas.general_function() is not None and is_compiled()
     assert shares == ["play" if by_address else "run"] * 4
-    matmul_into(np, np.ones((200, 200)), np.ones((200, 200)), np.empty((200, 200), order="F"))
-    assert len(shares) == 4  # outside it is as before
 
 
 def test_networks_whose_frames_cannot_be_shared_out_share_their_products(monkeypatch):
@@ -108,9 +104,9 @@ def test_matrices_that_the_compiled_call_does_not_take():
     a.flags.writeable = False
     for first, second in ((a, b), (a[::-1], b), (np.ones((3, 8), np.float32)[:, ::2], b)):
         out = np.empty((3, 5), np.float32, order="F")
-        matmul_into(np, first, second, out)
+        multiply(first, second, out)
         np.testing.assert_array_equal(out, 4)
     unaligned = np.frombuffer(b"x" + b.tobytes(), np.uint8)[1:].view(np.float32).reshape(4, 5)
     out = np.empty((3, 5), np.float32, order="F")
-    matmul_into(np, a, unaligned, out)
+    multiply(a, unaligned, out)
     np.testing.assert_array_equal(out, 4)

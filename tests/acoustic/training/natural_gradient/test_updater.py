@@ -301,11 +301,11 @@ def test_columns_without_a_frame_count_nowhere(method, threads, precision):
 
 
 def test_factors_without_gaps_are_those_of_the_pass():
-    """Updates from copies of the factors, which have other addresses in every pass, are not replayed."""
+    """Updates from copies of the factors, which have other addresses in every pass, are not in tables."""
     layout = SequenceLayout.of_lengths((40, 30, 20))
     real = ~layout.gap_columns
 
-    def trained(replay):
+    def trained(tables):
         net = Network("float", seed=1, threads=2)
         net.backend.__dict__["team"] = type(net.backend.team)(2)
         net.add("Input", "x", rows=7)
@@ -313,7 +313,7 @@ def test_factors_without_gaps_are_those_of_the_pass():
         net.add("Parameter", "W", rows=5, cols=7, initValueScale=5)
         net.add("SquareError", "J", "y", net.add("Times", "z", "W", "x"))
         updater = make_updater(net, options(NaturalGradient(rank_in=2, rank_out=2)))
-        engine, rng = Engine(net, ["J"], options=EngineOptions(replay=replay)), np.random.default_rng(0)
+        engine, rng = Engine(net, ["J"], options=EngineOptions(tables=tables)), np.random.default_rng(0)
         for _ in range(6):
             matrices = {name: rng.standard_normal((rows, len(real))) * real for name, rows in (("x", 7), ("y", 5))}
             engine.forward(matrices, training=True, layout=layout)
