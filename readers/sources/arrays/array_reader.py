@@ -147,7 +147,7 @@ class ArrayReader(FrameReader):
 
 def _check_kinds(arrays: Any, options: Any, streams: Any, seed: Any) -> None:
     """Raise ConfigError for a parameter of another type than expected."""
-    whole = isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0
     checks = (
         ("arrays", arrays, isinstance(arrays, Mapping), "a mapping of names to arrays"),
         ("options", options, isinstance(options, ArrayReaderOptions), "ArrayReaderOptions"),
