@@ -1,6 +1,7 @@
 """The declaration of an option: name, type, default, unit, range and meaning."""
 
 import math
+import os
 import re
 import types
 import typing
@@ -146,6 +147,8 @@ class Option:
                 return f"is {text_of(single)}; expected true or false"
             if self.kinds and not _is_one_of(single, self.kinds):
                 return f"is {text_of(single)}; expected {' or '.join(KINDS[kind][1] for kind in self.kinds)}"
+            if isinstance(single, Path) and not _is_file_name(single):
+                return f"is {str(single)!r}; expected a path that the system can have"
             if self.type in (int, float) and (text := self._fault_of_number(single)):
                 return text
             if self.check is not None and not self.check(single):
@@ -159,6 +162,13 @@ class Option:
         if self.type is int and self.range.most is None and number > MOST_INTEGER:
             return f"is {number}; expected at most {MOST_INTEGER}"
         return None if number in self.range else f"is {text_of(number)}; expected {self.describe()}"
+
+
+def _is_file_name(path: Path) -> bool:
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_one_of(value: Any, kinds: Iterable[Any]) -> bool:

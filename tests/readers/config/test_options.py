@@ -152,6 +152,8 @@ def test_ranges(bounds, text, inside, outside):
         ({"name": 3}, "name is 3; expected text"),
         ({"name": None}, "name is None; expected text"),
         ({"path": b"out"}, "path is b'out'; expected a path"),
+        ({"path": "a\0b"}, r"path is 'a\x00b'; expected a path that the system can have"),
+        ({"files": "a\ud800"}, r"files is 'a\ud800'; expected a path that the system can have"),
         ({"files": ("a", "")}, "files is ''; expected a path"),
         ({"files": None}, "files is None; expected a path"),
         ({"words": 3}, "words is 3; expected text"),
