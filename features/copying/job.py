@@ -43,7 +43,6 @@ class HcopyOptions(Options):
     report: Path | None = option(None, "file that lists what failed (default: hcopy.report beside the outputs)")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "files", tuple(map(str, self.files)))
         super().__post_init__()
         is_single = self.scp is None or self.speech_mean is None
         self.require("scp", is_single, "is given with {speech_mean}; expected it with features")

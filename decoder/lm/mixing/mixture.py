@@ -130,7 +130,8 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
     """Return the mixture of n-gram models as one model, which lists the n-grams of all.
 
     A word that a model lacks has the probability of that model's <UNK> or <unk> divided by the number of such words,
-    or 0 if the model has neither: the unknown words of one model are those that another one knows.
+    or 0 if the model has neither: the unknown words of one model are those that another one knows.  <UNK> and <unk>
+    are the same word, which the mixture spells as the first model does.
 
     Parameters
     ----------
@@ -147,12 +148,24 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
     GraphError
         For other weights.
     """
+    models = _with_one_unknown(models)
     vocabulary = list(dict.fromkeys(word for model in models for word in model.vocabulary))
     wide = [_over(model, vocabulary) for model in models]
     order = max(model.order for model in models)
     rows = [[model.orders[k].words for model in wide if model.order > k] for k in range(order)]
     listed = [ArpaOrder(np.concatenate(parts), np.zeros(0), np.zeros(0)) for parts in rows]
     return mix([LanguageModel.from_arpa(model) for model in wide], weights, Arpa(vocabulary, listed))
+
+
+def _with_one_unknown(models: Sequence[Arpa]) -> list[Arpa]:
+    """Return the models with the unknown word spelled as in the first that has one."""
+    unknown = next((word for model in models for word in model.vocabulary if word in UNKNOWN_WORDS), None)
+    spelled = []
+    for model in models:
+        if unknown is not None and unknown not in model.vocabulary:
+            model = Arpa([unknown if word in UNKNOWN_WORDS else word for word in model.vocabulary], model.orders)
+        spelled.append(model)
+    return spelled
 
 
 def _over(model: Arpa, vocabulary: Sequence[str]) -> Arpa:
@@ -164,11 +177,12 @@ def _over(model: Arpa, vocabulary: Sequence[str]) -> Arpa:
     unigrams = orders[0]
     logprob = unigrams.logprob.copy()
     share = np.full(len(new), IMPOSSIBLE_LOG10)
+    is_predicted = new != ids.get(SENTENCE_START, -1)
     unknown = next((i for i, word in enumerate(model.vocabulary) if word in UNKNOWN_WORDS), None)
-    if unknown is not None and len(new):
+    if unknown is not None and is_predicted.any():
         row = int(np.flatnonzero(model.orders[0].words[:, 0] == unknown)[0])
-        logprob[row] -= np.log10(len(new) + 1)
-        share[:] = logprob[row]
+        logprob[row] -= np.log10(is_predicted.sum() + 1)
+        share[is_predicted] = logprob[row]
     orders[0] = ArpaOrder(
         np.concatenate([unigrams.words, new[:, np.newaxis]]),
         np.concatenate([logprob, share]),
@@ -196,6 +210,7 @@ def best_weights(models: Sequence[Arpa], sentences: Sequence[Sequence[str]]) -> 
     GraphError
         If no word of the text is in a model.
     """
+    models = _with_one_unknown(models)
     vocabulary = list(dict.fromkeys(word for model in models for word in model.vocabulary))
     automata = [LanguageModel.from_arpa(_over(model, vocabulary)) for model in models]
     costs = np.array([np.concatenate(model.sentence_costs(sentences)) for model in automata])

@@ -61,14 +61,14 @@ class NgramIndex:
 def backoff_weights(
     prefix: Indices, probability: npt.NDArray[np.float64], lower: npt.NDArray[np.float64], num_histories: int
 ) -> npt.NDArray[np.float64]:
-    """Return what the listed words leave over what they leave of the shorter history; 1 where none is listed.
+    """Return what the listed words leave over what they leave of the shorter history; 1 where no word is left.
 
     prefix (n,): the history of each n-gram; probability, lower (n,): of its last word after this history and after the
     shorter one.
     """
-    left = 1.0 - np.bincount(prefix, weights=probability, minlength=num_histories)
+    left = np.maximum(1.0 - np.bincount(prefix, weights=probability, minlength=num_histories), 0.0)
     lower_left = 1.0 - np.bincount(prefix, weights=lower, minlength=num_histories)
     listed = np.bincount(prefix, minlength=num_histories)
     # Where every word is listed, both are rounding errors and the weight is not used.
-    usable = (listed > 0) & (left > 1e-6) & (lower_left > 1e-6)
+    usable = (listed > 0) & (lower_left > 1e-6)
     return np.divide(left, lower_left, out=np.ones(num_histories), where=usable)

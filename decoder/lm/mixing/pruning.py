@@ -56,7 +56,7 @@ def prune(model: Arpa, threshold: float) -> Arpa:
         is_prefix = np.zeros(len(lower), bool)
         if k < model.order:
             is_prefix[index.prefix[k][listed[k]]] = True
-        listed[k - 1] = is_prefix | (np.expm1(change) >= threshold)
+        listed[k - 1] = is_prefix | (np.expm1(np.maximum(change, 0.0)) >= threshold)
     return _listed_model(model, index, probability, listed)
 
 

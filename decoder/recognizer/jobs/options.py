@@ -1,6 +1,5 @@
 """The options of the jobs of a recogniser."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,11 +21,6 @@ def file_name(text: str) -> Path:
     if not text:
         raise ConfigError("an empty file name; expected a name")
     return Path(text)
-
-
-def names_of(paths: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
-    """Return the names of files that were given as one path or as several."""
-    return tuple(map(str, (paths,) if isinstance(paths, str | Path) else paths))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +67,6 @@ class TranscribeOptions(Options):
     reading: AudioFileOptions = group(AudioFileOptions, heading="audio")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "audio", names_of(self.audio))
         super().__post_init__()
         is_once = self.audio.count(STANDARD_INPUT) < 2
         self.require("audio", is_once, f"is {STANDARD_INPUT} twice; expected standard input once")
@@ -114,7 +107,6 @@ class CalibrateOptions(Options):
     threads: int | None = option(None, "number of cores to use (default: all)", least=1, flag="-j --threads")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "audio", names_of(self.audio))
         super().__post_init__()
         has_output = self.test is None or self.output is not None
         self.require("test", has_output, "is given without {output}; expected the test set as {words}, or {output}")

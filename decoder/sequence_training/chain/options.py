@@ -85,7 +85,7 @@ class ChainStates(StateFiles):
     """The states of an alignment, if there is one."""
 
     def __post_init__(self) -> None:
-        if self.states or self.state_list or self.trees:
+        if any(path is not None for path in (self.states, self.state_list, self.trees)):
             super().__post_init__()
         else:
             Options.__post_init__(self)

@@ -1,12 +1,13 @@
 """The declaration of an option: name, type, default, unit, range and meaning."""
 
 import math
+import os
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import MISSING, Field, dataclass, field, replace
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
 SCHEDULE, LIST = "schedule", "list"  # kinds of options with several values: one for each epoch, or any number
-NUMBERS = {int: (Integral, "an integer"), float: (Real, "a number")}  # what a value is an instance of
+KINDS = {int: (Integral, "an integer"), float: (Real, "a number"), str: (str, "text"), Path: (Path, "a path")}
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
 MOST_INTEGER = 2**31 - 1  # of an option without a bound of its own: kernels count in 32 bits
 Way = Literal["name", "key", "flag"]  # into a job: Python, a configuration, the command line
@@ -58,6 +59,8 @@ class Option:
         What it means.
     type : type
         int, float, bool, str, Path, or what `parse` returns.
+    kinds : tuple of type
+        All types of a value in Python, such as int and str for a number or a word.
     default : object
         REQUIRED if it has none.
     several : str
@@ -91,6 +94,7 @@ class Option:
     name: str
     help: str
     type: Any = str
+    kinds: tuple[Any, ...] = ()
     default: Any = REQUIRED
     several: str = ""
     unit: str = ""
@@ -136,16 +140,19 @@ class Option:
         if self.several and self.default and not value:
             return f"is empty; expected {self.describe() or 'a value'}"
         for single in value if self.several else (value,):
-            if (kind := NUMBERS.get(self.type)) and (not isinstance(single, kind[0]) or isinstance(single, bool)):
-                return f"is {_text(single)}; expected {kind[1]}"
-            if self.type is bool and single not in (True, False):
-                return f"is {_text(single)}; expected true or false"
-            if self.choices and single not in self.choices:
-                return f"is {single!r}; expected {self.describe()}{did_you_mean(str(single), self.choices)}"
+            if self.choices and not (isinstance(single, str) and single in self.choices):
+                close = did_you_mean(single, self.choices) if isinstance(single, str) else ""
+                return f"is {text_of(single)}; expected {self.describe()}{close}"
+            if self.type is bool and not (isinstance(single, Hashable) and single in (True, False)):
+                return f"is {text_of(single)}; expected true or false"
+            if self.kinds and not _is_one_of(single, self.kinds):
+                return f"is {text_of(single)}; expected {' or '.join(KINDS[kind][1] for kind in self.kinds)}"
+            if isinstance(single, Path) and not _is_file_name(single):
+                return f"is {str(single)!r}; expected a path that the system can have"
             if self.type in (int, float) and (text := self._fault_of_number(single)):
                 return text
             if self.check is not None and not self.check(single):
-                return f"is {_text(single)}; expected {self.expected}"
+                return f"is {text_of(single)}; expected {self.expected}"
         return None
 
     def _fault_of_number(self, number: float) -> str | None:
@@ -154,13 +161,29 @@ class Option:
             return f"is {number}; expected a finite number{bounds and f', {bounds}'}"
         if self.type is int and self.range.most is None and number > MOST_INTEGER:
             return f"is {number}; expected at most {MOST_INTEGER}"
-        return None if number in self.range else f"is {_text(number)}; expected {self.describe()}"
+        return None if number in self.range else f"is {text_of(number)}; expected {self.describe()}"
 
 
-def _text(value: Any) -> str:
+def _is_file_name(path: Path) -> bool:
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_one_of(value: Any, kinds: Iterable[Any]) -> bool:
+    return not isinstance(value, bool) and any(isinstance(value, KINDS[kind][0]) for kind in kinds)
+
+
+def text_of(value: Any) -> str:
+    """Return a value as messages have it: a number or a text itself, of anything else the type."""
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else repr(value) if isinstance(value, str) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, str | bytes):
+        return repr(value)
+    return str(value) if value is None or isinstance(value, Number) else type(value).__name__
 
 
 def option(  # noqa: PLR0913 (the keywords are what a declaration says)
@@ -280,6 +303,7 @@ def complete(declared: Option, of: "Field[Any]", hint: Any) -> Option:
         declared,
         name=of.name,
         type=single,
+        kinds=_kinds_of(hint),
         several=several,
         choices=choices,
         default=default,
@@ -304,3 +328,16 @@ def _type_of(hint: Any) -> tuple[Any, str, tuple[str, ...]]:
     if origin is tuple:
         return _type_of(arguments[0])[0], LIST, _type_of(arguments[0])[2]
     return hint, "", ()
+
+
+def _kinds_of(hint: Any) -> tuple[Any, ...]:
+    """Return the types of one value; () for those that the class of the options checks itself."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        kinds = tuple(_kinds_of(argument) for argument in arguments if argument is not types.NoneType)
+        return sum(kinds, ()) if all(kinds) else ()
+    if origin is Literal:
+        return (str,)
+    if origin in (Sequence, tuple):
+        return _kinds_of(arguments[0]) if typing.get_origin(arguments[0]) is not tuple else ()
+    return (hint,) if hint in KINDS else ()

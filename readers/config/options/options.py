@@ -4,7 +4,7 @@ import inspect
 import re
 import textwrap
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, field, fields, replace
 from functools import cache
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from readers.config.config import Config
-from readers.config.options.declaration import DECLARED, LIST, SCHEDULE, Option, OptionFault, complete, option
+from readers.config.options.declaration import DECLARED, LIST, SCHEDULE, Option, OptionFault, complete, option, text_of
 from readers.config.values import Schedule
 from readers.errors import ConfigError
 
@@ -85,24 +85,17 @@ class Options:
         """Make schedules of numbers and tuples, and check the range of each option."""
         for declared in self.declared():
             value = getattr(self, declared.name)
-            if is_group(declared) and value is not None:
-                if not isinstance(value, declared.type):
-                    found = type(value).__name__ if isinstance(value, Options) else repr(str(value))
-                    raise OptionFault(declared, f"is {found}; expected {declared.type.__name__}")
+            if is_group(declared):
+                is_unset = value is None and self.__dataclass_fields__[declared.name].default is None
+                if not is_unset and not isinstance(value, declared.type):
+                    raise OptionFault(declared, f"is {text_of(value)}; expected {declared.type.__name__}")
                 continue
-            if declared.several == SCHEDULE:
-                is_single = isinstance(value, str) or not isinstance(value, Sequence)
-                value = Schedule((value,) if is_single else value)
-                object.__setattr__(self, declared.name, value)
-            elif declared.several == LIST and value is not None:
-                values = (value,) if isinstance(value, str | Path) else value
-                value = tuple(_as_declared(declared, single) for single in values)
-                object.__setattr__(self, declared.name, value)
-            elif declared.type is Path and isinstance(value, str):
-                value = None if not value and declared.default is None else Path(value)  # such as --report "$REPORT"
-                object.__setattr__(self, declared.name, value)
-            elif isinstance(value, Path):
-                object.__setattr__(self, declared.name, _as_declared(declared, value))
+            if declared.several and not (value is None and declared.default is None):
+                values = (_as_declared(declared, single) for single in several(value))
+                value = Schedule(values) if declared.several == SCHEDULE else tuple(values)
+            else:
+                value = _as_declared(declared, value)
+            object.__setattr__(self, declared.name, value)
             if text := declared.fault_of(value):
                 raise OptionFault(declared, text)
 
@@ -197,10 +190,28 @@ class Options:
             raise OptionFault(self.declaration(name), text, self.with_groups())
 
 
+def several(value: Any) -> Iterable[Any]:
+    """Return the values that an option with several was given; a single value stands for itself."""
+    is_single = isinstance(value, str | bytes | Mapping | Set) or not isinstance(value, Iterable)
+    return (value,) if is_single or _is_scalar(value) else value
+
+
 def _as_declared(declared: Option, value: Any) -> Any:
-    """Return a value with the type of the option, if one is a path and the other a text."""
-    is_path_as_text = declared.type is str and isinstance(value, Path)
-    return str(value) if is_path_as_text else Path(value) if declared.type is Path else value
+    """Return a value with the type of the option, if one is a path and the other a text; NumPy's scalars as Python's.
+
+    An empty text is no path: it stands for None where that is the default, such as --report "$REPORT".
+    """
+    if _is_scalar(value):
+        value = value.item()
+    if declared.type is Path and isinstance(value, str):
+        is_unset = not value and declared.default is None and not declared.several
+        return None if is_unset else Path(value) if value else value
+    return str(value) if declared.type is str and isinstance(value, Path) else value
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether a value is a scalar of NumPy, which this module does not import."""
+    return getattr(value, "shape", None) == () and hasattr(value, "item")
 
 
 def is_group(declared: Option) -> bool:
@@ -268,7 +279,7 @@ def _words_of(declared: Option, value: Any) -> list[str]:
     if declared.type is bool:
         is_refused = declared.default is None and not value
         return [f"{declared.flag[:2]}no-{declared.flag[2:]}" if is_refused else declared.flag]
-    values = [str(single) for single in value] if declared.several else [str(value)]
+    values = [_word_of(single) for single in (value if declared.several else (value,))]
     if declared.separator == " ":
         return [declared.flag, *values]
     if declared.separator:
@@ -277,6 +288,12 @@ def _words_of(declared: Option, value: Any) -> list[str]:
         return values
     flag = declared.flag
     return [word for text in values for word in ([f"{flag}={text}"] if text.startswith("-") else [flag, text])]
+
+
+def _word_of(value: Any) -> str:
+    """Return a value as a word of the command line; a path that begins with a dash is no flag."""
+    text = str(value)
+    return f"./{text}" if isinstance(value, Path) and text.startswith("-") and text != "-" else text
 
 
 def _setting_of(value: Any) -> str:

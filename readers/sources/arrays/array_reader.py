@@ -9,6 +9,7 @@ independent of each other.  Order, context windows and minibatches are those of 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
 from readers.config.options import Options
+from readers.config.options.declaration import text_of
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 from readers.htk.parameter_file import USER, HTKHeader
@@ -106,6 +108,7 @@ class ArrayReader(FrameReader):
         seed: int = 0,
         write: bool = False,
     ):
+        _check_kinds(arrays, options, streams, seed)
         unknown = [name for name, told in streams.items() if name not in arrays and _is_stream(told)]
         if unknown:
             raise ConfigError(
@@ -142,6 +145,20 @@ class ArrayReader(FrameReader):
         return [path for path in super().input_files() if path != SOURCE]
 
 
+def _check_kinds(arrays: Any, options: Any, streams: Any, seed: Any) -> None:
+    """Raise ConfigError for a parameter of another type than expected."""
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0
+    checks = (
+        ("arrays", arrays, isinstance(arrays, Mapping), "a mapping of names to arrays"),
+        ("options", options, isinstance(options, ArrayReaderOptions), "ArrayReaderOptions"),
+        ("streams", streams, isinstance(streams, Mapping), "a mapping of names to options"),
+        ("seed", seed, whole, "an integer of at least 0"),
+    )
+    for name, value, fine, expected in checks:
+        if not fine:
+            raise ConfigError(f"{SOURCE}: {name} is {text_of(value)}; expected {expected}")
+
+
 def _is_stream(options: Options) -> bool:
     return isinstance(options, ArrayFeatures | ArrayLabels)
 
@@ -158,14 +175,21 @@ def _by_key(name: str, utterances: Utterances) -> dict[str, np.ndarray]:
     """Return the arrays of a stream by the names of the utterances, after a check of their shapes and types."""
     several = utterances if isinstance(utterances, Mapping | list | tuple) else (utterances,)
     items = several.items() if isinstance(several, Mapping) else enumerate(several)
-    arrays = {str(key): np.asarray(array) for key, array in items}
+    arrays: dict[str, np.ndarray] = {}
+    for key, values in items:
+        if str(key) in arrays:
+            raise ConfigError(f"{SOURCE}: {name}: two utterances named {key}; expected a name for each")
+        try:
+            arrays[str(key)] = np.asarray(values)
+        except ValueError:
+            raise _fault(name, str(key), "rows of different lengths", "an array") from None
     if not arrays:
         raise ConfigError(f"{SOURCE}: {name}: no utterances; expected at least one")
     model = next(iter(arrays.values()))
     wanted = "numbers (num_frames, dim) or classes, integers (num_frames,)"
     for key, array in arrays.items():
-        classes = array.ndim == 1 and np.issubdtype(array.dtype, np.integer)
-        numbers = array.ndim == 2 and np.issubdtype(array.dtype, np.number) and not np.iscomplexobj(array)
+        classes = array.ndim == 1 and array.dtype.kind in "iu"
+        numbers = array.ndim == 2 and array.dtype.kind in "iuf"
         if not (classes or numbers) or not array.size:
             raise _fault(name, key, f"{array.dtype} {array.shape}", wanted)
         if array.shape[1:] != model.shape[1:]:

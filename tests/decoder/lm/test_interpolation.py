@@ -9,6 +9,7 @@ from decoder.lm.estimation import estimate
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.mixing.mixture import best_weights, interpolate
 from readers.errors import GraphError
+from readers.language.arpa import Arpa, ArpaOrder
 from tests.decoder.lm.test_estimation import random_text
 
 
@@ -56,6 +57,25 @@ def test_a_word_that_a_model_lacks_has_a_share_of_its_unknown_word():
     unknown = 10.0 ** open_model.orders[0].logprob[open_model.vocabulary.index("<UNK>")]
     for word in ("c", "d", "<UNK>"):
         assert 10.0 ** mixed.orders[0].logprob[mixed.vocabulary.index(word)] == pytest.approx(unknown / 3)
+
+
+def test_both_spellings_of_the_unknown_word_are_one_word_and_every_start_of_a_sentence_is_free():
+    first = estimate([["a", "x"], ["a"]], 2, vocabulary=["a"], unknown="<unk>")
+    second = estimate([["b", "x"], ["b"]], 2, vocabulary=["b"], unknown="<UNK>")
+    mixed = interpolate([first, second], [0.5, 0.5])
+    assert set(mixed.vocabulary) == {"a", "b", "<s>", "</s>", "<unk>"}
+    assert best_weights([first, second], [["x", "x"]]) == pytest.approx((0.5, 0.5))
+    bare = Arpa(["a", "<unk>"], [ArpaOrder(np.array([[0], [1]], np.int32), np.log10([0.75, 0.25]), np.zeros(2))])
+    mixed = interpolate([bare, second], [1.0, 0.0])  # </s> and b have a share, and <s> none
+    assert 10.0 ** mixed.orders[0].logprob[mixed.vocabulary.index("<unk>")] == pytest.approx(0.25 / 3)
+
+
+def test_a_history_whose_words_take_all_probability_leaves_none_to_the_words_of_another_model():
+    words = ArpaOrder(np.array([[0], [1], [2]], np.int32), np.log10([0.5, 0.25, 0.25]), np.zeros(3))
+    after_a = ArpaOrder(np.array([[0, 0], [0, 1], [0, 2]], np.int32), np.log10([0.5, 0.25, 0.25]), np.zeros(3))
+    full = Arpa(["a", "</s>", "<unk>"], [words, after_a])
+    mixed = interpolate([full, estimate([["b"]], 2)], [1.0, 0.0])
+    assert [probability(mixed, ["a"], word) for word in ("a", "b")] == pytest.approx([0.5, 0], abs=1e-7)
 
 
 def test_the_best_weights_are_those_of_a_search_over_all():

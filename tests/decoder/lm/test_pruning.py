@@ -100,6 +100,14 @@ def test_every_history_of_a_pruned_model_sums_to_one_and_what_stays_keeps_its_pr
             assert np.exp(-cost) == pytest.approx(distribution(pruned, history)[predicted.index(word)], rel=1e-4)
 
 
+@pytest.mark.parametrize("first", [0.05, 0.15, 0.45, 0.9])
+def test_a_threshold_of_0_leaves_out_nothing_by_rounding(first):
+    words = ArpaOrder(np.array([[0], [1], [2]], np.int32), np.log10([0.5, 0.2, 0.3]), np.zeros(3))
+    backed_off = (1 - first) / 0.5 * 0.2  # what backing off gives the second bigram
+    arcs = ArpaOrder(np.array([[0, 0], [0, 1]], np.int32), np.log10([first, backed_off]), np.zeros(2))
+    assert len(prune(Arpa(["a", "b", "</s>"], [words, arcs]), 0).orders[1]) == 2
+
+
 def test_a_model_with_gaps_and_a_negative_threshold_are_refused():
     model = estimate(random_text(1), 3)
     with pytest.raises(GraphError, match="threshold -1; expected at least 0"):

@@ -73,6 +73,7 @@ class SampleOptions(Options):
     pairs: tuple[Any, ...] = option((), "pairs of names", parse=parse_pair, flag=None)
     size: int = option(7, "a size with an older name", cntk="size oldSize", least=1)
     kind: str = option("plain", "its kind", own=True)
+    mark: int | Literal["mix"] | None = option(None, "a number or a word", flag=None, cntk=None)
     trees: TreeOptions = group(TreeOptions)
     seed: int = given(5, "seed of the program")
 
@@ -148,6 +149,20 @@ def test_ranges(bounds, text, inside, outside):
         ({"sizes": "256"}, "sizes is '256'; expected an integer"),
         ({"rate": "0.5"}, "rate is '0.5'; expected a number"),
         ({"fast": "no"}, "fast is 'no'; expected true or false"),
+        ({"name": 3}, "name is 3; expected text"),
+        ({"name": None}, "name is None; expected text"),
+        ({"path": b"out"}, "path is b'out'; expected a path"),
+        ({"path": "a\0b"}, r"path is 'a\x00b'; expected a path that the system can have"),
+        ({"files": "a\ud800"}, r"files is 'a\ud800'; expected a path that the system can have"),
+        ({"files": ("a", "")}, "files is ''; expected a path"),
+        ({"files": None}, "files is None; expected a path"),
+        ({"words": 3}, "words is 3; expected text"),
+        ({"words": {"a", "b"}}, "words is set; expected text"),
+        ({"limits": None}, "limits is None; expected a number"),
+        ({"context": ["both"]}, "context is list; expected both or left"),
+        ({"fast": np.arange(2)}, "fast is ndarray; expected true or false"),
+        ({"mark": 0.5}, "mark is 0.5; expected an integer or text"),
+        ({"trees": None}, "trees is None; expected TreeOptions"),
         ({"trees": "9"}, "trees is '9'; expected TreeOptions"),
         ({"trees": Options()}, "trees is Options; expected TreeOptions"),
         ({"context": "left", "fast": True}, "context is given beside fast; expected one of them"),
@@ -163,7 +178,12 @@ def test_values_are_normalised():
     options = SampleOptions(sizes=4, path="out", words=["a", "b"])
     assert (options.sizes, options.sizes[9], options.path, options.words) == ((4,), 4, Path("out"), ("a", "b"))
     assert SampleOptions(sizes=(4, 8)).sizes.at(5) == 8
-    assert SampleOptions(sizes=np.int32(4), rate=np.float32(0.5), fast=np.True_).fast
+    assert (SampleOptions(limits=3).limits, SampleOptions(sizes=range(2, 4)).sizes) == ((3,), (2, 3))
+    assert SampleOptions(limits=np.array([1.5, 2])).limits == (1.5, 2)
+    options = SampleOptions(sizes=np.int32(4), rate=np.float64(0.5), fast=np.True_, name=np.str_("n"))
+    values = (*options.sizes, options.rate, options.fast, options.name)
+    assert list(map(type, values)) == [int, float, bool, str]
+    assert (SampleOptions(mark=3).mark, SampleOptions(mark="mix").mark) == (3, "mix")
     assert SampleOptions().rate == math.inf  # not finite, but the default
 
 
@@ -306,7 +326,7 @@ CONTEXTS = st.sampled_from([("both", True), ("both", False), ("left", False)])
 def test_flags_give_back_the_options(values, context):
     options = SampleOptions(**values, context=context[0], fast=context[1])
     assert parse(options.to_flags()) == options
-    assert {field.name for field in fields(options)} == {*DRAWN, "context", "fast", "pair", "pairs", "seed"}
+    assert {field.name for field in fields(options)} == {*DRAWN, "context", "fast", "pair", "pairs", "mark", "seed"}
 
 
 def test_flags_are_those_that_differ_from_the_defaults():
@@ -320,6 +340,12 @@ def test_flags_are_those_that_differ_from_the_defaults():
         ("slow", False),
         ("most_leaves", 3),
     ]
+
+
+def test_a_path_that_begins_with_a_dash_is_no_flag():
+    options = SampleOptions(files=("-x", "--name", "-"), path="--")
+    assert options.to_flags() == ["./-x", "./--name", "-", "--path", "./--"]
+    assert parse(options.to_flags()) == options
 
 
 def test_help_has_meaning_and_default():

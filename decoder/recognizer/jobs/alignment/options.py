@@ -10,6 +10,7 @@ from decoder.recognizer.jobs.options import file_name
 from readers.audio.audio_file import MIX, Channel
 from readers.audio.options import ChannelOptions
 from readers.config.options import Options, like, option
+from readers.config.options.options import several
 
 THRESHOLD = 0.1
 LONG = 120.0  # seconds
@@ -74,8 +75,9 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        formats = self.format.split(",") if isinstance(self.format, str) else self.format
-        object.__setattr__(self, "format", tuple(dict.fromkeys(form.lower() for form in formats)))
+        formats = self.format.split(",") if isinstance(self.format, str) else several(self.format)
+        names = [form.lower() if isinstance(form, str) else form for form in formats]
+        object.__setattr__(self, "format", tuple(form for at, form in enumerate(names) if form not in names[:at]))
         super().__post_init__()
         if self.train:
             self.require(

@@ -179,6 +179,15 @@ WRONG = {
     ),
     "no stream of numbers for each frame first; expected arrays (num_frames, dim)": ({"labels": CLASSES}, {}),
     "one stream, features; expected another for training or test": ({"features": NUMBERS}, {}),
+    "features: two utterances named 1; expected a name for each": (
+        {"features": {1: NUMBERS[0], "1": NUMBERS[1]}, "labels": CLASSES}, {},
+    ),
+    "features of utterance 0: rows of different lengths; expected an array": (
+        {"features": [[[1.0, 2.0], [3.0]]], "labels": CLASSES}, {},
+    ),
+    "labels of utterance 0: timedelta64[s] (4,); expected numbers": (
+        {"features": NUMBERS, "labels": [np.zeros(4, "m8[s]"), CLASSES[1]]}, {},
+    ),
     "labels: no utterances; expected at least one": ({"features": NUMBERS, "labels": []}, {}),
     "no arrays; expected some for each input of the network": ({}, {}),
 }  # fmt: skip
@@ -190,6 +199,23 @@ def test_a_fault_names_stream_and_utterance(message):
     with pytest.raises(ConfigError) as fault:
         ArrayReader(arrays, streams=streams)
     assert str(fault.value).startswith(f"ArrayReader: {message}")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"arrays": [NUMBERS]}, "arrays is list; expected a mapping of names to arrays"),
+        ({"options": None}, "options is None; expected ArrayReaderOptions"),
+        ({"options": ArrayLabels()}, "options is ArrayLabels; expected ArrayReaderOptions"),
+        ({"streams": None}, "streams is None; expected a mapping of names to options"),
+        ({"seed": -1}, "seed is -1; expected an integer of at least 0"),
+        ({"seed": 1.5}, "seed is 1.5; expected an integer of at least 0"),
+    ],
+)
+def test_a_parameter_of_another_type_is_named(parameters, message):
+    with pytest.raises(ConfigError) as fault:
+        ArrayReader(**{"arrays": {"features": NUMBERS}, "write": True} | parameters)
+    assert str(fault.value) == f"ArrayReader: {message}"
 
 
 def test_options_that_exclude_each_other():

@@ -1,0 +1,46 @@
+"""Only the command line parses words and writes to the terminal; the library takes options and returns results."""
+
+import ast
+from collections.abc import Iterator
+
+from tests.structure.test_imports import ROOT
+
+ROOMS = ("readers", "features", "acoustic", "decoder")
+TERMINAL = {"sys.stdout", "sys.stderr", "sys.argv", "sys.__stdout__", "sys.__stderr__"}
+
+
+def uses_of_the_terminal(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield the calls of print without a file, and the streams and words of the process."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in TERMINAL:
+            yield node
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "print":
+            yield from () if any(keyword.arg == "file" for keyword in node.keywords) else (node,)
+
+
+def parsers_of_words(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the imports of argparse."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if "argparse" in names or (isinstance(node, ast.ImportFrom) and node.module == "argparse"):
+            yield node
+
+
+def places(rooms, found) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for room in rooms
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if not path.is_relative_to(ROOT / "recipes/cli")
+        for node in found(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+
+
+def test_the_library_does_not_write_to_the_terminal():
+    assert places(ROOMS, uses_of_the_terminal) == []
+    assert len(list(uses_of_the_terminal(ast.parse("print(1)\nprint(2, file=f)\nsys.stderr.write('')")))) == 2
+
+
+def test_only_the_command_line_parses_words():
+    assert places((*ROOMS, "recipes"), parsers_of_words) == []
+    assert len(list(parsers_of_words(ast.parse("import argparse\nfrom argparse import Namespace")))) == 2
