@@ -275,6 +275,9 @@ class OptionFault(ConfigError):
         self.key = option.key if isinstance(option, Option) else option
         super().__init__(self.message("name"))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (_names_of(self._option), self._text, tuple(map(_names_of, self._options)))
+
     def message(self, way: Way) -> str:
         """Return the message for a way in."""
         name = getattr(self._option, way) if isinstance(self._option, Option) else self._option
@@ -284,6 +287,14 @@ class OptionFault(ConfigError):
         """Return the fault with file, line and full name of the option in the block that sets it."""
         key = (self._option.set_by(block) if isinstance(self._option, Option) else "") or self.key
         return ConfigError(f"{block.where(key)}: {block.full_name(key)} {with_names(self._text, self._options, 'key')}")
+
+
+def _names_of(option: Option | str) -> Option | str:
+    """Return a declaration with the names alone: the functions of one have no copy in another process."""
+    if isinstance(option, str):
+        return option
+    names = {"name": option.name, "key": option.key, "other_keys": option.other_keys, "flags": option.flags}
+    return Option(help=option.help, own=option.own, default=None, **names)  # type: ignore[arg-type]
 
 
 def with_names(text: str, options: Iterable[Option], way: Way) -> str:

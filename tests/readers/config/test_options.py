@@ -3,6 +3,7 @@
 import argparse
 import inspect
 import math
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -346,6 +347,17 @@ def test_a_path_that_begins_with_a_dash_is_no_flag():
     options = SampleOptions(files=("-x", "--name", "-"), path="--")
     assert options.to_flags() == ["./-x", "./--name", "-", "--path", "./--"]
     assert parse(options.to_flags()) == options
+
+
+def test_a_fault_reaches_another_process():
+    with pytest.raises(OptionFault) as caught:
+        SampleOptions(even=3)
+    fault = pickle.loads(pickle.dumps(caught.value))
+    assert (str(fault), fault.message("flag"), fault.key) == (
+        str(caught.value),
+        "--even is 3; expected an even number",
+        "even",
+    )
 
 
 def test_help_has_meaning_and_default():
