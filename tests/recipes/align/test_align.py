@@ -126,6 +126,10 @@ def test_words_that_were_not_spoken_are_doubtful(phonetician):
     assert phonetician.run("align", *RUN, "--doubtful", "0").out[-1] == "utterances: 3 done, 0 skipped, 0 failed"
 
 
+def test_the_beam_may_be_infinite(phonetician):
+    assert phonetician.run("align", *RUN, "--beam", "inf").status == 0
+
+
 def test_differences_of_long_recordings_from_their_transcripts_are_named(phonetician):
     phonetician.write("corpus/anna/one.txt", "AB BA C")
     formats = ("--format", "textgrid,json", "--doubtful-tier")

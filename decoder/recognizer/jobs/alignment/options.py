@@ -67,8 +67,9 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
     )
     doubtful_tier: bool = option(False, "add a tier of doubtful stretches to TextGrids")
     beam: float | None = option(
-        None, "beam of the search, doubled while no path survives (default: exact)", above=0, heading="search"
-    )
+        None, "beam of the search, doubled while no path survives (default: exact)", above=0, most=math.inf,
+        heading="search",
+    )  # fmt: skip
     long: float = option(
         LONG, "seconds of an utterance above which its transcript may differ from the recording", unit="seconds",
         least=0, most=math.inf,

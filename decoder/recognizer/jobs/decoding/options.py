@@ -1,5 +1,6 @@
 """The options of decoding lists and streams: those of CNTK book 6.1.3, whose flags have one dash, and additions."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -244,8 +245,10 @@ class StreamOptions(Options):
     )  # fmt: skip
     json: bool = option(False, "print JSON, one object per line, with partial results")
     pause: float = option(0.8, "silence that ends an utterance", unit="seconds", above=0, metavar="S")
-    longest: float = option(30.0, "maximum length of an utterance", unit="seconds", metavar="S")
-    no_speech: float = option(5.0, "restart the search if no word is found for this long", unit="seconds", metavar="S")
+    longest: float = option(30.0, "maximum length of an utterance", unit="seconds", most=math.inf, metavar="S")
+    no_speech: float = option(
+        5.0, "restart the search if no word is found for this long", unit="seconds", most=math.inf, metavar="S"
+    )
     whole: bool = option(False, "treat the whole input as one utterance")
     block: int = option(10, "frames per block of computation", unit="frames", least=1)
     running_mean: str = option(

@@ -114,6 +114,13 @@ def test_a_long_file_is_cut_at_its_pauses(user):
     assert [label.name for label in labels] == [word for word, _ in every]
 
 
+def test_utterances_may_be_of_any_length(user):
+    arguments = ("--stream", FILES[0], "--longest", "inf", "--no-speech", "inf")
+    outcome = user.run("argon", *STREAM, *arguments)
+    assert (outcome.status, outcome.err) == (0, [])
+    assert outcome.out[:-1] == user.run("argon", *STREAM, *arguments[:2]).out[:-1]
+
+
 def silence(rng, count):
     """What is between the utterances: the last state of silence, which is a tone of 5800 Hz here."""
     return 3000 * np.sin(2 * np.pi * 5800 * np.arange(count) / RATE) + 100 * rng.normal(size=count)
