@@ -1,4 +1,4 @@
-"""Only the command line parses words and writes to the terminal; the library takes options and returns results."""
+"""The library prints nothing: what a person reads is printed by recipes and the command line."""
 
 import ast
 from collections.abc import Iterator
@@ -18,14 +18,6 @@ def uses_of_the_terminal(tree: ast.AST) -> Iterator[ast.expr]:
             yield from () if any(keyword.arg == "file" for keyword in node.keywords) else (node,)
 
 
-def parsers_of_words(tree: ast.AST) -> Iterator[ast.stmt]:
-    """Yield the imports of argparse."""
-    for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if "argparse" in names or (isinstance(node, ast.ImportFrom) and node.module == "argparse"):
-            yield node
-
-
 def places(rooms, found) -> list[str]:
     return [
         f"{path.relative_to(ROOT)}:{node.lineno}"
@@ -39,8 +31,3 @@ def places(rooms, found) -> list[str]:
 def test_the_library_does_not_write_to_the_terminal():
     assert places(ROOMS, uses_of_the_terminal) == []
     assert len(list(uses_of_the_terminal(ast.parse("print(1)\nprint(2, file=f)\nsys.stderr.write('')")))) == 2
-
-
-def test_only_the_command_line_parses_words():
-    assert places((*ROOMS, "recipes"), parsers_of_words) == []
-    assert len(list(parsers_of_words(ast.parse("import argparse\nfrom argparse import Namespace")))) == 2
