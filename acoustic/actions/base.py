@@ -74,7 +74,7 @@ class ActionOptions(Options):
 class ModelOptions(ActionOptions):
     """Options of an action on a model."""
 
-    model_path: Path = option(help="the model")
+    model_path: Path | None = option(help="the model")
 
 
 class Action:

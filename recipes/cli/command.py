@@ -244,5 +244,6 @@ class Command:
             for declared, value in options.changed():
                 if declared.name in given and not declared.required and declared.flag.startswith("-"):
                     text = " ".join(map(str, value)) if isinstance(value, tuple) else value
-                    print(f"{declared.flag} is {text}, not {declared.default!r}: command line", file=sys.stderr)
+                    usual = "" if declared.default is None else f", not {declared.default!r}"
+                    print(f"{declared.flag} is {text}{usual}: command line", file=sys.stderr)
         return self.run(options, console)

@@ -61,6 +61,8 @@ class Option:
         int, float, bool, str, Path, or what `parse` returns.
     kinds : tuple of type
         All types of a value in Python, such as int and str for a number or a word.
+    takes_none : bool
+        Whether the program may give None, even if a configuration must set it.
     default : object
         REQUIRED if it has none.
     several : str
@@ -95,6 +97,7 @@ class Option:
     help: str
     type: Any = str
     kinds: tuple[Any, ...] = ()
+    takes_none: bool = False
     default: Any = REQUIRED
     several: str = ""
     unit: str = ""
@@ -135,7 +138,7 @@ class Option:
 
     def fault_of(self, value: Any) -> str | None:
         """Return what is wrong with a value, or with each value of several, None if it is in range."""
-        if value is None and self.default is None:
+        if value is None and (self.default is None or self.takes_none):
             return None
         if self.several and self.default and not value:
             return f"is empty; expected {self.describe() or 'a value'}"
@@ -176,14 +179,14 @@ def _is_one_of(value: Any, kinds: Iterable[Any]) -> bool:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as messages have it: a number or a text itself, of anything else the type."""
+    """Return a value as messages have it: a number, a text or a path itself, of anything else the type."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, str | bytes):
         return repr(value)
-    return str(value) if value is None or isinstance(value, Number) else type(value).__name__
+    return str(value) if value is None or isinstance(value, Number | Path) else type(value).__name__
 
 
 def option(  # noqa: PLR0913 (the keywords are what a declaration says)
@@ -315,6 +318,7 @@ def complete(declared: Option, of: "Field[Any]", hint: Any) -> Option:
         name=of.name,
         type=single,
         kinds=_kinds_of(hint),
+        takes_none=types.NoneType in typing.get_args(hint),
         several=several,
         choices=choices,
         default=default,

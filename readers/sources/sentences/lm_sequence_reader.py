@@ -237,6 +237,7 @@ class LMSequenceReader(SentenceReader):
             )
         begin, end = self.begin, self.end
         path = options.file
+        assert path is not None  # needs_text
         with naming(config, "file"):
             lines = read_lines(path)
         found: list[int] = []

@@ -217,6 +217,7 @@ class LUSequenceReader(SentenceReader):
         source: the block of the input, the word that ends a sentence and the words; target: the block and the labels.
         """
         (inner, end, words), (outer, labels), path = source, target, options.file
+        assert path is not None  # a block must set it
         with naming(config, "file"):
             sentences, left_out = read_columns(path, end, self.end)
         self._warn_of_cuts(outer, sentences, end)

@@ -86,7 +86,7 @@ class WordStream:
 class SentenceOrder(ReaderBlock):
     """The text of a reader of sentences, and their order."""
 
-    file: Path = option(help="text to read")
+    file: Path | None = option(help="text to read")
     unknown: str = option("<unk>", "word that stands for unknown ones", cntk="unk")
     randomize: Literal["auto", "none", "true", "false"] = option(
         "auto", "whether the order of the sentences is random (auto, true) or that of the text"

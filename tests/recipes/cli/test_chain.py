@@ -239,6 +239,6 @@ def test_an_input_is_not_overwritten(user):
 def test_verbose_shows_only_the_options_that_were_given(user):
     outcome = user.run(*CHAIN, "-v", "--out", "chain")
     assert [line for line in outcome.err if line.endswith(": command line")] == [
-        "--alignment is train.mlf, not None: command line",
-        "--state-list is states.list, not None: command line",
+        "--alignment is train.mlf: command line",
+        "--state-list is states.list: command line",
     ]
