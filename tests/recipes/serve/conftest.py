@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import websockets.sync.client
 
 from decoder import Recognizer
 from decoder.recognizer import pack
@@ -23,6 +25,8 @@ from tests.recipes.serve.browser import Browser
 from tests.recipes.systems.small_system import RATE, TONES, speak
 
 EOF = '{"eof" : 1}'
+# A server whose kernels are being compiled in another thread of this process answers late.
+connect = functools.partial(websockets.sync.client.connect, open_timeout=120)
 BLOCK = 3200  # bytes: 0.1 s
 
 

@@ -8,12 +8,11 @@ import threading
 
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 
 from decoder import Recognizer
 from recipes.serve.limits import Limits
 from recipes.serve.service import Service
-from tests.recipes.serve.conftest import speak_to
+from tests.recipes.serve.conftest import connect, speak_to
 from tests.recipes.serve.test_running import PATIENCE, until
 
 

@@ -9,11 +9,10 @@ import subprocess
 import sys
 
 import pytest
-from websockets.sync.client import connect
 
 from recipes.cli.main import main
 from recipes.serve.job import PACKAGES
-from tests.recipes.serve.conftest import speak_to
+from tests.recipes.serve.conftest import connect, speak_to
 
 
 def fault(capsys, *arguments):

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 
 from readers.errors import ConfigError
 from recipes.serve import running
 from recipes.serve.limits import Limits
 from recipes.serve.metrics import Histogram, resident_bytes
 from recipes.serve.running import is_loopback, open_sockets
-from tests.recipes.serve.conftest import BLOCK, EOF, speak_to
+from tests.recipes.serve.conftest import BLOCK, EOF, connect, speak_to
 from tests.recipes.systems.small_system import RATE
 
 UPGRADE = (

@@ -9,11 +9,10 @@ import subprocess
 import openai
 import pytest
 from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
 
 from readers.errors import ConfigError, FormatError
 from recipes.serve.security import AccessPolicy, is_private, read_token
-from tests.recipes.serve.conftest import speak_to
+from tests.recipes.serve.conftest import connect, speak_to
 
 TOKEN = "0123456789abcdef"
 

@@ -160,7 +160,7 @@ def test_an_upload_without_a_length(start):
 
 
 def test_no_stream_left(start, speech):
-    from websockets.sync.client import connect
+    from tests.recipes.serve.conftest import connect
 
     with start(streams=1) as server, connect(server.ws) as open_stream:
         open_stream.send(b"12")

@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 
 from readers.audio.resampling import resample
 from recipes.serve.websocket import StreamConfig
-from tests.recipes.serve.conftest import EOF, speak_to
+from tests.recipes.serve.conftest import EOF, connect, speak_to
 from tests.recipes.systems.small_system import RATE, TONES, speak
 
 
