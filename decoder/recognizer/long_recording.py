@@ -48,7 +48,7 @@ def transcribe_long(
     whole = Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)
     if len(scores) < len(accepted) or not scores:
         return whole
-    return replace(whole, grammar_score=min(scores), accepted=all(accepted))
+    return replace(whole, grammar_score=min(scores), accepted=all(accepted), parse_slots=found.parse_slots)
 
 
 class _Division:
