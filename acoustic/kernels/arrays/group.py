@@ -44,7 +44,8 @@ class ArrayGroupKernels:
 
         first (groups + 1,) int64, on the host, rising.
         """
-        xp, sizes = self.xp, first[1:] - first[:-1]
+        xp = self.xp
+        sizes = first[1:] - first[:-1]
         top = x[xp.asarray(first[:-1])]  # the k-th rows of all groups that have one, for k = 1, 2, ...
         later = [
             (xp.asarray(groups), xp.asarray(first[groups] + k))

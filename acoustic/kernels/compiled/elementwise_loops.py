@@ -182,16 +182,16 @@ def largest(frame, lanes):
     The compiler does not vectorise a single running maximum, but it does vectorise sixteen of them.
     """
     width = lanes.shape[0]
-    whole = frame.shape[0] // width
+    num_blocks = frame.shape[0] // width
     lanes[:] = frame[0]
-    for block in range(whole):
+    for block in range(num_blocks):
         part = frame[block * width : (block + 1) * width]
         for k in range(16):
             lanes[k] = part[k] if part[k] > lanes[k] else lanes[k]
     top = lanes[0]
     for k in range(16):
         top = lanes[k] if lanes[k] > top else top
-    for i in range(whole * width, frame.shape[0]):
+    for i in range(num_blocks * width, frame.shape[0]):
         top = frame[i] if frame[i] > top else top
     return top
 
@@ -199,7 +199,8 @@ def largest(frame, lanes):
 @inline
 def sum_exponentials(frame, lanes):
     """The largest element of a frame, and the sum of exp(frame - that element)."""
-    top, total = largest(frame, lanes), ZERO
+    top = largest(frame, lanes)
+    total = ZERO
     for i in range(frame.shape[0]):
         total += exp32(frame[i] - top)
     return top, total
@@ -208,7 +209,8 @@ def sum_exponentials(frame, lanes):
 @inline
 def exponentials(frame, out, lanes):
     """The same, and out = exp(frame - that element); out may be frame."""
-    top, total = largest(frame, lanes), ZERO
+    top = largest(frame, lanes)
+    total = ZERO
     for i in range(frame.shape[0]):
         e = exp32(frame[i] - top)
         out[i] = e
@@ -240,7 +242,9 @@ def log_softmax(frames):
 def frame_cross_entropy(labels, z, out, lanes):
     """out = exp(z - largest element); returns the sums of labels and of out, and -sum of labels * log softmax(z)."""
     top = largest(z, lanes)
-    total, mass, match = ZERO, ZERO, ZERO
+    total = ZERO
+    mass = ZERO
+    match = ZERO
     for i in range(z.shape[0]):
         shifted = z[i] - top
         e = exp32(shifted)
@@ -254,7 +258,9 @@ def frame_cross_entropy(labels, z, out, lanes):
 @loop
 def cross_entropy_softmax(labels, z, loss):
     """loss[0] = -sum of labels * log softmax(z), summed in double over the frames."""
-    total_loss, lanes, scratch = 0.0, np.empty(16, np.float32), np.empty(z.shape[1], np.float32)
+    total_loss = 0.0
+    lanes = np.empty(16, np.float32)
+    scratch = np.empty(z.shape[1], np.float32)
     for t in range(z.shape[0]):
         total_loss += frame_cross_entropy(labels[t], z[t], scratch, lanes)[2]
     loss[0] = total_loss
@@ -263,10 +269,11 @@ def cross_entropy_softmax(labels, z, loss):
 @loop
 def cross_entropy_softmax_error(labels, z, error, loss):
     """The same, and error = softmax(z) * (sum of a frame's labels) - labels."""
-    total_loss, lanes = 0.0, np.empty(16, np.float32)
+    total_loss = 0.0
+    lanes = np.empty(16, np.float32)
     for t in range(z.shape[0]):
-        mass, total, found = frame_cross_entropy(labels[t], z[t], error[t], lanes)
-        total_loss += found
+        mass, total, frame_loss = frame_cross_entropy(labels[t], z[t], error[t], lanes)
+        total_loss += frame_loss
         scale = mass / total
         for i in range(z.shape[1]):
             error[t, i] = error[t, i] * scale - labels[t, i]
@@ -286,7 +293,8 @@ def first_largest(frame, lanes):
 @loop
 def count_errors(labels, z, count):
     """count[0] = the number of frames whose largest elements have different indices."""
-    errors, lanes = 0, np.empty(16, np.float32)
+    errors = 0
+    lanes = np.empty(16, np.float32)
     for t in range(z.shape[0]):
         errors += first_largest(labels[t], lanes) != first_largest(z[t], lanes)
     count[0] = errors

@@ -55,7 +55,8 @@ def root_mean_square_one(frames, floor):
 def root_mean_square_one_gradient(grad, frames, floor):
     """grad = factor * (grad - frames * mean of grad * frames * factor^2); the mean is 0 at the floor."""
     for t in range(frames.shape[0]):
-        total, match = ZERO, ZERO
+        total = ZERO
+        match = ZERO
         for i in range(frames.shape[1]):
             total += frames[t, i] * frames[t, i]
             match += grad[t, i] * frames[t, i]

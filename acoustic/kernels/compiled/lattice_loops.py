@@ -27,7 +27,9 @@ def check(lattice, num_nodes, num_frames, num_rows):
     times = np.full(num_nodes, -1, np.int64)
     times[0] = 0
     for a in range(lattice.start_node.shape[0]):
-        start, end, count = lattice.start_node[a], lattice.end_node[a], lattice.num_arc_frames[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
+        count = lattice.num_arc_frames[a]
         if not 0 <= start < end < num_nodes:
             return BAD_NODE, a
         if count < 0 or times[start] < 0 or (count and lattice.first_frame[a] != times[start]):
@@ -54,13 +56,14 @@ def check(lattice, num_nodes, num_frames, num_rows):
 def number_senones(lattice, num_rows):
     """Number the senones of a lattice and its reference; return those of each arc and frame, and the senones."""
     number = np.full(num_rows, -1, np.int32)
-    found = np.empty(num_rows, np.int32)
+    senones = np.empty(num_rows, np.int32)
     count = 0
     frames = np.empty(lattice.reference_senones.shape[0], np.int32)
     for t in range(frames.shape[0]):
         senone = lattice.reference_senones[t]
         if number[senone] < 0:
-            number[senone], found[count] = count, senone
+            number[senone] = count
+            senones[count] = senone
             count += 1
         frames[t] = number[senone]
     arcs = np.full(lattice.senone.shape[0], -1, np.int32)
@@ -68,10 +71,11 @@ def number_senones(lattice, num_rows):
         senone = lattice.senone[a]
         if lattice.num_arc_frames[a]:
             if number[senone] < 0:
-                number[senone], found[count] = count, senone
+                number[senone] = count
+                senones[count] = senone
                 count += 1
             arcs[a] = number[senone]
-    return arcs, frames, found[:count].copy()
+    return arcs, frames, senones[:count].copy()
 
 
 @inline
@@ -86,10 +90,15 @@ def log_add(x, y):
 def arc_scores(scores, first, stride, lattice, scaling):
     """Return the log score and the number of correct frames of each arc, both float64."""
     count = lattice.start_node.shape[0]
-    total, correct = np.empty(count), np.empty(count)
+    total = np.empty(count)
+    correct = np.empty(count)
     for a in range(count):
-        acoustic, right, wrong = 0.0, 0, 0
-        senone, phone, begin = lattice.senone[a], lattice.phone[a], lattice.first_frame[a]
+        acoustic = 0.0
+        right = 0
+        wrong = 0
+        senone = lattice.senone[a]
+        phone = lattice.phone[a]
+        begin = lattice.first_frame[a]
         for t in range(begin, begin + lattice.num_arc_frames[a]):
             acoustic += scores[first + t * stride, senone]
             same_senone = senone == lattice.reference_senones[t]
@@ -114,13 +123,16 @@ def arc_scores(scores, first, stride, lattice, scaling):
 @loop
 def forward(lattice, num_nodes, score, correct):
     """Return for each node: ln of the sum over the paths to it, and the expected number of correct frames in them."""
-    alpha, expected = np.full(num_nodes, IMPOSSIBLE), np.zeros(num_nodes)
+    alpha = np.full(num_nodes, IMPOSSIBLE)
+    expected = np.zeros(num_nodes)
     alpha[0] = 0.0
     for a in range(score.shape[0]):
-        start, end = lattice.start_node[a], lattice.end_node[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
         alpha[end] = log_add(alpha[end], alpha[start] + score[a])
     for a in range(score.shape[0]):
-        start, end = lattice.start_node[a], lattice.end_node[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
         if alpha[end] > IMPOSSIBLE:
             share = np.exp(alpha[start] + score[a] - alpha[end])
             expected[end] += share * (expected[start] + correct[a])
@@ -130,13 +142,16 @@ def forward(lattice, num_nodes, score, correct):
 @loop
 def backward(lattice, num_nodes, score, correct):
     """Return for each node what `forward` does, for the paths from it to the end."""
-    beta, expected = np.full(num_nodes, IMPOSSIBLE), np.zeros(num_nodes)
+    beta = np.full(num_nodes, IMPOSSIBLE)
+    expected = np.zeros(num_nodes)
     beta[num_nodes - 1] = 0.0
     for a in range(score.shape[0] - 1, -1, -1):
-        start, end = lattice.start_node[a], lattice.end_node[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
         beta[start] = log_add(beta[start], beta[end] + score[a])
     for a in range(score.shape[0] - 1, -1, -1):
-        start, end = lattice.start_node[a], lattice.end_node[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
         if beta[start] > IMPOSSIBLE:
             share = np.exp(beta[end] + score[a] - beta[start])
             expected[start] += share * (expected[end] + correct[a])
@@ -162,11 +177,14 @@ def value_and_derivative(scores, first, stride, lattice, num_nodes, scaling, num
     score, correct = arc_scores(scores, first, stride, lattice, scaling)
     alpha, expected = forward(lattice, num_nodes, score, correct)
     beta, onward = backward(lattice, num_nodes, score, correct)
-    total, mean = alpha[num_nodes - 1], expected[num_nodes - 1]
+    total = alpha[num_nodes - 1]
+    mean = expected[num_nodes - 1]
     derivative[:] = 0.0
     reference[:] = 0.0
     for a in range(score.shape[0]):
-        start, end, begin = lattice.start_node[a], lattice.end_node[a], lattice.first_frame[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
+        begin = lattice.first_frame[a]
         if not alpha[start] + beta[end] > IMPOSSIBLE:
             continue
         posterior = np.exp(alpha[start] + score[a] + beta[end] - total)

@@ -49,7 +49,8 @@ def times_weights(vector, weights, out):
     """out = vector weights."""
     out[:] = 0.0
     for i in range(weights.shape[0]):
-        row, factor = weights[i], vector[i]
+        row = weights[i]
+        factor = vector[i]
         for j in range(row.shape[0]):
             out[j] += factor * row[j]
 
@@ -97,8 +98,10 @@ def right_score(labels, h, a, first, stride, count):
 def loss(firsts, counts, stride, labels, h, a):
     weights, top = exponentials(a)
     longest = longest_of(counts)
-    alphas, emissions = np.empty((longest, a.shape[0])), np.empty((longest, a.shape[0]))
-    sums, total = np.empty(longest), 0.0
+    alphas = np.empty((longest, a.shape[0]))
+    emissions = np.empty((longest, a.shape[0]))
+    sums = np.empty(longest)
+    total = 0.0
     for k in range(firsts.shape[0]):
         total += forward(h, weights, top, firsts[k], stride, counts[k], alphas, emissions, sums)
         total -= right_score(labels, h, a, firsts[k], stride, counts[k])
@@ -109,9 +112,14 @@ def loss(firsts, counts, stride, labels, h, a):
 def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
     """grad_h (N, labels) holds zeros where no sequence is; grad_a (labels, labels) float64."""
     weights, top = exponentials(a)
-    longest, size = longest_of(counts), a.shape[0]
-    alphas, emissions, sums = np.empty((longest, size)), np.empty((longest, size)), np.empty(longest)
-    beta, after, pairs = np.empty(size), np.empty(size), np.zeros((size, size))
+    longest = longest_of(counts)
+    size = a.shape[0]
+    alphas = np.empty((longest, size))
+    emissions = np.empty((longest, size))
+    sums = np.empty(longest)
+    beta = np.empty(size)
+    after = np.empty(size)
+    pairs = np.zeros((size, size))
     grad_h[:] = 0
     for k in range(firsts.shape[0]):
         forward(h, weights, top, firsts[k], stride, counts[k], alphas, emissions, sums)
@@ -125,9 +133,12 @@ def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
             for j in range(size):
                 after[j] = emissions[t, j] * beta[j] / sums[t]
             for i in range(size):
-                row, mine, before, total = weights[i], pairs[i], alphas[t - 1, i], 0.0
+                row = weights[i]
+                row_pairs = pairs[i]
+                before = alphas[t - 1, i]
+                total = 0.0
                 for j in range(size):
-                    mine[j] += before * after[j]
+                    row_pairs[j] += before * after[j]
                 for j in range(size):
                     total += row[j] * after[j]
                 beta[i] = total
@@ -145,8 +156,11 @@ def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
 @loop
 def viterbi(firsts, counts, stride, h, a, out):
     """out (N, labels)."""
-    size, longest = a.shape[0], longest_of(counts)
-    best, new, source = np.empty(size), np.empty(size), np.empty((longest, size), np.int64)
+    size = a.shape[0]
+    longest = longest_of(counts)
+    best = np.empty(size)
+    new = np.empty(size)
+    source = np.empty((longest, size), np.int64)
     out[:] = 0
     for k in range(firsts.shape[0]):
         for j in range(size):
@@ -156,9 +170,10 @@ def viterbi(firsts, counts, stride, h, a, out):
             came = source[t]
             came[:] = 0
             for i in range(size):
-                row, mine = a[i], best[i]
+                row = a[i]
+                previous = best[i]
                 for j in range(size):
-                    score = mine + row[j]
+                    score = previous + row[j]
                     if score > new[j]:
                         new[j] = score
                         came[j] = i
@@ -176,10 +191,12 @@ def viterbi(firsts, counts, stride, h, a, out):
 @loop
 def splice(out, sources, x, held):
     """out (n, K rows) = the frames `sources` (n, K) of x (N, rows), those below 0 from the end of held (H, rows)."""
-    rows, num_held = x.shape[1], held.shape[0]
+    rows = x.shape[1]
+    num_held = held.shape[0]
     for n in range(sources.shape[0]):
         for k in range(sources.shape[1]):
-            source, first = sources[n, k], k * rows
+            source = sources[n, k]
+            first = k * rows
             if source >= 0:
                 for i in range(rows):
                     out[n, first + i] = x[source, i]
@@ -197,7 +214,8 @@ def splice_gradient(grad, sources, out, begin, end):
             out[n, i] = 0
     for n in range(sources.shape[0]):
         for k in range(sources.shape[1]):
-            source, first = sources[n, k], k * rows
+            source = sources[n, k]
+            first = k * rows
             if source >= 0:
                 for i in range(begin, end):
                     out[source, i] += grad[n, first + i]

@@ -14,7 +14,8 @@ def add_rows(frames, place, block):
     """block[place[t]] += frames[t] if the block has such a row."""
     for t in range(frames.shape[0]):
         if 0 <= place[t] < block.shape[0]:
-            row, frame = block[place[t]], frames[t]
+            row = block[place[t]]
+            frame = frames[t]
             for i in range(frame.shape[0]):
                 row[i] += frame[i]
 
@@ -22,7 +23,8 @@ def add_rows(frames, place, block):
 @loop
 def cross_entropy_numbers(numbers, z):
     """-sum of log softmax(z)[numbers], in double; frames with the number -1 are left out."""
-    loss, lanes = 0.0, np.empty(16, np.float32)
+    loss = 0.0
+    lanes = np.empty(16, np.float32)
     for t in range(z.shape[0]):
         if numbers[t] < 0:
             continue
@@ -34,7 +36,8 @@ def cross_entropy_numbers(numbers, z):
 @loop
 def cross_entropy_numbers_error(numbers, z, error):
     """The same, and error = softmax(z) less 1 at the number; zeros for frames that are left out."""
-    loss, lanes = 0.0, np.empty(16, np.float32)
+    loss = 0.0
+    lanes = np.empty(16, np.float32)
     for t in range(z.shape[0]):
         if numbers[t] < 0:
             error[t, :] = float32(0)
@@ -51,7 +54,8 @@ def cross_entropy_numbers_error(numbers, z, error):
 @loop
 def count_errors_numbers(numbers, z):
     """The number of frames whose largest element is not the one of the number."""
-    errors, lanes = 0, np.empty(16, np.float32)
+    errors = 0
+    lanes = np.empty(16, np.float32)
     for t in range(z.shape[0]):
         errors += first_largest(z[t], lanes) != max(numbers[t], 0)
     return errors
@@ -62,17 +66,27 @@ def class_scores(frame, weight, first, behind, scores):
     """scores[j] = the inner product of a frame and word first + j."""
     count = behind - first
     for j in range(0, count - 3, 4):  # four at a time, which load each element of the frame once
-        a, b, c, d = weight[first + j], weight[first + j + 1], weight[first + j + 2], weight[first + j + 3]
-        s, t, u, v = float32(0), float32(0), float32(0), float32(0)
+        a = weight[first + j]
+        b = weight[first + j + 1]
+        c = weight[first + j + 2]
+        d = weight[first + j + 3]
+        s = float32(0)
+        t = float32(0)
+        u = float32(0)
+        v = float32(0)
         for i in range(frame.shape[0]):
             x = frame[i]
             s += x * a[i]
             t += x * b[i]
             u += x * c[i]
             v += x * d[i]
-        scores[j], scores[j + 1], scores[j + 2], scores[j + 3] = s, t, u, v
+        scores[j] = s
+        scores[j + 1] = t
+        scores[j + 2] = u
+        scores[j + 3] = v
     for j in range(count - count % 4, count):
-        row, total = weight[first + j], float32(0)
+        row = weight[first + j]
+        total = float32(0)
         for i in range(frame.shape[0]):
             total += frame[i] * row[i]
         scores[j] = total
@@ -81,7 +95,8 @@ def class_scores(frame, weight, first, behind, scores):
 @loop
 def class_loss(word, word_class, first, behind, frames, q, weight):
     """-sum of log softmax(q)[class] + log softmax(scores of the words of the class)[word], in double."""
-    loss, lanes = 0.0, np.empty(16, np.float32)
+    loss = 0.0
+    lanes = np.empty(16, np.float32)
     scores = np.empty(max(1, np.max(behind - first)), np.float32)
     for t in range(frames.shape[0]):
         count = behind[t] - first[t]
@@ -103,25 +118,28 @@ def class_errors(word, first, behind, starts, frames, weight, errors):
         count = behind[t] - first[t]
         if count <= 0:
             continue
-        mine = errors[starts[t] : starts[t] + count]
-        class_scores(frames[t], weight, first[t], behind[t], mine)
-        _, total = exponentials(mine, mine, lanes)
+        probabilities = errors[starts[t] : starts[t] + count]
+        class_scores(frames[t], weight, first[t], behind[t], probabilities)
+        _, total = exponentials(probabilities, probabilities, lanes)
         scale = ONE / total
         for j in range(count):
-            mine[j] *= scale
-        mine[word[t] - first[t]] -= ONE
+            probabilities[j] *= scale
+        probabilities[word[t] - first[t]] -= ONE
 
 
 @loop
 def class_hidden_gradient(first, behind, starts, out, errors, weight, scale):
     """out[t] = scale times the sum of errors times the words' weights."""
     for t in range(out.shape[0]):
-        mine = out[t]  # a view of the row: with two indices the loop is not vectorised, and takes five times as long
-        mine[:] = float32(0)
+        frame_gradient = out[
+            t
+        ]  # a view of the row: with two indices the loop is not vectorised, and takes five times as long
+        frame_gradient[:] = float32(0)
         for j in range(behind[t] - first[t]):
-            row, e = weight[first[t] + j], scale * errors[starts[t] + j]
-            for i in range(mine.shape[0]):
-                mine[i] += e * row[i]
+            row = weight[first[t] + j]
+            e = scale * errors[starts[t] + j]
+            for i in range(frame_gradient.shape[0]):
+                frame_gradient[i] += e * row[i]
 
 
 @loop
@@ -132,9 +150,11 @@ def class_weight_gradient(numbers, block, first, behind, starts, place, errors, 
     """
     block[:] = float32(0)
     for t in range(frames.shape[0] if block.shape[0] else 0):
-        frame, begin = frames[t], place[t] - numbers[0]
+        frame = frames[t]
+        begin = place[t] - numbers[0]
         for j in range(max(0, -begin), min(behind[t] - first[t], block.shape[0] - begin)):
-            row, e = block[begin + j], scale * errors[starts[t] + j]
+            row = block[begin + j]
+            e = scale * errors[starts[t] + j]
             for i in range(frame.shape[0]):
                 row[i] += e * frame[i]
 
@@ -160,7 +180,8 @@ def noise_margins(words, costs, frames, margins, weight, bias):
     for t in range(frames.shape[0]):
         frame = frames[t]
         for k in range(words.shape[1]):
-            row, total = weight[words[t, k]], bias[words[t, k]] - costs[t, k]
+            row = weight[words[t, k]]
+            total = bias[words[t, k]] - costs[t, k]
             for i in range(frame.shape[0]):
                 total += frame[i] * row[i]
             margins[t, k] = total
@@ -170,12 +191,13 @@ def noise_margins(words, costs, frames, margins, weight, bias):
 def noise_hidden_gradient(words, errors, out, weight, scale):
     """out[t] = scale times the sum over k of errors[t, k] times the weights of words[t, k]."""
     for t in range(out.shape[0]):
-        mine = out[t]
-        mine[:] = float32(0)
+        frame_gradient = out[t]
+        frame_gradient[:] = float32(0)
         for k in range(words.shape[1]):
-            row, e = weight[words[t, k]], scale * errors[t, k]
-            for i in range(mine.shape[0]):
-                mine[i] += e * row[i]
+            row = weight[words[t, k]]
+            e = scale * errors[t, k]
+            for i in range(frame_gradient.shape[0]):
+                frame_gradient[i] += e * row[i]
 
 
 @loop
@@ -187,8 +209,10 @@ def noise_weight_gradient(numbers, block, starts, order, errors, frames, scale):
     for r in range(block.shape[0]):
         row = block[r]
         row[:] = float32(0)
-        for place in range(starts[numbers[r]], starts[numbers[r] + 1]):
-            t, k = order[place] // errors.shape[1], order[place] % errors.shape[1]
-            frame, e = frames[t], scale * errors[t, k]
+        for position in range(starts[numbers[r]], starts[numbers[r] + 1]):
+            t = order[position] // errors.shape[1]
+            k = order[position] % errors.shape[1]
+            frame = frames[t]
+            e = scale * errors[t, k]
             for i in range(frame.shape[0]):
                 row[i] += e * frame[i]

@@ -55,10 +55,15 @@ def forward(x, place, graph, leak, alphas, rows, kept, first_step, log_probabili
     coefficient; alphas: alpha and a working matrix (states, LANES); rows: another one (LANES, outputs).
     """
     run_state, run_output, run_arcs, arc_from, arc_probability = graph
-    counts, (alpha, after), (parts, probabilities, scales) = place[1], alphas, kept
-    shifts, sums, zero = np.empty(LANES), np.empty((1, LANES)), x.dtype.type(0)
+    counts = place[1]
+    alpha, after = alphas
+    parts, probabilities, scales = kept
+    shifts = np.empty(LANES)
+    sums = np.empty((1, LANES))
+    zero = x.dtype.type(0)
     for t in range(parts.shape[0]):
-        probability, part = probabilities[t], parts[t]
+        probability = probabilities[t]
+        part = parts[t]
         emissions(x, place, first_step + t, rows, probability, shifts)
         for j in range(after.shape[0]):
             store(after, j, spread(zero))
@@ -90,21 +95,25 @@ def backward(place, graph, leak, betas, kept, first_step, posteriors, gradient):
     """
     beta, run_beta = betas
     run_state, run_output, state_arcs, arc_run, arc_probability = graph
-    (firsts, counts, stride), (parts, probabilities, scales) = place, kept
+    firsts, counts, stride = place
+    parts, probabilities, scales = kept
     zero = beta.dtype.type(0)
-    sums, leaks = np.empty((1, LANES)), np.empty((1, LANES), beta.dtype)
+    sums = np.empty((1, LANES))
+    leaks = np.empty((1, LANES), beta.dtype)
     for t in range(parts.shape[0] - 1, -1, -1):
         for k in range(LANES):
             if counts[k] == first_step + t + 1:  # all states are final
                 beta[:, k] = 1
         for o in range(posteriors.shape[0]):
             store(posteriors, o, spread(zero))
-        probability, part, scale = probabilities[t], parts[t], load(scales, t)
+        probability = probabilities[t]
+        part = parts[t]
+        scale = load(scales, t)
         for r in range(part.shape[0]):
             o = run_output[r]
-            mine = load(beta, run_state[r]) * load(probability, o) * scale
-            store(run_beta, r, mine)
-            store(posteriors, o, load(posteriors, o) + mine * load(part, r))
+            beta_of_run = load(beta, run_state[r]) * load(probability, o) * scale
+            store(run_beta, r, beta_of_run)
+            store(posteriors, o, load(posteriors, o) + beta_of_run * load(part, r))
         leaked = spread(0.0)
         for j in range(beta.shape[0]):
             total = spread(zero)
