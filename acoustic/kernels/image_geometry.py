@@ -147,7 +147,7 @@ class ImageWindows:
     @cached_property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """rows, cols and offsets, int64."""
-        return tuple(np.array(numbers, dtype=np.int64) for numbers in (self.rows, self.cols, self.offsets))
+        return np.array(self.rows, np.int64), np.array(self.cols, np.int64), np.array(self.offsets, np.int64)
 
     @cached_property
     def index(self) -> np.ndarray:

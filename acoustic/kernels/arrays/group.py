@@ -13,7 +13,9 @@ def grouped(x: Any, groups: int) -> Any:
 
 
 class ArrayGroupKernels:
-    """Mixed into ArrayKernels, which has `xp`."""
+    """Mixed into ArrayKernels."""
+
+    xp: Any
 
     def group_norms(self, x: Any, out: Any) -> None:
         """out (groups, cols) = the square root of the sum of squares over each group of rows of x."""

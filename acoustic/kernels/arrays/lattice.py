@@ -38,14 +38,19 @@ class LatticeArrays(NamedTuple):
         def arcs(name: str, dtype: type) -> np.ndarray:
             return np.asarray(getattr(supervision, name), dtype)[order]
 
-        numbers = ("start_node", "end_node", "first_frame", "num_arc_frames", "senone", "phone")
         return cls(
-            *(arcs(name, np.int32) for name in numbers),
-            *(arcs(name, np.float32) for name in ("lm_score", "transition_score")),
-            arcs("starts_word", np.bool_),
-            np.array(supervision.silence, np.bool_),
-            np.array(supervision.reference_senones, np.int32),
-            np.array(supervision.reference_phones, np.int32),
+            start_node=arcs("start_node", np.int32),
+            end_node=arcs("end_node", np.int32),
+            first_frame=arcs("first_frame", np.int32),
+            num_arc_frames=arcs("num_arc_frames", np.int32),
+            senone=arcs("senone", np.int32),
+            phone=arcs("phone", np.int32),
+            lm_score=arcs("lm_score", np.float32),
+            transition_score=arcs("transition_score", np.float32),
+            starts_word=arcs("starts_word", np.bool_),
+            silence=np.array(supervision.silence, np.bool_),
+            reference_senones=np.array(supervision.reference_senones, np.int32),
+            reference_phones=np.array(supervision.reference_phones, np.int32),
         )
 
 

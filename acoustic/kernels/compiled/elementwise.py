@@ -126,7 +126,8 @@ class CompiledKernels(
     def gradient_moments(self, grad: Any, x: Any, centre: Any) -> tuple[Any, Any]:
         total = np.empty(x.shape[0])
         match = np.empty(x.shape[0])
-        loops.gradient_moments(frames(grad), frames(x), *columns(centre), total, match)
+        (means,) = columns(centre)
+        loops.gradient_moments(frames(grad), frames(x), means, total, match)
         return total[:, None], match[:, None]
 
     def centred_gradient(self, grad: Any, x: Any, centre: Any, factor: Any, shift: Any, slope: Any, out: Any) -> None:

@@ -8,10 +8,21 @@ image_geometry.py.
 from numba import float32
 
 from acoustic.kernels.compiled.elementwise_loops import loop
+from readers.common.arrays import Array
 
 
 @loop
-def pack(frames, rows, cols, height, offsets, image_width, image_height, channels, packed):
+def pack(
+    frames: Array,
+    rows: Array,
+    cols: Array,
+    height: int,
+    offsets: Array,
+    image_width: int,
+    image_height: int,
+    channels: int,
+    packed: Array,
+) -> None:
     """packed = the windows of every image, 0 outside it."""
     run = height * channels  # a column of a window is one run of memory
     k = 0
@@ -41,7 +52,17 @@ def pack(frames, rows, cols, height, offsets, image_width, image_height, channel
 
 
 @loop
-def unpack(packed, rows, cols, height, offsets, image_width, image_height, channels, frames):
+def unpack(
+    packed: Array,
+    rows: Array,
+    cols: Array,
+    height: int,
+    offsets: Array,
+    image_width: int,
+    image_height: int,
+    channels: int,
+    frames: Array,
+) -> None:
     """frames = the sum of the windows where they lie on every image."""
     run = height * channels
     frames[:] = float32(0)
@@ -69,7 +90,7 @@ def unpack(packed, rows, cols, height, offsets, image_width, image_height, chann
 
 
 @loop
-def max_pool(pixels, image_step, starts, inside, pooled, winner):
+def max_pool(pixels: Array, image_step: int, starts: Array, inside: Array, pooled: Array, winner: Array) -> None:
     """pooled = the largest pixel of each window and channel; winner = its place in the window, the first of equals."""
     channels = pixels.shape[1]
     for t in range(pooled.shape[0]):
@@ -93,7 +114,7 @@ def max_pool(pixels, image_step, starts, inside, pooled, winner):
 
 
 @loop
-def max_pool_gradient(grad, winner, image_step, starts, inside, pixels):
+def max_pool_gradient(grad: Array, winner: Array, image_step: int, starts: Array, inside: Array, pixels: Array) -> None:
     """pixels = the gradient at the winners, 0 elsewhere."""
     channels = pixels.shape[1]
     pixels[:] = float32(0)
@@ -111,7 +132,7 @@ def max_pool_gradient(grad, winner, image_step, starts, inside, pixels):
 
 
 @loop
-def average_pool(pixels, image_step, starts, inside, pooled):
+def average_pool(pixels: Array, image_step: int, starts: Array, inside: Array, pooled: Array) -> None:
     """pooled = the mean of every window and channel."""
     channels = pixels.shape[1]
     scale = float32(1 / inside.shape[0])
@@ -129,7 +150,7 @@ def average_pool(pixels, image_step, starts, inside, pooled):
 
 
 @loop
-def average_pool_gradient(grad, image_step, starts, inside, pixels):
+def average_pool_gradient(grad: Array, image_step: int, starts: Array, inside: Array, pixels: Array) -> None:
     """pixels = each window's gradient, divided evenly among its places."""
     channels = pixels.shape[1]
     scale = float32(1 / inside.shape[0])

@@ -40,17 +40,17 @@ def _tile(num_columns: int) -> Any:
     """An intrinsic that computes the sums of a panel and so many columns."""
 
     @intrinsic
-    def tile(typing_context, weights, values, stride, num_quads, sums):
+    def tile(typing_context: Any, weights: Any, values: Any, stride: Any, num_quads: Any, sums: Any) -> tuple[Any, Any]:
         """sums (columns, 64) int32 = products of a panel and of columns `stride` bytes apart; all are addresses."""
         signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64)
 
-        def codegen(context, builder, signature, arguments):
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             weights, values, stride, num_quads, sums = arguments
             name = "llvm.x86.avx512.vpdpbusd.512"
             kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
             multiply = builder.module.globals.get(name) or ir.Function(builder.module, kind, name=name)
 
-            def at(start, step, number):
+            def at(start: Any, step: Any, number: Any) -> Any:
                 return builder.add(start, builder.mul(number, _index(step) if isinstance(step, int) else step))
 
             before = builder.block
@@ -69,7 +69,7 @@ def _tile(num_columns: int) -> Any:
                 for k in range(PANEL // LANES)
             ]
             quad_address = at(values, QUAD, quad)
-            new = []
+            new: list[Any] = []
             for column in range(num_columns):
                 address = builder.inttoptr(at(quad_address, stride, _index(column)), _BYTES.as_pointer())
                 four = builder.insert_element(_VECTOR(ir.Undefined), builder.load(address, align=1), _BYTES(0))

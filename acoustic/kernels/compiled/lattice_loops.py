@@ -7,7 +7,8 @@ paths are kept as logarithms in double precision.
 
 import numpy as np
 
-from acoustic.kernels.arrays.lattice import COUNTED, MMI, MPE, ONE_CLASS
+from acoustic.kernels.arrays.lattice import COUNTED, MMI, MPE, ONE_CLASS, LatticeArrays, LatticeScaling
+from readers.common.arrays import Array
 from readers.common.kernels import njit
 
 loop = njit(cache=True, nogil=True, error_model="numpy")
@@ -18,7 +19,7 @@ IMPOSSIBLE = -np.inf
 
 
 @loop
-def check(lattice, num_nodes, num_frames, num_rows):
+def check(lattice: LatticeArrays, num_nodes: int, num_frames: int, num_rows: int) -> tuple[int, int]:
     """Return (FINE, -1), or what is wrong and the number of the arc or frame where it is, -1 for all."""
     if num_nodes < 2:
         return BAD_NODE, -1
@@ -53,7 +54,7 @@ def check(lattice, num_nodes, num_frames, num_rows):
 
 
 @loop
-def number_senones(lattice, num_rows):
+def number_senones(lattice: LatticeArrays, num_rows: int) -> tuple[Array, Array, Array]:
     """Number the senones of a lattice and its reference; return those of each arc and frame, and the senones."""
     number = np.full(num_rows, -1, np.int32)
     senones = np.empty(num_rows, np.int32)
@@ -79,7 +80,7 @@ def number_senones(lattice, num_rows):
 
 
 @inline
-def log_add(x, y):
+def log_add(x: float, y: float) -> float:
     """ln(exp(x) + exp(y)); NaN if either is."""
     if x < y:
         x, y = y, x
@@ -87,7 +88,9 @@ def log_add(x, y):
 
 
 @loop
-def arc_scores(scores, first, stride, lattice, scaling):
+def arc_scores(
+    scores: Array, first: int, stride: int, lattice: LatticeArrays, scaling: LatticeScaling
+) -> tuple[Array, Array]:
     """Return the log score and the number of correct frames of each arc, both float64."""
     count = lattice.start_node.shape[0]
     total = np.empty(count)
@@ -121,7 +124,7 @@ def arc_scores(scores, first, stride, lattice, scaling):
 
 
 @loop
-def forward(lattice, num_nodes, score, correct):
+def forward(lattice: LatticeArrays, num_nodes: int, score: Array, correct: Array) -> tuple[Array, Array]:
     """Return for each node: ln of the sum over the paths to it, and the expected number of correct frames in them."""
     alpha = np.full(num_nodes, IMPOSSIBLE)
     expected = np.zeros(num_nodes)
@@ -140,7 +143,7 @@ def forward(lattice, num_nodes, score, correct):
 
 
 @loop
-def backward(lattice, num_nodes, score, correct):
+def backward(lattice: LatticeArrays, num_nodes: int, score: Array, correct: Array) -> tuple[Array, Array]:
     """Return for each node what `forward` does, for the paths from it to the end."""
     beta = np.full(num_nodes, IMPOSSIBLE)
     expected = np.zeros(num_nodes)
@@ -159,7 +162,9 @@ def backward(lattice, num_nodes, score, correct):
 
 
 @loop
-def value(scores, first, stride, lattice, num_nodes, scaling):
+def value(
+    scores: Array, first: int, stride: int, lattice: LatticeArrays, num_nodes: int, scaling: LatticeScaling
+) -> tuple[float, float]:
     """Return the ln of the sum over all paths, and the expected number of correct frames."""
     score, correct = arc_scores(scores, first, stride, lattice, scaling)
     alpha, expected = forward(lattice, num_nodes, score, correct)
@@ -167,7 +172,17 @@ def value(scores, first, stride, lattice, num_nodes, scaling):
 
 
 @loop
-def value_and_derivative(scores, first, stride, lattice, num_nodes, scaling, numbers, derivative, reference):
+def value_and_derivative(
+    scores: Array,
+    first: int,
+    stride: int,
+    lattice: LatticeArrays,
+    num_nodes: int,
+    scaling: LatticeScaling,
+    numbers: Array,
+    derivative: Array,
+    reference: Array,
+) -> tuple[float, float]:
     """Return what `value` does, and fill two arrays.
 
     numbers (A,): the column of `derivative` for each arc's senone. derivative (T, senones): with MMI the posterior
@@ -199,7 +214,7 @@ def value_and_derivative(scores, first, stride, lattice, num_nodes, scaling, num
 
 
 @loop
-def add_derivative(derivative, senones, first, stride, weight, out):
+def add_derivative(derivative: Array, senones: Array, first: int, stride: int, weight: float, out: Array) -> None:
     """out (N, rows) += weight * derivative (T, senones), in the lattice's columns."""
     for t in range(derivative.shape[0]):
         row = out[first + t * stride]

@@ -8,10 +8,11 @@ is 700 below that of others are lost.
 import numpy as np
 
 from acoustic.kernels.compiled.elementwise_loops import loop
+from readers.common.arrays import Array
 
 
 @loop
-def longest_of(counts):
+def longest_of(counts: Array) -> int:
     """The largest, 0 of none."""
     longest = 0
     for count in counts:
@@ -20,7 +21,7 @@ def longest_of(counts):
 
 
 @loop
-def exponentials(a):
+def exponentials(a: Array) -> tuple[Array, float]:
     """(exp(a - top), top), float64."""
     top = np.float64(a[0, 0])
     for i in range(a.shape[0]):
@@ -34,7 +35,7 @@ def exponentials(a):
 
 
 @loop
-def emission(scores, out):
+def emission(scores: Array, out: Array) -> float:
     """out = exp(scores - their largest); returns the largest."""
     top = np.float64(scores[0])
     for i in range(scores.shape[0]):
@@ -45,7 +46,7 @@ def emission(scores, out):
 
 
 @loop
-def times_weights(vector, weights, out):
+def times_weights(vector: Array, weights: Array, out: Array) -> None:
     """out = vector weights."""
     out[:] = 0.0
     for i in range(weights.shape[0]):
@@ -56,7 +57,17 @@ def times_weights(vector, weights, out):
 
 
 @loop
-def forward(h, weights, top, first, stride, count, alphas, emissions, sums):
+def forward(
+    h: Array,
+    weights: Array,
+    top: float,
+    first: int,
+    stride: int,
+    count: int,
+    alphas: Array,
+    emissions: Array,
+    sums: Array,
+) -> float:
     """alphas (count, labels): probabilities of the labels given the steps so far; sums: their scales.
 
     Returns the logarithm of the sum over all paths.
@@ -84,7 +95,7 @@ def forward(h, weights, top, first, stride, count, alphas, emissions, sums):
 
 
 @loop
-def right_score(labels, h, a, first, stride, count):
+def right_score(labels: Array, h: Array, a: Array, first: int, stride: int, count: int) -> float:
     total = 0.0
     for t in range(count):
         column = first + t * stride
@@ -95,7 +106,7 @@ def right_score(labels, h, a, first, stride, count):
 
 
 @loop
-def loss(firsts, counts, stride, labels, h, a):
+def loss(firsts: Array, counts: Array, stride: int, labels: Array, h: Array, a: Array) -> float:
     weights, top = exponentials(a)
     longest = longest_of(counts)
     alphas = np.empty((longest, a.shape[0]))
@@ -109,7 +120,9 @@ def loss(firsts, counts, stride, labels, h, a):
 
 
 @loop
-def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
+def gradient(
+    firsts: Array, counts: Array, stride: int, labels: Array, h: Array, a: Array, grad_h: Array, grad_a: Array
+) -> None:
     """grad_h (N, labels) holds zeros where no sequence is; grad_a (labels, labels) float64."""
     weights, top = exponentials(a)
     longest = longest_of(counts)
@@ -154,7 +167,7 @@ def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
 
 
 @loop
-def viterbi(firsts, counts, stride, h, a, out):
+def viterbi(firsts: Array, counts: Array, stride: int, h: Array, a: Array, out: Array) -> None:
     """out (N, labels)."""
     size = a.shape[0]
     longest = longest_of(counts)
@@ -189,7 +202,7 @@ def viterbi(firsts, counts, stride, h, a, out):
 
 
 @loop
-def splice(out, sources, x, held):
+def splice(out: Array, sources: Array, x: Array, held: Array) -> None:
     """out (n, K rows) = the frames `sources` (n, K) of x (N, rows), those below 0 from the end of held (H, rows)."""
     rows = x.shape[1]
     num_held = held.shape[0]
@@ -206,7 +219,7 @@ def splice(out, sources, x, held):
 
 
 @loop
-def splice_gradient(grad, sources, out, begin, end):
+def splice_gradient(grad: Array, sources: Array, out: Array, begin: int, end: int) -> None:
     """Rows begin..end-1 of out (N, rows) = the sums of the parts of grad (N, K rows) that `splice` copied from them."""
     rows = out.shape[1]
     for n in range(out.shape[0]):

@@ -7,10 +7,11 @@ import numpy as np
 from numba import float32
 
 from acoustic.kernels.compiled.elementwise_loops import ONE, exponentials, first_largest, inline, loop, sum_exponentials
+from readers.common.arrays import Array
 
 
 @loop
-def add_rows(frames, place, block):
+def add_rows(frames: Array, place: Array, block: Array) -> None:
     """block[place[t]] += frames[t] if the block has such a row."""
     for t in range(frames.shape[0]):
         if 0 <= place[t] < block.shape[0]:
@@ -21,7 +22,7 @@ def add_rows(frames, place, block):
 
 
 @loop
-def cross_entropy_numbers(numbers, z):
+def cross_entropy_numbers(numbers: Array, z: Array) -> float:
     """-sum of log softmax(z)[numbers], in double; frames with the number -1 are left out."""
     loss = 0.0
     lanes = np.empty(16, np.float32)
@@ -34,7 +35,7 @@ def cross_entropy_numbers(numbers, z):
 
 
 @loop
-def cross_entropy_numbers_error(numbers, z, error):
+def cross_entropy_numbers_error(numbers: Array, z: Array, error: Array) -> float:
     """The same, and error = softmax(z) less 1 at the number; zeros for frames that are left out."""
     loss = 0.0
     lanes = np.empty(16, np.float32)
@@ -52,7 +53,7 @@ def cross_entropy_numbers_error(numbers, z, error):
 
 
 @loop
-def count_errors_numbers(numbers, z):
+def count_errors_numbers(numbers: Array, z: Array) -> int:
     """The number of frames whose largest element is not the one of the number."""
     errors = 0
     lanes = np.empty(16, np.float32)
@@ -62,7 +63,7 @@ def count_errors_numbers(numbers, z):
 
 
 @inline
-def class_scores(frame, weight, first, behind, scores):
+def class_scores(frame: Array, weight: Array, first: int, behind: int, scores: Array) -> None:
     """scores[j] = the inner product of a frame and word first + j."""
     count = behind - first
     for j in range(0, count - 3, 4):  # four at a time, which load each element of the frame once
@@ -93,7 +94,9 @@ def class_scores(frame, weight, first, behind, scores):
 
 
 @loop
-def class_loss(word, word_class, first, behind, frames, q, weight):
+def class_loss(
+    word: Array, word_class: Array, first: Array, behind: Array, frames: Array, q: Array, weight: Array
+) -> float:
     """-sum of log softmax(q)[class] + log softmax(scores of the words of the class)[word], in double."""
     loss = 0.0
     lanes = np.empty(16, np.float32)
@@ -111,7 +114,9 @@ def class_loss(word, word_class, first, behind, frames, q, weight):
 
 
 @loop
-def class_errors(word, first, behind, starts, frames, weight, errors):
+def class_errors(
+    word: Array, first: Array, behind: Array, starts: Array, frames: Array, weight: Array, errors: Array
+) -> None:
     """errors[starts[t] + j] = the probability of word first[t] + j within its class, less 1 for the word itself."""
     lanes = np.empty(16, np.float32)
     for t in range(frames.shape[0]):
@@ -128,7 +133,9 @@ def class_errors(word, first, behind, starts, frames, weight, errors):
 
 
 @loop
-def class_hidden_gradient(first, behind, starts, out, errors, weight, scale):
+def class_hidden_gradient(
+    first: Array, behind: Array, starts: Array, out: Array, errors: Array, weight: Array, scale: float
+) -> None:
     """out[t] = scale times the sum of errors times the words' weights."""
     for t in range(out.shape[0]):
         frame_gradient = out[
@@ -143,7 +150,17 @@ def class_hidden_gradient(first, behind, starts, out, errors, weight, scale):
 
 
 @loop
-def class_weight_gradient(numbers, block, first, behind, starts, place, errors, frames, scale):
+def class_weight_gradient(
+    numbers: Array,
+    block: Array,
+    first: Array,
+    behind: Array,
+    starts: Array,
+    place: Array,
+    errors: Array,
+    frames: Array,
+    scale: float,
+) -> None:
     """block = the sum over t of scale * errors * frames[t] in row place[t] + j of all blocks, of which it has some.
 
     numbers: of its rows, ascending.
@@ -160,7 +177,9 @@ def class_weight_gradient(numbers, block, first, behind, starts, place, errors, 
 
 
 @loop
-def class_posterior_gradient(word_class, first, behind, q, out, scale):
+def class_posterior_gradient(
+    word_class: Array, first: Array, behind: Array, q: Array, out: Array, scale: float
+) -> None:
     """out[t] = scale * (softmax(q[t]) less 1 for the class); zeros for frames without a word."""
     lanes = np.empty(16, np.float32)
     for t in range(q.shape[0]):
@@ -175,7 +194,7 @@ def class_posterior_gradient(word_class, first, behind, q, out, scale):
 
 
 @loop
-def noise_margins(words, costs, frames, margins, weight, bias):
+def noise_margins(words: Array, costs: Array, frames: Array, margins: Array, weight: Array, bias: Array) -> None:
     """margins[t, k] = the inner product of frame t and the weights of words[t, k], plus its bias, less its cost."""
     for t in range(frames.shape[0]):
         frame = frames[t]
@@ -188,7 +207,7 @@ def noise_margins(words, costs, frames, margins, weight, bias):
 
 
 @loop
-def noise_hidden_gradient(words, errors, out, weight, scale):
+def noise_hidden_gradient(words: Array, errors: Array, out: Array, weight: Array, scale: float) -> None:
     """out[t] = scale times the sum over k of errors[t, k] times the weights of words[t, k]."""
     for t in range(out.shape[0]):
         frame_gradient = out[t]
@@ -201,7 +220,9 @@ def noise_hidden_gradient(words, errors, out, weight, scale):
 
 
 @loop
-def noise_weight_gradient(numbers, block, starts, order, errors, frames, scale):
+def noise_weight_gradient(
+    numbers: Array, block: Array, starts: Array, order: Array, errors: Array, frames: Array, scale: float
+) -> None:
     """block[r] = scale times the sum of errors[t, k] * frames[t] over the entries t * K + k of the column numbers[r].
 
     order: the entries by column, those of column n from starts[n] to starts[n + 1].

@@ -13,6 +13,8 @@ from readers.sources.chain.denominator_file import check_denominator
 
 MOST_KEPT = 64 << 20  # bytes of a thread
 
+Span = tuple[np.ndarray, np.ndarray, int]  # first column and number of frames of each lane, columns between frames
+
 _tables: "WeakKeyDictionary[DenominatorGraph, DenominatorTables]" = WeakKeyDictionary()
 
 
@@ -214,7 +216,7 @@ class _Block:
             loops.backward(span, self.out_of, self.leak, betas, kept_steps, first, self.posteriors, gradient)
         return results[: len(counts)]
 
-    def _forward(self, place: tuple, first: int, steps: int, results: np.ndarray) -> None:
+    def _forward(self, span: Span, first: int, steps: int, results: np.ndarray) -> None:
         kept_steps = tuple(array[: steps - first] for array in self.kept)
         alphas = self.alpha, self.after
-        loops.forward(self.x, place, self.into, self.leak, alphas, self.rows, kept_steps, first, results)
+        loops.forward(self.x, span, self.into, self.leak, alphas, self.rows, kept_steps, first, results)

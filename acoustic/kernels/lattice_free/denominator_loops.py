@@ -11,12 +11,15 @@ import numpy as np
 from acoustic.kernels.compiled.elementwise_loops import loop
 from acoustic.kernels.lattice_free.exponential import exponential
 from acoustic.runtime.lanes import LANES, double, load, spread, store
+from readers.common.arrays import Array
 
 TOP = 30.0  # the largest output of a frame is shifted to it: probabilities from e^-50 to e^30 then are normal numbers
 
 
 @loop
-def emissions(x, place, t, rows, probabilities, shifts):
+def emissions(
+    x: Array, place: tuple[Array, Array, int], t: int, rows: Array, probabilities: Array, shifts: Array
+) -> None:
     """probabilities (outputs, LANES) = exp(x - shift) of step t of each lane; 1 where a sequence has ended."""
     firsts, counts, stride = place
     for lane in range(LANES):
@@ -39,14 +42,24 @@ def emissions(x, place, t, rows, probabilities, shifts):
 
 
 @loop
-def begin(alpha, initial, leak):
+def begin(alpha: Array, initial: Array, leak: Array) -> None:
     """alpha (states, LANES) before the first frame."""
     for j in range(alpha.shape[0]):
         store(alpha, j, spread(initial[j] + leak[j]))
 
 
 @loop
-def forward(x, place, graph, leak, alphas, rows, kept, first_step, log_probabilities):
+def forward(
+    x: Array,
+    place: tuple[Array, Array, int],
+    graph: tuple[Array, ...],
+    leak: Array,
+    alphas: tuple[Array, Array],
+    rows: Array,
+    kept: tuple[Array, ...],
+    first_step: int,
+    log_probabilities: Array,
+) -> None:
     """Follow alpha over some steps; fill kept, and add to the logarithms (LANES,).
 
     kept: parts (steps, runs, LANES), the sums over the arcs of each run, of the probability of the path so far;
@@ -87,7 +100,16 @@ def forward(x, place, graph, leak, alphas, rows, kept, first_step, log_probabili
 
 
 @loop
-def backward(place, graph, leak, betas, kept, first_step, posteriors, gradient):
+def backward(
+    place: tuple[Array, Array, int],
+    graph: tuple[Array, ...],
+    leak: Array,
+    betas: tuple[Array, Array],
+    kept: tuple[Array, ...],
+    first_step: int,
+    posteriors: Array,
+    gradient: Array,
+) -> None:
     """gradient (N, outputs) = the posterior probability of each output, in columns of the sequences at some steps.
 
     betas: beta after and before these steps (states, LANES), and a working matrix (runs, LANES); posteriors: another

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from readers.common.arrays import Array
 from readers.minibatches.supervision import DenominatorGraph, NumeratorGraph
 
 Dual = tuple[np.ndarray, np.ndarray]  # values and their derivatives
@@ -37,7 +38,12 @@ def denominator_slope(
 
 
 def _step(
-    graph: NumeratorGraph | DenominatorGraph, arcs: slice, logarithms: np.ndarray, alpha: Dual, x, direction
+    graph: NumeratorGraph | DenominatorGraph,
+    arcs: slice,
+    logarithms: np.ndarray,
+    alpha: Dual,
+    x: Array,
+    direction: Array,
 ) -> Dual:
     """Follow the arcs of one frame."""
     source = graph.from_state[arcs]

@@ -5,12 +5,15 @@ import numpy as np
 
 from acoustic.kernels.compiled.elementwise_loops import loop
 from acoustic.kernels.lattice_free.exponential import exponential
+from readers.common.arrays import Array
 
 FAULT, NO_PATH, FINE = -1, 0, 1
 
 
 @loop
-def has_fault(from_state, to_state, output, frame_arcs, num_states, num_outputs):
+def has_fault(
+    from_state: Array, to_state: Array, output: Array, frame_arcs: Array, num_states: int, num_outputs: int
+) -> bool:
     """Whether an index is out of range."""
     for a in range(from_state.shape[0]):
         if not (0 <= from_state[a] < num_states and 0 <= to_state[a] < num_states and 0 <= output[a] < num_outputs):
@@ -22,7 +25,7 @@ def has_fault(from_state, to_state, output, frame_arcs, num_states, num_outputs)
 
 
 @loop
-def gather(active, count, state, tops, sums, target):
+def gather(active: Array, count: int, state: int, tops: Array, sums: Array, target: Array) -> int:
     """Move the sum of a state to target and list the state, unless that is done; returns the number of listed ones."""
     if tops[state] > -np.inf:
         target[state] = tops[state] + np.log(sums[state])
@@ -33,13 +36,21 @@ def gather(active, count, state, tops, sums, target):
 
 
 @loop
-def clear(active, count, values):
+def clear(active: Array, count: int, values: Array) -> None:
     for n in range(count):
         values[active[n]] = -np.inf
 
 
 @loop
-def forward_backward(x, place, graph, frame_arcs, factor, gradient, gradient_place):
+def forward_backward(
+    x: Array,
+    place: tuple[int, int, int],
+    graph: tuple[Array, ...],
+    frame_arcs: Array,
+    factor: float,
+    gradient: Array,
+    gradient_place: tuple[int, int, int],
+) -> tuple[int, float]:
     """(status, logarithm of the sum over all paths); gradient (N, outputs), if any, += factor times the posteriors.
 
     place: first column, columns from a frame to the next, number of frames; frame_arcs (count + 1,) or (0,): see
@@ -131,7 +142,9 @@ def forward_backward(x, place, graph, frame_arcs, factor, gradient, gradient_pla
 
 
 @loop
-def cross_entropy(x, z, place, graph, frame_arcs, gradient):
+def cross_entropy(
+    x: Array, z: Array, place: tuple[int, int, int], graph: tuple[Array, ...], frame_arcs: Array, gradient: Array
+) -> tuple[int, float]:
     """(status, cross entropy of the posteriors for x and softmax(z)); gradient (N, outputs) of z is written, if any."""
     first, stride, count = place
     posteriors = np.zeros((count, x.shape[1]), x.dtype)
@@ -163,7 +176,9 @@ def cross_entropy(x, z, place, graph, frame_arcs, gradient):
 
 
 @loop
-def regularise(x, place, l2, limit, penalty, gradient):
+def regularise(
+    x: Array, place: tuple[int, int, int], l2: float, limit: float, penalty: float, gradient: Array
+) -> float:
     """Half the sum of l2 x^2 + penalty (excess of |x| over limit)^2; gradient (N, outputs), if any, += derivatives."""
     first, stride, count = place
     total = 0.0

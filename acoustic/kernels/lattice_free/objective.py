@@ -53,12 +53,10 @@ class LatticeFree:
     num_outputs: int
 
     def __post_init__(self) -> None:
-        for sequence in self.placed:
-            if sequence.supervision.denominator is not self.graph:
-                raise ModelError(
-                    f"{sequence.supervision.name}: another denominator graph; expected one for all sequences"
-                )
-            _check_numerator(sequence.supervision)
+        for chain in self.chains:
+            if chain.denominator is not self.graph:
+                raise ModelError(f"{chain.name}: another denominator graph; expected one for all sequences")
+            _check_numerator(chain)
         if self.graph.num_outputs != self.num_outputs:
             expected = f"{self.graph.num_outputs}, as in the denominator graph"
             raise ModelError(f"{self.num_outputs} outputs; expected {expected}")
@@ -66,12 +64,17 @@ class LatticeFree:
     @property
     def names(self) -> list[str]:
         """The names of the sequences."""
-        return [sequence.supervision.name for sequence in self.placed]
+        return [chain.name for chain in self.chains]
+
+    @cached_property
+    def chains(self) -> list[ChainSupervision]:
+        """The graphs of the sequences."""
+        return [placed.supervision for placed in self.placed if isinstance(placed.supervision, ChainSupervision)]
 
     @property
     def graph(self) -> DenominatorGraph:
         """The denominator."""
-        return self.placed[0].supervision.denominator
+        return self.chains[0].denominator
 
     @cached_property
     def firsts(self) -> np.ndarray:
@@ -95,7 +98,7 @@ class LatticeFree:
         numerators = self.numerators(x, team, rows)
         has_path = numerators > -np.inf
         if gradient is not None and not has_path.all():
-            for k in np.flatnonzero(~has_path):
+            for k in np.flatnonzero(~has_path).tolist():
                 gradient[:, self.slice_of(k)] = 0
         return Objective(numerators, denominators, has_path)
 
@@ -109,7 +112,7 @@ class LatticeFree:
 
         def compute(k: int) -> None:
             span = self._place(k)
-            graph = _arrays(self.placed[k].supervision.numerator)
+            graph = _arrays(self.chains[k].numerator)
             status, results[k] = numerator_loops.forward_backward(x.T, span, *graph, -1.0, target, span)
             self._check(k, status)
 
@@ -130,7 +133,7 @@ class LatticeFree:
         target[...] = 0
 
         def compute(k: int) -> None:
-            graph = _arrays(self.placed[k].supervision.numerator)
+            graph = _arrays(self.chains[k].numerator)
             status, results[k] = numerator_loops.cross_entropy(x.T, z.T, self._place(k), *graph, target)
             self._check(k, status)
             has_path[k] = status == numerator_loops.FINE
@@ -153,11 +156,12 @@ class LatticeFree:
         """
         results = np.zeros(len(self.placed))
         target = np.empty((0, self.num_outputs), x.dtype) if gradient is None else gradient.T
-        factors = [x.dtype.type(scales[name]) for name in ("l2", "limit", "penalty")]
+        number = x.dtype.type
+        l2, limit, penalty = number(scales["l2"]), number(scales["limit"]), number(scales["penalty"])
 
         def compute(k: int) -> None:
             if has_path[k]:
-                results[k] = numerator_loops.regularise(x.T, self._place(k), *factors, target)
+                results[k] = numerator_loops.regularise(x.T, self._place(k), l2, limit, penalty, target)
 
         self._each(compute, team)
         return results
@@ -181,7 +185,7 @@ class LatticeFree:
 
     def _check(self, k: int, status: int) -> None:
         if status == numerator_loops.FAULT:
-            name = self.placed[k].supervision.name
+            name = self.chains[k].name
             expected = "expected states, outputs, arcs"
             raise ModelError(f"{name}: numerator graph with an index out of range; {expected}")
 
