@@ -48,9 +48,11 @@ class MakeExamples(Action):
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         if self.settings.make_mode and _is_complete(self.model_path):
-            there = ExampleSet(self.model_path)
-            there.close()
-            log(f"{self.model_path}: {there.total} examples exist: nothing to do; makeMode=false creates them again.")
+            examples = ExampleSet(self.model_path)
+            examples.close()
+            log(
+                f"{self.model_path}: {examples.total} examples exist: nothing to do; makeMode=false creates them again."
+            )
             return RunReport("utterances")
         with self.open_reader("reader", log, progress, order="None") as reader:
             if reader.in_sequence:
