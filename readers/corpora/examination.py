@@ -20,7 +20,7 @@ from readers.common.jobs.runner import Runner, thread_runner
 from readers.common.jobs.worker import reason_of
 from readers.common.report import IRREGULAR, RunReport
 from readers.corpora.corpus import Corpus, Utterance
-from readers.corpora.drafts import Progress
+from readers.corpora.corpus_builder import Progress
 from readers.errors import ArgonautError, FormatError
 
 PHONE_SECONDS = 0.03  # of a phone at least: three HMM states of a frame of 10 ms each

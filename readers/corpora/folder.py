@@ -14,7 +14,7 @@ from pathlib import Path
 from readers.common.audio_format import AUDIO_SUFFIXES, UNREADABLE_SUFFIXES
 from readers.common.report import RunReport
 from readers.common.text import read_text
-from readers.corpora.drafts import Draft, part_name, plain_names, reason
+from readers.corpora.corpus_builder import Draft, part_name, plain_names, reason
 from readers.errors import ArgonautError, FormatError
 from readers.results.textgrid import Tier, read_textgrid
 

@@ -17,7 +17,7 @@ from readers.common.files import atomic_write
 from readers.common.report import RunReport
 from readers.common.text import canonical, is_count, is_number, read_lines, to_number
 from readers.corpora.corpus import AudioHeaders, usable_name
-from readers.corpora.drafts import MAX_OVERSHOOT, Draft, audio_path, from_zero, reason
+from readers.corpora.corpus_builder import MAX_OVERSHOOT, Draft, audio_path, from_zero, reason
 from readers.corpora.pipes import way_without
 from readers.errors import FormatError
 from readers.kaldi.audio_archive import read_wav_archive, read_wav_at

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from readers.common.report import RunReport
 from readers.common.text import read_lines
-from readers.corpora.drafts import Draft, audio_path
+from readers.corpora.corpus_builder import Draft, audio_path
 from readers.corpora.json_lines import json_objects
 from readers.errors import FormatError
 

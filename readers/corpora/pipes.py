@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.audio.header import AudioHeader, read_audio_header
-from readers.corpora.drafts import audio_path
+from readers.corpora.corpus_builder import audio_path
 from readers.errors import ArgonautError
 
 _AUDIO_WORD = re.compile(r"\S+\.(?:wav|flac|ogg|opus|mp3|sph|aiff?)(?!\S)", re.IGNORECASE)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.corpora.corpus import AudioHeaders
+from readers.corpora.corpus_builder import Draft, audio_path, plain_names, reason
 from readers.corpora.directory import place_in_file
-from readers.corpora.drafts import Draft, audio_path, plain_names, reason
 from readers.errors import ArgonautError, FormatError
 from readers.htk.mlf import MLF, Label, read_mlf
 from readers.htk.scp import read_scp

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.common.text import is_number, read_text, to_number
-from readers.corpora.drafts import Draft, audio_path, part_name, plain_names
+from readers.corpora.corpus_builder import Draft, audio_path, part_name, plain_names
 from readers.corpora.json_lines import json_objects
 from readers.errors import FormatError
 

@@ -28,7 +28,7 @@ from readers.kaldi.ark import ArkEntry
 from readers.minibatches.base import block_of
 from readers.sources.arrays.options import ArrayFeatures, ArrayLabels, ArrayReaderOptions
 from readers.sources.frames.frame_reader import FrameReader
-from readers.sources.frames.repetition import vectors_fault
+from readers.sources.frames.frame_repetition import vectors_fault
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
 
 Utterances = npt.NDArray[Any] | Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]

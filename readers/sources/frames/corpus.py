@@ -14,7 +14,7 @@ import numpy as np
 
 from readers.common.report import Progress
 from readers.errors import FormatError
-from readers.sources.frames.repetition import vectors_fault
+from readers.sources.frames.frame_repetition import vectors_fault
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, Entry, describe
 
 MIN_FRAMES = 2

@@ -24,9 +24,9 @@ from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.masks import channels_of, check_channels
 from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
+from readers.sources.frames.frame_repetition import recorded
 from readers.sources.frames.htk_mlf_options import WITHOUT_EFFECT, ReaderOptions
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
-from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
 from readers.sources.frames.supervision_blocks import SupervisionCheck, missing_supervision, open_supervision
 

@@ -33,6 +33,7 @@ from readers.sources.frames.corpus import (
     settle,
     utterance_frames,
 )
+from readers.sources.frames.frame_repetition import recorded
 from readers.sources.frames.htk_mlf_options import (
     WITHOUT_EFFECT,
     ReaderOptions,
@@ -41,7 +42,6 @@ from readers.sources.frames.htk_mlf_options import (
     supervision_role,
 )
 from readers.sources.frames.paging import ChunkCache
-from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
 from readers.sources.frames.supervision_blocks import CheckedSource, open_supervision, supervised
 from readers.sources.frames.utterance_minibatches import UtteranceMinibatches, UtteranceOrder
