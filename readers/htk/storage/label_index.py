@@ -227,10 +227,10 @@ def find_entries(text: LabelText) -> Iterator[FoundEntries | Fault]:
         position += begin
 
 
-def _found(block: bytes, place: int, names: Ints, bodies: Ints, lines: Ints, plain: Flags) -> FoundEntries:
+def _found(block: bytes, position: int, names: Ints, bodies: Ints, lines: Ints, plain: Flags) -> FoundEntries:
     """Return the entries in the rows of the arrays, of a block that begins at a place in the file."""
     rows = np.empty(len(names), ENTRY)
-    rows["name"] = names[:, 0] + place
+    rows["name"] = names[:, 0] + position
     rows["name_size"] = names[:, 1] - names[:, 0]
     rows["gap"] = bodies[:, 0] - names[:, 0]
     rows["size"] = bodies[:, 1] - bodies[:, 0]
