@@ -117,9 +117,12 @@ class Recognizer(Variants):
         alignment: TranscriptGraphs | None = None,
         bundle: Bundle | None = None,
     ) -> None:
-        self.name, self.front_end, self.decoder = name, front_end, decoder
+        self.name = name
+        self.front_end = front_end
+        self.decoder = decoder
         self._audio = AudioInput(front_end, AudioOptions())
-        self._alignment, self._bundle = alignment, bundle
+        self._alignment = alignment
+        self._bundle = bundle
         self.grammar: Grammar | None = None
         self.calibration = None if bundle is None else read_calibration(bundle)
 

@@ -121,8 +121,8 @@ class Transcript:
         """
         if self.lattice is None:
             return [self.text]
-        found = [" ".join(one.words) for one in nbest(self.lattice, count)]
-        return [self.text, *(text for text in found if text != self.text)][:count]
+        sentences = [" ".join(hypothesis.words) for hypothesis in nbest(self.lattice, count)]
+        return [self.text, *(text for text in sentences if text != self.text)][:count]
 
     def hypotheses(self, count: int) -> list["Transcript"]:
         """Return the best sentences with times and confidences of their words.
@@ -158,7 +158,9 @@ class Transcript:
         content["words"] = word_objects(self.words)
         if alternatives > 1:
             sentences = self.hypotheses(alternatives)
-            content["alternatives"] = [{"text": one.text, "words": word_objects(one.words)} for one in sentences]
+            content["alternatives"] = [
+                {"text": sentence.text, "words": word_objects(sentence.words)} for sentence in sentences
+            ]
         if self.accepted is not None:
             score = -math.inf if self.grammar_score is None else self.grammar_score
             content |= {"accepted": self.accepted, "grammar_score": round(score, 3) if math.isfinite(score) else None}
@@ -242,11 +244,11 @@ def aligned_transcript(alignment: Alignment, period: int, seconds: float, goodne
     of_word: dict[int, list[float]] = {}
     phones = []
     for (unit, span), good in zip(alignment.phones, goodness.tolist(), strict=True):
-        one = _word(phone_of(unit.model), span.start * period, span.end * period)
+        phone = _word(phone_of(unit.model), span.start * period, span.end * period)
         if unit.word >= 0:
             of_word.setdefault(unit.word, []).append(good)
-            one = one._replace(confidence=math.exp(good))
-        phones.append(one)
+            phone = phone._replace(confidence=math.exp(good))
+        phones.append(phone)
     words = [
         _word(unit.output, span.start * period, span.end * period)._replace(
             confidence=math.exp(sum(of_word[unit.word]) / len(of_word[unit.word]))

@@ -87,17 +87,20 @@ class IvectorTraining:
     """
 
     def __init__(self, units: Sequence[Unit], options: ExtractorOptions, runner: Runner, report: RunReport):
-        self.options, self.runner, self.report = options, runner, report
+        self.options = options
+        self.runner = runner
+        self.report = report
         parts = list(shards.shards_of((unit, shards.SHARD_FRAMES // 10) for unit in units))
-        surveyed = [one for part in runner.results(shards.survey, parts) for one in part]
+        surveyed = [survey for part in runner.results(shards.survey, parts) for survey in part]
         self.used, self.form = _usable(surveyed, report)
-        names = {one.utterance.name: one.frames for one in self.used}
-        kept = []
+        names = {survey.utterance.name: survey.frames for survey in self.used}
+        usable = []
         for unit in units:
-            utterances = tuple(one for one in unit.utterances if one.name in names)
+            utterances = tuple(utterance for utterance in unit.utterances if utterance.name in names)
             if utterances:
-                kept.append((Unit(unit.name, utterances), sum(names[one.name] for one in utterances)))
-        self.num_units, self.shards = len(kept), list(shards.shards_of(kept))
+                usable.append((Unit(unit.name, utterances), sum(names[utterance.name] for utterance in utterances)))
+        self.num_units = len(usable)
+        self.shards = list(shards.shards_of(usable))
         self.frames = sum(names.values())
 
     @property
@@ -114,15 +117,16 @@ class IvectorTraining:
 
     @cached_property
     def _gaussian(self) -> tuple[np.ndarray, np.ndarray]:
-        totals = (one.total for one in self.used if one.total is not None)
-        squares = (one.square for one in self.used if one.square is not None)
+        totals = (used.total for used in self.used if used.total is not None)
+        squares = (used.square for used in self.used if used.square is not None)
         mean = sum(totals, np.zeros(1)) / self.frames
         variance = sum(squares, np.zeros(1)) / self.frames - mean**2
         return mean, np.maximum(variance, 1e-10 * np.maximum(mean**2, 1.0))
 
     def next_pass(self, training: Training, progress: Progress | None = None) -> Training:
         """One pass over the data, and the model that follows from it."""
-        passes, schedule = len(training.history), self.options.schedule
+        passes = len(training.history)
+        schedule = self.options.schedule
         stage, count = schedule[passes]
         advance = {DIAGONAL: self._diagonal, FULL: self._full, FRAMES: self._statistics, EXTRACTOR: self._extractor}
         new, log_likelihood, frames = advance[stage](training, progress)
@@ -165,7 +169,10 @@ class IvectorTraining:
         return new, sums.log_likelihood, sums.frames
 
     def _extractor(self, training: Training, progress: Progress | None) -> tuple[Training, float, float]:
-        old, occupancy, square, floor = training.extractor, training.occupancy, training.square, training.floor
+        old = training.extractor
+        occupancy = training.occupancy
+        square = training.square
+        floor = training.floor
         assert old is not None
         assert occupancy is not None
         assert square is not None
@@ -176,7 +183,8 @@ class IvectorTraining:
         return replace(training, extractor=extractor), likelihood, float(occupancy.sum())
 
     def _sums(self, function: Callable[..., Any], progress: Progress | None, *arguments: Any) -> Any:
-        sums, done = None, 0
+        sums = None
+        done = 0
         for part, shard in zip(self.runner.results(function, self.shards, *arguments), self.shards):
             if sums is None:
                 sums = part
@@ -198,9 +206,11 @@ class IvectorTraining:
         files = []
         for shard in self.shards:
             for unit in shard:
-                for one in unit.utterances:
-                    found = Path(one.path).stat()
-                    files.append((unit.name, one.name, one.start, one.end, found.st_size, found.st_mtime_ns))
+                for utterance in unit.utterances:
+                    status = Path(utterance.path).stat()
+                    files.append(
+                        (unit.name, utterance.name, utterance.start, utterance.end, status.st_size, status.st_mtime_ns)
+                    )
         contents = {"settings": asdict(self.options), "features": [self.form, self._gaussian[0].tolist(), files]}
         return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest() for name, value in contents.items()}
 
@@ -222,7 +232,7 @@ class IvectorTraining:
             arrays, metadata = load_tensors(path)
             if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
                 raise FormatError(f"{path}: not a state of this version")
-            changed = [name for name, found in self.inputs.items() if metadata["inputs"].get(name) != found]
+            changed = [name for name, checksum in self.inputs.items() if metadata["inputs"].get(name) != checksum]
             if changed:
                 log(f"{path}: {' and '.join(changed)} changed since; starting again")
                 return self.begin()
@@ -255,7 +265,8 @@ class IvectorTraining:
         path: file of the state; log: receives lines about earlier states; after(training) is called when a pass is
         stored; progress(done, total) counts units.
         """
-        training, schedule = self.restore(path, log), self.options.schedule
+        training = self.restore(path, log)
+        schedule = self.options.schedule
         if training.history:
             log(f"{len(training.history)} of {len(schedule)} passes are done; going on")
         while len(training.history) < len(schedule):
@@ -267,18 +278,20 @@ class IvectorTraining:
 
 def _usable(surveyed: Sequence[Surveyed], report: RunReport) -> tuple[list[Surveyed], tuple[str, int, int]]:
     """Return the utterances with features of the most frequent form, and this form; the others go to the report."""
-    forms = Counter(one.form for one in surveyed if not one.reason)
-    most = max(forms, key=forms.__getitem__, default=("", 0, 0))
+    forms = Counter(survey.form for survey in surveyed if not survey.reason)
+    main_form = max(forms, key=forms.__getitem__, default=("", 0, 0))
     used = []
-    for one in surveyed:
-        if one.reason:
-            report.fail(one.utterance.name, one.reason)
-        elif one.form != most:
-            here, there = (
-                f"{kind} of {dim} values every {period / 10_000:g} ms" for kind, dim, period in (one.form, most)
+    for survey in surveyed:
+        if survey.reason:
+            report.fail(survey.utterance.name, survey.reason)
+        elif survey.form != main_form:
+            utterance_form, expected_form = (
+                f"{kind} of {dim} values every {period / 10_000:g} ms" for kind, dim, period in (survey.form, main_form)
             )
-            report.fail(one.utterance.name, f"features {here}; expected {there}, as in most utterances")
+            report.fail(
+                survey.utterance.name, f"features {utterance_form}; expected {expected_form}, as in most utterances"
+            )
         else:
-            used.append(one)
+            used.append(survey)
             report.done()
-    return used, most
+    return used, main_form

@@ -49,7 +49,8 @@ def subsampled_windows(
     Row k is the window of frame step * (first + k) + shift; beyond the ends the first or last frame is repeated.
     """
     left, right = context
-    begin, last = step * first + shift, step * (first + count - 1) + shift
+    begin = step * first + shift
+    last = step * (first + count - 1) + shift
     padded = frames[frames_between(begin - left, last + right + 1, len(frames))]
     return windows(padded, left + 1 + right)[::step]
 

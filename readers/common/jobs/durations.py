@@ -41,6 +41,7 @@ def by_seconds(
         length += more
         if length >= target:
             yield shard
-            shard, length = [], 0.0
+            shard = []
+            length = 0.0
     if shard:
         yield shard

@@ -310,10 +310,11 @@ def _setting_of(value: Any) -> str:
 def _with_parameters(text: str, documented: Mapping[str, tuple[Option, Any]]) -> str:
     """Return a docstring with the options in its section Parameters, after what that has, before the section Raises."""
     entries = "\n".join(_entry(name, *declaration) for name, declaration in documented.items())
-    summary, title, others = inspect.cleandoc(text).partition(RAISES)
-    title, others = RAISES, others or "------\nOptionFault\n    For a value out of range."
+    summary, title, raises = inspect.cleandoc(text).partition(RAISES)
+    title = RAISES
+    raises = raises or "------\nOptionFault\n    For a value out of range."
     begin = "\n" if "\nParameters\n" in summary else "\n\nParameters\n----------\n"
-    return f"{summary}{begin}{entries}{title}{others}\n"
+    return f"{summary}{begin}{entries}{title}{raises}\n"
 
 
 def _entry(name: str, declared: Option, hint: Any) -> str:

@@ -95,19 +95,19 @@ def weighted_choice(items: Sequence[Expression], weights: Sequence[float | None]
 
 def references(expression: Expression) -> list[Reference]:
     """Return the references to rules in an expression."""
-    found: list[Reference] = []
+    reached: list[Reference] = []
     waiting = [expression]
     while waiting:
         match waiting.pop():
             case Reference() as reference:
-                found.append(reference)
+                reached.append(reference)
             case Series(items):
                 waiting.extend(items)
             case Choice(items):
                 waiting.extend(item for item, _ in items)
             case Maybe(item) | Repeat(item) | Tagged(item):
                 waiting.append(item)
-    return found
+    return reached
 
 
 def expand(rules: Mapping[str, Expression], roots: Sequence[str], where: str) -> WordNetwork:
@@ -162,7 +162,8 @@ def _shares(items: Sequence[tuple[Expression, float]]) -> npt.NDArray[np.float64
 
 class _Expansion:
     def __init__(self, rules: Mapping[str, Expression], where: str):
-        self.rules, self.where = rules, where
+        self.rules = rules
+        self.where = where
         self.builder = NetworkBuilder(where)
         self.active: list[str] = []  # rules that are being expanded
 

@@ -107,16 +107,16 @@ def jsgf_rules(text: str, where: str = "JSGF grammar") -> tuple[dict[str, Expres
     """
     header = HEADER.match(text)
     if header is None:
-        found = text.strip().split("\n")[0][:MOST_SHOWN]
-        raise FormatError(f"{where}:1: {found!r}; expected '#JSGF V1.0;', the header of a JSGF grammar")
+        first_line = text.strip().split("\n")[0][:MOST_SHOWN]
+        raise FormatError(f"{where}:1: {first_line!r}; expected '#JSGF V1.0;', the header of a JSGF grammar")
     blank = "\n" * text.count("\n", 0, header.end())  # keeps the numbers of the lines
-    name, found = parse(_parser(), blank + text[header.end() :], where, _NAMES)
+    name, first_line = parse(_parser(), blank + text[header.end() :], where, _NAMES)
     rules: dict[str, Expression] = {}
-    for rule, line, expression, _ in found:
+    for rule, line, expression, _ in first_line:
         if rule in rules or rule in SPECIAL:
             raise FormatError(f"{where}:{line}: rule {rule} is defined already; expected each name once")
         rules[rule] = expression
-    public = [rule for rule, _, _, is_public in found if is_public]
+    public = [rule for rule, _, _, is_public in first_line if is_public]
     qualified = {f"<{name}.{rule[1:]}": Reference(rule, 1) for rule in rules}
     return {**qualified, **rules, **SPECIAL}, public
 

@@ -183,9 +183,9 @@ class ExampleArchive:
         except (FormatError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
             raise FormatError(f"{self.path}: description ({fault}); expected streams and sizes") from fault
         begin = _first_block(length)
-        whole, rest = divmod(described.examples, described.per_block)
-        expected = begin + whole * (HEAD.size + described.block_bytes(described.per_block))
-        expected += (HEAD.size + described.block_bytes(rest)) if rest else 0
+        full_blocks, partial_block = divmod(described.examples, described.per_block)
+        expected = begin + full_blocks * (HEAD.size + described.block_bytes(described.per_block))
+        expected += (HEAD.size + described.block_bytes(partial_block)) if partial_block else 0
         if size != expected:
             raise FormatError(
                 f"{self.path}: {size} bytes; expected {expected}, of {described.examples} examples; "
@@ -209,14 +209,15 @@ class ExampleArchive:
     def _read(self, block: int) -> None:
         """Read a block; consecutive blocks are read sequentially from the file."""
         described = self.described
-        self._block, count = -1, described.count(block)
+        self._block = -1
+        count = described.count(block)
         payload = described.block_bytes(count)
         if not self._memory:
             self._memory = bytearray(HEAD.size + described.block_bytes(described.count(0)))
         memory = memoryview(self._memory)[: HEAD.size + payload]
-        place = self._begin + block * (HEAD.size + described.block_bytes(described.per_block))
-        if self._file.tell() != place:
-            self._file.seek(place)
+        position = self._begin + block * (HEAD.size + described.block_bytes(described.per_block))
+        if self._file.tell() != position:
+            self._file.seek(position)
         got = 0
         while got < len(memory) and (more := self._file.readinto(memory[got:])):
             got += more
@@ -231,9 +232,10 @@ class ExampleArchive:
 
     def _split(self, memory: memoryview, count: int) -> Iterator[tuple[np.ndarray, ...]]:
         """Return the arrays of each stream of a block, as views of the memory."""
-        place = 0
+        position = 0
         for stream in self.described.streams:
-            part, place = memory[place : place + stream.coded_bytes(count)], place + stream.coded_bytes(count)
+            part = memory[position : position + stream.coded_bytes(count)]
+            position += stream.coded_bytes(count)
             if stream.kind == BYTE:
                 knots = np.frombuffer(part, "<f4", 4 * stream.dim).reshape(4, stream.dim)
                 if not (np.isfinite(knots).all() and (knots[:-1] <= knots[1:]).all()):
@@ -257,7 +259,9 @@ class ExampleArchive:
 
     def release(self) -> None:
         """Release the memory until the next read."""
-        self._block, self._parts, self._memory = -1, [], bytearray()
+        self._block = -1
+        self._parts = []
+        self._memory = bytearray()
 
     def close(self) -> None:
         """Close the file."""
@@ -268,14 +272,16 @@ def _parse(found: dict[str, Any]) -> Description:
     """Raise ValueError, KeyError or TypeError if the JSON is not a description."""
     if found["version"] != VERSION:
         raise ValueError(f"version {found['version']}")
-    streams = tuple(ExampleStream(str(one["name"]), one["kind"], int(one["dim"])) for one in found["streams"])
+    streams = tuple(
+        ExampleStream(str(stream["name"]), stream["kind"], int(stream["dim"])) for stream in found["streams"]
+    )
     names = ("number", "archives", "examples", "total", "per_block")
     numbers = {name: found[name] for name in names}
     fine = all(type(number) is int and 0 <= number < 1 << 62 for number in numbers.values())
-    features = {name: FeatureRecord.parse(one, name) for name, one in found.get("features", {}).items()}
+    features = {name: FeatureRecord.parse(record, name) for name, record in found.get("features", {}).items()}
     described = Description(streams, **numbers, token=str(found["token"]), features=features)
     fine = fine and 1 <= described.number <= described.archives and described.per_block > 0
-    fine = fine and all(one.kind in KINDS and 1 <= one.dim <= MAX_DIM for one in streams)
+    fine = fine and all(stream.kind in KINDS and 1 <= stream.dim <= MAX_DIM for stream in streams)
     if not streams or not fine:
         raise ValueError("numbers out of range")
     return described
