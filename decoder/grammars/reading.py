@@ -16,7 +16,6 @@ from readers.language.grammars.parsing import MOST_SHOWN
 from readers.language.grammars.phrase_list import parse_phrase_list, phrase_network
 
 PARSERS = {"jsgf": parse_jsgf, "hparse": parse_hparse, "phrases": parse_phrase_list}
-GRAMMAR_KINDS = (*PARSERS, "slf")
 FIRST_SYMBOLS = "a grammar, which begins with #JSGF, [ (list of phrases), $ or ( (HParse), VERSION= or N= (SLF)"
 _SLF = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:VERSION|V|UTTERANCE|U|N|NODES)\s*=")
 

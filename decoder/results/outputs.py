@@ -70,9 +70,6 @@ def state_labels(
     return labels
 
 
-LEVELS = ("word", "phone", "state")
-
-
 def alignment_labels(
     alignment: Alignment, level: str, period: int = TICKS_PER_FRAME, until: float = math.inf
 ) -> list[Label]:
