@@ -241,10 +241,10 @@ def _usable(surveyed: Sequence[Surveyed], report: RunReport) -> tuple[list[Surve
     main_form = max(forms, key=forms.__getitem__, default=("", 0, 0))
     used = []
     for one in surveyed:
-        if one.reason:
-            report.fail(one.utterance.name, one.reason)
-        elif one.form != most:
-            report.fail(one.utterance.name, f"features {unlike(one.form, most)}, as in most utterances")
+        if survey.reason:
+            report.fail(survey.utterance.name, survey.reason)
+        elif survey.form != main_form:
+            report.fail(survey.utterance.name, f"features {unlike(survey.form, main_form)}, as in most utterances")
         else:
             used.append(survey)
             report.done()
