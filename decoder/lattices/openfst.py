@@ -12,7 +12,7 @@ import numpy as np
 
 from decoder.graph.openfst import ArcArrays, to_openfst
 from decoder.lattices.links import weigh
-from readers.common.files import atomic_write
+from readers.common.files import write_content
 from readers.errors import GraphError
 from readers.language.att import EPSILON, Acceptor
 from readers.results.lattice import NULL_WORD, Lattice
@@ -66,5 +66,4 @@ def write_binary(path: str | Path, acceptor: Acceptor, words: Mapping[str, int])
         if not fst.write(str(written)):
             raise GraphError(f"{path}: OpenFst could not write {written}; expected room in the temporary directory")
         data = written.read_bytes()
-    with atomic_write(path) as file:
-        file.write(data)
+    write_content(path, data)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, write_lines
 from readers.common.text import is_count, read_bytes, read_lines, to_numbers
 from readers.errors import FormatError, GraphError
 from readers.language.att import EPSILON
@@ -340,8 +340,7 @@ def write_word_table(path: str | Path, words: Mapping[str, int]) -> None:
     words : mapping of str to int
         Number of each word.
     """
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{word} {number}\n" for word, number in words.items())
+    write_lines(path, (f"{word} {number}" for word, number in words.items()))
 
 
 def read_word_table(path: str | Path) -> dict[str, int]:
