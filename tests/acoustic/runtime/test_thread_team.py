@@ -18,12 +18,6 @@ from acoustic.runtime.thread_team import ThreadTeam, default_threads
 compiled = pytest.mark.skipif(not is_compiled(), reason="nothing is compiled")
 
 
-@pytest.fixture(autouse=True)
-def never_alone(monkeypatch):
-    """Threads are used however late they are: other processes may have the processors."""
-    monkeypatch.setattr(thread_team, "LATE", np.inf)
-
-
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_every_worker_works_once_in_a_thread_of_its_own(size):
     team, seen = ThreadTeam(size), []
