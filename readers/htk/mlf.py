@@ -9,6 +9,7 @@ Source: HTK Book 3.4, sections 6.2 and 6.3; CNTK book 3.4.2.
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Collection, Container, ItemsView, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from readers.common.faults import OnFault
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
 from readers.common.names import KeySet, cut_extension, key_of, wildcard, with_tails
+from readers.common.report import Figures
 from readers.common.text import canonical, is_number, read_lines, split_fields
 from readers.errors import FormatError
 from readers.htk.storage.label_fields import (
@@ -29,6 +31,7 @@ from readers.htk.storage.label_fields import (
     not_closed,
     parse_time,
 )
+from readers.htk.units import seconds
 
 if TYPE_CHECKING:
     from readers.htk.storage.label_index import LabelIndex
@@ -398,3 +401,22 @@ def write_mlf(path: str | Path, entries: Iterable[tuple[str, list[Label] | FileP
                 file.write(labels.read_bytes().decode("utf-8", "surrogateescape"))
             else:
                 file.write(format_entry(name, labels, path))
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    mlf = read_mlf(path)
+    labels = [label for entry in mlf.values() for label in entry]
+    names = Counter(label.name for label in labels)
+    ends = [entry[-1].end for entry in mlf.values() if entry and entry[-1].end is not None]
+    levels = 1 + max((len(label.aux) for label in labels), default=0)
+    figures: Figures = [
+        ("entries", f"{len(mlf)}" + (f" and {len(mlf.patterns)} patterns" if mlf.patterns else "")),
+        ("labels", f"{len(labels)}, {len(names)} different"),
+        ("levels", levels),
+        ("times", f"{seconds(sum(ends))} in {len(ends)} entries" if ends else "none"),
+        ("scores", "yes" if any(label.score is not None for label in labels) else "no"),
+        ("frequent", ", ".join(f"{name} {count}" for name, count in names.most_common(5))),
+    ]
+    empty = sum(not entry for entry in mlf.values())
+    return figures + ([("empty", f"{empty} entries without labels")] if empty else [])
