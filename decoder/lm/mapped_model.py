@@ -61,7 +61,8 @@ def open_language_model(
     FormatError
         For a malformed ARPA file.
     """
-    source, mapped = _source_of(path), mapped_path(path)
+    source = _source_of(path)
+    mapped = mapped_path(path)
     if source[0] >= least_size and mapped.exists():
         try:
             model = _load(mapped, source, verify)
@@ -149,7 +150,8 @@ def check_automaton(
     """Check what the kernels rely on; raise FormatError or GraphError for arrays that are not an automaton."""
     lengths = {name: array.shape[0] for name, array in zip(_FIELDS, arrays)}
     check_lengths(lengths, (("word", "cost", "next_state"), ("backoff_cost", "backoff_state")), path)
-    num_states, size = lengths["backoff_state"], len(vocabulary)
+    num_states = lengths["backoff_state"]
+    size = len(vocabulary)
     if lengths["first_arc"] != num_states + 1:
         raise FormatError(f"{path}: {lengths['first_arc']} offsets for {num_states} states; expected one more")
     check_offsets(arrays.first_arc, lengths["word"], "first_arc", path)

@@ -138,21 +138,23 @@ def is_bundle(path: str | Path) -> bool:
 
 def _listed(members: Any, where: str) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return (size, checksums) of the members by name.  Raises FormatError for anything unexpected."""
-    found = {}
+    listed = {}
     for entry in members if isinstance(members, list) else [None]:
         if not isinstance(entry, dict) or entry.keys() != {"name", "size", CHECKSUM}:
             raise FormatError(f"{where}: member {str(entry)[:60]!r}; expected name, size and {CHECKSUM}; {AGAIN}")
-        name, size, checksums = entry["name"], entry["size"], entry[CHECKSUM]
-        if name not in MEMBERS or name in found:
+        name = entry["name"]
+        size = entry["size"]
+        checksums = entry[CHECKSUM]
+        if name not in MEMBERS or name in listed:
             raise FormatError(f"{where}: member {str(name)[:60]!r}; expected each of {', '.join(MEMBERS)} at most once")
         sound = type(size) is int and 0 <= size < 2**53 and isinstance(checksums, list)
-        if not sound or len(checksums) != -(-size // BLOCK) or not all(_is_crc(one) for one in checksums):
+        if not sound or len(checksums) != -(-size // BLOCK) or not all(_is_crc(checksum) for checksum in checksums):
             raise FormatError(f"{where}: member {name}: size {str(size)[:40]} or its checksums are wrong; {AGAIN}")
-        found[name] = size, tuple(checksums)
+        listed[name] = size, tuple(checksums)
     for name in REQUIRED:
-        if name not in found:
+        if name not in listed:
             raise FormatError(f"{where}: no member {name}; expected one; {AGAIN}")
-    return found
+    return listed
 
 
 def _is_crc(value: object) -> bool:
@@ -180,7 +182,8 @@ def _zip_parts(path: Path) -> dict[str, FilePart]:
             raise FormatError(f"{path}: neither a directory nor a zip file; expected a bundle, from argonaut pack")
         try:
             with zipfile.ZipFile(file) as archive:
-                entries, end = archive.infolist(), archive.start_dir
+                entries = archive.infolist()
+                end = archive.start_dir
         except (zipfile.BadZipFile, ValueError, struct.error, OverflowError, NotImplementedError) as fault:
             raise FormatError(f"{path}: {fault}; expected a bundle, a zip file; it is damaged, {AGAIN}") from fault
         parts: dict[str, FilePart] = {}

@@ -154,7 +154,8 @@ class _Checksums:
     """Writes to a file and keeps the CRC-32 of each block."""
 
     def __init__(self, file: IO[bytes]):
-        self.file, self.position = file, 0
+        self.file = file
+        self.position = 0
         self.blocks: list[int] = []
 
     def write(self, data: bytes | memoryview) -> None:
@@ -221,15 +222,15 @@ class NameList(Sequence[str]):
     def __getitem__(self, number: slice) -> list[str]: ...
 
     def __getitem__(self, number: int | slice) -> str | list[str]:
-        found = self._known.get(number) if type(number) is int else None
-        if found is not None:
-            return found
+        name = self._known.get(number) if type(number) is int else None
+        if name is not None:
+            return name
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
         i = range(len(self))[number]  # raises IndexError
         begin = int(self._ends[i - 1]) + 1 if i else 0
-        self._known[i] = found = self._text[begin : int(self._ends[i])].tobytes().decode()
-        return found
+        self._known[i] = name = self._text[begin : int(self._ends[i])].tobytes().decode()
+        return name
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._text.tobytes().decode().split("\n")[:-1])
@@ -241,9 +242,9 @@ class NameList(Sequence[str]):
         """Return the number of a name.  Raises ValueError if it is not there."""
         if limits:
             return list(self).index(name, *limits)
-        if (place := self._find(name)) < 0:
+        if (position := self._find(name)) < 0:
             raise ValueError(f"{name!r} is not in the list")
-        return int(np.searchsorted(self._ends, place))
+        return int(np.searchsorted(self._ends, position))
 
     def __eq__(self, other: object) -> bool:
         return list(self) == list(other) if isinstance(other, (NameList, list)) else NotImplemented

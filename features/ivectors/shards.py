@@ -89,9 +89,9 @@ def full_sums(
     """Sums for an EM step of the mixture with full covariances, among Gaussians that the diagonal mixture selects."""
     sums = mixture.empty_sums()
     for frames in _normalised(shard, mean):
-        kept = frames[::stride]
-        index, _ = select_best(diagonal.scores(kept), min(select, len(diagonal.weights)))
-        mixture.add_sums(sums, kept, index)
+        sampled = frames[::stride]
+        index, _ = select_best(diagonal.scores(sampled), min(select, len(diagonal.weights)))
+        mixture.add_sums(sums, sampled, index)
     return sums
 
 
@@ -114,7 +114,8 @@ def frame_sums(shard: Shard, background: Background, options: IvectorOptions) ->
 def unit_sums(shard: Shard, background: Background, options: IvectorOptions, extractor: Extractor) -> ExtractorSums:
     """Sums over the units of a shard for an EM step of the extractor."""
     size = background.diagonal.means.shape
-    occupancy, total = np.zeros((len(shard), size[0])), np.zeros((len(shard), *size))
+    occupancy = np.zeros((len(shard), size[0]))
+    total = np.zeros((len(shard), *size))
     for u, unit in enumerate(shard):
         for utterance in unit.utterances:
             more, sums = background.statistics(utterance.frames(), options)
@@ -130,7 +131,8 @@ def shards_of(units: Iterable[tuple[Unit, int]]) -> Iterator[Shard]:
     for unit, count in units:
         if shard and frames + count > SHARD_FRAMES:
             yield tuple(shard)
-            shard, frames = [], 0
+            shard = []
+            frames = 0
         shard.append(unit)
         frames += count
     if shard:

@@ -87,17 +87,20 @@ class IvectorTraining(PassTraining[Training]):
     state_format = FORMAT, VERSION
 
     def __init__(self, units: Sequence[Unit], options: ExtractorOptions, runner: Runner, report: RunReport):
-        self.options, self.runner, self.report = options, runner, report
+        self.options = options
+        self.runner = runner
+        self.report = report
         parts = list(shards.shards_of((unit, shards.SHARD_FRAMES // 10) for unit in units))
-        surveyed = [one for part in runner.results(shards.survey, parts) for one in part]
+        surveyed = [survey for part in runner.results(shards.survey, parts) for survey in part]
         self.used, self.form = _usable(surveyed, report)
-        names = {one.utterance.name: one.frames for one in self.used}
-        kept = []
+        names = {survey.utterance.name: survey.frames for survey in self.used}
+        usable = []
         for unit in units:
-            utterances = tuple(one for one in unit.utterances if one.name in names)
+            utterances = tuple(utterance for utterance in unit.utterances if utterance.name in names)
             if utterances:
-                kept.append((Unit(unit.name, utterances), sum(names[one.name] for one in utterances)))
-        self.num_units, self.shards = len(kept), list(shards.shards_of(kept))
+                usable.append((Unit(unit.name, utterances), sum(names[utterance.name] for utterance in utterances)))
+        self.num_units = len(usable)
+        self.shards = list(shards.shards_of(usable))
         self.frames = sum(names.values())
 
     @property
@@ -119,8 +122,8 @@ class IvectorTraining(PassTraining[Training]):
 
     @cached_property
     def _gaussian(self) -> tuple[np.ndarray, np.ndarray]:
-        totals = (one.total for one in self.used if one.total is not None)
-        squares = (one.square for one in self.used if one.square is not None)
+        totals = (used.total for used in self.used if used.total is not None)
+        squares = (used.square for used in self.used if used.square is not None)
         mean = sum(totals, np.zeros(1)) / self.frames
         variance = sum(squares, np.zeros(1)) / self.frames - mean**2
         return mean, np.maximum(variance, 1e-10 * np.maximum(mean**2, 1.0))
@@ -171,7 +174,10 @@ class IvectorTraining(PassTraining[Training]):
         return new, sums.log_likelihood, sums.frames
 
     def _extractor(self, training: Training, progress: Progress | None) -> tuple[Training, float, float]:
-        old, occupancy, square, floor = training.extractor, training.occupancy, training.square, training.floor
+        old = training.extractor
+        occupancy = training.occupancy
+        square = training.square
+        floor = training.floor
         assert old is not None
         assert occupancy is not None
         assert square is not None
@@ -231,15 +237,15 @@ class IvectorTraining(PassTraining[Training]):
 
 def _usable(surveyed: Sequence[Surveyed], report: RunReport) -> tuple[list[Surveyed], tuple[str, int, int]]:
     """Return the utterances with features of the most frequent form, and this form; the others go to the report."""
-    forms = Counter(one.form for one in surveyed if not one.reason)
-    most = max(forms, key=forms.__getitem__, default=("", 0, 0))
+    forms = Counter(survey.form for survey in surveyed if not survey.reason)
+    main_form = max(forms, key=forms.__getitem__, default=("", 0, 0))
     used = []
-    for one in surveyed:
-        if one.reason:
-            report.fail(one.utterance.name, one.reason)
-        elif one.form != most:
-            report.fail(one.utterance.name, f"features {unlike(one.form, most)}, as in most utterances")
+    for survey in surveyed:
+        if survey.reason:
+            report.fail(survey.utterance.name, survey.reason)
+        elif survey.form != main_form:
+            report.fail(survey.utterance.name, f"features {unlike(survey.form, main_form)}, as in most utterances")
         else:
-            used.append(one)
+            used.append(survey)
             report.done()
-    return used, most
+    return used, main_form

@@ -182,7 +182,8 @@ class MLF(Mapping[str, list[Label]]):
 
     def _find(self, name: str) -> "tuple[_Entries | LabelIndex, int] | None":
         """Return the index with the entry for an utterance, and its number there."""
-        key, name = key_of(name), canonical(name)
+        key = key_of(name)
+        name = canonical(name)
         for candidate in (key, name) if key != name else (key,):  # a key may have a dot, as in sp0.9-utt
             if (entry := self._exactly(candidate)) is not None:
                 return entry
@@ -233,7 +234,8 @@ class MLF(Mapping[str, list[Label]]):
         """Add the entries of a large file, like `read_mlf`."""
         from readers.htk.storage.label_index import LabelIndex, LabelText  # imports numba
 
-        text, source = LabelText(path), f"{path}"
+        text = LabelText(path)
+        source = f"{path}"
         text.check_header()
         if self._large is None:
             self._large = LabelIndex(_parse_labels, self._small)
@@ -290,8 +292,9 @@ def read_mlf(
     if mlf._grows_large(path):
         mlf._read_large(path, keys if keys is None or isinstance(keys, KeySet) else wanted_keys(keys), on_fault)
         return mlf
-    wanted = keys if keys is None or isinstance(keys, KeySet) else set(with_tails(keys))
-    lines, source = read_lines(path), f"{path}"
+    accepted_keys = keys if keys is None or isinstance(keys, KeySet) else set(with_tails(keys))
+    lines = read_lines(path)
+    source = f"{path}"
     check_header(lines[0] if lines else "", source)
     index = first = 1
     while index < len(lines):
@@ -304,7 +307,7 @@ def read_mlf(
         try:
             name = entry_name(text, f"{source}:{first}")
             index = _find_dot(lines, first, source, name)
-            if wanted is not None and not ((key := key_of(name)) in wanted or "*" in key or "?" in key):
+            if accepted_keys is not None and not ((key := key_of(name)) in accepted_keys or "*" in key or "?" in key):
                 continue
             mlf.add(name, _parse_labels(lines, first, index - 1, source, refuse), source, first)
         except FormatError as fault:
@@ -335,7 +338,8 @@ def _parse_labels(
 ) -> list[Label]:
     """Parse the label lines first .. last-1, counted from 0; before: lines of the file before `lines`."""
     labels: list[Label] = []
-    append, intern = labels.append, sys.intern
+    append = labels.append
+    intern = sys.intern
     for index in range(first, last):
         line = lines[index]
         # Fast path for the usual line; _parse_label handles all others.
@@ -343,7 +347,9 @@ def _parse_labels(
             fields = line.split()
             if len(fields) == 4 and fields[0].isdigit() and fields[1].isdigit() and line.isascii():
                 try:
-                    start, end, score = int(fields[0]), int(fields[1]), float(fields[3])
+                    start = int(fields[0])
+                    end = int(fields[1])
+                    score = float(fields[3])
                 except ValueError:
                     pass
                 else:

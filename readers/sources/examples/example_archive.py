@@ -212,7 +212,7 @@ def _parse(found: dict[str, Any], num_blocks: int) -> Description:
     names = ("number", "archives", "examples", "total", "per_block")
     numbers = {name: found[name] for name in names}
     fine = all(type(number) is int and 0 <= number < 1 << 62 for number in numbers.values())
-    features = {name: FeatureRecord.parse(one, name) for name, one in found.get("features", {}).items()}
+    features = {name: FeatureRecord.parse(record, name) for name, record in found.get("features", {}).items()}
     described = Description(streams, **numbers, token=str(found["token"]), features=features)
     fine = fine and 1 <= described.number <= described.archives and described.per_block > 0
     fine = fine and all(one.kind in TYPES and 1 <= one.dim <= MAX_DIM for one in streams)
