@@ -17,19 +17,19 @@ def differences(described: Network, trained: Network) -> list[str]:
     Differences are nodes that only one of the networks has and other types, shapes, operands or options. Initial values
     and sizes that follow from the training data are ignored.
     """
-    found = []
+    lines = []
     for name, node in described.nodes.items():
         if name not in trained.nodes:
-            found.append(f"{name} ({node.type_name}) is new")
+            lines.append(f"{name} ({node.type_name}) is new")
         else:
-            found.extend(_node_differences(described, node, trained, trained.nodes[name]))
+            lines.extend(_node_differences(described, node, trained, trained.nodes[name]))
     gone = [node for name, node in trained.nodes.items() if name not in described.nodes]
-    found += [f"{node.name} ({node.type_name}) is gone" for node in gone]
+    lines += [f"{node.name} ({node.type_name}) is gone" for node in gone]
     for special in SPECIAL_LISTS:
         before, now = (sorted(getattr(network, special)) for network in (trained, described))
-        if before != now and not found:  # otherwise it follows from the differences found
-            found.append(f"{special} are {', '.join(now) or 'none'}, were {', '.join(before) or 'none'}")
-    return found
+        if before != now and not lines:  # otherwise it follows from the differences found
+            lines.append(f"{special} are {', '.join(now) or 'none'}, were {', '.join(before) or 'none'}")
+    return lines
 
 
 def _node_differences(described: Network, node: Node, trained: Network, other: Node) -> list[str]:
@@ -39,7 +39,7 @@ def _node_differences(described: Network, node: Node, trained: Network, other: N
     shapes = described.shapes.get(name), trained.shapes.get(name)
     if node.is_stored and shapes[0] != shapes[1]:
         return [f"{name} is {shapes[0]}, was {shapes[1]}"]
-    operands, before = ([operand.name if operand else "-" for operand in one.operands] for one in (node, other))
+    operands, before = ([operand.name if operand else "-" for operand in version.operands] for version in (node, other))
     if operands != before:
         return [f"{name} has operands {', '.join(operands)}, had {', '.join(before)}"]
     before = _options(other)

@@ -223,7 +223,8 @@ class Node:
         found = ", ".join(f"{role} {operand.name!r} is {shape}" for role, operand, shape in operands)
         return ShapeError(f"{self.where}: {found}; expected {expected}")
 
-    def infer_shape(self, *shapes: Shape) -> Shape:
+    # With Any for keywords, too, overrides may name the operands and buffers that they take.
+    def infer_shape(self, *shapes: Any, **_: Any) -> Shape:
         """Return the shape of the value.
 
         Parameters
@@ -251,18 +252,18 @@ class Node:
         """The number of earlier and of later steps of the sequence on which a step's value depends."""
         return (float("inf"),) * 2 if self.along_sequences else (max(self.delay, 0), max(-self.delay, 0))
 
-    def wanted_operand(self, k: int, *shapes: Shape) -> Shape | None:
+    def wanted_operand(self, k: int, *shapes: Any, **_: Any) -> Shape | None:
         """Return the shape that operand `k`, a parameter with rows or columns left open as 0, must have.
 
         `shapes` are those of all operands. None means that this node does not determine it.
         """
         return None
 
-    def work_shape(self, *shapes: Shape) -> Shape | None:
+    def work_shape(self, *shapes: Any, **_: Any) -> Shape | None:
         """Return the shape of the workspace that `forward` fills for `backward`, or None for no workspace."""
         return None
 
-    def splits_frames(self, *shapes: Shape) -> bool:
+    def splits_frames(self, *shapes: Any, **_: Any) -> bool:
         """Return whether threads may share the columns, given the shapes of the operands.
 
         This holds if each column of the value depends only on the same column of the operands that have one column per
@@ -274,7 +275,7 @@ class Node:
         """Return whether a minibatch in evaluation may be cut at any column without changing the values."""
         return self.splits_frames(*shapes) and not self.sums_frames
 
-    def forward(self, run: Run, *inputs: Any, out: Any) -> None:
+    def forward(self, run: Run, *inputs: Any, **buffers: Any) -> None:
         """Fill `out` with the value.
 
         Parameters
@@ -289,7 +290,7 @@ class Node:
         """
         raise NotImplementedError
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         """Add to the gradients of the operands.
 
         Parameters
@@ -299,7 +300,7 @@ class Node:
             The gradient of the criterion with respect to the value.
         inputs, value : arrays or None
             Values of the operands and of the node; None where `backward_reads` does not name them.
-        into : GradientTargets
+        grads : GradientTargets
             The gradients of the operands, see gradient_targets.py.
 
         Raises
@@ -352,7 +353,9 @@ class LinearNode(Node):
     """Base of types whose value is linear in all operands jointly; their tangent is the value of the tangents."""
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        out = run.backend.empty(*self.infer_shape(*(Shape(*tangent.shape) for tangent in tangents)))
+        rows, cols = self.infer_shape(*(Shape(*tangent.shape) for tangent in tangents))
+        assert isinstance(cols, int)  # as those of the tangents
+        out = run.backend.empty(rows, cols)
         self.forward(run, *tangents, out=out)
         return out
 

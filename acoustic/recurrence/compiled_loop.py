@@ -34,8 +34,10 @@ class CompiledLoop:
     """Computes the nodes of a loop; values, gradients: of all nodes and steps, after `forward`."""
 
     def __init__(self, plan: Plan, options: EngineOptions) -> None:
-        self.plan, self.options = plan, options
-        self.outside, self.delays = plan.loop.outside, plan.loop.delays
+        self.plan = plan
+        self.options = options
+        self.outside = plan.loop.outside
+        self.delays = plan.loop.delays
         self.values: Any = None
         self.gradients: Any = None
         self._memory: Any = None
@@ -57,7 +59,7 @@ class CompiledLoop:
     def _threads_for(self, sequences: Sequences, num_threads: int) -> int:
         """How many threads compute the loop: one if its products take no longer than waking another thread."""
         loop = self.plan.loop
-        products = [one for segment in self.plan.segments for one in segment if isinstance(one, Product)]
+        products = [step for segment in self.plan.segments for step in segment if isinstance(step, Product)]
         size = sum(loop.shapes[product.home].rows * loop.shape(product.operand).rows for product in products)
         return num_threads if sequences.num_steps * sequences.num_slots * size >= SHARE_FROM else 1
 
@@ -83,7 +85,8 @@ class CompiledLoop:
         rows = self.plan.num_rows + PADDING - self.plan.num_rows % PADDING + 16
         if self.values is None or self.values.shape[1] != num_columns:
             self._memory = _at_least(self._memory, backend, rows, num_columns)
-            self.values, self.gradients = self._memory[:, :num_columns], None
+            self.values = self._memory[:, :num_columns]
+            self.gradients = None
         if training and self.gradients is None:
             self._gradient_memory = _at_least(self._gradient_memory, backend, rows, num_columns)
             self.gradients = self._gradient_memory[:, :num_columns]
@@ -134,7 +137,8 @@ class CompiledLoop:
         """List the operations of each thread: those that fill its rows, then all steps."""
         inputs, moving = self._stand_ins(inputs, present)
         usable = next(each.stand_in for each in moving if each.key == "usable")
-        begin, steps = [], []
+        begin = []
+        steps = []
         for number in range(len(due)):
             emitter = Emitter(run.backend.kernels, "loop", moving)
             for factor, matrix in due[number]:
@@ -184,13 +188,14 @@ class CompiledLoop:
     def _begin(self, inputs: Sequence[Any], worker: int, count: int, present: dict[str, Any], emitter: Emitter) -> None:
         """Before the steps, fill a thread's rows with operands and products from outside."""
         for at in self.plan.framed:
-            mine = share_of(worker, count, self.outside[at].rows)
-            emitter.operations.append(PythonCall("copy", self._copy_in, at, mine, present, node="loop"))
+            rows = share_of(worker, count, self.outside[at].rows)
+            emitter.operations.append(PythonCall("copy", self._copy_in, at, rows, present, node="loop"))
         for product in self.plan.before:
-            mine = share_of(worker, count, self.plan.loop.shapes[product.home].rows)
-            out = self._block(self.values, (True, product.home))[mine]
-            if mine.start != mine.stop:
-                parameter, operand = inputs[product.parameter][mine], inputs[product.operand[1]]
+            rows = share_of(worker, count, self.plan.loop.shapes[product.home].rows)
+            out = self._block(self.values, (True, product.home))[rows]
+            if rows.start != rows.stop:
+                parameter = inputs[product.parameter][rows]
+                operand = inputs[product.operand[1]]
                 emitter.matmul(parameter, operand, out, 1.0, float(product.keep))
 
     def _copy_in(self, at: int, mine: slice, present: dict[str, Any]) -> None:
@@ -205,29 +210,30 @@ class CompiledLoop:
     # ---- backward
 
     def backward(
-        self, run: Run, inputs: Sequence[Any], sequences: Sequences, received: Collection[int], into: GradientTargets
+        self, run: Run, inputs: Sequence[Any], sequences: Sequences, received: Collection[int], grads: GradientTargets
     ) -> None:
         """Compute all gradients; received: the nodes whose gradient holds that from outside."""
         team = run.kernels.product_team or ALONE
         with team.hold() as count:
             count = self._threads_for(sequences, count)
-            split, received = self._split_for(sequences, count), frozenset(received)
+            split = self._split_for(sequences, count)
+            received = frozenset(received)
             listed = split.back
             fixed = self._take_present(listed, inputs, sequences)
-            fixed += [self.values, self.gradients, *into.targets, *into.routes.values()]
+            fixed += [self.values, self.gradients, *grads.targets, *grads.routes.values()]
             with self._forgetting():
                 # Factors are due only if the forward pass had another number of threads.
                 due = split.due(inputs, self._versions, True)
-                if listed.needs((received, laid_out(due), tuple(into.routes)), fixed):
-                    listed.listed = self._list_backward(run, split, due, inputs, received, into, team)
+                if listed.needs((received, laid_out(due), tuple(grads.routes)), fixed):
+                    listed.listed = self._list_backward(run, split, due, inputs, received, grads, team)
                 listed.run()
-        self._hand_out_factors(run, inputs, into)
+        self._hand_out_factors(run, inputs, grads)
         multiplied = {product.operand[1] for product in self.plan.products if not product.operand[0]}
         for at in self.plan.framed:
-            if into.needs(at):
+            if grads.needs(at):
                 if at in multiplied:
-                    into.take_fresh(at)  # a listed product has written it
-                into.add_matrix(at, self._block(self.gradients, (False, at)))
+                    grads.take_fresh(at)  # a listed product has written it
+                grads.add_matrix(at, self._block(self.gradients, (False, at)))
 
     def _list_backward(
         self,
@@ -236,7 +242,7 @@ class CompiledLoop:
         due: Sequence[Any],
         inputs: Sequence[Any],
         received: frozenset[int],
-        into: GradientTargets,
+        grads: GradientTargets,
         team: ThreadTeam,
     ) -> Pass:
         """List the operations of each thread: all steps, then the products for operands and for parameters outside."""
@@ -245,62 +251,63 @@ class CompiledLoop:
         count = len(due)
         phases: list[list[list[Operation]]] = [[], [], [], []]
         for number in range(count):
-            taking, steps = Emitter(None, "loop", moving), Emitter(None, "loop", moving)
+            taking = Emitter(None, "loop", moving)
+            steps = Emitter(None, "loop", moving)
             for factor, matrix in due[number]:
                 factor.take(matrix, taking)
             if number < len(split.parts):
                 part = steps.of(split.parts[number])
                 part.backward(received, self.gradients, self.values, self._constants, usable)
             # A parameter changes as soon as its gradient is complete: all threads must have read it.
-            below, made = self._products_outside(inputs, split.sums, into.through(None))
+            operand_jobs, parameter_jobs = self._products_outside(inputs, split.sums, grads.through(None))
             outside, parameters = (Emitter(run.backend.kernels, "loop", moving) for _ in range(2))
-            for job in below:
+            for job in operand_jobs:
                 _multiply_columns(outside, job, share_of(number, count, job[2].shape[1]))
-            for k, jobs in made.items():
+            for k, jobs in parameter_jobs.items():
                 columns = share_of(number, count, jobs[0][2].shape[1])
                 for job in jobs:
                     _multiply_columns(parameters, job, columns)
-                if into.route(k).takes_parts and columns.start != columns.stop:
-                    parameters.operations.extend(into.route(k).operations(columns))
+                if grads.route(k).takes_parts and columns.start != columns.stop:
+                    parameters.operations.extend(grads.route(k).operations(columns))
             for phase, emitter in zip(phases, (taking, steps, outside, parameters)):
                 phase.append(emitter.operations)
         return Pass(team, phases, self.options.tables)
 
-    def _hand_out_factors(self, run: Run, inputs: Sequence[Any], into: GradientTargets) -> None:
+    def _hand_out_factors(self, run: Run, inputs: Sequence[Any], grads: GradientTargets) -> None:
         """Give the factors of products to the layers that take them: copies, because nodes share rows."""
         for product in self.plan.products:
-            if into.route(product.parameter).takes_factors and into.needs(product.parameter):
-                inside, at = product.operand
-                operand = self._block(self.values, product.operand) if inside else inputs[at]
+            if grads.route(product.parameter).takes_factors and grads.needs(product.parameter):
+                in_loop, at = product.operand
+                operand = self._block(self.values, product.operand) if in_loop else inputs[at]
                 gradient = self._block(self.gradients, (True, product.home))
-                route = into.route(product.parameter)
+                route = grads.route(product.parameter)
                 route.factors(run.kernels, gradient.copy(order="F"), np.asfortranarray(operand))
 
     def _products_outside(
-        self, inputs: Sequence[Any], sums: np.ndarray, into: GradientTargets
+        self, inputs: Sequence[Any], sums: np.ndarray, grads: GradientTargets
     ) -> tuple[list[Job], dict[int, list[Job]]]:
         """The products that compute gradients outside: of operands with frames, in order, and of others, by operand.
 
         sums: parts of the gradients of columns.
         """
-        below: list[Job] = []
-        made: dict[int, list[Job]] = {}
+        operand_jobs: list[Job] = []
+        parameter_jobs: dict[int, list[Job]] = {}
         for product in self.plan.products:
-            inside, at = product.operand
+            in_loop, at = product.operand
             gradient = self._block(self.gradients, (True, product.home))
-            if into.needs(product.parameter) and not into.route(product.parameter).takes_factors:
-                operand = self._block(self.values, product.operand) if inside else inputs[at]
-                made.setdefault(product.parameter, []).append(
-                    (gradient, operand.T, into.targets[product.parameter], into.keep(product.parameter))
+            if grads.needs(product.parameter) and not grads.route(product.parameter).takes_factors:
+                operand = self._block(self.values, product.operand) if in_loop else inputs[at]
+                parameter_jobs.setdefault(product.parameter, []).append(
+                    (gradient, operand.T, grads.targets[product.parameter], grads.keep(product.parameter))
                 )
-            if not inside and into.needs(at):
-                below.append((inputs[product.parameter].T, gradient, into.targets[at], into.keep(at)))
-        ones = np.ones((len(sums), 1), np.float32, order="F")
+            if not in_loop and grads.needs(at):
+                operand_jobs.append((inputs[product.parameter].T, gradient, grads.targets[at], grads.keep(at)))
+        column_of_ones = np.ones((len(sums), 1), np.float32, order="F")
         for at, start in self.plan.columns.items():
-            if into.needs(at):
+            if grads.needs(at):
                 parts = sums.T[start : start + self.outside[at].rows]
-                made.setdefault(at, []).append((parts, ones, into.targets[at], into.keep(at)))
-        return below, made
+                parameter_jobs.setdefault(at, []).append((parts, column_of_ones, grads.targets[at], grads.keep(at)))
+        return operand_jobs, parameter_jobs
 
 
 def _multiply_columns(emitter: Emitter, job: Job, columns: slice) -> None:

@@ -37,19 +37,21 @@ def multiply_tile(typing_context, registers, columns, rows, panel, k, b, c, keep
 
     rows: of c; panel: its address; b, c: address, and bytes from one column to the next.
     """
-    place = types.UniTuple(types.int64, 2)
-    signature = types.void(registers, columns, types.int64, types.int64, types.int64, place, place, types.boolean)
+    matrix_type = types.UniTuple(types.int64, 2)
+    signature = types.void(
+        registers, columns, types.int64, types.int64, types.int64, matrix_type, matrix_type, types.boolean
+    )
 
     def codegen(context, builder, signature, arguments):
         _, _, rows, panel, k, *matrices, keep = arguments
-        (b, ldb), (c, ldc) = ([builder.extract_value(one, part) for part in range(2)] for one in matrices)
+        (b, ldb), (c, ldc) = ([builder.extract_value(matrix, part) for part in range(2)] for matrix in matrices)
         high, wide = (kind.literal_value for kind in signature.args[:2])
         tile = _Tile(builder, high, wide)
-        whole = builder.icmp_signed(">=", rows, _number(LANES * high))
-        with builder.if_then(builder.and_(whole, keep)):  # first, so that it is loaded while the sums are computed
+        is_full = builder.icmp_signed(">=", rows, _number(LANES * high))
+        with builder.if_then(builder.and_(is_full, keep)):  # first, so that it is loaded while the sums are computed
             tile.take(c, ldc)
         tile.add_products(panel, k, b, ldb)
-        with builder.if_else(whole) as (then, otherwise):
+        with builder.if_else(is_full) as (then, otherwise):
             with then:
                 tile.put(c, ldc)
             with otherwise:
@@ -63,11 +65,13 @@ class _Tile:
     """Emits code for a tile of a product, `high` registers by `wide` columns, whose sums begin at zero."""
 
     def __init__(self, builder, high, wide):
-        self.builder, self.high, self.wide = builder, high, wide
+        self.builder = builder
+        self.high = high
+        self.wide = wide
         self.sums = [[cgutils.alloca_once(builder, _REGISTER) for _ in range(high)] for _ in range(wide)]
         for column in self.sums:
-            for place in column:
-                builder.store(ir.Constant(_REGISTER, [0.0] * LANES), place)
+            for register in column:
+                builder.store(ir.Constant(_REGISTER, [0.0] * LANES), register)
 
     def at(self, kind, base, *steps):
         """A pointer to a kind at an address plus steps of (count, bytes)."""
@@ -80,7 +84,8 @@ class _Tile:
 
     def add_products(self, panel, k, b, ldb):
         """sums += panel b."""
-        builder, empty = self.builder, ir.Constant(_REGISTER, ir.Undefined)
+        builder = self.builder
+        empty = ir.Constant(_REGISTER, ir.Undefined)
         name = f"llvm.fmuladd.v{LANES}f32"
         kind = ir.FunctionType(_REGISTER, [_REGISTER] * 3)
         add = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
@@ -91,42 +96,43 @@ class _Tile:
                 for row in range(self.high)
             ]
             for number, column in enumerate(self.sums):
-                one = self.load(_REAL, b, (loop.index, _number(NUMBER_BYTES)), (_number(number), ldb))
-                one = builder.insert_element(empty, one, ir.Constant(_SHORT, 0))
-                one = builder.shuffle_vector(one, empty, ir.Constant(_NUMBERS, [0] * LANES))
-                for piece, place in zip(pieces, column):
-                    builder.store(builder.call(add, [piece, one, builder.load(place)]), place)
+                factor = self.load(_REAL, b, (loop.index, _number(NUMBER_BYTES)), (_number(number), ldb))
+                factor = builder.insert_element(empty, factor, ir.Constant(_SHORT, 0))
+                factor = builder.shuffle_vector(factor, empty, ir.Constant(_NUMBERS, [0] * LANES))
+                for piece, register in zip(pieces, column):
+                    builder.store(builder.call(add, [piece, factor, builder.load(register)]), register)
 
     def take(self, c, ldc):
         """sums = c."""
-        for place, out in self._whole_places(c, ldc):
-            self.builder.store(self.builder.load(out, align=NUMBER_BYTES), place)
+        for register, out in self._whole_places(c, ldc):
+            self.builder.store(self.builder.load(out, align=NUMBER_BYTES), register)
 
     def put(self, c, ldc):
         """c = sums."""
-        for place, out in self._whole_places(c, ldc):
-            self.builder.store(self.builder.load(place), out, align=NUMBER_BYTES)
+        for register, out in self._whole_places(c, ldc):
+            self.builder.store(self.builder.load(register), out, align=NUMBER_BYTES)
 
     def put_rows(self, c, ldc, keep, rows):
         """c = sums + keep c for the first rows, one by one."""
         builder = self.builder
         memory = cgutils.alloca_once(builder, ir.ArrayType(_REGISTER, self.wide * self.high))
         start = builder.ptrtoint(memory, _LONG)
-        for place, out in self._whole_places(start, _number(self.high * REGISTER_BYTES)):
-            builder.store(builder.load(place), out)
+        for register, out in self._whole_places(start, _number(self.high * REGISTER_BYTES)):
+            builder.store(builder.load(register), out)
         for number in range(self.wide):
             first = builder.add(start, _number(number * self.high * REGISTER_BYTES))
             with cgutils.for_range(builder, rows, intp=_LONG) as loop:
                 step = loop.index, _number(NUMBER_BYTES)
-                one, out = self.load(_REAL, first, step), self.at(_REAL, c, (_number(number), ldc), step)
-                there = builder.select(keep, builder.load(out, align=NUMBER_BYTES), ir.Constant(_REAL, 0.0))
-                builder.store(builder.fadd(one, there), out, align=NUMBER_BYTES)
+                total = self.load(_REAL, first, step)
+                out = self.at(_REAL, c, (_number(number), ldc), step)
+                previous = builder.select(keep, builder.load(out, align=NUMBER_BYTES), ir.Constant(_REAL, 0.0))
+                builder.store(builder.fadd(total, previous), out, align=NUMBER_BYTES)
 
     def _whole_places(self, c, ldc):
         """For every register of the sums, its place and that of the result."""
         for number, column in enumerate(self.sums):
-            for row, place in enumerate(column):
-                yield place, self.at(_REGISTER, c, (_number(number), ldc), (_number(row), _number(REGISTER_BYTES)))
+            for row, register in enumerate(column):
+                yield register, self.at(_REGISTER, c, (_number(number), ldc), (_number(row), _number(REGISTER_BYTES)))
 
 
 def _number(value):
@@ -136,8 +142,8 @@ def _number(value):
 @njit(inline="always")
 def registers_from(row, m):
     """The height, in registers, of the panel that begins at a row of m."""
-    left = (m - row + LANES - 1) // LANES
-    return HIGH if left >= HIGH and left != 2 * LOW else min(left, LOW)
+    count = (m - row + LANES - 1) // LANES
+    return HIGH if count >= HIGH and count != 2 * LOW else min(count, LOW)
 
 
 def _multiplier(high):
@@ -149,7 +155,8 @@ def _multiplier(high):
         while n - done >= COLUMNS:
             multiply_tile(high, COLUMNS, rows, panel, k, (b + done * ldb, ldb), (c + done * ldc, ldc), keep)
             done += COLUMNS
-        second, out = (b + done * ldb, ldb), (c + done * ldc, ldc)
+        second = (b + done * ldb, ldb)
+        out = (c + done * ldc, ldc)
         if n - done == 3:
             multiply_tile(high, 3, rows, panel, k, second, out, keep)
         elif n - done == 2:
@@ -166,17 +173,20 @@ multiply_high, multiply_low, multiply_lowest = (_multiplier(high) for high in (H
 @compiled
 def multiply_panels(m, n, k, panels, b, ldb, keep, c, ldc):
     """c = a b + keep c, column-major, at addresses: a (m, k) in panels, b (k, n); ldb, ldc in elements."""
-    below, across = NUMBER_BYTES * ldb, NUMBER_BYTES * ldc
+    ldb_bytes = NUMBER_BYTES * ldb
+    ldc_bytes = NUMBER_BYTES * ldc
     row = int64(0)
     while row < m:
         registers = registers_from(row, m)
-        panel, out, rows = panels + NUMBER_BYTES * row * k, c + NUMBER_BYTES * row, m - row
+        panel = panels + NUMBER_BYTES * row * k
+        out = c + NUMBER_BYTES * row
+        rows = m - row
         if registers == HIGH:
-            multiply_high(rows, panel, k, b, below, n, keep, out, across)
+            multiply_high(rows, panel, k, b, ldb_bytes, n, keep, out, ldc_bytes)
         elif registers == LOW:
-            multiply_low(rows, panel, k, b, below, n, keep, out, across)
+            multiply_low(rows, panel, k, b, ldb_bytes, n, keep, out, ldc_bytes)
         else:
-            multiply_lowest(rows, panel, k, b, below, n, keep, out, across)
+            multiply_lowest(rows, panel, k, b, ldb_bytes, n, keep, out, ldc_bytes)
         row += registers * LANES
 
 
@@ -224,9 +234,10 @@ def panels(p):
 @njit(inline="always")
 def copy_block(source, out, columns, rows):
     for column in range(columns):
-        one, target = source[column], out[column]
+        source_column = source[column]
+        target = out[column]
         for i in range(rows):
-            target[i] = one[i]
+            target[i] = source_column[i]
         for i in range(rows, target.shape[0]):
             target[i] = ZERO
 
@@ -234,9 +245,9 @@ def copy_block(source, out, columns, rows):
 @njit(inline="always")
 def turn_block(source, out, columns, rows):
     for i in range(rows):
-        one = source[i]
+        source_row = source[i]
         for column in range(columns):
-            out[column, i] = one[column]
+            out[column, i] = source_row[column]
     for column in range(columns):
         target = out[column]
         for i in range(rows, target.shape[0]):

@@ -89,7 +89,9 @@ def operate(values, constants, operations, first, last):
     for column in range(first, last):
         frame = values[column]
         for k in range(operations.shape[0]):
-            code, rows, keep = operations[k, 0], operations[k, 4], operations[k, 5]
+            code = operations[k, 0]
+            rows = operations[k, 4]
+            keep = operations[k, 5]
             out = frame[operations[k, 1] : operations[k, 1] + rows]
             source = constants if code == COLUMN else frame
             x = source[operations[k, 2] : operations[k, 2] + rows]
@@ -128,11 +130,14 @@ def activation_gradient(code, out, grad, value, keep):
 def operate_backward(gradients, values, constants, sums, operations, first, last):
     """Compute the gradients of some columns, and add to those of the constants, sums."""
     for column in range(first, last):
-        frame, grads = values[column], gradients[column]
+        frame = values[column]
+        grads = gradients[column]
         for k in range(operations.shape[0]):
-            code, rows = operations[k, 0], operations[k, 4]
+            code = operations[k, 0]
+            rows = operations[k, 4]
             grad = grads[operations[k, 1] : operations[k, 1] + rows]
-            a, b = operations[k, 2], operations[k, 3]
+            a = operations[k, 2]
+            b = operations[k, 3]
             if code == COLUMN:
                 add(sums[a : a + rows], grad, True)
                 continue
@@ -142,7 +147,8 @@ def operate_backward(gradients, values, constants, sums, operations, first, last
                 add_product(grads[b : b + rows], grad, frame[a : a + rows], operations[k, 6] == ADD)
             if operations[k, 5] == SKIP:
                 continue
-            out, keep = grads[a : a + rows], operations[k, 5] == ADD
+            out = grads[a : a + rows]
+            keep = operations[k, 5] == ADD
             if code == COPY:
                 add(out, grad, keep)
             elif code == NEGATE:
@@ -170,8 +176,8 @@ def read_delays(values, before, delays, defaults, usable, step, slots, first, la
             elif past >= 0:
                 copy(out, values[past * slots + slot, source : source + rows])
             else:
-                there = start + (step * slots + slot) * distance
-                copy(out, before[there : there + rows])
+                offset = start + (step * slots + slot) * distance
+                copy(out, before[offset : offset + rows])
 
 
 @loop
@@ -192,7 +198,9 @@ def multiply(functions, product, matrix, first, last):
     address, lies, distance, m, k, row, out, keep = product
     width = matrix.shape[1]
     start = matrix.ctypes.data + NUMBER_BYTES * width * first
-    b, c, n = start + NUMBER_BYTES * row, start + NUMBER_BYTES * out, last - first
+    b = start + NUMBER_BYTES * row
+    c = start + NUMBER_BYTES * out
+    n = last - first
     if m == 0:
         return
     if lies == PANELS:
@@ -219,13 +227,14 @@ def loop_forward(functions, values, constants, tables, defaults, usable, before,
         step = number if delays[0, 3] > 0 else steps - 1 - number
         turn = products[half:] if number % 2 else products[:half]
         read_delays(values, before, delays, defaults, usable, step, slots, first, last)
-        left, right = step * slots + first, step * slots + last
+        begin = step * slots + first
+        end = step * slots + last
         for k in range(segments.shape[0]):
             if segments[k, 0] == OPERATIONS:
-                operate(values, constants, operations[segments[k, 1] : segments[k, 2]], left, right)
+                operate(values, constants, operations[segments[k, 1] : segments[k, 2]], begin, end)
                 continue
             for position in range(segments[k, 1], segments[k, 2]):
-                multiply(functions, turn[position], values, left, right)
+                multiply(functions, turn[position], values, begin, end)
 
 
 @compiled
@@ -236,7 +245,10 @@ def loop_backward(functions, gradients, values, constants, sums, tables, usable,
     steps = values.shape[0] // slots
     half = products.shape[0] // 2
     for k in range(operations.shape[0]):
-        code, a, b, rows = operations[k, 0], operations[k, 2], operations[k, 3], operations[k, 4]
+        code = operations[k, 0]
+        a = operations[k, 2]
+        b = operations[k, 3]
+        rows = operations[k, 4]
         if code == COLUMN:
             sums[a : a + rows] = ZERO
         elif code == TIMES_COLUMN:
@@ -248,14 +260,15 @@ def loop_backward(functions, gradients, values, constants, sums, tables, usable,
     for number in range(steps):
         step = steps - 1 - number if delays[0, 3] > 0 else number
         turn = products[half:] if number % 2 else products[:half]
-        left, right = step * slots + first, step * slots + last
+        begin = step * slots + first
+        end = step * slots + last
         for k in range(segments.shape[0]):
             if segments[k, 0] == OPERATIONS:
                 part = operations[segments[k, 1] : segments[k, 2]]
-                operate_backward(gradients, values, constants, sums, part, left, right)
+                operate_backward(gradients, values, constants, sums, part, begin, end)
                 continue
             for position in range(segments[k, 1], segments[k, 2]):
-                multiply(functions, turn[position], gradients, left, right)
+                multiply(functions, turn[position], gradients, begin, end)
         add_delayed(gradients, delays, usable, step, slots, first, last)
 
 

@@ -24,7 +24,8 @@ class Factor:
     """
 
     def __init__(self, transposed: bool, in_panels: bool) -> None:
-        self.transposed, self.in_panels = transposed, in_panels
+        self.transposed = transposed
+        self.in_panels = in_panels
         self.how = PANELS if in_panels else TRANSPOSED if transposed else PLAIN
         self.shape = (0, 0)
         self.address = self.distance = 0
@@ -33,7 +34,8 @@ class Factor:
 
     def is_due(self, matrix: np.ndarray, version: int | None) -> bool:
         """Whether a matrix must be taken: it or its version differs from the last call, or the version is None."""
-        before, self._taken = self._taken, (matrix, version)
+        before = self._taken
+        self._taken = (matrix, version)
         return version is None or before[0] is not matrix or before[1] != version
 
     def take(self, matrix: np.ndarray, emitter: Emitter) -> None:
@@ -42,14 +44,18 @@ class Factor:
         distance = matrix.strides[1] // matrix.itemsize
         if not self.in_panels:
             self._memory = matrix  # keeps it alive
-            self.shape, self.address, self.distance = shape, matrix.ctypes.data, distance
+            self.shape = shape
+            self.address = matrix.ctypes.data
+            self.distance = distance
             return
         from acoustic.recurrence import panel_products  # numba: only a job that computes loads it
 
         if shape != self.shape:
             size = panel_products.NUMBER_BYTES * panel_products.panels_size(*shape)
             self._memory = aligned_empty(size, np.uint8)
-            self.shape, self.address, self.distance = shape, self._memory.ctypes.data, shape[0]
+            self.shape = shape
+            self.address = self._memory.ctypes.data
+            self.distance = shape[0]
         numbers = [int(self.transposed), *shape, distance]
         emitter.emit("panels", _copy_to_panels, matrix, self._memory, numbers)
 

@@ -39,7 +39,10 @@ class Part:
         sums: np.ndarray,
         place: np.ndarray,
     ) -> None:
-        self.tables, self.factors, self.sums, self.place = tables, factors, sums, place
+        self.tables = tables
+        self.factors = factors
+        self.sums = sums
+        self.place = place
         self.calls: Any = DIRECT
         self._delays = tables.delays(int(place[0]))
         self._sources = frozenset(delay.source for delay in tables.plan.loop.delays)
@@ -55,7 +58,8 @@ class Part:
     def forward(self, values: Any, *arrays: np.ndarray) -> None:
         """Compute all steps; arrays: constants, defaults, usable and before of step_kernels.py."""
         constants, defaults, usable, before = arrays
-        table, products = self._ahead, self._products(self._ahead, self.factors[0])
+        table = self._ahead
+        products = self._products(self._ahead, self.factors[0])
         from acoustic.recurrence.step_kernels import LoopTables, loop_forward  # numba: only where needed
 
         tables = LoopTables(table.segments, products, table.operations, self._delays)
@@ -97,7 +101,9 @@ class Listed:
         """Whether the operations must be listed (again) for a key and arrays; it notes these."""
         if self.listed is not None and key == self._key and same(arrays, self._arrays):
             return False
-        self._key, self._arrays, self.listed = key, arrays, None
+        self._key = key
+        self._arrays = arrays
+        self.listed = None
         return True
 
     def run(self) -> None:
@@ -119,18 +125,20 @@ class WorkSplit:
 
     def __init__(self, plan: Plan, num_slots: int, num_threads: int, in_panels: bool) -> None:
         tables = Tables(plan)
-        self._inside, self._count = tables.inside, num_threads
+        self._inside = tables.inside
+        self._count = num_threads
         count = max(1, min(num_threads, num_slots // MIN_SLOTS))
         self.sums = np.zeros((count, plan.num_constants), np.float32)
         self.factors: Factors = tuple([Factor(back, in_panels) for _ in tables.inside] for back in (False, True))
         self.parts: list[Part] = []
         for number, sums in enumerate(self.sums):
             slots = share_of(number, count, num_slots)
-            place = np.array([num_slots, slots.start, slots.stop], np.int64)
-            self.parts.append(Part(tables, self.factors, sums, place))
+            slot_range = np.array([num_slots, slots.start, slots.stop], np.int64)
+            self.parts.append(Part(tables, self.factors, sums, slot_range))
         past = sum(delay.rows * max(delay.steps, 0) for delay in plan.loop.delays)
         self.before = np.zeros(past * num_slots, np.float32)
-        self.ahead, self.back = Listed(), Listed()
+        self.ahead = Listed()
+        self.back = Listed()
 
     def due(self, inputs: Sequence[Any], versions: Sequence[int | None], training: bool) -> list[Due]:
         """For each thread, the factors to take because their parameters have changed.
@@ -149,7 +157,7 @@ class WorkSplit:
 
 def laid_out(due: Sequence[Due]) -> tuple[tuple[Factor, ...], ...]:
     """The factors that each thread takes, as a key: they differ between passes if parameters change in turn."""
-    return tuple([tuple([factor for factor, _ in mine]) for mine in due])
+    return tuple([tuple([factor for factor, _ in thread_due]) for thread_due in due])
 
 
 @cache

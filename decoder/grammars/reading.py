@@ -8,15 +8,15 @@ import numpy as np
 
 from readers.common.text import read_text
 from readers.errors import ConfigError, FormatError
-from readers.htk.slf import NULL_WORD, read_slf
+from readers.htk.slf import read_slf
 from readers.language.grammars.hparse import parse_hparse
 from readers.language.grammars.jsgf import parse_jsgf
 from readers.language.grammars.network import MOST_ARCS, NetworkBuilder, WordNetwork
 from readers.language.grammars.parsing import MOST_SHOWN
 from readers.language.grammars.phrase_list import parse_phrase_list, phrase_network
+from readers.results.lattice import NULL_WORD
 
 PARSERS = {"jsgf": parse_jsgf, "hparse": parse_hparse, "phrases": parse_phrase_list}
-GRAMMAR_KINDS = (*PARSERS, "slf")
 FIRST_SYMBOLS = "a grammar, which begins with #JSGF, [ (list of phrases), $ or ( (HParse), VERSION= or N= (SLF)"
 _SLF = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:VERSION|V|UTTERANCE|U|N|NODES)\s*=")
 

@@ -179,15 +179,16 @@ def save_graph(graph: DecodingGraph, path: str | Path) -> None:
     FORMAT.write(path, graph.start, sections)
 
 
-def load_graph(path: str | Path | FilePart, verify: bool = True) -> DecodingGraph:
+def load_graph(path: str | Path | FilePart, verify: bool | None = None) -> DecodingGraph:
     """Map a compiled graph into memory and check it.
 
     Parameters
     ----------
     path : str, Path or FilePart
         A file written by `save_graph` or `argon -precompile true`.
-    verify : bool
-        Whether to compare the checksums of the file.  The numbers are checked in any case.
+    verify : bool, optional
+        Whether to compare the checksums of the file, by default when it is first opened.  The numbers are checked in
+        any case.
 
     Returns
     -------

@@ -34,7 +34,7 @@ def open_language_model(
     path: str | Path,
     log: Callable[[str], None] | None = None,
     least_size: int = LEAST_SIZE,
-    verify: bool = True,
+    verify: bool | None = None,
 ) -> LanguageModel:
     """Open an ARPA language model, from the mapped file beside it if that is up to date.
 
@@ -47,8 +47,9 @@ def open_language_model(
         no unigram <s>, so that sentences begin without history.
     least_size : int
         Size of the ARPA file in bytes from which on a mapped file is used; written if the directory is writable.
-    verify : bool
-        Whether to compare the checksums of the mapped file.  Its numbers are checked in any case.
+    verify : bool, optional
+        Whether to compare the checksums of the mapped file, by default when it is first opened.  Its numbers are
+        checked in any case.
 
     Returns
     -------
@@ -102,15 +103,15 @@ def save_language_model(model: LanguageModel, path: str | Path, source: tuple[in
     FORMAT.write(path, model.order, sections)
 
 
-def load_language_model(path: str | Path | FilePart, verify: bool = True) -> LanguageModel:
+def load_language_model(path: str | Path | FilePart, verify: bool | None = None) -> LanguageModel:
     """Map a language model into memory.
 
     Parameters
     ----------
     path : str, Path or FilePart
         A mapped file, `words.arpa.mapped`.
-    verify : bool
-        Whether to compare the checksums of the file.
+    verify : bool, optional
+        Whether to compare the checksums of the file, by default when it is first opened.
 
     Returns
     -------
@@ -129,7 +130,7 @@ def load_language_model(path: str | Path | FilePart, verify: bool = True) -> Lan
     return model
 
 
-def _load(path: str | Path | FilePart, source: tuple[int, int] | None, verify: bool) -> LanguageModel | None:
+def _load(path: str | Path | FilePart, source: tuple[int, int] | None, verify: bool | None) -> LanguageModel | None:
     """The model, or None if the file was made from another ARPA file than `source`."""
     # Copy on write: the kernels are compiled for writable arrays, as those of a model read from text are.
     order, sections = FORMAT.read(path, mode="c", verify=verify)

@@ -71,7 +71,7 @@ def open_decoder(
     options: SearchOptions | None = None,
     tables: str | Path | FilePart | None = None,
     where: str = "",
-    verify: bool = True,
+    verify: bool | None = None,
 ) -> Decoder:
     """Return a decoder of a compiled graph and the network output of each HMM state.
 
@@ -88,7 +88,10 @@ def open_decoder(
 
 
 def open_lm(
-    lm: str | Path | None, collection: str | Path | None, log: Callable[[str], None] | None = None, verify: bool = True
+    lm: str | Path | None,
+    collection: str | Path | None,
+    log: Callable[[str], None] | None = None,
+    verify: bool | None = None,
 ) -> LanguageModel | None:
     """Return the language model of an ARPA file, or the mixture that a list describes; None without either."""
     if lm:

@@ -16,7 +16,7 @@ from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import MMF, open_bundle_scores, open_flat_start, transcript_graphs
-from decoder.recognizer.bundle import ALIGNED_WITH, Bundle
+from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
@@ -164,8 +164,7 @@ class ForcedAligner:
                 raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
             parts = open_flat_start(Path(path), dictionary)
             return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE, case=case)
-        bundle = Bundle.open(path, verify=False)
-        bundle.verify(ALIGNED_WITH)
+        bundle = Bundle.open(path)
         options: dict[str, Any] = dict(bundle.description.options)
         search = SearchOptions(**options, silence=bundle.description.silence)
         graphs = transcript_graphs(bundle, dictionary)

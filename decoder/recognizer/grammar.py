@@ -15,6 +15,7 @@ import numpy as np
 
 from decoder.grammars.grammar_graph import GrammarOptions, build_grammar_graph, build_phone_loop
 from decoder.grammars.reading import open_grammar
+from decoder.grammars.slots import SlotParser
 from decoder.graph.compiled_graph import DecodingGraph, precompile
 from decoder.graph.monophone import DecodingAcceptor
 from decoder.graph.transcript import TranscriptGraphs
@@ -46,6 +47,8 @@ class Grammar:
     options : GrammarOptions
     missing : list of str
         Words that were left out because they are not in the dictionary (with `drop_missing`).
+    slots : SlotParser
+        Returns the tags of words.
 
     Raises
     ------
@@ -61,6 +64,7 @@ class Grammar:
         built = build_grammar_graph(network, graphs.models, graphs.dictionary or (), graphs.options, options)
         self.missing = [word for word, _ in built.dropped]
         self.decoder = self._decoder(built, network.where)
+        self.slots = SlotParser(network, built.lookahead, self.missing, built.outputs)
 
     @classmethod
     def open(
@@ -79,9 +83,11 @@ class Grammar:
         return cls(open_grammar(grammar, kind), graphs, search, GrammarOptions(**chosen))
 
     def judged(self, transcript: Transcript, result: DecodingResult, scores: np.ndarray) -> Transcript:
-        """Return the transcript of a result with `grammar_score` and `accepted`."""
+        """Return the transcript of a result with `grammar_score`, `accepted` and `slots`."""
         score = self.score(result, scores)
-        return replace(transcript, grammar_score=score, accepted=score >= self.options.threshold)
+        return replace(
+            transcript, grammar_score=score, accepted=score >= self.options.threshold, parse_slots=self.slots
+        )
 
     def score(self, result: DecodingResult, scores: np.ndarray) -> float:
         """Return the score of an utterance in nats per frame.

@@ -48,7 +48,7 @@ def transcribe_long(
     joined = Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)
     if len(scores) < len(accepted) or not scores:
         return joined
-    return replace(joined, grammar_score=min(scores), accepted=all(accepted))
+    return replace(joined, grammar_score=min(scores), accepted=all(accepted), parse_slots=transcript.parse_slots)
 
 
 class _Division:

@@ -171,7 +171,7 @@ def _publish(path: str | Path, fill: Callable[[Path], None]) -> Bundle:
             _write_zip(path, directory)
         else:
             directory.rename(path)
-    return Bundle.open(path)
+    return Bundle.open(path, verify=True)
 
 
 def refuse_onnx(model: Path) -> None:

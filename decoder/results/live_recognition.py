@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from decoder.grammars.slots import Slot, SlotParse, slots_of
 from decoder.lattices.posteriors import confident_hypotheses, word_confidences
 from decoder.results.outputs import slf_lattice
 from decoder.results.unheard import unheard_speech
@@ -23,8 +24,8 @@ from decoder.search.decoder import Decoder, DecodingResult
 from decoder.search.path import WordTimes
 from decoder.search.search_stream import PartialResult, SearchStream
 from readers.errors import ArgonautError, ConfigError
-from readers.htk.slf import Lattice
 from readers.htk.units import TICKS_PER_SECOND
+from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
 
 
@@ -92,7 +93,9 @@ class RecognitionEvent:
     reason : str
         Why the words are incomplete: no path reached a final state, or speech is in no word; "" if they are not.
     lattice : Lattice or None
-        Of an utterance that has ended: its lattice in HTK's form, if the decoder keeps lattices.
+        Of an utterance that has ended: its lattice, if the decoder keeps lattices.
+    slots : tuple of Slot
+        Of an utterance that has ended: what was said for each tag of the grammar, if there is one.
     """
 
     start: float
@@ -103,6 +106,7 @@ class RecognitionEvent:
     reason: str = ""
     lattice: Lattice | None = field(default=None, repr=False, compare=False)
     calibrate: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
+    slots: tuple[Slot, ...] = ()
 
     @property
     def text(self) -> str:
@@ -153,6 +157,8 @@ class Recognition:
         Frames between two looks at the words and the endpoint.
     calibrate : callable, optional
         From the posterior probability of a word to its confidence.
+    parse_slots : callable, optional
+        Of a grammar: from the words to their tags, see `SlotParser`.
 
     Raises
     ------
@@ -168,6 +174,7 @@ class Recognition:
         endpoint: Endpoint | None = None,
         block: int = 10,
         calibrate: Callable[[float], float] | None = None,
+        parse_slots: SlotParse | None = None,
     ):
         if block < 1:
             raise ConfigError(f"blocks of {block} frames; expected at least 1 frame")
@@ -178,6 +185,7 @@ class Recognition:
         self.block = block
         self._period = period
         self._calibrate = calibrate
+        self._parse_slots = parse_slots
         self._waiting: list[np.ndarray] = []  # scores of an incomplete block
         self._recent = np.zeros((0, 0), np.float32)  # scores of the last frames, which may begin the next utterance
         self._lead = 0 if endpoint is None else round(endpoint.pause / 2 / self._seconds(1))
@@ -307,7 +315,9 @@ class Recognition:
         event = self._event(result.words, len(result.words), confidences)
         unheard = unheard_speech(result, self._period, self.start)
         reason = result.reason or unheard
-        return replace(event, is_final=True, reason=reason, lattice=lattice, calibrate=self._calibrate), unheard
+        slots = () if self._parse_slots is None else slots_of(event.words, self._parse_slots)
+        event = replace(event, is_final=True, reason=reason, lattice=lattice, calibrate=self._calibrate, slots=slots)
+        return event, unheard
 
     def _lattice(self, result: DecodingResult) -> Lattice | None:
         """Return the lattice of an utterance, with times since the beginning of the audio."""

@@ -23,6 +23,7 @@ from typing import IO, Literal, overload
 
 import numpy as np
 
+from decoder.storage.first_opening import note_checked, was_checked
 from readers.common.environment import available_cores
 from readers.common.file_part import FilePart, part_of
 from readers.common.files import atomic_write
@@ -68,12 +69,12 @@ class MappedFormat:
             file.write(np.array(checksums.blocks, "<u4").tobytes())
 
     def read(
-        self, path: str | Path | FilePart, mode: Literal["r", "c"] = "r", verify: bool = True
+        self, path: str | Path | FilePart, mode: Literal["r", "c"] = "r", verify: bool | None = None
     ) -> tuple[int, dict[str, np.ndarray]]:
         """(the header's number, section -> array), mapped into memory.
 
         mode: "r" for read-only arrays, "c" for arrays whose changes stay in this process; verify: whether to compare
-        the checksums.
+        the checksums, by default unless they were compared before.
         Raises FormatError for a file of another kind or version, a truncated file, a damaged table, a wrong checksum.
         """
         part = part_of(path)
@@ -96,8 +97,10 @@ class MappedFormat:
         if raw.shape[0] != size:
             raise FormatError(f"{path}: {raw.shape[0]} bytes; expected {size}; the file is damaged, {self.again}")
         sections = self._sections(raw, num_sections, path)
-        if verify:
+        if verify or (verify is None and not was_checked([part.path])):
             self._verify(raw, path)
+            if not part.name:
+                note_checked([part.path])
         return number, sections
 
     def _verify(self, raw: np.ndarray, path: str | Path | FilePart) -> None:

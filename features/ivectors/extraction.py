@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from features.gaussians import check_frames
 from features.ivectors.model import IvectorModel
-from features.ivectors.shards import Unit, Utterance, check_frames
+from features.ivectors.shards import Unit, Utterance
 from readers.common.faults import loss_reason
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import SideFiles, read_side_file, side_file, write_side_file
@@ -102,7 +103,7 @@ def _read(utterance: Utterance, model: IvectorModel, side_files: SideFiles) -> H
     fault = record.mismatch(utterance.path, model.record, f"with which {model.source} was trained")
     if fault:
         raise FormatError(fault)
-    check_frames(file.frames.T, utterance)
+    check_frames(file.frames, utterance)
     model.check_frames(file.frames)
     return file
 

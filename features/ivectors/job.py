@@ -96,7 +96,7 @@ def train_ivectors(
         def log_pass(trained: Training) -> None:
             row = trained.history[-1]
             log(
-                f"pass {row['pass']} of {len(settings.schedule)}: {row['stage']}, {row['gaussians']} Gaussians, "
+                f"pass {row['pass']} of {len(training.schedule)}: {row['stage']}, {row['gaussians']} Gaussians, "
                 f"{row['log_likelihood_per_frame']:.4f} per frame"
             )
 

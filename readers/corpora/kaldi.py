@@ -22,7 +22,6 @@ from readers.corpora.pipes import way_without
 from readers.errors import FormatError
 from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 
-TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "reco2file_and_channel")
 CHANNELS = {"A": 0, "B": 1, "1": 0, "2": 1}
 _OFFSET = re.compile(r"(.+):([0-9]{1,18})")
 

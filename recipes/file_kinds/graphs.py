@@ -44,7 +44,7 @@ def graph(path: str) -> Figures:
 
     from decoder.graph.graph_file import load_defaults, load_graph
 
-    graph, defaults = load_graph(path), load_defaults(path)
+    graph, defaults = load_graph(path, verify=True), load_defaults(path)
     options = ", ".join(f"{name} {value:g}" for name, value in defaults.options.items())
     models = " and ".join(defaults.tuned_with.values())
     final = int(np.isfinite(graph.arrays.final_cost).sum())
@@ -77,7 +77,8 @@ def acceptor(path: str) -> Figures:
 
 
 def lattice(path: str) -> Figures:
-    from readers.htk.slf import NULL_WORD, read_slf
+    from readers.htk.slf import SCALES, read_slf
+    from readers.results.lattice import NULL_WORD
 
     lattice = read_slf(path)
     words = set(lattice.word) - {NULL_WORD}
@@ -87,7 +88,8 @@ def lattice(path: str) -> Figures:
         ("links", lattice.num_links),
         ("words", f"{len(words)} different"),
         ("ends at", f"{lattice.time.max():.2f} s" if lattice.num_nodes and all_finite(lattice.time) else "no times"),
-        *(sorted(lattice.header.items())),
+        *((key, f"{getattr(lattice, name):g}") for name, key in SCALES.items()),
+        *sorted(lattice.header.items()),
     ]
 
 
@@ -119,7 +121,7 @@ def search_tables(path: str) -> Figures:
     """Figures of a file that only makes sense with its graph and language model."""
     from decoder.search.table_file import FORMAT
 
-    found = FORMAT.read(path)[1]
+    found = FORMAT.read(path, verify=True)[1]
     sil_cost, lm_scale, word_penalty = found["settings"].tolist()
     return [
         ("words", len(found["word_lm"])),

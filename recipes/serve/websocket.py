@@ -4,7 +4,8 @@ A client may send {"config": {...}}, then sends audio as binary messages, 16-bit
 at the end {"eof": 1}, as text or as a binary message.  Every block of audio and the end are answered by a JSON object:
 
 - {"partial": "the words so far"}; with "partial_words", also their times in "partial_result";
-- {"text": "the words", "result": [{"word", "start", "end", "conf"}]} when an utterance has ended;
+- {"text": "the words", "result": [{"word", "start", "end", "conf"}]} when an utterance has ended; with a grammar that
+  has tags, also "slots": [{"name", "value", "start", "end", "confidence"}];
 - {"alternatives": [{"text", "confidence", "result"}]} instead, if "max_alternatives" is above 0; the confidence is the
   mean of those of the words.
 
@@ -30,6 +31,7 @@ from typing import Any
 import numpy as np
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from decoder.grammars.slots import slot_objects
 from decoder.results.live_recognition import Recognition, RecognitionEvent
 from readers.errors import ArgonautError
 from readers.language.grammars.network import UNKNOWN
@@ -300,7 +302,9 @@ class Session:
         """Return the answer with the words of utterances that have ended."""
         count = self.config.max_alternatives
         if not count:
-            return self._text_of([word for event in finals for word in event.words])
+            slots = [slot for event in finals for slot in event.slots]
+            reply = self._text_of([word for event in finals for word in event.words])
+            return reply | ({"slots": slot_objects(slots)} if slots else {})
         choices: list[list[list[Word]]] = [[[]]]
         if finals:
             choices = await self.service.decode(self.usage, 0.0, lambda: [event.hypotheses(count) for event in finals])
@@ -308,11 +312,8 @@ class Session:
         for number in range(max(map(len, choices))):  # several utterances share an answer: the n-th best of each
             words = [word for hypotheses in choices for word in hypotheses[min(number, len(hypotheses) - 1)]]
             confidences = [word.confidence for word in words if word.confidence is not None]
-            confidence = (
-                {}
-                if words and not confidences
-                else {"confidence": sum(confidences) / len(confidences) if confidences else 1.0}
-            )
+            mean = sum(confidences) / len(confidences) if confidences else 1.0
+            confidence = {} if words and not confidences else {"confidence": mean}
             alternatives.append(self._text_of(words) | confidence)
         return {"alternatives": alternatives}
 

@@ -35,7 +35,8 @@ def reduce_frames(layer, x, y, first, count, worker):
     goes to REDUCED. first: index of the first frame in the minibatch.
     """
     sums = sums_of(layer, worker)
-    sums.after[:], sums.taken[:] = 0, 0
+    sums.after[:] = 0
+    sums.taken[:] = 0
     norms = np.empty((2, count), np.float32)
     reduce_inputs(layer, y, first, count, worker, sums, norms[IN])
     reduce_outputs(layer, x, first, count, worker, sums, norms[OUT])
@@ -48,27 +49,34 @@ def reduce_frames(layer, x, y, first, count, worker):
 @loop
 def reduce_outputs(layer, x, first, count, worker, sums, norms):
     """Precondition the output derivatives; norms (count,) receives their squared norms."""
-    rows, rank = layer.rows[OUT], layer.rank[OUT]
-    ones, change = singles(layer.reduced_one + 4 * first, count), bias_change(layer, worker)
+    rows = layer.rows[OUT]
+    rank = layer.rank[OUT]
+    reduced_ones = singles(layer.reduced_one + 4 * first, count)
+    change = bias_change(layer, worker)
     change[:] = 0
     block = block_of(rows)
     for start in range(0, count, block):
-        size, place = min(block, count - start), x + 4 * rows * start
+        size = min(block, count - start)
+        address = x + 4 * rows * start
         if rank:
-            project(layer, OUT, place, first + start, size)
-            gather(layer, OUT, place, first + start, size, worker, start)
-            take_away(layer, OUT, place, first + start, size, np.float32(1))
+            project(layer, OUT, address, first + start, size)
+            gather(layer, OUT, address, first + start, size, worker, start)
+            take_away(layer, OUT, address, first + start, size, np.float32(1))
         stop = start + size
-        sums.after[OUT] += squares_and_sum(frames(place, size, rows), norms[start:stop], ones[start:stop], change)
+        sums.after[OUT] += squares_and_sum(
+            frames(address, size, rows), norms[start:stop], reduced_ones[start:stop], change
+        )
         sums.taken[OUT] += taken_squares(layer, OUT, first + start, size)
 
 
 @loop
 def reduce_inputs(layer, y, first, count, worker, sums, norms):
     """Precondition the inputs; norms (count,) receives their squared norms, the constant 1 of the bias included."""
-    rows, rank, bias = layer.rows[IN], layer.rank[IN], layer.bias != 0
-    ones = singles(layer.reduced_one + 4 * first, count)
-    ones[:] = 1
+    rows = layer.rows[IN]
+    rank = layer.rank[IN]
+    bias = layer.bias != 0
+    reduced_ones = singles(layer.reduced_one + 4 * first, count)
+    reduced_ones[:] = 1
     norms[:] = 1 if bias else 0
     if rank == 0:
         sums.after[IN] = add_squares(frames(y, count, rows), norms)
@@ -78,16 +86,18 @@ def reduce_inputs(layer, y, first, count, worker, sums, norms):
     last[:] = 0
     block = block_of(rows)
     for start in range(0, count, block):
-        size, place, stop = min(block, count - start), y + 4 * rows * start, start + min(block, count - start)
-        project(layer, IN, place, first + start, size)
+        size = min(block, count - start)
+        address = y + 4 * rows * start
+        stop = start + min(block, count - start)
+        project(layer, IN, address, first + start, size)
         if bias:
-            add_bias(column, last, projections(layer, IN, first + start, size), ones[start:stop])
+            add_bias(column, last, projections(layer, IN, first + start, size), reduced_ones[start:stop])
             for t in range(start, stop):
-                norms[t] = ones[t] * ones[t]
-        gather(layer, IN, place, first + start, size, worker, start)
+                norms[t] = reduced_ones[t] * reduced_ones[t]
+        gather(layer, IN, address, first + start, size, worker, start)
         reduced = layer.reduced + 4 * rows * (first + start)
         take_away(layer, IN, reduced, first + start, size, np.float32(0))
-        sums.after[IN] += add_and_square(frames(place, size, rows), frames(reduced, size, rows), norms[start:stop])
+        sums.after[IN] += add_and_square(frames(address, size, rows), frames(reduced, size, rows), norms[start:stop])
         sums.taken[IN] += taken_squares(layer, IN, first + start, size)
 
 
@@ -108,12 +118,13 @@ def bias_change(layer, worker):
 def add_bias(column, last, h, ones):
     """Add the constant 1 of the bias to H = W x and J = H x'; ones (count,) receives its preconditioned value."""
     for t in range(h.shape[0]):
-        row, left = h[t], np.float32(1)
+        row = h[t]
+        reduced_one = np.float32(1)
         for r in range(column.shape[0]):  # rows may be longer
             row[r] += column[r]
-            left -= row[r] * column[r]
+            reduced_one -= row[r] * column[r]
             last[r] += row[r]
-        ones[t] = left
+        ones[t] = reduced_one
 
 
 @loop
@@ -121,12 +132,14 @@ def squares_and_sum(x, norms, weights, summed):
     """Compute squared norms, add the weighted frames to `summed`, and return the sum of the norms."""
     total = 0.0
     for t in range(x.shape[0]):
-        one, row, weight = np.float32(0), x[t], weights[t]
+        squared_norm = np.float32(0)
+        row = x[t]
+        weight = weights[t]
         for d in range(row.shape[0]):
-            one += row[d] * row[d]
+            squared_norm += row[d] * row[d]
             summed[d] += weight * row[d]
-        norms[t] = one
-        total += one
+        norms[t] = squared_norm
+        total += squared_norm
     return total
 
 
@@ -135,10 +148,11 @@ def add_squares(x, norms):
     """Add the squared norms of frames to norms (count,), and return the sum of these."""
     total = 0.0
     for t in range(x.shape[0]):
-        one, row = np.float32(0), x[t]
+        squared_norm = np.float32(0)
+        row = x[t]
         for d in range(row.shape[0]):
-            one += row[d] * row[d]
-        norms[t] += one
+            squared_norm += row[d] * row[d]
+        norms[t] += squared_norm
         total += norms[t]
     return total
 
@@ -148,12 +162,14 @@ def add_and_square(x, y, norms):
     """y += x; add the squared norms of y to norms (count,), and return the sum of these."""
     total = 0.0
     for t in range(x.shape[0]):
-        one, row, added = np.float32(0), y[t], x[t]
+        squared_norm = np.float32(0)
+        row = y[t]
+        added = x[t]
         for d in range(row.shape[0]):
             new = row[d] + added[d]
             row[d] = new
-            one += new * new
-        norms[t] += one
+            squared_norm += new * new
+        norms[t] += squared_norm
         total += norms[t]
     return total
 
@@ -166,7 +182,8 @@ def taken_squares(layer, side, first, count):
         return 0.0
     h = projections(layer, side, first, count)
     factors = 2 - reduction(layer, side)
-    sums, total = np.zeros(rank, np.float32), 0.0
+    sums = np.zeros(rank, np.float32)
+    total = 0.0
     for t in range(count):
         row = h[t]
         for r in range(rank):
@@ -186,7 +203,8 @@ def projections(layer, side, first, count):
 @loop
 def project(layer, side, x, first, count):
     """H = W x without the bias. [eq. 75]"""
-    w, h = matrix(layer.w[side], layer.rank[side], layer.rows[side]), projections(layer, side, first, count)
+    w = matrix(layer.w[side], layer.rank[side], layer.rows[side])
+    h = projections(layer, side, first, count)
     multiply(layer, w, matrix(x, layer.rows[side], count), h.T)
 
 
@@ -194,7 +212,8 @@ def project(layer, side, x, first, count):
 def gather(layer, side, x, first, count, worker, start):
     """Add to a worker's part of J = H x', if the estimate is updated; start: frames of this worker so far. [eq. 77]"""
     if layer.updates[side]:
-        rows, rank = layer.rows[side], layer.rank[side]
+        rows = layer.rows[side]
+        rank = layer.rank[side]
         h = projections(layer, side, first, count)
         j = matrix(layer.j[side] + 4 * rank * dimension(layer, side) * worker, rank, rows)
         multiply(layer, h.T, matrix(x, rows, count).T, j, 1.0, float32(start > 0))
@@ -203,7 +222,8 @@ def gather(layer, side, x, first, count, worker, start):
 @loop
 def take_away(layer, side, to, first, count, keep):
     """to = keep to - W' H. [eq. 76]"""
-    w, h = matrix(layer.w[side], layer.rank[side], layer.rows[side]), projections(layer, side, first, count)
+    w = matrix(layer.w[side], layer.rank[side], layer.rows[side])
+    h = projections(layer, side, first, count)
     multiply(layer, w.T, h.T, matrix(to, layer.rows[side], count), -1.0, keep)
 
 
@@ -220,15 +240,19 @@ def change(layer, x, y, count, worker, workers):
 
     x, y: addresses of the preconditioned output derivatives and of the inputs; count: frames of the minibatch.
     """
-    rows, cols = layer.rows[OUT], layer.rows[IN]
+    rows = layer.rows[OUT]
+    cols = layer.rows[IN]
     scale = norm_factor(layer, OUT, workers) * norm_factor(layer, IN, workers)
-    bound, rate = 0.0, layer.rate
-    for other in range(workers):
-        bound += scale * sums_of(layer, other).bound
+    bound = 0.0
+    rate = layer.rate
+    for source_worker in range(workers):
+        bound += scale * sums_of(layer, source_worker).bound
     if bound * rate > layer.limit:  # [eq. 85]
         rate = layer.limit / bound if np.isfinite(bound) else 0.0
-    step, keep = np.float32(-rate * scale), np.float32(layer.keep)
-    weight, outputs = matrix(layer.weight, rows, cols), matrix(x, rows, count)
+    step = np.float32(-rate * scale)
+    keep = np.float32(layer.keep)
+    weight = matrix(layer.weight, rows, cols)
+    outputs = matrix(x, rows, count)
     inputs = matrix(layer.reduced if layer.rank[IN] else y, cols, count)
     if rows > cols:
         parts = rows // 16  # whole lines of the cache, but for the last worker
@@ -236,14 +260,15 @@ def change(layer, x, y, count, worker, workers):
         stop = rows if worker == workers - 1 else 16 * (parts * (worker + 1) // workers)
         multiply(layer, outputs[start:stop], inputs.T, weight[start:stop], step, keep)
     else:
-        start, stop = cols * worker // workers, cols * (worker + 1) // workers
+        start = cols * worker // workers
+        stop = cols * (worker + 1) // workers
         multiply(layer, outputs, inputs[start:stop].T, weight[:, start:stop], step, keep)
     if layer.bias:
         bias = singles(layer.bias, rows)
         for r in range(rows * worker // workers, rows * (worker + 1) // workers):
             bias[r] *= keep
-        for other in range(workers):
-            part = bias_change(layer, other)
+        for source_worker in range(workers):
+            part = bias_change(layer, source_worker)
             for r in range(rows * worker // workers, rows * (worker + 1) // workers):
                 bias[r] += step * part[r]
 

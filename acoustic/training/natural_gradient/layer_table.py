@@ -42,12 +42,13 @@ def sums_of(layer, worker):
 @loop
 def squares_of(layer, side, workers):
     """Sums of the squared norms of all workers' vectors, before and after preconditioning."""
-    after, taken = 0.0, 0.0
+    after = 0.0
+    removed = 0.0
     for worker in range(workers):
         sums = sums_of(layer, worker)
         after += sums.after[side]
-        taken += sums.taken[side]
-    return after + taken, after
+        removed += sums.taken[side]
+    return after + removed, after
 
 
 @loop
@@ -77,7 +78,8 @@ def scales_of(layer, side):
 @loop
 def reduction(layer, side):
     """Return the diagonal of E. [eq. 34, 40]"""
-    rank, scales = layer.rank[side], scales_of(layer, side)
+    rank = layer.rank[side]
+    scales = scales_of(layer, side)
     total = 0.0
     for r in range(rank):
         total += scales[r]

@@ -56,7 +56,8 @@ class DataParallelLearner(Learner):
     ) -> None:
         super().__init__(network, reader, options, names)
         check_divisible(network, names, options)
-        self.network, self.parallel = network, parallel
+        self.network = network
+        self.parallel = parallel
         self._file = IterationFiles(directory, 1).network
         self._jobs = Jobs(parallel, log)
         self._key = ""  # of the network that the jobs know; empty before the first minibatch
@@ -94,7 +95,8 @@ class DataParallelLearner(Learner):
             save_model(self.network, self._file)
         slots = 0 if layout is None else layout.num_sequences
         if slots != self._num_slots:
-            self._states, self._num_slots = {}, slots
+            self._states = {}
+            self._num_slots = slots
         backend = self.network.backend
         values = {node.name: backend.to_host(node.value) for node in self.engine.learnable(self.criterion)}
         needed = {name: matrices[name] for name in self.engine.inputs}
@@ -124,12 +126,13 @@ class DataParallelLearner(Learner):
         if self._alone:
             super()._backward()
             return
-        backend, updater = self.network.backend, self.updater
+        backend = self.network.backend
+        updater = self.updater
         for node in self.engine.learnable(self.criterion):
-            found = [result.columns[node.name] for result in self._results if node.name in result.columns]
+            column_gradients = [result.columns[node.name] for result in self._results if node.name in result.columns]
             node.touch()
-            if len(found) == len(self._results):
-                columns, total = _sum_of_columns(found)
+            if len(column_gradients) == len(self._results):
+                columns, total = _sum_of_columns(column_gradients)
                 on_device = backend.asarray(total)
                 updater.touched(node, backend.xp.asarray(columns), lambda part, total=on_device: total[:, part])
             else:
@@ -150,8 +153,8 @@ class DataParallelLearner(Learner):
 
 def _sum_of_columns(found: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Add up gradients of which only some columns are given; return the columns that occur, and their sums."""
-    columns = np.unique(np.concatenate([own for own, _ in found]))
+    columns = np.unique(np.concatenate([touched for touched, _ in found]))
     total = np.zeros((found[0][1].shape[0], len(columns)), found[0][1].dtype, order="F")
-    for own, gradient in found:
-        total[:, np.searchsorted(columns, own)] += gradient
+    for touched, gradient in found:
+        total[:, np.searchsorted(columns, touched)] += gradient
     return columns, total

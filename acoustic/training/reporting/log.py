@@ -73,9 +73,9 @@ def append_history(path: str | Path, row: dict[str, Any], number: str = "epoch")
 def truncate_history(path: str | Path, epoch: int) -> None:
     """Drop the rows of the epochs after `epoch`, counted from 1."""
     rows = read_history(path)
-    kept = [row for row in rows if row["epoch"] <= epoch]
-    if len(kept) < len(rows):
-        _write_rows(path, kept)
+    earlier = [row for row in rows if row["epoch"] <= epoch]
+    if len(earlier) < len(rows):
+        _write_rows(path, earlier)
 
 
 def _write_rows(path: str | Path, rows: Iterable[dict[str, Any]]) -> None:

@@ -80,7 +80,8 @@ def adagrad_block(weight, gradient, squares, limit, l2):
 
     Counted in single precision and with products: a conditional sum is not vectorised, and six times slower.
     """
-    total, counted = ZERO, ZERO
+    total = ZERO
+    counted = ZERO
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], limit, l2)
         a = squares[i] + g * g
@@ -96,7 +97,8 @@ def adagrad_block(weight, gradient, squares, limit, l2):
 @loop
 def adagrad_scale(weight, gradient, squares, limit, l2):
     """Returns the sum of the factors where squares > 0, and the number of those elements."""
-    total, counted = 0.0, 0.0
+    total = 0.0
+    counted = 0.0
     for start in range(0, weight.shape[0], BLOCK):
         stop = start + BLOCK
         part, number = adagrad_block(weight[start:stop], gradient[start:stop], squares[start:stop], limit, l2)
@@ -110,7 +112,8 @@ def rms_step(g, squares, step, sign, settings):
     """Return the new average of squares, step and sign, and the factor of g."""
     r = settings.gamma * squares + (ONE - settings.gamma) * g * g
     new = (ONE if g > ZERO else ZERO) - (ONE if g < ZERO else ZERO)
-    grown, fallen = step * settings.increase, step * settings.decrease
+    grown = step * settings.increase
+    fallen = step * settings.decrease
     grown = settings.largest if grown > settings.largest else grown
     fallen = settings.smallest if fallen < settings.smallest else fallen
     step = grown if new * sign > ZERO else fallen
@@ -128,7 +131,8 @@ def rmsprop(weight, gradient, squares, steps, sign, rate, penalty, settings):
 @loop
 def rmsprop_block(weight, gradient, squares, steps, sign, penalty, settings):
     """One block of rmsprop_scale."""
-    total, counted = ZERO, ZERO
+    total = ZERO
+    counted = ZERO
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
         r, steps[i], sign[i], factor = rms_step(g, squares[i], steps[i], sign[i], settings)
@@ -143,10 +147,15 @@ def rmsprop_block(weight, gradient, squares, steps, sign, penalty, settings):
 @loop
 def rmsprop_scale(weight, gradient, squares, steps, sign, penalty, settings):
     """Returns as adagrad_scale."""
-    total, counted = 0.0, 0.0
+    total = 0.0
+    counted = 0.0
     for start in range(0, weight.shape[0], BLOCK):
         block = slice(start, start + BLOCK)
-        w, g, r, s, q = weight[block], gradient[block], squares[block], steps[block], sign[block]
+        w = weight[block]
+        g = gradient[block]
+        r = squares[block]
+        s = steps[block]
+        q = sign[block]
         part, number = rmsprop_block(w, g, r, s, q, penalty, settings)
         total += part
         counted += number
@@ -180,7 +189,8 @@ def adamw(weight, gradient, mean, squares, scale, penalty, settings):
         h = scale * prepared(gradient[i], w, penalty.limit, penalty.l2)
         p = settings.beta1 * mean[i] + settings.new1 * h
         q = settings.beta2 * squares[i] + settings.new2 * h * h
-        mean[i], squares[i] = p, q
+        mean[i] = p
+        squares[i] = q
         step = settings.rate * p / (np.sqrt(q) + settings.epsilon)
         weight[i] = shrunk(w - settings.decay * w - step, penalty.shrink)
 
@@ -201,7 +211,9 @@ def add_noise(weight, first, low, high, other_low, other_high, deviation):
 @loop
 def momentum_columns(gradient, columns, weight, velocity, rate, decay, limit, ahead):
     for k in range(columns.shape[0]):
-        w, v, gradients = weight[columns[k]], velocity[columns[k]], gradient[k]
+        w = weight[columns[k]]
+        v = velocity[columns[k]]
+        gradients = gradient[k]
         for i in range(w.shape[0]):
             g = gradients[i]
             g = limit if g > limit else g
@@ -215,10 +227,13 @@ def momentum_columns(gradient, columns, weight, velocity, rate, decay, limit, ah
 @loop
 def adagrad_columns(gradient, columns, squares, limit):
     """a <- a + g^2; g <- g / sqrt(a + 1e-16); returns the sum of the factors where a > 0, and how many there are."""
-    total, counted = 0.0, 0.0
+    total = 0.0
+    counted = 0.0
     for k in range(columns.shape[0]):
-        a, gradients = squares[columns[k]], gradient[k]
-        factors, numbers = ZERO, ZERO
+        a = squares[columns[k]]
+        gradients = gradient[k]
+        factors = ZERO
+        numbers = ZERO
         for i in range(a.shape[0]):
             g = gradients[i]
             g = limit if g > limit else g
@@ -227,9 +242,9 @@ def adagrad_columns(gradient, columns, squares, limit):
             a[i] = square
             factor = ONE / np.sqrt(square + FLOOR)
             gradients[i] = g * factor
-            there = ONE if square > ZERO else ZERO
-            factors += there * factor
-            numbers += there
+            counts = ONE if square > ZERO else ZERO
+            factors += counts * factor
+            numbers += counts
         total += factors
         counted += numbers
     return total, counted
@@ -238,7 +253,8 @@ def adagrad_columns(gradient, columns, squares, limit):
 @loop
 def scaled_step_columns(gradient, columns, weight, rate):
     for k in range(columns.shape[0]):
-        w, gradients = weight[columns[k]], gradient[k]
+        w = weight[columns[k]]
+        gradients = gradient[k]
         for i in range(w.shape[0]):
             w[i] -= rate * gradients[i]
 

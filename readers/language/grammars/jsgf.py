@@ -7,8 +7,8 @@ r"""JSGF, the Java Speech Grammar Format.
 
 The sentences are those of all public rules.  "..." is one word with any characters.  Weights are relative: `/3/ a |
 /1/ b` costs -ln 3/4 and -ln 1/4; alternatives without weights cost nothing.  They may be Java's, as /3.14e3/ and /8f/.
-Tags in braces are ignored.  `<NULL>` is the empty sentence, `<VOID>` cannot be spoken.  A rule may refer to itself at
-its end.  Imports are refused.
+A tag belongs to what it follows: the words of `<lamp>+ {light}` have the tag `light`.  `<NULL>` is the empty sentence,
+`<VOID>` cannot be spoken.  A rule may refer to itself at its end; what refers to it has no tag.  Imports are refused.
 
 References
 ----------
@@ -28,6 +28,7 @@ from readers.language.grammars.expression import (
     Maybe,
     Reference,
     Repeat,
+    Tagged,
     Word,
     expand,
     series,
@@ -148,8 +149,14 @@ def _parser() -> Any:
             return series(parts), weight
 
         def item(self, parts: list[Any]) -> Any:
-            repeats = [part for part in parts if isinstance(part, Token) and part.type in ("STAR", "PLUS")]
-            return Repeat(parts[0], int(repeats[0].type == "PLUS")) if repeats else parts[0]
+            expression, *marks = parts
+            for mark in marks:
+                if mark.type == "TAG":
+                    tag = canonical(_ESCAPE.sub(r"\1", mark[1:-1])).strip()
+                    expression = Tagged(expression, tag) if tag else expression
+                else:
+                    expression = Repeat(expression, int(mark.type == "PLUS"))
+            return expression
 
         def word(self, parts: list[Any]) -> Word:
             text = str(parts[0])

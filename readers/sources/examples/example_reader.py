@@ -75,15 +75,11 @@ class ExampleReader(Reader):
         path = options.file
         with naming(config, "file"):
             self._set = ExampleSet(path)
-        try:
-            blocks = dict(config.blocks())
-            self.warnings = list(map(str, config.unknown([*options.option_keys(), *WITHOUT_EFFECT, *blocks])))
-            for block in blocks.values():
-                self.warnings.extend(map(str, block.unknown(SelectionOptions.option_keys())))
-            self._chosen = list(_chosen(self._set, blocks, config))
-        except BaseException:
-            self._set.close()
-            raise
+        blocks = dict(config.blocks())
+        self.warnings = list(map(str, config.unknown([*options.option_keys(), *WITHOUT_EFFECT, *blocks])))
+        for block in blocks.values():
+            self.warnings.extend(map(str, block.unknown(SelectionOptions.option_keys())))
+        self._chosen = list(_chosen(self._set, blocks, config))
         self.ignores_feature_mismatch = options.ignores_mismatch
         self.partial = options.partial
 
@@ -125,9 +121,6 @@ class ExampleReader(Reader):
             numbers = {name: matrix for name, matrix in minibatch.matrices.items() if name not in minibatch.classes}
             yield Utterance(f"{self._set.name}-{piece}", numbers, piece, records=True)
 
-    def close(self) -> None:
-        self._set.close()
-
 
 class ExampleSet:
     """The archives of a set as one sequence of examples.  total: number of examples."""
@@ -135,21 +128,16 @@ class ExampleSet:
     def __init__(self, path: str | Path):
         self.name = Path(path).name
         self.archives = [ExampleArchive(archive_path(path, 1))]
-        try:
-            first = self.archives[0].described
-            for number in range(2, first.archives + 1):
-                self.archives.append(_next(path, number, first))
-            counts = [archive.described.examples for archive in self.archives]
-            if first.number != 1 or sum(counts) != first.total or not first.total:
-                raise FormatError(
-                    f"{self.archives[0].path}: archive {first.number} of {first.archives}, {sum(counts)} examples in "
-                    f"all; expected archive 1, {first.total} examples; make the archives again"
-                )
-        except BaseException:
-            self.close()
-            raise
-        self.streams = first.streams
-        self.features = first.features
+        first = self.archives[0].described
+        for number in range(2, first.archives + 1):
+            self.archives.append(_next(path, number, first))
+        counts = [archive.described.examples for archive in self.archives]
+        if first.number != 1 or sum(counts) != first.total or not first.total:
+            raise FormatError(
+                f"{self.archives[0].path}: archive {first.number} of {first.archives}, {sum(counts)} examples in "
+                f"all; expected archive 1, {first.total} examples; make the archives again"
+            )
+        self.streams, self.features = first.streams, first.features
         self.total = first.total
         self._ends = np.cumsum(counts)
         self._current = self.archives[0]
@@ -175,10 +163,6 @@ class ExampleSet:
             size -= end - begin
             position = (position + end - begin) % self.total
 
-    def close(self) -> None:
-        for archive in self.archives:
-            archive.close()
-
 
 def _next(path: str | Path, number: int, first: Description) -> ExampleArchive:
     """Open archive `number` of a set.  Raises FormatError if it is missing or belongs to another set."""
@@ -195,7 +179,6 @@ def _next(path: str | Path, number: int, first: Description) -> ExampleArchive:
         first.streams,
     ):
         return archive
-    archive.close()
     raise FormatError(
         f"{file}: archive {described.number} of {described.archives} of set {described.token}; expected archive "
         f"{number} of {first.archives} of set {first.token};  make the archives again"

@@ -62,8 +62,9 @@ def open_decoder(options: DecodeOptions, log: Log) -> Decoder:
     if not (options.lm or options.lm_collection):
         log("no -lm: only the costs of the graph are used")
     assert options.acoustic.cntkmap is not None
-    lm = assembly.open_lm(options.lm, options.lm_collection, log, options.verify)
-    decoder = assembly.open_decoder(options.graph, options.acoustic.cntkmap, lm, search, verify=options.verify)
+    verify = None if options.verify else False
+    lm = assembly.open_lm(options.lm, options.lm_collection, log, verify)
+    decoder = assembly.open_decoder(options.graph, options.acoustic.cntkmap, lm, search, verify=verify)
     if search.sil_cost and not decoder.silence.any():
         log(
             f"no silence models: {flag_of('sil_cost')} {search.sil_cost:g} has no effect; name the models with "

@@ -309,7 +309,10 @@ class DecodeOptions(Options):
     compiling: CompilingOptions = group(CompilingOptions)
     graph: Path = option(help="compiled graph: written with {precompile}, else read", flag="-graph", parse=file_name)
     verify: bool = option(
-        True, "do not compare the checksums of {graph} and of mapped language models", flag="--no-checksums", cntk=None
+        True,
+        "do not compare the checksums of {graph} and of mapped language models when they are first opened",
+        flag="--no-checksums",
+        cntk=None,
     )
     state_map: Path | None = option(None, "lines `model state state ...` (default: from the names of the states)")
     dictionary: DecodeDictionary = group(DecodeDictionary)
