@@ -101,8 +101,8 @@ def finish(options: jobs.LatticeFiles, console: Console, result: "jobs.LatticeRe
     show_losses(result.report, options.report, console.verbose, options.lattices)
     outcome = "nothing"
     if result.files:
-        first, *others = result.files
-        outcome = f"{first}{f' and {len(others)} more' if others else ''}: {figures}"
+        first, *later_files = result.files
+        outcome = f"{first}{f' and {len(later_files)} more' if later_files else ''}: {figures}"
     print(f"{outcome}; {result.report.summary()}")
     return result.report.exit_status
 

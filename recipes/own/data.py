@@ -31,17 +31,17 @@ def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable
 
     Raises ConfigError for phones that the name of a triphone cannot contain.
     """
-    kept = [entry for entry in entries if entry.word not in NO_WORDS and entry.phones]
-    if texts is not None and len({entry.word for entry in kept}) > SMALL_DICTIONARY:
-        wanted = set(texts)
-        kept = [entry for entry in kept if entry.word in wanted]
-    check_phones(kept, path)
-    return kept
+    usable = [entry for entry in entries if entry.word not in NO_WORDS and entry.phones]
+    if texts is not None and len({entry.word for entry in usable}) > SMALL_DICTIONARY:
+        vocabulary = set(texts)
+        usable = [entry for entry in usable if entry.word in vocabulary]
+    check_phones(usable, path)
+    return usable
 
 
 def sample_rate(corpus: Corpus, utterances: Sequence[Utterance]) -> int:
     """Return the highest rate that nearly all of the audio reaches.  Raises FormatError if there is none."""
-    total = sum(corpus.seconds(one) for one in utterances)
+    total = sum(corpus.seconds(utterance) for utterance in utterances)
     for rate in RATES:
         if sum(corpus.seconds(u) for u in utterances if corpus.headers[u.audio].rate >= rate) >= LEAST_SHARE * total:
             return rate
@@ -88,28 +88,28 @@ class Facts:
     def read(cls, path: Path) -> "Facts":
         """Raises FormatError for other content."""
         try:
-            found = parse_json(read_text(path))
-            return cls(int(found["rate"]), int(found["frames"]))
+            facts = parse_json(read_text(path))
+            return cls(int(facts["rate"]), int(facts["frames"]))
         except (ValueError, TypeError, KeyError) as fault:
             raise FormatError(f"{path}: {fault}; expected the result of stage lists; run with --from lists") from fault
 
 
 def without_unknown_words(utterances: Sequence[Utterance], known: set[str], report: RunReport) -> list[Utterance]:
     """Return the utterances whose words all have a pronunciation; the report lists the others."""
-    kept = []
+    usable = []
     for utterance in utterances:
         unknown = [word for word in dict.fromkeys(utterance.words or ()) if word not in known]
         if unknown:
             report.skip(utterance.name, f"no pronunciation of {', '.join(unknown)}; expected one in the dictionary")
         else:
-            kept.append(utterance)
+            usable.append(utterance)
             report.done()
-    return kept
+    return usable
 
 
 def write_unknown_words(utterances: Sequence[Utterance], known: set[str], path: Path) -> Counter[str]:
     """Write the words without a pronunciation and how often they occur, the most frequent first; return them."""
-    counts = Counter(word for one in utterances for word in one.words or () if word not in known)
+    counts = Counter(word for utterance in utterances for word in utterance.words or () if word not in known)
     write_lines(path, (f"{word} {count}" for word, count in counts.most_common()))
     return counts
 
