@@ -14,6 +14,7 @@ from typing import Any
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import Node, Run
+from acoustic.nodes.delays import DelayNode
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import compile_loop
@@ -193,7 +194,9 @@ class Loop(Node):
         return [DelayReader(self.members[member.operands[0][1]], member, sequences, run) for member in self.delays]
 
     def _sequences(self, run: Run) -> Sequences:
-        return self.delays[0].node.sequences(run)
+        delay = self.delays[0].node
+        assert isinstance(delay, DelayNode)
+        return delay.sequences(run)
 
     def _time(self, sequences: Sequences) -> range:
         steps = range(sequences.num_steps)
@@ -348,14 +351,15 @@ class LoopOutput(Node):
 
     def __init__(self, loop: Loop, name: str) -> None:
         super().__init__(name, [loop])
+        self.loop = loop
         self.position = loop.inside[name]
 
     def infer_shape(self, loop: Shape) -> Shape:
-        return Shape(self.operands[0].members[self.position].shape.rows, loop.cols)
+        return Shape(self.loop.members[self.position].shape.rows, loop.cols)
 
     def forward(self, run: Run, loop: Any, *, out: Any) -> None:
-        out[...] = self.operands[0].value_of(self.position)
+        out[...] = self.loop.value_of(self.position)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
-        self.operands[0].receive(self.name, grad)
+        self.loop.receive(self.name, grad)
         grads.add(0, lambda out: out.fill(0))

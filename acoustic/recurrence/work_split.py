@@ -129,7 +129,8 @@ class WorkSplit:
         self._count = num_threads
         count = max(1, min(num_threads, num_slots // MIN_SLOTS))
         self.sums = np.zeros((count, plan.num_constants), np.float32)
-        self.factors: Factors = tuple([Factor(back, in_panels) for _ in tables.inside] for back in (False, True))
+        ahead, back = ([Factor(transposed, in_panels) for _ in tables.inside] for transposed in (False, True))
+        self.factors: Factors = (ahead, back)
         self.parts: list[Part] = []
         for number, sums in enumerate(self.sums):
             slots = share_of(number, count, num_slots)
