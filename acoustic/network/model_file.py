@@ -100,7 +100,7 @@ def save_model(network: Network, path: str | Path) -> None:
 def model_bytes(network: Network) -> bytes:
     """Return the content of the file that `save_model` writes."""
     network.validate()
-    nodes = [
+    nodes: list[dict[str, Any]] = [
         {
             "name": node.name,
             "type": node.type_name,
@@ -223,9 +223,12 @@ def _node_entry(entry: Any) -> tuple[str, str, list[str], dict[str, Any]]:
     type_name = entry.get("type")
     operands = entry.get("operands")
     options = entry.get("options")
-    sound = isinstance(name, str) and isinstance(type_name, str)
-    sound = sound and isinstance(operands, list) and all(isinstance(operand, str) for operand in operands)
-    sound = sound and isinstance(options, dict)
-    if not sound:
-        raise ModelError(f"node entry {entry!r}; expected an object with name, type, operands and options")
-    return name, type_name, operands, options
+    if (
+        isinstance(name, str)
+        and isinstance(type_name, str)
+        and isinstance(operands, list)
+        and all(isinstance(operand, str) for operand in operands)
+        and isinstance(options, dict)
+    ):
+        return name, type_name, operands, options
+    raise ModelError(f"node entry {entry!r}; expected an object with name, type, operands and options")

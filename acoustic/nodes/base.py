@@ -88,7 +88,7 @@ class Node:
     is_input: ClassVar[bool] = False  #: given by the caller, one column per frame
     is_stored: ClassVar[bool] = False  #: has a value that is saved with the model
     is_precomputed: ClassVar[bool] = False  #: a statistic of the training set; its value is None until it is computed
-    reads_run: ClassVar[bool] = False  #: the value depends on Run (random numbers, training or not)
+    reads_run: bool = False  #: the value depends on Run (random numbers, training or not)
     onnx_operator: ClassVar[str] = ""  #: the equivalent ONNX operator on transposed matrices, if there is one
     is_delay: ClassVar[bool] = False  #: may be created before its operand: see `delay`
     along_sequences: ClassVar[bool] = False  #: a frame's value depends on other frames of its sequence

@@ -49,7 +49,7 @@ def _parts(total: int, count: int) -> list[slice]:
 
 def _slots(matrices: Mapping[str, Any], layout: SequenceLayout, slots: slice) -> Share | None:
     """Return the share of some slots, without the steps after their last frame; None if they have no frame."""
-    steps = (~layout.gaps[:, slots]).any(axis=1).nonzero()[0]
+    steps = np.flatnonzero((~layout.gaps[:, slots]).any(axis=1))
     if not len(steps):
         return None
     count = layout.num_steps if layout.num_context else int(steps[-1]) + 1
