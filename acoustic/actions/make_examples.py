@@ -1,6 +1,5 @@
 """Action makeExamples: the frames of a reader in random order, as archives that an ExampleReader reads in order."""
 
-import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import option
-from readers.errors import ConfigError
+from readers.errors import ConfigError, FormatError
 from readers.minibatches.base import reader_report
 from readers.sources.examples.example_archive import ExampleArchive
 from readers.sources.examples.example_reader import ExampleSet
@@ -81,5 +80,8 @@ def _is_complete(path: Path) -> bool:
     first = archive_path(path, 1)
     if not first.exists():
         return False
-    with contextlib.closing(ExampleArchive(first)) as archive:
-        return all(archive_path(path, number).exists() for number in range(1, archive.described.archives + 1))
+    try:
+        archives = ExampleArchive(first).described.archives
+    except FormatError:  # of an earlier version, or damaged
+        return False
+    return all(archive_path(path, number).exists() for number in range(1, archives + 1))

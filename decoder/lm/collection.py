@@ -45,7 +45,9 @@ def read_collection(path: str | Path) -> list[tuple[str, float]]:
     return [(name, weight / total) for name, weight in entries]
 
 
-def open_collection(path: str | Path, log: Callable[[str], None] | None = None, verify: bool = True) -> LanguageModel:
+def open_collection(
+    path: str | Path, log: Callable[[str], None] | None = None, verify: bool | None = None
+) -> LanguageModel:
     """Open the mixture of language models that a list describes (-lm-collection).
 
     Parameters

@@ -72,7 +72,7 @@ def load_search_tables(
     lm: LanguageModel | None,
     cntkmap: Mapping[str, int],
     where: str,
-    verify: bool = True,
+    verify: bool | None = None,
 ) -> SearchTables:
     """Map search tables into memory and check them.
 
@@ -84,8 +84,9 @@ def load_search_tables(
     lm : LanguageModel or None
     cntkmap : mapping of str to int
         Network output of each HMM state; called `where` in messages.  All three are those of the saved tables.
-    verify : bool
-        Whether to compare the checksums of the file.  The numbers are checked in any case.
+    verify : bool, optional
+        Whether to compare the checksums of the file, by default when it is first opened.  The numbers are checked in
+        any case.
 
     Raises
     ------

@@ -81,10 +81,10 @@ class IvectorModel:
     def checksum(self) -> str:
         """16 hexadecimal digits that tell models apart, whatever their options."""
         arrays, metadata = self._parts()
-        found = hashlib.sha256(f"{metadata['offset']!r}".encode())
+        digest = hashlib.sha256(f"{metadata['offset']!r}".encode())
         for name in sorted(arrays):
-            found.update(np.ascontiguousarray(arrays[name]).tobytes())
-        return found.hexdigest()[:16]
+            digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+        return digest.hexdigest()[:16]
 
     def feature_config(self) -> FeatureConfig:
         """Return how the features are computed from audio.
@@ -131,10 +131,12 @@ class IvectorModel:
             For frames of another size and values that are not finite.
         """
         shape = self.background.diagonal.means.shape
-        occupancy, total = np.zeros(shape[0]), np.zeros(shape)
+        occupancy = np.zeros(shape[0])
+        total = np.zeros(shape)
         for frames in utterances:
             more, sums = self.background.statistics(self.check_frames(frames), self.options)
-            occupancy, total = occupancy + more, total + sums
+            occupancy = occupancy + more
+            total = total + sums
         terms = self.extractor.terms(Statistics(occupancy[None], total[None]))
         return self.extractor.expected(*terms, self.prior_scale(occupancy.sum()))[0].astype(np.float32)
 
@@ -189,9 +191,9 @@ class IvectorModel:
         """
         arrays, metadata = load_tensors(path)
         stored = metadata.pop(CHECKSUM, None)  # models of earlier versions have none
-        if stored is not None and (found := _checksum(arrays, metadata)) != stored:
+        if stored is not None and (checksum := _checksum(arrays, metadata)) != stored:
             raise ModelError(
-                f"{path}: damaged, with the checksum {found}; expected {str(stored)[:20]}; copy the file again, or "
+                f"{path}: damaged, with the checksum {checksum}; expected {str(stored)[:20]}; copy the file again, or "
                 "train the model again"
             )
         try:
@@ -220,8 +222,8 @@ class IvectorModel:
 
 def _checksum(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> str:
     """8 hexadecimal digits that change with any byte of a model."""
-    found = zlib.crc32(json.dumps(metadata, sort_keys=True).encode())
+    checksum = zlib.crc32(json.dumps(metadata, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
-        found = zlib.crc32(array.data, zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), found))
-    return f"{found:08x}"
+        checksum = zlib.crc32(array.data, zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), checksum))
+    return f"{checksum:08x}"

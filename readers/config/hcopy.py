@@ -81,7 +81,8 @@ def read_hcopy_config(path: str | Path) -> HCopyConfig:
         match = _LINE.fullmatch(text)
         if not match or not match.group(3):
             raise ConfigError(f"{where}: {text[:60]!r}; expected NAME = value or MODULE: NAME = value")
-        module, name = (match.group(1) or "").upper(), match.group(2).upper()
+        module = (match.group(1) or "").upper()
+        name = match.group(2).upper()
         value = _unquote(match.group(3).strip(), where)
         if module and module not in MODULES:
             config.other_modules.append((module, name, value, where))

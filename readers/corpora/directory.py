@@ -38,18 +38,18 @@ def write_corpus(corpus: Corpus, directory: str | Path) -> None:
     OSError
     """
     directory = Path(directory)
-    entries = [_entry(one, corpus.headers) for one in corpus.utterances]
+    entries = [_entry(utterance, corpus.headers) for utterance in corpus.utterances]
     (directory / AUDIO).unlink(missing_ok=True)
     write_mlf(
         directory / WORDS,
         (
-            (f"*/{one.name}.lab", [Label(None, None, word) for word in one.words])
-            for one in corpus.utterances
-            if one.words is not None
+            (f"*/{utterance.name}.lab", [Label(None, None, word) for word in utterance.words])
+            for utterance in corpus.utterances
+            if utterance.words is not None
         ),
     )
-    write_lines(directory / SPEAKERS, (f"{one.name} {one.speaker}" for one in corpus.utterances))
-    if named := [f"{one.name} {one.recording}" for one in corpus.utterances if one.recording]:
+    write_lines(directory / SPEAKERS, (f"{utterance.name} {utterance.speaker}" for utterance in corpus.utterances))
+    if named := [f"{utterance.name} {utterance.recording}" for utterance in corpus.utterances if utterance.recording]:
         write_lines(directory / RECORDINGS, named)
     else:
         (directory / RECORDINGS).unlink(missing_ok=True)

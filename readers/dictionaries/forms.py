@@ -113,8 +113,8 @@ def read_dictionary_lines(path: str | Path | FilePart, form: str = "auto") -> li
 
 
 def _parse_cmu(line: str, where: str) -> Pronunciation | None:
-    found = split_cmu_line(line)
-    return None if found is None else _parse_plain(*found, where)
+    fields = split_cmu_line(line)
+    return None if fields is None else _parse_plain(*fields, where)
 
 
 def _parse_kaldi(line: str, where: str) -> Pronunciation:
@@ -123,12 +123,12 @@ def _parse_kaldi(line: str, where: str) -> Pronunciation:
 
 
 def _parse_mfa(line: str, where: str) -> Pronunciation:
-    word, tab, rest = line.partition("\t")
+    word, tab, phones = line.partition("\t")
     if not tab:
         return _parse_kaldi(line, where)
     if not word.strip():
         raise FormatError(f"{where}: no word before the tab; expected one")
-    return _parse_plain(word.strip(), rest.split(), where)
+    return _parse_plain(word.strip(), phones.split(), where)
 
 
 def _parse_plain(word: str, fields: list[str], where: str) -> Pronunciation:
@@ -138,7 +138,8 @@ def _parse_plain(word: str, fields: list[str], where: str) -> Pronunciation:
             f"{where}: {len(numbers)} numbers after {word!r}; expected none, a probability, or a probability and "
             f"{NUM_SILENCE_NUMBERS} numbers of silence"
         )
-    probability, phones = numbers[0] if numbers else None, fields[len(numbers) :]
+    probability = numbers[0] if numbers else None
+    phones = fields[len(numbers) :]
     if probability is not None and not 0 < float(probability) <= 1:
         raise FormatError(f"{where}: probability {probability} of {word!r}; expected more than 0 and at most 1")
     if not phones:

@@ -128,11 +128,11 @@ class MLF(Mapping[str, list[Label]]):
         entry = self._find(name)
         if entry is None:
             return None
-        labels, place = entry
+        labels, file_and_line = entry
         if isinstance(labels, int):
             assert self._large is not None
             labels = self._large.labels(labels)
-        return labels, "{}:{}".format(*place)
+        return labels, "{}:{}".format(*file_and_line)
 
     def expected_entry(self, name: str) -> str:
         """Return the end of a message about a missing entry: `expected an entry */u.lab`, and a similar entry if there
@@ -141,12 +141,13 @@ class MLF(Mapping[str, list[Label]]):
         tail = key_of(name).rsplit("/", 1)[-1]
         if self._by_tail is None:
             self._by_tail = {key.rsplit("/", 1)[-1]: key for key in reversed(self._labels)}
-        other = self._by_tail.get(tail) or (None if self._large is None else self._large.ending(tail))
-        return f"expected an entry */{tail}.lab" + (f", not {other}.lab: directories are compared" if other else "")
+        ending = self._by_tail.get(tail) or (None if self._large is None else self._large.ending(tail))
+        return f"expected an entry */{tail}.lab" + (f", not {ending}.lab: directories are compared" if ending else "")
 
     def _find(self, name: str) -> tuple[list[Label] | int, tuple[str, int]] | None:
         """Return (labels or their number among those of large files, (file, line)) of the entry for an utterance."""
-        key, name = key_of(name), canonical(name)
+        key = key_of(name)
+        name = canonical(name)
         for candidate in (key, name) if key != name else (key,):  # a key may have a dot, as in sp0.9-utt
             if (entry := self._exactly(candidate)) is not None:
                 return entry
@@ -155,9 +156,9 @@ class MLF(Mapping[str, list[Label]]):
                 tail = tail.split("/", 1)[1]
                 if (entry := self._exactly(tail, any_path=True)) is not None:
                     return entry
-        for expression, _, labels, place in self._patterns:
+        for expression, _, labels, file_and_line in self._patterns:
             if expression.fullmatch(key):
-                return labels, place
+                return labels, file_and_line
         return None
 
     def _exactly(self, key: str, any_path: bool = False) -> tuple[list[Label] | int, tuple[str, int]] | None:
@@ -203,7 +204,9 @@ class MLF(Mapping[str, list[Label]]):
         """Add the entries of a large file, like `read_mlf`."""
         from readers.htk.storage.label_index import LabelIndex, LabelText  # imports numba
 
-        text, source, self._by_tail = LabelText(path), f"{path}", None
+        text = LabelText(path)
+        source = f"{path}"
+        self._by_tail = None
         text.check_header()
         if self._large is None:
             self._large = LabelIndex(_parse_labels, self._labels)
@@ -271,8 +274,9 @@ def read_mlf(
     if mlf._grows_large(path):
         mlf._read_large(path, keys if keys is None or isinstance(keys, KeySet) else wanted_keys(keys), on_fault)
         return mlf
-    wanted = keys if keys is None or isinstance(keys, KeySet) else set(with_tails(keys))
-    lines, source = read_lines(path), f"{path}"
+    accepted_keys = keys if keys is None or isinstance(keys, KeySet) else set(with_tails(keys))
+    lines = read_lines(path)
+    source = f"{path}"
     check_header(lines[0] if lines else "", source)
     index = first = 1
     while index < len(lines):
@@ -285,7 +289,7 @@ def read_mlf(
         try:
             name = entry_name(text, f"{source}:{first}")
             index = _find_dot(lines, first, source, name)
-            if wanted is not None and not ((key := key_of(name)) in wanted or "*" in key or "?" in key):
+            if accepted_keys is not None and not ((key := key_of(name)) in accepted_keys or "*" in key or "?" in key):
                 continue
             mlf.add(name, _parse_labels(lines, first, index - 1, source, refuse), source, first)
         except FormatError as fault:
@@ -316,7 +320,8 @@ def _parse_labels(
 ) -> list[Label]:
     """Parse the label lines first .. last-1, counted from 0; before: lines of the file before `lines`."""
     labels: list[Label] = []
-    append, intern = labels.append, sys.intern
+    append = labels.append
+    intern = sys.intern
     for index in range(first, last):
         line = lines[index]
         # Fast path for the usual line; _parse_label handles all others.
@@ -324,7 +329,9 @@ def _parse_labels(
             fields = line.split()
             if len(fields) == 4 and fields[0].isdigit() and fields[1].isdigit() and line.isascii():
                 try:
-                    start, end, score = int(fields[0]), int(fields[1]), float(fields[3])
+                    start = int(fields[0])
+                    end = int(fields[1])
+                    score = float(fields[3])
                 except ValueError:
                     pass
                 else:

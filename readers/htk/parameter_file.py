@@ -318,7 +318,8 @@ def _unpack_header(raw: bytes, size: int) -> tuple[str, int, int, int, int]:
     As in CNTK, the byte order is the one that makes the period smaller.  For a period that reads the same in both
     orders, such as 0, the size of the file decides.
     """
-    big, little = struct.unpack(">iIHH", raw), struct.unpack("<iIHH", raw)
+    big = struct.unpack(">iIHH", raw)
+    little = struct.unpack("<iIHH", raw)
     if big[1] != little[1]:
         order = ">" if big[1] < little[1] else "<"
     else:
@@ -327,7 +328,8 @@ def _unpack_header(raw: bytes, size: int) -> tuple[str, int, int, int, int]:
 
 
 def _read_frames(file: FileIO, header: HTKHeader, start: int, count: int, path: str | Path) -> npt.NDArray[np.float32]:
-    dim, order = header.dim, header.byte_order
+    dim = header.dim
+    order = header.byte_order
     file.seek(header.data_offset + start * header.sample_size)
     if not header.is_short:
         return _read_array(file, (count, dim), "f4", order, path).T
@@ -363,13 +365,13 @@ def _check_checksum(file: FileIO, header: HTKHeader, path: str | Path) -> None:
     first = header.data_offset - (COMPRESSION_FRAMES * header.sample_size if header.kind & HAS_C else 0)
     file.seek(first)
     computed = 0
-    left = size - 2 - first
-    while left > 0:
-        chunk = file.read(min(left, 1 << 24))
+    num_unread = size - 2 - first
+    while num_unread > 0:
+        chunk = file.read(min(num_unread, 1 << 24))
         if not chunk or len(chunk) % 2:
-            raise FormatError(f"{path}: ended while being read; expected {left} bytes more")
+            raise FormatError(f"{path}: ended while being read; expected {num_unread} bytes more")
         computed = checksum(chunk, header.byte_order, computed)
-        left -= len(chunk)
+        num_unread -= len(chunk)
     (stored,) = struct.unpack(header.byte_order + "H", file.read(2))
     if stored != computed:
         raise FormatError(
@@ -379,7 +381,8 @@ def _check_checksum(file: FileIO, header: HTKHeader, path: str | Path) -> None:
 
 def _encode(path: str | Path, frames: npt.NDArray[np.floating], kind: int, order: str) -> tuple[list[bytes], int, int]:
     """Return (parts of the body, bytes per frame, extra frames to count) for frames (dim, T) of this kind."""
-    dim, base = frames.shape[0], kind & BASE_MASK
+    dim = frames.shape[0]
+    base = kind & BASE_MASK
     if not kind & HAS_C and base not in SHORT_KINDS:
         return [frames.T.astype(order + "f4").tobytes()], 4 * dim, 0
     if not np.isfinite(frames).all():

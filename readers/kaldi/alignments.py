@@ -72,7 +72,8 @@ def _read_vector(file: BinaryIO, where: str, size: int) -> npt.NDArray[np.int32]
     (count,) = struct.unpack("<i", start[3:])
     if count < 0 or file.tell() + count * _VECTOR_ITEM.itemsize > size:
         raise FormatError(f"{where}: {count} integers in a file of {size} bytes; expected as many as it can hold")
-    raw, end = file.read(count * _VECTOR_ITEM.itemsize), file.tell()
+    raw = file.read(count * _VECTOR_ITEM.itemsize)
+    end = file.tell()
     is_posterior = file.read(1) == b"\4"  # three numbers for each frame, each after its size; no key begins so
     file.seek(end)
     if is_posterior:
@@ -93,8 +94,8 @@ def _posterior(raw: bytes, count: int, where: str) -> npt.NDArray[np.int32]:
 
 def _hard_classes(fields: list[bytes], where: str) -> list[bytes]:
     """Return the classes of posteriors in text, ``[ class 1 ] [ class 1 ]``. Raises FormatError."""
-    whole = len(fields) % 4 == 0 and {*fields[0::4]} <= {b"["} and {*fields[3::4]} <= {b"]"}
-    if not whole or {*fields[2::4]} - {b"1", b"1.0"}:
+    is_complete = len(fields) % 4 == 0 and {*fields[0::4]} <= {b"["} and {*fields[3::4]} <= {b"]"}
+    if not is_complete or {*fields[2::4]} - {b"1", b"1.0"}:
         raise FormatError(f"{where}: posteriors of several classes; expected one class of weight 1 per frame")
     return fields[1::4]
 

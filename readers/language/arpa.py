@@ -100,9 +100,9 @@ def read_arpa(path: str | Path) -> Arpa:
     """
     raw = read_bytes(path)
     if len(raw) >= LEAST_SIZE:
-        found = read_columns(raw, lambda lines: _read_header(lines, path))
-        if found is not None and all(map(_sound, found[1])):
-            return Arpa(found[0], [ArpaOrder(*columns) for columns in found[1]])
+        parsed = read_columns(raw, lambda lines: _read_header(lines, path))
+        if parsed is not None and all(map(_sound, parsed[1])):
+            return Arpa(parsed[0], [ArpaOrder(*columns) for columns in parsed[1]])
     return _read_line_by_line(decode_lines(raw, path), path)
 
 

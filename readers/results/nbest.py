@@ -117,10 +117,16 @@ def write_nbest(path: str | Path, lists: Mapping[str, Sequence[Hypothesis]]) -> 
                 raise FormatError(
                     f"{path}: utterance {utterance!r}; expected a name without blanks and no # at its beginning"
                 )
-            for one in hypotheses:
-                first, *others = one.sentences
-                words = (*first, *(word for sentence in others for word in (SENT_START, *sentence)))
-                columns = (utterance, repr(float(one.acoustic)), repr(float(one.lm)), str(len(one.words)), *words)
+            for hypothesis in hypotheses:
+                first, *later_sentences = hypothesis.sentences
+                words = (*first, *(word for sentence in later_sentences for word in (SENT_START, *sentence)))
+                columns = (
+                    utterance,
+                    repr(float(hypothesis.acoustic)),
+                    repr(float(hypothesis.lm)),
+                    str(len(hypothesis.words)),
+                    *words,
+                )
                 file.write(" ".join(columns) + "\n")
 
 

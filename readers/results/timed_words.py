@@ -98,7 +98,7 @@ def read_ctm(path: str | Path, beside: Iterable[str | Path] = ()) -> dict[str, l
     NIST sclite documentation.
     """
     records = _ctm_records(path)
-    keys = {*records, *(key for other in beside for key in _ctm_records(other))}
+    keys = {*records, *(key for file in beside for key in _ctm_records(file))}
     num_channels = Counter(name for name, _ in keys)
     utterances: dict[str, list[Word]] = {}
     for (name, channel), words in records.items():
@@ -115,16 +115,16 @@ def _ctm_records(path: str | Path) -> dict[tuple[str, str], list[Word]]:
         if not fields:
             continue
         try:
-            name, channel, start, duration, word, *rest = fields
-            numbers = to_numbers((start, duration, *rest[:1]))
-            known = all(map(math.isfinite, numbers)) and all(0 <= time < MOST_SECONDS for time in numbers[:2])
-            if len(rest) > 1 or not known:
+            name, channel, start, duration, word, *optional = fields
+            numbers = to_numbers((start, duration, *optional[:1]))
+            are_valid = all(map(math.isfinite, numbers)) and all(0 <= time < MOST_SECONDS for time in numbers[:2])
+            if len(optional) > 1 or not are_valid:
                 raise ValueError
         except ValueError:
             raise FormatError(
                 f"{path}:{number}: {line.strip()[:60]!r}; expected utterance channel start duration word [confidence]"
             ) from None
-        timed = Word(word, numbers[0], numbers[0] + numbers[1], numbers[2] if rest else None)
+        timed = Word(word, numbers[0], numbers[0] + numbers[1], numbers[2] if optional else None)
         records.setdefault((name, LETTERS.get(channel.upper(), channel)), []).append(timed)
     return records
 
@@ -246,15 +246,15 @@ def write_vtt(path: str | Path, words: Sequence[Word]) -> None:
 
 def cues(words: Iterable[Word]) -> list[tuple[float, float, str]]:
     """Return (start, end, text) of subtitles; a subtitle is limited in duration and length and contains no pause."""
-    found: list[list[Word]] = []
+    subtitles: list[list[Word]] = []
     for word in words:
-        last = found[-1] if found else []
+        last = subtitles[-1] if subtitles else []
         goes_on = bool(last) and word.start - last[-1].end < PAUSE and word.end - last[0].start <= CUE_SECONDS
-        if goes_on and sum(len(one.text) + 1 for one in last) + len(word.text) <= CUE_CHARACTERS:
+        if goes_on and sum(len(spoken.text) + 1 for spoken in last) + len(word.text) <= CUE_CHARACTERS:
             last.append(word)
         else:
-            found.append([word])
-    return [(cue[0].start, cue[-1].end, " ".join(word.text for word in cue)) for cue in found]
+            subtitles.append([word])
+    return [(cue[0].start, cue[-1].end, " ".join(word.text for word in cue)) for cue in subtitles]
 
 
 # Suffix -> function that writes all utterances to one file (TOGETHER), or one utterance to its own file (ALONE).

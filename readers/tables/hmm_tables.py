@@ -244,7 +244,8 @@ def read_topology(path: str | Path | FilePart) -> dict[str, tuple[tuple[int, int
     for number, fields in _rows(path):
         if len(fields) != 4 or not is_count(fields[1]) or not is_count(fields[2]):
             raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected model from to ln_probability")
-        ways, way = topology.setdefault(fields[0], {}), (int(fields[1]), int(fields[2]))
+        ways = topology.setdefault(fields[0], {})
+        way = (int(fields[1]), int(fields[2]))
         if way in ways or way[0] == way[1] or way[1] == 0:
             raise FormatError(
                 f"{path}:{number}: {fields[0]!r} from {way[0]} to {way[1]}; expected each transition once, none to the "
@@ -252,11 +253,11 @@ def read_topology(path: str | Path | FilePart) -> dict[str, tuple[tuple[int, int
             )
         ways[way] = _number(fields[3], f"{path}:{number}")
     for model, ways in topology.items():
-        for place in {way[0] for way in ways}:
-            total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == place)
+        for state in {way[0] for way in ways}:
+            total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == state)
             if abs(total - 1) > PROBABILITY_TOLERANCE:
                 raise FormatError(
-                    f"{path}: transitions of {model!r} from {place} sum to {total:.4f}; expected 1 (natural logs)"
+                    f"{path}: transitions of {model!r} from {state} sum to {total:.4f}; expected 1 (natural logs)"
                 )
     _refuse_empty(topology, path, "model from to ln_probability")
     return {model: tuple((start, end, ln) for (start, end), ln in ways.items()) for model, ways in topology.items()}

@@ -18,16 +18,15 @@ _VECTOR = re.compile(rb"\S{1,4096} \0B\x04")
 
 def archive_kind(head: bytes) -> Kind | None:
     """Return (kind, function for its figures) given the first bytes of a binary archive; None for other files."""
-    from readers.sources.examples import example_archive
     from readers.sources.records import record_cache
 
     if head.startswith(record_cache.MAGIC):
         return "record cache of a reader", cache
-    if head.startswith(example_archive.MAGIC):
-        return "archive of training examples", examples
     if (found := _INDEXED.match(head)) is not None:
         kind = found[1].decode()
-        return f"archive of {kind}", lattices if kind == "lattices" else partial(indexed, kind=kind)
+        return f"archive of {kind}", {"lattices": lattices, "training examples": examples}.get(
+            kind, partial(indexed, kind=kind)
+        )
     if _VECTOR.match(head):
         return "Kaldi archive of alignments", alignments
     return ("Kaldi archive of features", features) if _BINARY.match(head) else None
@@ -113,9 +112,7 @@ def cache(path: str) -> Figures:
 def examples(path: str) -> Figures:
     from readers.sources.examples.example_archive import BYTE, CLASS, ExampleArchive
 
-    archive = ExampleArchive(path)
-    archive.close()
-    found = archive.described
+    found = ExampleArchive(path).described
     figures: Figures = [
         ("examples", f"{found.examples} of {found.total}"),
         ("archive", f"{found.number} of {found.archives} of set {found.token}"),

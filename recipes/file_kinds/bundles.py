@@ -24,7 +24,7 @@ def bundle(path: str) -> Figures:
     """Open the bundle, with its checksums, and return what it says about itself."""
     from decoder.recognizer import Bundle
 
-    opened = Bundle.open(path)
+    opened = Bundle.open(path, verify=True)
     about = opened.description
     options = ", ".join(f"{name} {value:g}" for name, value in about.options.items())
     return [

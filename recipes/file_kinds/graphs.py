@@ -44,7 +44,7 @@ def graph(path: str) -> Figures:
 
     from decoder.graph.graph_file import load_defaults, load_graph
 
-    graph, defaults = load_graph(path), load_defaults(path)
+    graph, defaults = load_graph(path, verify=True), load_defaults(path)
     options = ", ".join(f"{name} {value:g}" for name, value in defaults.options.items())
     models = " and ".join(defaults.tuned_with.values())
     final = int(np.isfinite(graph.arrays.final_cost).sum())
@@ -119,7 +119,7 @@ def search_tables(path: str) -> Figures:
     """Figures of a file that only makes sense with its graph and language model."""
     from decoder.search.table_file import FORMAT
 
-    found = FORMAT.read(path)[1]
+    found = FORMAT.read(path, verify=True)[1]
     sil_cost, lm_scale, word_penalty = found["settings"].tolist()
     return [
         ("words", len(found["word_lm"])),

@@ -33,7 +33,7 @@ def arpa(path: str) -> Figures:
 def mapped_model(path: str) -> Figures:
     from decoder.lm.mapped_model import load_language_model
 
-    model = load_language_model(path)
+    model = load_language_model(path, verify=True)
     return [("order", model.order), ("words", len(model.vocabulary)), ("n-grams", model.num_arcs)]
 
 

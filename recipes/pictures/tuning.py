@@ -7,7 +7,6 @@ from typing import Any
 from acoustic.training.reporting.plots import new_figure, save_figure
 
 SPEED = "real_time_factor"
-COUNTS = ("errors", "words", "unfinished", "widened", SPEED)  # fields of a trial that are no options
 PANEL = (3.6, 3.0)  # inches
 TITLES = {
     "acweight": "acoustic weight",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from decoder.grammars.slots import slot_objects
 from decoder.recognizer.jobs.transcript_files import FORMATS as EXTENSIONS
 from decoder.recognizer.transcript import Transcript
 from readers.results.timed_words import Word, cues, word_objects
@@ -25,8 +26,8 @@ def verbose_content(
 ) -> dict[str, Any]:
     """Return the content of response_format=verbose_json.
 
-    Words have a `confidence`, an unfinished search has a `reason`, and an irregular file has `notes`, which OpenAI's
-    interface does not know.
+    Words have a `confidence`, a grammar has `slots`, an unfinished search has a `reason`, and an irregular file has
+    `notes`, which OpenAI's interface does not know.
 
     Parameters
     ----------
@@ -51,6 +52,8 @@ def verbose_content(
         found["alternatives"] = [
             {"text": one.text, "words": word_objects(one.words)} for one in transcript.hypotheses(alternatives)
         ]
+    if transcript.parse_slots is not None:
+        found["slots"] = slot_objects(transcript.slots)
     if transcript.reason:
         found["reason"] = transcript.reason
     if transcript.notes:

@@ -91,6 +91,8 @@ def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     origins = frozenset(origin.lower().rstrip("/") for origin in access.allow_origin)
     policy = AccessPolicy(frozenset(name.lower() for name in names), origins, token)
     recognizer = Recognizer.load(options.bundle).with_audio(upsample=options.upsample)
+    if options.grammar is not None:
+        recognizer = recognizer.with_grammar(options.grammar)
     if recognizer.front_end.config.channel is None:
         recognizer = recognizer.with_audio(channel="mix")
     service = Service(recognizer, limits, cores)

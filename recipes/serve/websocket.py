@@ -4,7 +4,8 @@ A client may send {"config": {...}}, then sends audio as binary messages, 16-bit
 at the end {"eof": 1}, as text or as a binary message.  Every block of audio and the end are answered by a JSON object:
 
 - {"partial": "the words so far"}; with "partial_words", also their times in "partial_result";
-- {"text": "the words", "result": [{"word", "start", "end", "conf"}]} when an utterance has ended;
+- {"text": "the words", "result": [{"word", "start", "end", "conf"}]} when an utterance has ended; with a grammar that
+  has tags, also "slots": [{"name", "value", "start", "end", "confidence"}];
 - {"alternatives": [{"text", "confidence", "result"}]} instead, if "max_alternatives" is above 0; the confidence is the
   mean of those of the words.
 
@@ -30,6 +31,7 @@ from typing import Any
 import numpy as np
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from decoder.grammars.slots import slot_objects
 from decoder.results.live_recognition import Recognition, RecognitionEvent
 from readers.errors import ArgonautError
 from readers.language.grammars.network import UNKNOWN
@@ -296,7 +298,9 @@ class Session:
         """Return the answer with the words of utterances that have ended."""
         count = self.config.max_alternatives
         if not count:
-            return self._text_of([word for event in finals for word in event.words])
+            slots = [slot for event in finals for slot in event.slots]
+            answer = self._text_of([word for event in finals for word in event.words])
+            return answer | ({"slots": slot_objects(slots)} if slots else {})
         found: list[list[list[Word]]] = [[[]]]
         if finals:
             found = await self.service.decode(self.usage, 0.0, lambda: [event.hypotheses(count) for event in finals])

@@ -35,11 +35,6 @@ def names_of(part: str, names: Mapping[str, Sequence[str]]) -> Names:
     return Names({kind: [names[kind][place] for place in kept] for kind, kept in places.items()}, places)
 
 
-def held_out(part: str, names: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the names that occur only in queries of this set."""
-    return {name for kind, listed in names.items() for n, name in enumerate(listed) if _owner(kind, n) == part}
-
-
 def _owner(kind: str, place: int) -> str | None:
     """Return the only set that may contain a name; None if all may."""
     if kind in HELD_OUT_KINDS:

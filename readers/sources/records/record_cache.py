@@ -72,8 +72,8 @@ class CachedSource:
     @classmethod
     def of(cls, path: Path) -> "CachedSource":
         """The present state of a file."""
-        found = path.stat()
-        return cls(str(path.resolve()), found.st_size, found.st_mtime_ns)
+        status = path.stat()
+        return cls(str(path.resolve()), status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +174,10 @@ def open_cache(path: str | Path) -> RecordCache:
         text = file.read(length)
     try:
         described = json.loads(text)
-        streams = tuple(_stream(one) for one in described["streams"])
+        streams = tuple(_stream(stream) for stream in described["streams"])
         sources = tuple(
-            CachedSource(str(one["path"]), int(one["size"]), int(one["mtime_ns"])) for one in described["sources"]
+            CachedSource(str(source["path"]), int(source["size"]), int(source["mtime_ns"]))
+            for source in described["sources"]
         )
         settings = {str(name): str(value) for name, value in described["settings"].items()}
         dtype = _record_type(streams)
