@@ -260,8 +260,9 @@ class CompiledLoop:
                 columns = share_of(number, count, jobs[0][2].shape[1])
                 for job in jobs:
                     _multiply_columns(parameters, job, columns)
-                if into.route(k).takes_parts and columns.start != columns.stop:
-                    parameters.operations.extend(into.route(k).operations(columns))
+                update = into.route(k).parts
+                if update is not None and columns.start != columns.stop:
+                    parameters.operations.extend(update(columns))
             for phase, emitter in zip(phases, (taking, steps, outside, parameters)):
                 phase.append(emitter.operations)
         return Pass(team, phases, self.options.tables)
@@ -269,12 +270,12 @@ class CompiledLoop:
     def _hand_out_factors(self, run: Run, inputs: Sequence[Any], into: GradientTargets) -> None:
         """Give the factors of products to the layers that take them: copies, because nodes share rows."""
         for product in self.plan.products:
-            if into.route(product.parameter).takes_factors and into.needs(product.parameter):
+            give = into.route(product.parameter).factors
+            if give is not None and into.needs(product.parameter):
                 inside, at = product.operand
                 operand = self._block(self.values, product.operand) if inside else inputs[at]
                 gradient = self._block(self.gradients, (True, product.home))
-                route = into.route(product.parameter)
-                route.factors(run.kernels, gradient.copy(order="F"), np.asfortranarray(operand))
+                give(run.kernels, gradient.copy(order="F"), np.asfortranarray(operand))
 
     def _products_outside(
         self, inputs: Sequence[Any], sums: np.ndarray, into: GradientTargets
@@ -288,7 +289,7 @@ class CompiledLoop:
         for product in self.plan.products:
             inside, at = product.operand
             gradient = self._block(self.gradients, (True, product.home))
-            if into.needs(product.parameter) and not into.route(product.parameter).takes_factors:
+            if into.needs(product.parameter) and into.route(product.parameter).factors is None:
                 operand = self._block(self.values, product.operand) if inside else inputs[at]
                 made.setdefault(product.parameter, []).append(
                     (gradient, operand.T, into.targets[product.parameter], into.keep(product.parameter))

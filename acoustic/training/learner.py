@@ -2,17 +2,15 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
-from acoustic.runtime.engine_options import EngineOptions
 from acoustic.training.evaluation import EvaluationTotals, scalar
 from acoustic.training.natural_gradient import make_updater
-from acoustic.training.options import ASYNCHRONOUS, EpochOptions, TrainingOptions
+from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.precompute import Matrices
 from readers.errors import ModelError
 
@@ -64,8 +62,7 @@ class Learner:
     def __init__(self, network: Network, reader: Any, options: TrainingOptions, names: list[str]) -> None:
         self.reader, self.options = reader, options
         self.criterion, self.names = names[0], names
-        branches = options.execution_engine == ASYNCHRONOUS
-        self.engine = make_engine(network, names, options=replace(EngineOptions.default(), branches=branches))
+        self.engine = make_engine(network, names)
         self.updater = make_updater(network, options)
         self.transform: Callable[..., Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None
