@@ -8,7 +8,7 @@ import numpy as np
 
 from acoustic.kernels.backend import Backend
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node, Shape
+from acoustic.nodes.base import DELAY, Node, Shape
 from acoustic.nodes.option import name_hint
 from acoustic.nodes.registry import node_class
 from readers.config.feature_record import FeatureRecord
@@ -268,7 +268,7 @@ class Network:
 
     def delays(self) -> list[Node]:
         """Return the nodes that use other frames of a sequence; a network that has any is recurrent."""
-        return [node for node in self.nodes.values() if node.is_delay or node.along_sequences]
+        return [node for node in self.nodes.values() if node.has(DELAY) or node.along_sequences]
 
     def special(self) -> dict[str, list[str]]:
         """Return the lists of nodes with a special role by list name."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import image_of
-from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from acoustic.nodes.base import RANDOM, WORK, Node, Run, Shape, register_node
 from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
@@ -68,7 +68,7 @@ class BatchNormalization(Node):
         Option("imageLayout", str, "HWC", choices=("HWC",)),
     )
     backward_reads = ((0, 1, WORK), (0, WORK), (), None, None)
-    reads_run = True
+    properties = frozenset({RANDOM})
     channels: int  # C, set by infer_shape
 
     def splits_frames(self, *shapes: Shape) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.nodes.base import DELAY, Node, Run, Shape, register_node
 from acoustic.nodes.option import Option
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError
@@ -28,7 +28,7 @@ class DelayNode(Node):
         Option("timeStep", int, 1, aliases=("delayTime",)),
         Option("defaultHiddenActivity", float, 0.1, aliases=("defaultPastValue",)),
     )
-    is_delay = True
+    properties = frozenset({DELAY})
     sign = 1
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
-from acoustic.nodes.base import VALUE, LinearNode, Node, Run, Shape, register_node
+from acoustic.nodes.base import RISING, VALUE, LinearNode, Node, Run, Shape, register_node
 from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
@@ -62,6 +62,7 @@ class Sigmoid(ElementwiseNode):
     """
 
     onnx_operator = "Sigmoid"
+    properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -87,6 +88,7 @@ class Tanh(ElementwiseNode):
     """
 
     onnx_operator = "Tanh"
+    properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -112,6 +114,7 @@ class RectifiedLinear(ElementwiseNode):
     """
 
     onnx_operator = "Relu"
+    properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:

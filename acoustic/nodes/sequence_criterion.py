@@ -18,7 +18,7 @@ from acoustic.kernels.arrays.lattice import (
     LatticeScaling,
     plain_value,
 )
-from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from acoustic.nodes.base import SUPERVISED, WORK, Node, Run, Shape, register_node
 from acoustic.nodes.criteria import label_rows, scalar
 from acoustic.nodes.option import Option
 from readers.config.options import Options, option
@@ -85,7 +85,7 @@ class SupervisedCriterion(Node):
     supervision_type: ClassVar[type]
     supervised_by: ClassVar[str]
     sums_frames = True
-    needs_supervision = True
+    properties = frozenset({SUPERVISED})
 
     def splits_frames(self, *shapes: Shape) -> bool:
         return False

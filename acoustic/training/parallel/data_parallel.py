@@ -15,6 +15,7 @@ import numpy as np
 
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
+from acoustic.nodes.base import RANDOM
 from acoustic.nodes.sequence_state import SequenceState
 from acoustic.runtime.engine_options import engine_text
 from acoustic.training.evaluation import EvaluationTotals
@@ -87,7 +88,11 @@ class DataParallelLearner(Learner):
 
     def _make_jobs(self, title: str, matrices: Any, settings: dict[str, Any], learns: bool) -> Sequence[GradientJob]:
         layout = settings.pop("layout")
-        if layout is not None and settings["dropout_rate"] and any(node.reads_run for node in self.engine.graph.order):
+        if (
+            layout is not None
+            and settings["dropout_rate"]
+            and any(node.has(RANDOM) for node in self.engine.graph.order)
+        ):
             raise ModelError(f"{title}: dropout of sequences with DataParallelSGD is not built; expected dropoutRate=0")
         if not self._key:
             self._key = uuid.uuid4().hex
