@@ -24,7 +24,7 @@ import numpy as np
 
 from acoustic.network.network import SPECIAL_LISTS, Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import DELAY, Node
 from acoustic.nodes.registry import node_class
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
@@ -186,7 +186,7 @@ def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: 
     for entry in _list(metadata, "nodes"):
         name, type_name, operands, options = _node_entry(entry)
         existing = [operand if operand in network.nodes else None for operand in operands]
-        loops = None in existing and node_class(type_name).is_delay
+        loops = None in existing and DELAY in node_class(type_name).properties
         node = network.add_node(type_name, name, existing if loops else operands, options)
         if loops:
             later.append((node, operands))

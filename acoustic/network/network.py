@@ -9,7 +9,7 @@ import numpy as np
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import DELAY, Node
 from acoustic.nodes.leaves import StoredNode
 from acoustic.nodes.option import name_hint
 from acoustic.nodes.registry import node_class
@@ -277,7 +277,7 @@ class Network:
 
     def delays(self) -> list[Node]:
         """Return the nodes that use other frames of a sequence; a network that has any is recurrent."""
-        return [node for node in self.nodes.values() if node.is_delay or node.along_sequences]
+        return [node for node in self.nodes.values() if node.has(DELAY) or node.along_sequences]
 
     def special(self) -> dict[str, list[str]]:
         """Return the lists of nodes with a special role by list name."""

@@ -17,6 +17,14 @@ from readers.errors import ModelError, ShapeError
 VALUE = "value"  # in `backward_reads`: the node's value
 WORK = "work"  # in `backward_reads`: the node's workspace
 
+# Properties of node types.
+RANDOM = "random"  # the value depends on Run: random numbers, training or not
+DELAY = "delay"  # may be created before its operand: see `Node.delay`
+SOCKET = "socket"  # the operand belongs to another network, with other columns: see PairNetwork
+SUPERVISED = "supervised"  # reads the lattices or graphs that a layout carries
+CROSS_ENTROPY = "cross-entropy"  # the mean of V over the frames is the logarithm of a perplexity
+RISING = "rising"  # an increasing function of each element, so that the largest of some stays the largest
+
 
 @dataclass
 class Run:
@@ -88,12 +96,9 @@ class Node:
     is_input: ClassVar[bool] = False  #: given by the caller, one column per frame
     is_stored: ClassVar[bool] = False  #: has a value that is saved with the model
     is_precomputed: ClassVar[bool] = False  #: a statistic of the training set; its value is None until it is computed
-    reads_run: bool = False  #: the value depends on Run (random numbers, training or not)
     onnx_operator: ClassVar[str] = ""  #: the equivalent ONNX operator on transposed matrices, if there is one
-    is_delay: ClassVar[bool] = False  #: may be created before its operand: see `delay`
     along_sequences: ClassVar[bool] = False  #: a frame's value depends on other frames of its sequence
-    needs_supervision: ClassVar[bool] = False  #: reads the lattices or graphs that a layout carries
-    is_socket: ClassVar[bool] = False  #: the operand belongs to another network, with other columns: see PairNetwork
+    properties: ClassVar[frozenset[str]] = frozenset()  #: DELAY, RANDOM and so on, see above
 
     def __init__(
         self,
@@ -172,6 +177,10 @@ class Node:
         if self.variadic:
             k = min(k, len(self.backward_reads) - 1)
         return self.backward_reads[k] if 0 <= k < len(self.backward_reads) else None
+
+    def has(self, name: str) -> bool:
+        """Return whether the type has a property."""
+        return name in self.properties
 
     @property
     def keeps_statistics(self) -> bool:

@@ -267,8 +267,9 @@ class CompiledLoop:
                 columns = share_of(number, count, jobs[0][2].shape[1])
                 for job in jobs:
                     _multiply_columns(parameters, job, columns)
-                if grads.route(k).takes_parts and columns.start != columns.stop:
-                    parameters.operations.extend(grads.route(k).operations(columns))
+                update = grads.route(k).parts
+                if update is not None and columns.start != columns.stop:
+                    parameters.operations.extend(update(columns))
             for phase, emitter in zip(phases, (taking, steps, outside, parameters)):
                 phase.append(emitter.operations)
         return Pass(team, phases, self.options.tables)
@@ -276,12 +277,12 @@ class CompiledLoop:
     def _hand_out_factors(self, run: Run, inputs: Sequence[Any], grads: GradientTargets) -> None:
         """Give the factors of products to the layers that take them: copies, because nodes share rows."""
         for product in self.plan.products:
-            if grads.route(product.parameter).takes_factors and grads.needs(product.parameter):
+            give = grads.route(product.parameter).factors
+            if give is not None and grads.needs(product.parameter):
                 in_loop, at = product.operand
                 operand = self._block(self.values, product.operand) if in_loop else inputs[at]
                 gradient = self._block(self.gradients, (True, product.home))
-                route = grads.route(product.parameter)
-                route.factors(run.kernels, gradient.copy(order="F"), np.asfortranarray(operand))
+                give(run.kernels, gradient.copy(order="F"), np.asfortranarray(operand))
 
     def _products_outside(
         self, inputs: Sequence[Any], sums: np.ndarray, grads: GradientTargets
@@ -295,7 +296,7 @@ class CompiledLoop:
         for product in self.plan.products:
             in_loop, at = product.operand
             gradient = self._block(self.gradients, (True, product.home))
-            if grads.needs(product.parameter) and not grads.route(product.parameter).takes_factors:
+            if grads.needs(product.parameter) and grads.route(product.parameter).factors is None:
                 operand = self._block(self.values, product.operand) if in_loop else inputs[at]
                 parameter_jobs.setdefault(product.parameter, []).append(
                     (gradient, operand.T, grads.targets[product.parameter], grads.keep(product.parameter))

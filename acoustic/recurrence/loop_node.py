@@ -13,7 +13,7 @@ from typing import Any
 
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, Run
+from acoustic.nodes.base import RANDOM, Node, Run
 from acoustic.nodes.delays import DelayNode
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
@@ -98,7 +98,7 @@ class Loop(Node):
         self.framed = [shapes[name].has_frames for name in outside]
         self.delays = [member for member in self.members if member.node.delay]
         self.computed = [member for member in self.members if not member.node.delay]
-        self.reads_run = any(member.node.reads_run for member in self.members)
+        self._is_random = any(member.node.has(RANDOM) for member in self.members)
         self._reads = self._outside_reads()
         self.compiled = None
         if backend is not None:
@@ -203,7 +203,7 @@ class Loop(Node):
         return steps if self.delays[0].node.delay > 0 else steps[::-1]
 
     def _run_of(self, run: Run, t: int, sequences: Sequences) -> Run:
-        return replace(run, first_column=t * sequences.num_slots) if self.reads_run and t else run
+        return replace(run, first_column=t * sequences.num_slots) if self._is_random and t else run
 
     def _allocate(self, run: Run, sequences: Sequences) -> None:
         """Allocate the matrices when the number of columns changes."""

@@ -17,6 +17,7 @@ import numpy as np
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
+from acoustic.nodes.base import RANDOM
 from acoustic.nodes.sequence_state import SequenceState
 from acoustic.runtime.engine_options import engine_text
 from acoustic.training.evaluation import EvaluationTotals
@@ -60,7 +61,7 @@ class DataParallelLearner(Learner):
         check_divisible(network, names, options)
         self.network = network
         self.parallel = parallel
-        self._draws = any(node.reads_run for node in forward_order([network[name] for name in names]))
+        self._draws = any(node.has(RANDOM) for node in forward_order([network[name] for name in names]))
         self._file = IterationFiles(directory, 1).network
         self._jobs = Jobs(parallel, log)
         self._key = ""  # of the network that the jobs know; empty before the first minibatch
