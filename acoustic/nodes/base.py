@@ -56,7 +56,8 @@ class Run:
     matmul: Callable[..., None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.xp, self.kernels = self.backend.xp, self.kernels or self.backend.kernels
+        self.xp = self.backend.xp
+        self.kernels = self.kernels or self.backend.kernels
         self.matmul = self.kernels.matmul
 
 
@@ -116,7 +117,8 @@ class Node:
         self.version = 0  # increases whenever the stored value changes
 
     def _check_number_of_operands(self) -> None:
-        count, names = len(self.operands), self.operand_names
+        count = len(self.operands)
+        names = self.operand_names
         if count == len(names) or (self.variadic and count > len(names)):
             return
         expected = f"at least {len(names)}" if self.variadic else f"{len(names)}"
@@ -130,13 +132,13 @@ class Node:
                 raise ModelError(f"{self.where}: input {k} ({name}) is not connected; expected a node there")
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
-        known = {name.lower(): option for option in self.options for name in (option.name, *option.aliases)}
+        option_of_name = {name.lower(): option for option in self.options for name in (option.name, *option.aliases)}
         checked = {}
         for name, value in settings.items():
-            if name.lower() not in known:
+            if name.lower() not in option_of_name:
                 hint = name_hint(name, [option.name for option in self.options])
                 raise ModelError(f"{self.where}: unknown option {name!r}; {hint}")
-            option = known[name.lower()]
+            option = option_of_name[name.lower()]
             checked[option.name] = option.convert(value, self.where)
         for option in self.options:
             if checked.setdefault(option.name, option.default) is REQUIRED:
@@ -229,8 +231,8 @@ class Node:
         """
         roles = [*self.operand_names, *[f"operand {k + 1}" for k in range(len(self.operand_names), len(shapes))]]
         operands = zip(roles, self.operands, shapes)
-        found = ", ".join(f"{role} {operand.name!r} is {shape}" for role, operand, shape in operands)
-        return ShapeError(f"{self.where}: {found}; expected {expected}")
+        operands_text = ", ".join(f"{role} {operand.name!r} is {shape}" for role, operand, shape in operands)
+        return ShapeError(f"{self.where}: {operands_text}; expected {expected}")
 
     # With Any for keywords, too, overrides may name the operands and buffers that they take.
     def infer_shape(self, *shapes: Any, **_: Any) -> Shape:
@@ -388,11 +390,12 @@ def register_node(name: str, *aliases: str) -> Callable[[type[Node]], type[Node]
     """
 
     def register(node_class: type[Node]) -> type[Node]:
-        for known in (name, *aliases):
-            if known.lower() in REGISTRY:
-                raise ValueError(f"node type {known!r} is already {REGISTRY[known.lower()].__name__}")
-        REGISTRY.update((known.lower(), node_class) for known in (name, *aliases))
-        node_class.type_name, node_class.aliases = name, aliases
+        for node_name in (name, *aliases):
+            if node_name.lower() in REGISTRY:
+                raise ValueError(f"node type {node_name!r} is already {REGISTRY[node_name.lower()].__name__}")
+        REGISTRY.update((node_name.lower(), node_class) for node_name in (name, *aliases))
+        node_class.type_name = name
+        node_class.aliases = aliases
         return node_class
 
     return register

@@ -168,12 +168,8 @@ class Loop(Node):
     # ---- forward
 
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
-        sequences = self._sequences(run)
+        sequences = self.sequences(run)
         self._received.clear()
-        if self.compiled is not None:
-            versions = [node.version if node.is_stored else None for node in self.operands]
-            self.compiled.forward(run, inputs, versions, sequences)
-            return
         self._allocate(run, sequences)
         bound = self._bound_forward(inputs, sequences)
         readers = self._readers(run, sequences)
@@ -193,7 +189,8 @@ class Loop(Node):
     def _readers(self, run: Run, sequences: Sequences) -> list[DelayReader]:
         return [DelayReader(self.members[member.operands[0][1]], member, sequences, run) for member in self.delays]
 
-    def _sequences(self, run: Run) -> Sequences:
+    def sequences(self, run: Run) -> Sequences:
+        """The sequences of a pass. Raises ModelError without them."""
         delay = self.delays[0].node
         assert isinstance(delay, DelayNode)
         return delay.sequences(run)
@@ -249,11 +246,7 @@ class Loop(Node):
         self._received.add(position)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
-        sequences = self._sequences(run)
-        if self.compiled is not None:
-            self.compiled.backward(run, inputs, sequences, self._received, grads)
-            self._received.clear()
-            return
+        sequences = self.sequences(run)
         delayed = {member.operands[0][1] for member in self.delays}
         for position in delayed - self._received:
             self.members[position].gradient.fill(0)

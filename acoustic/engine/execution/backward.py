@@ -14,7 +14,8 @@ from acoustic.engine.execution.gradient_sink import LayerUpdate, taken
 from acoustic.engine.planning.pass_plan import BackwardPlan, gradient_of, value_of, work_of
 from acoustic.nodes.base import VALUE, WORK, Node, Run
 from acoustic.nodes.gradient_targets import GradientRoute, GradientTargets
-from acoustic.runtime.operations import Operation, PythonCall
+from acoustic.recurrence.loop_node import Loop, LoopOutput
+from acoustic.runtime.operations import Operation, PythonCall, in_phases
 from acoustic.runtime.thread_team import share_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class BackwardLister:
         program, touched = self.program, set[str]()
         first = [one for plan in self.plans if program.is_after(plan.node) for one in self._whole(plan, touched)]
         if not program.split:
-            return [[[*first, *self._remaining(self.plans, touched)]]]
+            return in_phases([*first, *self._remaining(self.plans, touched)])
         together = [p for p in self.plans if not program.is_after(p.node) and not program.is_alone(p.node)]
         # Gradients without frames: the first worker adds to the final matrix, the others to their own parts.
         touched_by = [touched, *(set() for _ in program.workers[1:])]
@@ -137,6 +138,10 @@ class BackwardLister:
         rows = [program.layout.shapes[name].rows for name in names]
         scratch = program.scratch(worker)
         into = GradientTargets(program.backend, targets, fresh, scratch, share, rows, routes=routes)
+        if isinstance(node, Loop) and node.compiled is not None:
+            outputs = [one.node for one in self.plans if isinstance(one.node, LoopOutput)]
+            received = frozenset(output.position for output in outputs if output.operands[0] is node)
+            return program.loop_backward(node, received, into, reads)
         resolve = program.operands(node, place, reads)
 
         def call(run: Run, inputs: Mapping[str, Any]) -> None:

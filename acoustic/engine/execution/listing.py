@@ -33,7 +33,7 @@ def text_of(arrays: "Program", listed: Pass, title: str) -> str:
     for k, phase in enumerate(listed.phases):
         if k:
             lines.append("    barrier")
-        share = shares.pop(0) if len(phase) > 1 else ""
+        share = shares.pop(0) if len(phase) > 1 and arrays.split else ""
         for operation in phase[0]:
             lines.append(f"{number:3} {names.line(operation)} {share}".rstrip())
             number += 1

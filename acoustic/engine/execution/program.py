@@ -17,10 +17,16 @@ from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.planning.node_table import calls_kernels
 from acoustic.engine.planning.pass_plan import Layout, value_of, work_of
 from acoustic.nodes.base import Node, Run
+from acoustic.nodes.gradient_targets import GradientTargets
+from acoustic.recurrence.compiled_loop import BoundLoop, Resolve
+from acoustic.recurrence.loop_node import Loop
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.operations import Emitter, Moving, Operation, Pass, PythonCall
+from acoustic.runtime.operations import Emitter, Moving, Operation, Pass, PythonCall, in_phases
 from acoustic.runtime.tables import is_possible, same
+from acoustic.runtime.thread_team import ThreadTeam
 from readers.minibatches.indicators import Indicators
+
+ALONE = ThreadTeam(1)
 
 
 class Program(BoundArrays):
@@ -55,6 +61,8 @@ class Program(BoundArrays):
         finished = {name for plan in layout.backward for name in plan.finished}
         self._finished = [node for node in self.graph.order if node.name in finished]
         self._stored = [node for node in self.graph.order if node.is_stored]
+        self._loops = [node for node in self.graph.order if isinstance(node, Loop) and node.compiled is not None]
+        self._bound_loops: dict[str, BoundLoop] = {}
         self._listed: tuple[Any, list[Any]] = (None, [])  # what the lists depend on, and the stored matrices
         self._traced: set[str] = set()
         self._alone = self._forward = self._backward = Pass(self.backend.team, [], compiled=False)
@@ -97,7 +105,7 @@ class Program(BoundArrays):
         return emitter.operations
 
     def _pass(self, phases: list[list[Operations]], title: str) -> Pass:
-        listed = (CheckedPass if self.options.check else Pass)(self.backend.team, phases, self.lists_kernels)
+        listed = (CheckedPass if self.options.check else Pass)(self.backend.team, phases, self.tables)
         if self.options.trace and listed.phases and title not in self._traced:
             self._traced.add(title)
             print(text_of(self, listed, title), file=sys.stderr)
@@ -115,16 +123,21 @@ class Program(BoundArrays):
                 worker.run = feed.run_from(worker.columns.start)
                 worker.inputs = {name: matrix[:, worker.columns] for name, matrix in feed.inputs.items()}
         words = frozenset(name for name, matrix in feed.inputs.items() if isinstance(matrix, Indicators))
-        key, stored = (words, feed.run.sequences is not None), [node.value for node in self._stored]
-        if self._listed[0] != key or not same(stored, self._listed[1]):
+        slots = None if feed.run.sequences is None else feed.run.sequences.num_slots
+        key = words, slots if self._loops else slots is not None
+        if self._listed[0] != key or not same(self._arrays(), self._listed[1]):
             self._listed, self._backward_key, self._key = (None, []), None, key  # also if listing is interrupted
             self._list_forward()
-            self._listed = key, stored
+            self._listed = key, self._arrays()
+
+    def _arrays(self) -> list[Any]:
+        """The arrays that may be replaced: stored matrices, and the memory of loops."""
+        return [node.value for node in self._stored] + [one for loop in self._loops for one in loop.compiled.memory]
 
     def _list_forward(self) -> None:
         """List, in this order, nodes that depend on no input, those of each worker, and sums over frames."""
         self.moving = {}
-        if self.lists_kernels:
+        if self.lists_kernels or self._loops:
             inputs = self.feed.inputs
             self.moving = {name: Moving(inputs, name, inputs[name]) for name in inputs if name not in self._key[0]}
         alone, after, shared = [], [], []
@@ -136,10 +149,16 @@ class Program(BoundArrays):
         self._alone = self._pass(
             [[[one for node in alone for one in self._forward_of(node, self.whole)]]], "parameters"
         )
-        self._forward = self._pass([lists, [end]], "forward")
+        self._forward = self._pass([*(in_phases(lists[0]) if not self.split else [lists]), [end]], "forward")
 
     def _forward_of(self, node: Node, worker: Worker) -> Operations:
         """The operations that compute a node on a worker's columns."""
+        if isinstance(node, Loop) and node.compiled is not None:
+            slots, team = node.sequences(self.feed.run).num_slots, self.feed.kernels.product_team or ALONE
+            operands, training = self.graph.operands[node.name], self.criterion is not None
+            bound = BoundLoop(node.compiled, operands, training, self.columns or 0, slots, team)
+            self._bound_loops[node.name] = bound
+            return bound.list_forward(*self._for_loop(node))
         if worker is not self.whole and node.name in self.parts:
             buffers = {"out": self.parts[node.name][worker.index]}
         else:
@@ -148,6 +167,19 @@ class Program(BoundArrays):
             buffers["work"] = self.matrix(work_of(node.name), worker)
         resolve = self.operands(node, worker)
         return self.listed(node, worker, "forward", lambda run, inputs: node.forward(run, *resolve(inputs), **buffers))
+
+    def _for_loop(self, node: Loop, reads: Any = None) -> tuple[list[Any], Emitter, Resolve]:
+        """The operands of a loop, an emitter, and what gives the operands and the sequences of the present pass."""
+        operands, whole = self.operands(node, self.whole, reads), self.whole
+        stand_ins = {name: moving.stand_in for name, moving in self.moving.items()}
+        present = lambda: (operands(whole.inputs), node.sequences(whole.run))  # noqa: E731
+        return operands(stand_ins), self.emitter("loop"), present
+
+    def loop_backward(self, node: Loop, received: frozenset[int], into: GradientTargets, reads: Any) -> Operations:
+        """The operations that compute the gradients of a compiled loop."""
+        inputs, emitter, present = self._for_loop(node, reads)
+        bound = self._bound_loops[node.name]
+        return bound.list_backward(inputs, received, into, emitter, self.feed.kernels, present)
 
     def forward(self, is_changed: bool) -> None:
         """Compute all values; is_changed: whether those may differ that depend on no input."""
