@@ -8,12 +8,13 @@ import numpy as np
 
 from readers.common.text import read_text
 from readers.errors import ConfigError, FormatError
-from readers.htk.slf import NULL_WORD, read_slf
+from readers.htk.slf import read_slf
 from readers.language.grammars.hparse import parse_hparse
 from readers.language.grammars.jsgf import parse_jsgf
 from readers.language.grammars.network import MOST_ARCS, NetworkBuilder, WordNetwork
 from readers.language.grammars.parsing import MOST_SHOWN
 from readers.language.grammars.phrase_list import parse_phrase_list, phrase_network
+from readers.results.lattice import NULL_WORD
 
 PARSERS = {"jsgf": parse_jsgf, "hparse": parse_hparse, "phrases": parse_phrase_list}
 FIRST_SYMBOLS = "a grammar, which begins with #JSGF, [ (list of phrases), $ or ( (HParse), VERSION= or N= (SLF)"

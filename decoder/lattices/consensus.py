@@ -20,7 +20,7 @@ from decoder.lattices.links import ScoredLinks, weigh
 from decoder.lattices.posteriors import best_path, link_posteriors
 from decoder.lattices.times import word_begins
 from decoder.scoring.error_counts import SENTENCE_MARKS
-from readers.htk.slf import Lattice
+from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
 
 NOTHING = ""
@@ -103,7 +103,7 @@ class _Aligner:
     def __init__(self, links: ScoredLinks, scale: float, others: Sequence[str]) -> None:
         lattice = links.lattice
         place = np.empty(lattice.num_nodes, np.int64)
-        place[links.nodes] = np.arange(lattice.num_nodes)
+        place[lattice.order] = np.arange(lattice.num_nodes)
         found = link_posteriors(links, scale)
         with np.errstate(invalid="ignore"):
             weight = found.forward[lattice.start] + scale * links.total - found.forward[lattice.end]
@@ -116,7 +116,7 @@ class _Aligner:
         self._start, self._end = place[lattice.start][order], place[lattice.end][order]
         self._weight = np.exp(weight[order])
         self._begin = np.nan_to_num(word_begins(lattice)[order])
-        self._time = np.nan_to_num(lattice.time[links.nodes])
+        self._time = np.nan_to_num(lattice.time[lattice.order])
 
     def numbers(self, words: Sequence[str]) -> np.ndarray:
         return _spaced(np.array([self._number[word] for word in words], np.int64))

@@ -10,7 +10,7 @@ import numpy as np
 
 from decoder.lattices.links import ScoredLinks, weigh
 from decoder.scoring.error_counts import SENTENCE_MARKS
-from readers.htk.slf import Lattice
+from readers.results.lattice import Lattice
 from readers.results.nbest import Hypothesis
 
 _Chain = tuple["_Chain | None", int]  # links before, link
@@ -19,11 +19,11 @@ _Path = tuple[float, int, int, tuple[str, ...], float, float, _Chain | None]
 
 
 def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
-    """Up to `count` hypotheses, best first, scored with the scales and the penalty of the lattice's header.
+    """Up to `count` hypotheses, best first, scored with the scales and the penalty of the lattice.
 
-    A hypothesis has the words without sentence marks, and the bounds of its sentences; acoustic is acscale * a +
-    wdpenalty per word, lm the unscaled l.  Raises GraphError for a lattice with a loop, without a path, or with more
-    than one start or end.
+    A hypothesis has the words without sentence marks, and the bounds of its sentences; acoustic is the scaled
+    score with the word penalty, lm is not scaled.  Raises GraphError for a lattice with a loop, without a path, or with
+    more than one start or end.
     """
     return [hypothesis for hypothesis, _ in nbest_paths(lattice, count)]
 
@@ -32,7 +32,7 @@ def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int
     """`nbest`, with the links of each best path."""
     links = weigh(lattice)
     remaining = _best_to_end(lattice, links)
-    scale = lattice.scale("lmscale", 1.0)
+    scale = lattice.lm_scale
     found: list[tuple[Hypothesis, list[int]]] = []
     seen: set[tuple[int, tuple[str, ...]]] = set()
     waiting: list[_Path] = [(-remaining[links.first], 0, links.first, (), 0.0, 0.0, None)]
@@ -46,7 +46,7 @@ def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int
             path = _links_of(before)
             found.append((Hypothesis(words, acoustic, lm, _bounds(path, links)), path))
             continue
-        for link in links.leaving[node]:
+        for link in lattice.leaving[node]:
             end, word = int(lattice.end[link]), lattice.word[link]
             if not np.isfinite(links.total[link] + remaining[end]):
                 continue
@@ -80,8 +80,8 @@ def _best_to_end(lattice: Lattice, links: ScoredLinks) -> np.ndarray:
     """(N,) the best score from each node to the end, -inf where there is no path."""
     best = np.full(lattice.num_nodes, -np.inf)
     best[links.last] = 0.0
-    for node in reversed(links.nodes):
-        for link in links.leaving[node]:
+    for node in reversed(lattice.order):
+        for link in lattice.leaving[node]:
             best[node] = max(best[node], links.total[link] + best[lattice.end[link]])
     if not np.isfinite(best[links.first]):
         raise links.no_path()

@@ -271,7 +271,8 @@ class Recognizer(Variants):
         target = self._audio.target(rate, "stream")
         stages = [*self._audio.stages(rate), *self.front_end.stages(target, mean or RunningMean(), block)]
         columns = self.front_end.scorer.num_columns(block)
-        period, parse_slots = self.front_end.period(target), self.grammar and self.grammar.slots
+        period = self.front_end.period(target)
+        parse_slots = None if self.grammar is None else self.grammar.slots
         return Recognition(self.decoder, stages, period, endpoint, columns, self.calibration, parse_slots)
 
     def align(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Transcript:

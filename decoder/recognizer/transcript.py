@@ -20,9 +20,10 @@ from decoder.search.decoder import Decoder, DecodingResult
 from readers.common.files import write_lines
 from readers.errors import ConfigError
 from readers.htk.mlf import Label, write_mlf
-from readers.htk.slf import Lattice, write_slf
+from readers.htk.slf import write_slf
 from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
+from readers.results.lattice import Lattice
 from readers.results.timed_words import ALONE, TOGETHER, Word, word_objects, write_textgrid
 
 SUFFIXES = ("txt", "json", "srt", "vtt", "ctm", "stm", "TextGrid", "mlf", "slf")  # of `Transcript.save`
@@ -88,7 +89,7 @@ class Transcript:
 
     @cached_property
     def lattice(self) -> Lattice | None:
-        """The lattice in HTK's form, made when it is first asked for; None if the recogniser keeps none."""
+        """The lattice, made when it is first asked for; None if the recogniser keeps none."""
         return None if self.make_lattice is None else self.make_lattice()
 
     @cached_property

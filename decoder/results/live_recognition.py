@@ -24,8 +24,8 @@ from decoder.search.decoder import Decoder, DecodingResult
 from decoder.search.path import WordTimes
 from decoder.search.search_stream import PartialResult, SearchStream
 from readers.errors import ArgonautError, ConfigError
-from readers.htk.slf import Lattice
 from readers.htk.units import TICKS_PER_SECOND
+from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
 
 
@@ -93,7 +93,7 @@ class RecognitionEvent:
     reason : str
         Why the words are incomplete: no path reached a final state, or speech is in no word; "" if they are not.
     lattice : Lattice or None
-        Of an utterance that has ended: its lattice in HTK's form, if the decoder keeps lattices.
+        Of an utterance that has ended: its lattice, if the decoder keeps lattices.
     slots : tuple of Slot
         Of an utterance that has ended: what was said for each tag of the grammar, if there is one.
     """

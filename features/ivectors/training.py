@@ -240,7 +240,7 @@ def _usable(surveyed: Sequence[Surveyed], report: RunReport) -> tuple[list[Surve
     forms = Counter(survey.form for survey in surveyed if not survey.reason)
     main_form = max(forms, key=forms.__getitem__, default=("", 0, 0))
     used = []
-    for one in surveyed:
+    for survey in surveyed:
         if survey.reason:
             report.fail(survey.utterance.name, survey.reason)
         elif survey.form != main_form:

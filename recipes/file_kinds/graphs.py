@@ -77,7 +77,8 @@ def acceptor(path: str) -> Figures:
 
 
 def lattice(path: str) -> Figures:
-    from readers.htk.slf import NULL_WORD, read_slf
+    from readers.htk.slf import SCALES, read_slf
+    from readers.results.lattice import NULL_WORD
 
     lattice = read_slf(path)
     words = set(lattice.word) - {NULL_WORD}
@@ -87,7 +88,8 @@ def lattice(path: str) -> Figures:
         ("links", lattice.num_links),
         ("words", f"{len(words)} different"),
         ("ends at", f"{lattice.time.max():.2f} s" if lattice.num_nodes and all_finite(lattice.time) else "no times"),
-        *(sorted(lattice.header.items())),
+        *((key, f"{getattr(lattice, name):g}") for name, key in SCALES.items()),
+        *sorted(lattice.header.items()),
     ]
 
 

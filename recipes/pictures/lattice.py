@@ -10,7 +10,7 @@ from acoustic.training.reporting.plots import new_figure, save_figure
 from decoder.lattices.links import ScoredLinks, weigh
 from decoder.lattices.posteriors import link_posteriors
 from readers.errors import GraphError
-from readers.htk.slf import NULL_WORD, Lattice
+from readers.results.lattice import NULL_WORD, Lattice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ def draw_lattice(lattice: Lattice, path: str | Path, num_links: int = NUM_LINKS)
     shares = np.exp(link_posteriors(scored).link)
     kept = best_links(scored, num_links)
     nodes = set(lattice.start[kept].tolist()) | set(lattice.end[kept].tolist())
-    names = [str(node) for node in scored.nodes if node in nodes]  # each after those before it
+    names = [str(node) for node in lattice.order if node in nodes]  # each after those before it
     before: dict[str, list[str]] = {name: [] for name in names}
     for start, end in zip(lattice.start[kept].tolist(), lattice.end[kept].tolist()):
         before[str(end)].append(str(start))

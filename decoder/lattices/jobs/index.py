@@ -13,8 +13,9 @@ from readers.common.report import Progress, RunReport
 from readers.common.text import read_lines
 from readers.errors import ArgonautError, FormatError
 from readers.htk.mlf import Label, write_mlf
-from readers.htk.slf import Lattice, read_slf
+from readers.htk.slf import read_slf
 from readers.htk.units import TICKS_PER_SECOND
+from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
 
 SUFFIXES = (".lat", ".lat.gz", ".slf", ".slf.gz")

@@ -13,8 +13,8 @@ from decoder.lm.evaluation import sentence_logs
 from decoder.lm.language_model import LanguageModel
 from readers.common.files import require_writable
 from readers.common.report import Progress, silent
-from readers.htk.slf import Lattice
 from readers.language.arpa import read_arpa
+from readers.results.lattice import Lattice
 from readers.results.nbest import Hypothesis, Lists, read_nbest, write_nbest
 
 
@@ -57,7 +57,7 @@ def extract_nbest(options: NbestOptions, *, progress: Progress = silent) -> Nbes
 
     def hypotheses(name: str, lattice: Lattice) -> list[Hypothesis]:
         best = search.nbest(lattice, options.number)
-        scales.add(lattice.scale("lmscale", 1.0))
+        scales.add(lattice.lm_scale)
         return best
 
     lists, report = each_lattice(options.lattices, hypotheses, progress)

@@ -14,7 +14,8 @@ from decoder.lm.mapped_model import open_language_model
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.common.report import Log, Progress, silent
 from readers.errors import FormatError, GraphError
-from readers.htk.slf import Lattice, read_slf, write_slf
+from readers.htk.slf import read_slf, write_slf
+from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
 
 

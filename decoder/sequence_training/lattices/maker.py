@@ -17,9 +17,9 @@ from decoder.sequence_training.lattices.reference import (
 )
 from readers.errors import ConfigError, GraphError, ShapeError
 from readers.htk.mlf import Label
-from readers.htk.slf import NULL_WORD, Lattice
 from readers.htk.units import TICKS_PER_FRAME
 from readers.minibatches.supervision import LatticeSupervision
+from readers.results.lattice import NULL_WORD, Lattice
 from readers.sources.lattices.state_lattice import StatePath
 
 
@@ -141,5 +141,5 @@ class LatticeMaker:
         """The fewest word errors of a path."""
         names = self.decoder.graph.words
         spoken = [names[w] if w >= 0 and self.table.is_word[w] else NULL_WORD for w in lattice.word.tolist()]
-        plain = Lattice(lattice.time.astype(float), lattice.start, lattice.end, spoken, -lattice.cost, lattice.lm)
+        plain = Lattice.of_words(lattice.time, lattice.start, lattice.end, spoken, -lattice.cost, lattice.lm)
         return oracle(plain, list(words))[0]
