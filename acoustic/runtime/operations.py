@@ -150,6 +150,10 @@ class Emitter:
         """An emitter to the same list for another object with methods."""
         return Emitter(owner, self._node, self._moving, self.operations)
 
+    def apart(self) -> "Emitter":
+        """An emitter to a list of its own for the same object."""
+        return Emitter(self._kernels, self._node, self._moving)
+
 
 def _call_kernel(kernels: Any, name: str, calls: Any, *arguments: Any) -> None:
     if calls is not DIRECT:
@@ -191,6 +195,21 @@ class Table:
     def run(self) -> None:
         """Make the calls."""
         play(self.rows())
+
+
+class Phase(list[list[Operation]]):
+    """Operations in a list for each of several threads; it may stand among those of one thread."""
+
+
+def in_phases(operations: Sequence[Operation | Phase]) -> list[list[list[Operation]]]:
+    """The phases of a list of operations of one thread, and of several."""
+    phases: list[list[list[Operation]]] = [[[]]]
+    for each in operations:
+        if isinstance(each, Phase):
+            phases += [each, [[]]]
+        else:
+            phases[-1][0].append(each)
+    return phases
 
 
 Segments = Sequence[Table | Operation]
