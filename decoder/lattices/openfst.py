@@ -25,7 +25,7 @@ def lattice_acceptor(lattice: Lattice) -> Acceptor:
     lattice with a loop, with more than one start or end, and for scores that are not numbers.
     """
     links = weigh(lattice)
-    order = links.in_order[links.possible[links.in_order]]
+    order = lattice.in_order[links.possible[lattice.in_order]]
     used = np.zeros(lattice.num_nodes, bool)
     used[[*lattice.start[order], links.last]] = True
     number = np.empty(lattice.num_nodes, np.int32)
