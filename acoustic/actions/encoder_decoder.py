@@ -68,8 +68,10 @@ def pair_blocks(config: Config) -> list[str]:
     halves = PAIRS["cvReader"]
     missing = [half for half in halves if not config.has(half)]
     if len(missing) == 1:
-        other = halves[1 - halves.index(missing[0])]
-        raise ConfigError(f"{config.where(other)}: {other} without {missing[0]}; expected both, or neither")
+        present_half = halves[1 - halves.index(missing[0])]
+        raise ConfigError(
+            f"{config.where(present_half)}: {present_half} without {missing[0]}; expected both, or neither"
+        )
     names = ["reader"] if missing else ["reader", "cvReader"]
     for half in (half for name in names for half in PAIRS[name]):
         text_reader(config.block(half), half)

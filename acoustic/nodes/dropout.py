@@ -31,8 +31,8 @@ class Dropout(LinearNode, ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         self._mask(run, x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: self._mask(run, grad, out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: self._mask(run, grad, out))
 
     def _mask(self, run: Run, x: Any, out: Any) -> None:
         if run.training and run.dropout_rate > 0:

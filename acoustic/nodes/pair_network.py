@@ -1,6 +1,7 @@
 """PairNetwork: the connection through which one network reads values of another (CNTK book 2.7.1)."""
 
-from acoustic.nodes.base import SOCKET, Node, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import SOCKET, Node, register_node
 from acoustic.nodes.option import Option
 
 FIRST, LAST, ALL = "first", "last", "all"

@@ -15,7 +15,7 @@ from acoustic.nodes.base import Node
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.loop_plan import LoopNodes, Place, Plan, Product, plan_loop
-from acoustic.recurrence.weight_layout import LAID_OUT_FROM
+from acoustic.recurrence.weight_layout import LAID_OUT_FROM, Factor
 from acoustic.recurrence.work_split import WorkSplit
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.operations import Emitter, Operation, Phase, PythonCall
@@ -33,8 +33,11 @@ class CompiledLoop:
     """What passes of a compiled loop share: its plan, memory, and parameters in the order of the steps."""
 
     def __init__(self, plan: Plan, backend: Backend, options: EngineOptions) -> None:
-        self.plan, self.backend, self.options = plan, backend, options
-        self.outside, self.delays = plan.loop.outside, plan.loop.delays
+        self.plan = plan
+        self.backend = backend
+        self.options = options
+        self.outside = plan.loop.outside
+        self.delays = plan.loop.delays
         self.memory: list[Any] = [None, None]  # of the values and of the gradients
         self.bound: BoundLoop | None = None  # of the present pass
         self._parameters = {product.parameter for product in plan.products} | plan.columns.keys()
@@ -102,10 +105,14 @@ class BoundLoop:
         num_slots: int,
         team: ThreadTeam,
     ) -> None:
-        self.compiled, self.plan, self.operands, self.training = compiled, compiled.plan, operands, training
-        self.outside, self.delays = compiled.outside, compiled.delays
+        self.compiled = compiled
+        self.plan = compiled.plan
+        self.operands = operands
+        self.training = training
+        self.outside = compiled.outside
+        self.delays = compiled.delays
         self.values, self.gradients = compiled.matrices(num_columns, training)
-        products = [one for segment in self.plan.segments for one in segment if isinstance(one, Product)]
+        products = [step for segment in self.plan.segments for step in segment if isinstance(step, Product)]
         loop = self.plan.loop
         size = sum(loop.shapes[product.home].rows * loop.shape(product.operand).rows for product in products)
         # One thread if the products take no longer than waking another one.
@@ -131,16 +138,20 @@ class BoundLoop:
         """
         # The parameters of the backward pass come first, so that those of the forward pass are in the cache.
         pairs = [pair for way in self.split.factors[self.training :: -1] for pair in zip(way, self.split.inside)]
-        taken = [(factor, self.operands[product.parameter], inputs[product.parameter]) for factor, product in pairs]
-        for factor, _, matrix in taken:
+        bindings = [(factor, self.operands[product.parameter], inputs[product.parameter]) for factor, product in pairs]
+        for factor, _, matrix in bindings:
             factor.bind(matrix)
-        often, seldom = [], []  # whether the parameter changes from pass to pass
-        for each in taken:
+        # Whether the parameter changes from pass to pass.
+        often: list[tuple[Factor, Node, Any]] = []
+        seldom: list[tuple[Factor, Node, Any]] = []
+        for each in bindings:
             changes = not each[1].is_stored or (self.training and each[1].needs_gradient)
             (often if changes else seldom).append(each)
-        begin, steps = [], []
+        begin = []
+        steps = []
         for number in range(self.count):
-            fill, step = emitter.apart(), emitter.apart()
+            fill = emitter.apart()
+            step = emitter.apart()
             for factor, _, matrix in often[number :: self.count]:
                 factor.copy(matrix, fill)
             self._begin(inputs, number, fill, resolve)
@@ -152,13 +163,17 @@ class BoundLoop:
 
         def prepare() -> None:
             self.compiled.bound = self
-            given, sequences = resolve()
+            inputs, sequences = resolve()
             for at, start in self.plan.columns.items():
-                self._constants[start : start + self.outside[at].rows] = given[at][:, 0]
+                self._constants[start : start + self.outside[at].rows] = inputs[at][:, 0]
             self._usable[...] = sequences.usable_by(self._steps)
             self._held = None if sequences.whole else self._held_values(sequences)
             before = self.split.before
-            before[:] = 0 if self._held is None else np.concatenate([one.ravel(order="F") for one in self._held])
+            before[:] = (
+                0
+                if self._held is None
+                else np.concatenate([held_values.ravel(order="F") for held_values in self._held])
+            )
             for factor, node, matrix in seldom:
                 factor.renew(matrix, node.version)
             for factor, _, _ in often:
@@ -172,7 +187,7 @@ class BoundLoop:
                 if delay.steps > 0:
                     sequences.hold(delay.node.name, delay.steps, array, self._block(self.values, (True, delay.source)))
 
-        start, end = (PythonCall(f"loop.{one.__name__}", one, node="loop") for one in (prepare, finish))
+        start, end = (PythonCall(f"loop.{function.__name__}", function, node="loop") for function in (prepare, finish))
         return [start, Phase(begin), Phase(steps), end]
 
     def _held_values(self, sequences: Sequences) -> list[Any]:
@@ -193,17 +208,19 @@ class BoundLoop:
             rows = share_of(worker, self.count, self.plan.loop.shapes[product.home].rows)
             out = self._block(self.values, (True, product.home))[rows]
             if rows.start != rows.stop:
-                parameter, operand = inputs[product.parameter][rows], inputs[product.operand[1]]
+                parameter = inputs[product.parameter][rows]
+                operand = inputs[product.operand[1]]
                 emitter.matmul(parameter, operand, out, 1.0, float(product.keep))
 
     def _copy_in(self, at: int, rows: slice, resolve: Resolve) -> None:
         """Copy or add some rows of an operand to those of the values."""
         _, keep = self.plan.copied.get(at, (None, False))
-        out, given = self._block(self.values, (False, at))[rows], resolve()[0][at][rows]
+        out = self._block(self.values, (False, at))[rows]
+        operand_rows = resolve()[0][at][rows]
         if keep:
-            np.add(out, given, out=out)
+            np.add(out, operand_rows, out=out)
         else:
-            np.copyto(out, given)
+            np.copyto(out, operand_rows)
 
     # ---- backward
 
@@ -211,7 +228,7 @@ class BoundLoop:
         self,
         inputs: Sequence[Any],
         received: frozenset[int],
-        into: GradientTargets,
+        grads: GradientTargets,
         emitter: Emitter,
         kernels: Any,
         resolve: Resolve,
@@ -227,66 +244,67 @@ class BoundLoop:
                 part = steps.of(self.split.parts[number])
                 part.backward(received, self.gradients, self.values, self._constants, self._usable)
             # A parameter changes as soon as its gradient is complete: all threads must have read it.
-            below, made = self._products_outside(inputs, self.split.sums, into.through(None))
-            for job in below:
+            operand_jobs, parameter_jobs = self._products_outside(inputs, self.split.sums, grads.through(None))
+            for job in operand_jobs:
                 _multiply_columns(outside, job, share_of(number, self.count, job[2].shape[1]))
-            for k, jobs in made.items():
+            for k, jobs in parameter_jobs.items():
                 columns = share_of(number, self.count, jobs[0][2].shape[1])
                 for job in jobs:
                     _multiply_columns(parameters, job, columns)
-                update = into.route(k).parts
+                update = grads.route(k).parts
                 if update is not None and columns.start != columns.stop:
                     parameters.operations.extend(update(columns))
             for phase, each in zip(phases, (steps, outside, parameters)):
                 phase.append(each.operations)
-        end = PythonCall("loop.finish", self._hand_out, into, kernels, resolve, node="loop")
+        end = PythonCall("loop.finish", self._hand_out, grads, kernels, resolve, node="loop")
         return [*(Phase(phase) for phase in phases), end]
 
-    def _hand_out(self, into: GradientTargets, kernels: Any, resolve: Resolve) -> None:
+    def _hand_out(self, grads: GradientTargets, kernels: Any, resolve: Resolve) -> None:
         """Hand out factors and the gradients of operands with frames."""
-        self._hand_out_factors(kernels, resolve()[0], into)
-        into, multiplied = into.through(kernels), {one.operand[1] for one in self.plan.products if not one.operand[0]}
+        self._hand_out_factors(kernels, resolve()[0], grads)
+        grads = grads.through(kernels)
+        multiplied = {product.operand[1] for product in self.plan.products if not product.operand[0]}
         for at in self.plan.framed:
-            if into.needs(at):
+            if grads.needs(at):
                 if at in multiplied:
-                    into.take_fresh(at)  # a listed product has written it
-                into.add_matrix(at, self._block(self.gradients, (False, at)))
+                    grads.take_fresh(at)  # a listed product has written it
+                grads.add_matrix(at, self._block(self.gradients, (False, at)))
 
-    def _hand_out_factors(self, kernels: Any, inputs: Sequence[Any], into: GradientTargets) -> None:
+    def _hand_out_factors(self, kernels: Any, inputs: Sequence[Any], grads: GradientTargets) -> None:
         """Give the factors of products to the layers that take them: copies, because nodes share rows."""
         for product in self.plan.products:
-            give = into.route(product.parameter).factors
-            if give is not None and into.needs(product.parameter):
-                inside, at = product.operand
-                operand = self._block(self.values, product.operand) if inside else inputs[at]
+            give = grads.route(product.parameter).factors
+            if give is not None and grads.needs(product.parameter):
+                in_loop, at = product.operand
+                operand = self._block(self.values, product.operand) if in_loop else inputs[at]
                 gradient = self._block(self.gradients, (True, product.home))
                 give(kernels, gradient.copy(order="F"), np.asfortranarray(operand))
 
     def _products_outside(
-        self, inputs: Sequence[Any], sums: np.ndarray, into: GradientTargets
+        self, inputs: Sequence[Any], sums: np.ndarray, grads: GradientTargets
     ) -> tuple[list[Job], dict[int, list[Job]]]:
         """The products that compute gradients outside: of operands with frames, in order, and of others, by operand.
 
         sums: parts of the gradients of columns.
         """
-        below: list[Job] = []
-        made: dict[int, list[Job]] = {}
+        operand_jobs: list[Job] = []
+        parameter_jobs: dict[int, list[Job]] = {}
         for product in self.plan.products:
-            inside, at = product.operand
+            in_loop, at = product.operand
             gradient = self._block(self.gradients, (True, product.home))
-            if into.needs(product.parameter) and into.route(product.parameter).factors is None:
-                operand = self._block(self.values, product.operand) if inside else inputs[at]
-                made.setdefault(product.parameter, []).append(
-                    (gradient, operand.T, into.targets[product.parameter], into.keep(product.parameter))
+            if grads.needs(product.parameter) and grads.route(product.parameter).factors is None:
+                operand = self._block(self.values, product.operand) if in_loop else inputs[at]
+                parameter_jobs.setdefault(product.parameter, []).append(
+                    (gradient, operand.T, grads.targets[product.parameter], grads.keep(product.parameter))
                 )
-            if not inside and into.needs(at):
-                below.append((inputs[product.parameter].T, gradient, into.targets[at], into.keep(at)))
-        ones = np.ones((len(sums), 1), np.float32, order="F")
+            if not in_loop and grads.needs(at):
+                operand_jobs.append((inputs[product.parameter].T, gradient, grads.targets[at], grads.keep(at)))
+        column_of_ones = np.ones((len(sums), 1), np.float32, order="F")
         for at, start in self.plan.columns.items():
-            if into.needs(at):
+            if grads.needs(at):
                 parts = sums.T[start : start + self.outside[at].rows]
-                made.setdefault(at, []).append((parts, ones, into.targets[at], into.keep(at)))
-        return below, made
+                parameter_jobs.setdefault(at, []).append((parts, column_of_ones, grads.targets[at], grads.keep(at)))
+        return operand_jobs, parameter_jobs
 
 
 def _multiply_columns(emitter: Emitter, job: Job, columns: slice) -> None:

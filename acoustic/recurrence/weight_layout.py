@@ -25,7 +25,8 @@ class Factor:
     """
 
     def __init__(self, transposed: bool, in_panels: bool) -> None:
-        self.transposed, self.in_panels = transposed, in_panels
+        self.transposed = transposed
+        self.in_panels = in_panels
         self.how = PANELS if in_panels else TRANSPOSED if transposed else PLAIN
         self.shape = (0, 0)
         self.address = self.distance = 0
@@ -36,16 +37,21 @@ class Factor:
     def bind(self, matrix: np.ndarray) -> None:
         """Take the place of the matrix or, for panels, allocate them."""
         if matrix is not self._matrix:
-            self._matrix, self.version = matrix, None
+            self._matrix = matrix
+            self.version = None
         shape = matrix.shape[::-1] if self.transposed else matrix.shape
         if not self.in_panels:
-            self.shape, self.address, self.distance = shape, matrix.ctypes.data, matrix.strides[1] // matrix.itemsize
+            self.shape = shape
+            self.address = matrix.ctypes.data
+            self.distance = matrix.strides[1] // matrix.itemsize
         elif shape != self.shape:
             from acoustic.recurrence import panel_products  # numba: only a job that computes loads it
 
             size = panel_products.NUMBER_BYTES * panel_products.panels_size(*shape)
             self._memory = aligned_empty(size, np.uint8)
-            self.shape, self.address, self.distance = shape, self._memory.ctypes.data, shape[0]
+            self.shape = shape
+            self.address = self._memory.ctypes.data
+            self.distance = shape[0]
 
     def copy(self, matrix: np.ndarray, emitter: Emitter) -> None:
         """List the copy of the matrix, or its transpose, to panels."""

@@ -36,7 +36,10 @@ class Part:
         sums: np.ndarray,
         place: np.ndarray,
     ) -> None:
-        self.tables, self.factors, self.sums, self.place = tables, factors, sums, place
+        self.tables = tables
+        self.factors = factors
+        self.sums = sums
+        self.place = place
         self.calls: Any = DIRECT
         self._delays = tables.delays(int(place[0]))
         self._sources = frozenset(delay.source for delay in tables.plan.loop.delays)
@@ -52,7 +55,8 @@ class Part:
     def forward(self, values: Any, *arrays: np.ndarray) -> None:
         """Compute all steps; arrays: constants, defaults, usable and before of step_kernels.py."""
         constants, defaults, usable, before = arrays
-        table, products = self._ahead, self._products(self._ahead, self.factors[0])
+        table = self._ahead
+        products = self._products(self._ahead, self.factors[0])
         from acoustic.recurrence.step_kernels import LoopTables, loop_forward  # numba: only where needed
 
         tables = LoopTables(table.segments, products, table.operations, self._delays)
@@ -94,12 +98,13 @@ class WorkSplit:
         self.inside = tables.inside
         count = max(1, min(num_threads, num_slots // MIN_SLOTS))
         self.sums = np.zeros((count, plan.num_constants), np.float32)
-        self.factors: Factors = tuple([Factor(back, in_panels) for _ in tables.inside] for back in (False, True))
+        ahead, back = ([Factor(transposed, in_panels) for _ in tables.inside] for transposed in (False, True))
+        self.factors: Factors = (ahead, back)
         self.parts: list[Part] = []
         for number, sums in enumerate(self.sums):
             slots = share_of(number, count, num_slots)
-            place = np.array([num_slots, slots.start, slots.stop], np.int64)
-            self.parts.append(Part(tables, self.factors, sums, place))
+            slot_range = np.array([num_slots, slots.start, slots.stop], np.int64)
+            self.parts.append(Part(tables, self.factors, sums, slot_range))
         past = sum(delay.rows * max(delay.steps, 0) for delay in plan.loop.delays)
         self.before = np.zeros(past * num_slots, np.float32)
 

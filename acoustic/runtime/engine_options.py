@@ -9,6 +9,8 @@ from readers.errors import ConfigError
 
 VARIABLE = "ARGONAUT_ENGINE"  # environment variable with the default options
 FULL, PLAIN, TRACE, CHECK, NO = "full", "plain", "trace", "check", "no"
+OLDER = {"noreplay": "notables"}  # a name of version 0.1
+GONE = ("norowsplit",)  # what 0.1 could switch off, and no engine does any more
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class EngineOptions:
         names = {NO + field.name.title().replace("_", ""): field.name for field in fields(cls) if field.default}
         switches = {name.lower(): (field, False) for name, field in names.items()}
         switches |= {name: (name, True) for name in (TRACE, CHECK)}
-        given = asked.split(":")
+        given = [OLDER.get(name, name) for name in asked.split(":") if name not in GONE]
         if not switches.keys() >= set(given):
             expected = f"{FULL}, {PLAIN} or names out of {', '.join((*names, TRACE, CHECK))}, joined by colons"
             raise ConfigError(f"{where}: engine={text}; expected {expected}")

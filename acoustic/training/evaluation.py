@@ -222,7 +222,8 @@ def evaluate(
     engine = Engine(network, names)
     check_inputs(engine, reader)
     perplexities = [name for name in names if _has_perplexity(network[name])]
-    totals, window = EvaluationTotals(names), EvaluationTotals(names)
+    totals = EvaluationTotals(names)
+    window = EvaluationTotals(names)
 
     def show_window() -> None:
         nonlocal window

@@ -201,16 +201,17 @@ class TrainingOptions(Options):
         """Check that one kind of learning rate and at most one of momentum are given."""
         rates = [field for field in RATES if getattr(self, field)]
         if len(rates) != 1 and (rates or self.auto_adjust.mode != BEFORE):
-            found = f"is given beside {{{rates[0]}}}" if rates else "is missing"
+            fault = f"is given beside {{{rates[0]}}}" if rates else "is missing"
             expected = " or ".join(f"{{{field}}}" for field in RATES)
-            self.require((rates or RATES[:1])[-1], False, f"{found}; expected either {expected}")
+            self.require((rates or RATES[:1])[-1], False, f"{fault}; expected either {expected}")
         self._check_final_rate()
         momenta = [field for field in MOMENTA if getattr(self, field)]
         if len(momenta) > 1:
             self.require(momenta[1], False, f"is given beside {{{momenta[0]}}}; expected one kind of momentum")
 
     def _check_final_rate(self) -> None:
-        final, field = self.final_learning_rate, "final_learning_rate"
+        final = self.final_learning_rate
+        field = "final_learning_rate"
         if final:
             rates = [rate for unit in RATES for rate in getattr(self, unit)]
             one_rate = len(rates) == 1 and rates[0] > 0

@@ -14,8 +14,8 @@ from decoder.graph.openfst import ArcArrays, to_openfst
 from decoder.lattices.links import weigh
 from readers.common.files import atomic_write
 from readers.errors import GraphError
-from readers.htk.slf import NULL_WORD, Lattice
 from readers.language.att import EPSILON, Acceptor
+from readers.results.lattice import NULL_WORD, Lattice
 
 
 def lattice_acceptor(lattice: Lattice) -> Acceptor:
@@ -29,7 +29,7 @@ def lattice_acceptor(lattice: Lattice) -> Acceptor:
     used = np.zeros(lattice.num_nodes, bool)
     used[[*lattice.start[order], links.last]] = True
     number = np.empty(lattice.num_nodes, np.int32)
-    number[links.nodes] = np.cumsum(used[links.nodes]) - 1
+    number[lattice.order] = np.cumsum(used[lattice.order]) - 1
     words = [EPSILON if lattice.word[link] == NULL_WORD else lattice.word[link] for link in order.tolist()]
     symbols = list(dict.fromkeys([EPSILON, *words]))
     ids = {word: i for i, word in enumerate(symbols)}

@@ -15,7 +15,7 @@ from decoder.lattices.nbest import nbest_paths
 from decoder.lattices.times import word_begins
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import ArgonautError
-from readers.htk.slf import Lattice
+from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
 
 TIE = 1e-9  # relative difference of scores that are equal but for rounding
@@ -155,9 +155,9 @@ def _words_of_paths(lattice: Lattice, found: Posteriors, paths: Sequence[Sequenc
     """Return the words of each path, given as its links."""
     probability = np.exp(found.link)
     begin, end = word_begins(lattice), lattice.time[lattice.end]
-    words, known = np.array(lattice.word), {}
+    known = {}
     for link in {link for path in paths for link in path if lattice.word[link] not in SENTENCE_MARKS}:
-        same = np.flatnonzero(words == lattice.word[link])
+        same = np.flatnonzero(lattice.label == lattice.label[link])
         confidence = _most_at_once(begin[same], end[same], probability[same], begin[link], end[link])
         if np.isnan(begin[link]) or np.isnan(end[link]):  # no times: use the link alone
             confidence = float(probability[link])

@@ -161,6 +161,8 @@ def test_each_switch_turns_its_optimisation_off(two_threads):
         ("", EngineOptions()),
         ("Plain", EngineOptions.plain()),
         ("notables:NoFusion", EngineOptions(tables=False, fusion=False)),
+        ("noReplay:noFusion", EngineOptions(tables=False, fusion=False)),  # names of version 0.1
+        ("noRowSplit", EngineOptions()),
     ],
 )
 def test_texts(text, expected):

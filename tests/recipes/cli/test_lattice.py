@@ -228,7 +228,7 @@ def test_faults_of_kaldis_text_form(place, capsys):
     code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
     assert code == 1
     assert "failed: u1: lattice u1: link 0 has a score that is not finite; expected a number" in shown.err
-    assert "failed: u2: lattice u2: 1 start nodes and 2 end nodes; expected one of each" in shown.err
+    assert "test2.lat: 1 start nodes and 2 end nodes; expected one of each" in shown.err
     assert (place / "lats").read_text().startswith("u3\n")
 
 
