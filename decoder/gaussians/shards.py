@@ -20,13 +20,13 @@ from decoder.gaussians.transitions import Topology, Transitions, UtteranceGraph
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.results.outputs import alignment_labels
-from features.gaussians import read_features, unlike
 from readers.common.faults import counted, loss_reason
 from readers.common.jobs.durations import divided
 from readers.common.jobs.worker import kept
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.mlf import Label
+from readers.htk.parameter_file import read_features, unlike
 
 SHARD_FRAMES = 10_000  # frames of a shard, about
 SHARD_UTTERANCES = 200

@@ -9,7 +9,7 @@ import numpy as np
 
 from decoder.gaussians.models import GaussianModels
 from decoder.gaussians.transitions import Topology, Transitions
-from features.gaussians import SPLIT, GaussianSums
+from readers.tables.passes import SPLIT, GaussianSums
 
 LEAST_PROBABILITY = 1e-5  # of a transition or a component
 SPLIT_POWER = 0.2  # components of a state in proportion to this power of its frames, as in Kaldi

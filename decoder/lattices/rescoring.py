@@ -88,7 +88,7 @@ def rescore_lattice(
             alive.add(row.start)
             kept.append(row)
     if start not in alive:
-        raise links.no_path()
+        raise lattice.no_path()
     kept.reverse()
     nodes = [key for key in found if key in alive]
     number = {key: i for i, key in enumerate(nodes)}

@@ -19,6 +19,7 @@ from decoder.search.search_graph import RecordKey, SearchTables, record_keys, sc
 from decoder.storage.array_checks import check_costs, check_offsets, check_range
 from decoder.storage.mapped_file import MappedFormat, check_lengths
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.errors import ConfigError, FormatError
 
 RECORDS = {  # section -> records, stored as numbers of one type
@@ -202,3 +203,14 @@ def _check_ahead(
     check_costs(sets["graph_cost"], "sets.graph_cost", path, infinite=False)
     if np.any(sets["low"] < 0) or np.any(sets["high"] < sets["low"]):
         raise FormatError(f"{path}: sets of words end before they begin; {FORMAT.again}")
+
+
+def summary(path: str) -> Figures:
+    """Figures of a file that only makes sense with its graph and language model."""
+    found = FORMAT.read(path, verify=True)[1]
+    sil_cost, lm_scale, word_penalty = found["settings"].tolist()
+    return [
+        ("words", len(found["word_lm"])),
+        ("sets of next words", len(found["sets"]) // 4),
+        ("made for", f"sil_cost {sil_cost:g}, lm_scale {lm_scale:g}, word_penalty {word_penalty:g}"),
+    ]

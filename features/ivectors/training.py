@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from features.gaussians import GaussianSums, unlike
 from features.ivectors import shards
 from features.ivectors.background import (
     Background,
@@ -38,7 +37,8 @@ from features.ivectors.shards import Surveyed, Unit
 from readers.common.jobs.runner import Runner
 from readers.common.report import Progress, RunReport
 from readers.config.feature_record import FeatureRecord
-from readers.tables.passes import PassTraining, file_mark
+from readers.htk.parameter_file import unlike
+from readers.tables.passes import GaussianSums, PassTraining, file_mark
 
 FORMAT, VERSION = "argonaut-ivector-training", 1
 FULL_SELECT = 20  # Gaussians of a frame in training with full covariances

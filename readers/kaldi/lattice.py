@@ -26,13 +26,12 @@ from readers.common.files import atomic_write
 from readers.common.text import is_count, read_bytes, read_lines, to_numbers
 from readers.errors import FormatError, GraphError
 from readers.language.att import EPSILON
+from readers.language.openfst import BEGIN, VERSION, vector_fst
 from readers.results.lattice import NULL_WORD, Lattice, Segment, Segments
 
 MOST_WORDS = 2**31 - 1  # labels of OpenFst have 32 bits
 PERIOD = 0.01  # seconds of a frame
-_BEGIN = struct.pack("<ii6s", 2125659606, 6, b"vector")  # of every automaton that OpenFst writes for Kaldi
 _ARC_TYPES = {True: b"compactlattice44", False: b"lattice4"}  # by whether the lattice is compact
-_VERSION, _PROPERTIES = 2, 3  # expanded and mutable; OpenFst computes the others when needed
 
 
 class Arc(NamedTuple):
@@ -108,7 +107,7 @@ def _lattice(name: str, arcs: Sequence[Arc], names: Mapping[int, str], period: f
 def read_arcs(path: str | Path) -> Iterator[tuple[str, list[Arc]]]:
     """Yield the utterances of an archive with the arcs of their lattices.  Raises FormatError."""
     raw = read_bytes(path)
-    if not raw.startswith(_BEGIN[:4], raw.find(b" ") + 1):
+    if not raw.startswith(BEGIN[:4], raw.find(b" ") + 1):
         yield from _text_arcs(path)
         return
     position = 0
@@ -175,11 +174,11 @@ def _binary_arcs(raw: bytes, position: int) -> tuple[list[Arc], int]:
         graph, acoustic = take("ff")
         return graph, acoustic, take(f"{take('i')[0]}i") if is_compact else ()
 
-    begin, size = take(f"{len(_BEGIN)}si")
+    begin, size = take(f"{len(BEGIN)}si")
     (arc_type,) = take(f"{size}s")
     version, flags, _, _, num_nodes, _ = take("iiQqqq")
     is_compact = arc_type == _ARC_TYPES[True]
-    if begin != _BEGIN or arc_type not in _ARC_TYPES.values() or (version, flags) != (_VERSION, 0):
+    if begin != BEGIN or arc_type not in _ARC_TYPES.values() or (version, flags) != (VERSION, 0):
         raise ValueError
     arcs: list[Arc] = []
     for node in range(num_nodes):
@@ -289,10 +288,7 @@ def _binary_form(name: str, arcs: Sequence[Arc], compact: bool) -> bytes:
         else:
             labels = word if compact else (transitions or (0,))[0], word
             leaving[start].append(struct.pack("<ii", *labels) + weight(*costs, transitions) + struct.pack("<i", end))
-    arc_type = _ARC_TYPES[compact]
-    sizes = struct.pack("<iiQqqq", _VERSION, 0, _PROPERTIES, 0, num_nodes, sum(map(len, leaving)))
-    nodes = (final + struct.pack("<q", len(arcs)) + b"".join(arcs) for final, arcs in zip(finals, leaving))
-    return name.encode() + b" " + _BEGIN + struct.pack("<i", len(arc_type)) + arc_type + sizes + b"".join(nodes)
+    return name.encode() + b" " + vector_fst(_ARC_TYPES[compact], finals, leaving)
 
 
 def check_kaldi_lattice(name: str, lattice: Lattice) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.common.text import is_count, read_lines
 from readers.errors import FormatError
 
@@ -161,3 +162,10 @@ def read_vocabulary(path: str | Path) -> list[VocabularyWord]:
     if not words:
         raise FormatError(f"{path}: no entries; expected lines `number count word class`")
     return words
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    words = read_vocabulary(path)
+    classes = {word.word_class for word in words}
+    return [("words", len(words)), ("classes", len(classes)), ("most frequent", words[0].word)]

@@ -192,3 +192,43 @@ class Lattice:
         if len(order) != self.num_nodes:
             raise GraphError(f"{self.where}: has a loop; expected none")
         return order
+
+    @cached_property
+    def in_order(self) -> npt.NDArray[np.int64]:
+        """(L,) the links, each after all links that enter its start node."""
+        place = np.empty(self.num_nodes, np.int64)
+        place[self.order] = np.arange(self.num_nodes)
+        return np.argsort(place[self.start], kind="stable")
+
+    def best_scores(self, score: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the best scores of paths from the start to each node, and from each node to the end, (N,) each.
+
+        score (L,): of the links.  Raises GraphError if no path has a score above minus infinity.
+        """
+        forward, backward = np.full((2, self.num_nodes), -np.inf).tolist()
+        forward[self.ends[0]] = backward[self.ends[1]] = 0.0
+        links = list(zip(*(column[self.in_order].tolist() for column in (self.start, self.end, score))))
+        for start, end, value in links:
+            forward[end] = max(forward[end], forward[start] + value)
+        for start, end, value in reversed(links):
+            backward[start] = max(backward[start], value + backward[end])
+        if not np.isfinite(forward[self.ends[1]]):
+            raise self.no_path()
+        return np.array(forward), np.array(backward)
+
+    def best_path(self, score: npt.NDArray[np.float64]) -> list[int]:
+        """Return the links of the best path; of equal ones, that whose links come first.  See `best_scores`."""
+        forward, _ = self.best_scores(score)
+        entering = {}
+        for link in self.in_order[::-1].tolist():
+            if forward[self.start[link]] + score[link] == forward[self.end[link]]:
+                entering[int(self.end[link])] = link
+        path, node = [], self.ends[1]
+        while node != self.ends[0]:
+            path.append(entering[node])
+            node = int(self.start[path[-1]])
+        return path[::-1]
+
+    def no_path(self) -> GraphError:
+        """The error for a lattice without a path."""
+        return GraphError(f"{self.where}: no path from start to end; expected one")

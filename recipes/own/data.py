@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from readers.common.files import atomic_write, write_lines
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_lines, read_text
 from readers.corpora.corpus import Corpus, Utterance
-from readers.dictionaries.case import CASES, best_case
+from readers.corpora.words import WordForms
+from readers.dictionaries.case import best_case
 from readers.dictionaries.phones import check_phones
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
@@ -19,6 +20,7 @@ from recipes.own.options import RATES
 
 LEAST_SHARE = 0.9  # of the speech that must have the sample rate of a configuration
 FRAMES_PER_SECOND = 100
+CASE_LINES = 10_000  # of a text, whose words tell its case
 SMALL_DICTIONARY = 20_000  # words; a smaller dictionary is used as a whole, of a larger one the words of the texts
 NO_WORDS = ("<s>", "</s>", "!SIL", "<sil>", "<SIL>", "<eps>")
 
@@ -112,8 +114,19 @@ def write_unknown_words(utterances: Sequence[Utterance], known: set[str], path: 
     return counts
 
 
-def sentences_of(path: Path, known: set[str]) -> list[list[str]]:
-    """Return the sentences of a text file, one per line, in the case of the dictionary."""
-    sentences = [line.split() for line in read_lines(path) if line.split()]
-    change = CASES[best_case(Counter(word for words in sentences for word in words), known)]
-    return [[change(word) for word in words] for words in sentences]
+def write_text(source: Path, known: set[str], output: Path) -> Counter[str]:
+    """Write the sentences of a text, one per line, as words in the case of the dictionary; return their counts."""
+    lines = read_lines(source)
+    case = best_case(Counter(word for line in lines[:CASE_LINES] for word in WordForms().split(line)), known)
+    forms = WordForms(case, known=known)
+    counts: Counter[str] = Counter()
+
+    def sentences() -> Iterator[str]:
+        for line in lines:
+            words = forms.split(line)
+            counts.update(words)
+            if words:
+                yield " ".join(words)
+
+    write_lines(output, sentences())
+    return counts

@@ -38,10 +38,11 @@ def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs:
         entries, _ = change_phones(entries, lambda phone: () if phone in options.silence else (phone,))
     sets = divide(spoken, read_names(options.dev_speakers), read_names(options.test_speakers))
     pronounced = {entry.word for entry in entries}
-    text = [] if options.text is None else data.sentences_of(options.text, pronounced)
-    words = {word for utterance in (*sets.train, *sets.dev) for word in utterance.words or ()} | {
-        w for line in text for w in line
-    }
+    words = {word for utterance in (*sets.train, *sets.dev) for word in utterance.words or ()}
+    if options.text is not None:
+        counts = data.write_text(options.text, pronounced, out / "lm" / "text.txt")
+        frequent = [w for w, _ in counts.most_common() if w in pronounced or options.dictionary.g2p is not None]
+        words |= set(frequent[: options.text_words])
     if options.dictionary.g2p is not None:
         entries += guessed_entries(options.dictionary.g2p, entries, words, out / "guessed.dict")
         pronounced = {entry.word for entry in entries}
@@ -70,9 +71,8 @@ def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs:
     known_sets = {"train": sets.train, "known": (*sets.train, *sets.dev)}
     for name, utterances in ({"dev": sets.dev, "test": sets.test} | known_sets).items():
         write_words(utterances, out / "labels" / f"{name}.words.mlf")
-    for name, utterances in known_sets.items():
-        lines = [utterance.words or () for utterance in utterances]
-        write_lines(out / "lm" / f"{name}.txt", (" ".join(line) for line in (*lines, *text)))
+    for name, utterances in ({"dev": sets.dev} | known_sets).items():
+        write_lines(out / "lm" / f"{name}.txt", (" ".join(utterance.words or ()) for utterance in utterances))
     write_configs(configs, rate, out / "config")
     write_hcopy_lists(sets, out)
     frames = round(seconds["train"] * data.FRAMES_PER_SECOND)

@@ -41,7 +41,7 @@ from recipes.own.sizes import SPEEDS
 from recipes.packing import LayoutName
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, call, is_done
-from recipes.steps import align, calibrate, cntk, estimate, extract, make_bundle
+from recipes.steps import align, calibrate, cntk, estimate, extract, make_bundle, mix, mixture_weights
 
 if TYPE_CHECKING:
     from recipes.own.data import Facts
@@ -53,7 +53,7 @@ TRANSITION_POWER = 0.3  # compensates for a small acoustic weight
 SILENCE = "sil"
 # The node for alignment: without the division by priors, silence keeps the frames beside words (RESULTS.md).
 LOG_POSTERIORS = "HLast"
-ORDER = 4  # of the language model
+ORDER, TEXT_ORDER = 4, 3  # of the language model of transcripts, and with that of a text
 
 
 class Recipe:
@@ -230,11 +230,20 @@ class Recipe:
         if self.options.lm is not None:
             with atomic_write(self.lm_file("given")) as file:
                 file.write(read_bytes(self.options.lm))
-        vocabulary = self.out / "lm" / "vocabulary"
-        unk = "<UNK>" if self.options.text else None
-        for name, source in (("tune-trained", "train"), ("trained", "known")):
-            text = self.out / "lm" / f"{source}.txt"
-            lost |= estimate(text, self.lm_file(name), order=ORDER, vocabulary=vocabulary, unk=unk)
+        folder, vocabulary = self.out / "lm", self.out / "lm" / "vocabulary"
+        sources = {"tune-trained": folder / "train.txt", "trained": folder / "known.txt"}
+        if self.options.text is None:
+            for name, text in sources.items():
+                lost |= estimate(text, self.lm_file(name), order=ORDER, vocabulary=vocabulary)
+            return lost
+        models = {path: path.with_suffix(".unmixed.arpa") for path in (folder / "text.txt", *sources.values())}
+        for text, model in models.items():
+            lost |= estimate(text, model, order=TEXT_ORDER, vocabulary=vocabulary, unk="<UNK>")
+        prose = models[folder / "text.txt"]
+        # Of the models that do not know the development set.
+        weights = mixture_weights([models[sources["tune-trained"]], prose], folder / "dev.txt")
+        for name, text in sources.items():
+            lost |= mix([models[text], prose], weights, self.lm_file(name))
         return lost
 
     def graph(self) -> int:

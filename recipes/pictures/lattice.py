@@ -87,15 +87,7 @@ def draw_lattice(lattice: Lattice, path: str | Path, num_links: int = NUM_LINKS)
 def best_links(scored: ScoredLinks, num_links: int) -> np.ndarray:
     """Return the links of the best paths, in order of the lattice: whole paths, at most num_links links or one path."""
     lattice = scored.lattice
-    order = scored.in_order.tolist()
-    forward, backward = (np.full(lattice.num_nodes, -np.inf) for _ in range(2))
-    forward[scored.first] = backward[scored.last] = 0.0
-    for link in order:
-        start, end = lattice.start[link], lattice.end[link]
-        forward[end] = max(forward[end], forward[start] + scored.total[link])
-    for link in reversed(order):
-        start, end = lattice.start[link], lattice.end[link]
-        backward[start] = max(backward[start], backward[end] + scored.total[link])
+    forward, backward = lattice.best_scores(scored.total)
     through = forward[lattice.start] + scored.total + backward[lattice.end]
     if len(through) <= num_links:
         return np.arange(len(through))
@@ -117,8 +109,7 @@ def _bends(lattice: Lattice, links: np.ndarray) -> list[tuple[int, float]]:
 
 def _middle(lattice: Lattice, link: int, bend: float, places: dict[str, tuple[float, float]]) -> tuple[float, float]:
     """Return the place of a link's word, in the middle of its arrow."""
-    x0, y0 = places[str(lattice.start[link])]
-    x1, y1 = places[str(lattice.end[link])]
+    (x0, y0), (x1, y1) = places[str(lattice.start[link])], places[str(lattice.end[link])]
     return (x0 + x1) / 2 + bend * (y1 - y0) / 2, (y0 + y1) / 2 - bend * (x1 - x0) / 2
 
 

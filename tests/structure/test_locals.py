@@ -19,8 +19,10 @@ VAGUE = frozenset(
 )
 MOST_VAGUE = 0.01  # of the assigned names
 MOST_PACKED = 3.0  # assignments per 1,000 lines
-FINISHED = ("readers", "features", "recipes", "decoder")
+FINISHED = ("readers", "features", "acoustic", "recipes", "decoder")
 EXCEPT = (
+    "acoustic/engine",
+    "acoustic/runtime",
     "decoder/gaussians",
     "decoder/lattices",
     "decoder/lm",

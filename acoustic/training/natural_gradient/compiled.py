@@ -29,6 +29,7 @@ class CompiledLayer(LayerUpdate):
         from acoustic.training.natural_gradient import estimate_kernels, layer_kernels, layer_table  # noqa: F401
 
         self.twin = twin
+        self.bias = twin.bias
         self.turn = turn
         self._table = layer_table
         self._scratch_size = estimate_kernels.scratch_size
@@ -53,15 +54,13 @@ class CompiledLayer(LayerUpdate):
         """Whether the Fisher factors have their initial estimates."""
         return all(fisher.count or not fisher.rank for _, fisher in self.sides)
 
-    @property
-    def bias(self) -> str | None:
-        return self.twin.bias
-
     def _fill(self) -> None:
         """Write the fields that do not change between minibatches."""
         layer = self._layer
         rule = self.twin.rule
-        layer["gemm"], layer["wide"] = blas.general_function()
+        product = blas.general_function()
+        assert product is not None  # as `fits` has checked
+        layer["gemm"], layer["wide"] = product
         layer["eigen"] = blas.eigen_function() or 0
         layer["alpha"] = rule.alpha
         layer["history"] = rule.history

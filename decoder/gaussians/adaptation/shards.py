@@ -16,12 +16,12 @@ from decoder.gaussians.adaptation.lda import LdaSums
 from decoder.gaussians.models import GaussianModels, mixture_arrays
 from decoder.gaussians.shards import LEAST_SHARE, SHARD_FRAMES, SHARD_UTTERANCES
 from decoder.gaussians.statistics import Accumulator
-from features.gaussians import read_features, unlike
 from readers.common.faults import loss_reason
 from readers.common.jobs.durations import divided
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import SideFiles
 from readers.errors import ArgonautError, FormatError, ShapeError
+from readers.htk.parameter_file import read_features, unlike
 
 
 class AlignedUtterance(NamedTuple):

@@ -33,12 +33,11 @@ from decoder.gaussians.adaptation.shards import (
 from decoder.gaussians.adaptation.speakers import mean_prior, speaker_transforms
 from decoder.gaussians.models import GaussianModels
 from decoder.gaussians.statistics import Accumulator, estimate_gaussians, growth, split, state_occupancy, targets
-from features.gaussians import read_features
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
 from readers.config.side_files import SideFiles
 from readers.errors import ArgonautError, ConfigError, FormatError
-from readers.htk.parameter_file import HAS_A, HAS_D, HAS_N, HAS_T, parse_kind
+from readers.htk.parameter_file import HAS_A, HAS_D, HAS_N, HAS_T, parse_kind, read_features
 from readers.tables.passes import PassTraining, file_mark
 
 LDA, GAUSSIANS, MLLT, FMLLR = "lda", "gaussians", "mllt", "fmllr"  # kinds of passes

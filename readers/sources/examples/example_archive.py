@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from readers.common.report import Figures
 from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError
 from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
@@ -29,7 +30,7 @@ BYTE, FLOAT, CLASS = "byte", "float", "class"
 TYPES = {BYTE: "|u1", FLOAT: "<f4", CLASS: "<i4"}
 BLOCK_BYTES = 1 << 22  # a disk reads this much in the time of a few seeks
 MAX_DIM = 1 << 24
-AGAIN = "make the archives again with action makeExamples"
+AGAIN = "make the archives again with action makeExamples and makeMode=false"
 
 
 @dataclass(frozen=True)
@@ -218,3 +219,19 @@ def _parse(found: dict[str, Any], num_blocks: int) -> Description:
     if not streams or not fine or described.num_blocks != num_blocks:
         raise ValueError("numbers out of range")
     return described
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    found = ExampleArchive(path).described
+    figures: Figures = [
+        ("examples", f"{found.examples} of {found.total}"),
+        ("archive", f"{found.number} of {found.archives} of set {found.token}"),
+        ("blocks", f"{found.num_blocks}, of {min(found.per_block, found.examples)} examples"),
+    ]
+    for stream in found.streams:
+        each = "a byte each" if stream.kind == BYTE else "4 bytes each"
+        what = f"a class of {stream.dim}" if stream.kind == CLASS else f"{stream.dim} numbers, {each}"
+        figures.append((stream.name, what))
+    made = [("computed with", f"{name}: {', '.join(record.texts())}") for name, record in found.features.items()]
+    return [*figures, *made]

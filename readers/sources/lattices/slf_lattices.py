@@ -113,19 +113,8 @@ class SlfLattice:
         return StateLattice.of_links(self.time[in_time], *ends, slf.lm, self.is_word, self.states)
 
     def best_path(self) -> StatePath:
-        """The best path by the scores of the file.  Raises FormatError if there is none."""
-        slf, score = self.slf, self.score
-        best = {self.order[0]: (0.0, -1)}
-        for node in self.order:
-            for link in slf.leaving[node] if node in best else ():
-                end, through = int(slf.end[link]), best[node][0] + float(score[link])
-                if end not in best or through > best[end][0]:
-                    best[end] = through, link
-        links, node = [], self.order[-1]
-        while node != self.order[0]:
-            links.append(best[node][1])
-            node = int(slf.start[links[-1]])
-        return self._path(links[::-1])
+        """The best path by the scores of the file."""
+        return self._path(self.slf.best_path(self.score))
 
     def _path(self, links: list[int]) -> StatePath:
         """The path of some links."""
