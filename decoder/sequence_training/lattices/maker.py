@@ -123,7 +123,7 @@ class LatticeMaker:
             "errors": self._errors(word_lattice, reference.words),
             "links": int((word_lattice.word >= 0).sum()),
             "added": int(found is None),
-            "arc_frames": int(arcs.num_frames.sum()),
+            "arc_frames": int(arcs.arcs["num_arc_frames"].sum()),
         }
         return MadeLattice(made, figures, result.widenings)
 
