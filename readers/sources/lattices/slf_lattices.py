@@ -161,9 +161,7 @@ def _found(arcs: StateLattice, reference: StatePath) -> tuple[float, float] | No
     senones = reference.of_frames(reference.senone)
     reached: list[dict[int, tuple[float, float]]] = [{} for _ in range(arcs.num_nodes)]  # by the number of words
     reached[0][0] = 0.0, 0.0
-    columns = (arcs.start, arcs.end, arcs.first_frame, arcs.num_frames, arcs.senone, arcs.lm, arcs.transition)
-    rows = zip(*(column.tolist() for column in (*columns, arcs.starts_word)))
-    for start, end, first, count, senone, lm, transition, is_word in rows:
+    for start, end, first, count, senone, _, lm, transition, is_word in arcs.arcs.tolist():
         if not reached[start] or (senones[first : first + count] != senone).any():
             continue
         for number, (lm_before, transition_before) in reached[start].items():
